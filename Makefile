@@ -1,0 +1,50 @@
+# Everything here works on a machine that has only Python (>= 3.11) and make.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help up test test-slow check lint types layers format lock clean
+
+help: ## Show this list
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(STAMP): requirements-dev.lock pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit("Mooring needs Python 3.11 or newer, this is " + sys.version.split()[0] + "; set PYTHON=") if sys.version_info < (3, 11) else None'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements-dev.lock
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
+	@touch $@
+
+up: $(STAMP) ## Create the environment, install, and run the main job (today: the demo)
+	$(BIN)/mooring demo
+
+test: $(STAMP) ## Create the environment and run all tests that need nothing outside
+	$(BIN)/python -m pytest -q -m "not slow"
+
+test-slow: $(STAMP) ## Run the slower tests (long property runs, package installs)
+	$(BIN)/python -m pytest -q -m slow
+
+check: lint types layers test ## Everything that must hold before a commit
+
+lint: $(STAMP) ## Formatting and lint rules
+	$(BIN)/ruff format --check src tests
+	$(BIN)/ruff check src tests
+
+types: $(STAMP) ## Static types, strict
+	$(BIN)/mypy
+
+layers: $(STAMP) ## The import contract between packages
+	$(BIN)/lint-imports
+
+format: $(STAMP) ## Rewrite files in the project's format
+	$(BIN)/ruff format src tests
+	$(BIN)/ruff check --fix src tests
+
+lock: ## Resolve the dependencies anew into the hashed lock files
+	$(BIN)/pip-compile --quiet --strip-extras --generate-hashes --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header --output-file requirements.lock pyproject.toml
+	$(BIN)/pip-compile --quiet --strip-extras --generate-hashes --allow-unsafe --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header --extra dev --output-file requirements-dev.lock pyproject.toml
+
+clean: ## Remove the environment and caches
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist

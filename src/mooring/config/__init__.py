@@ -1,0 +1,1 @@
+"""KubeSchedulerConfiguration: wire types, defaults, conversion of old versions, validation with field paths."""

@@ -1,0 +1,1 @@
+"""Who is next: active, backoff, parked and gated pods, and the events that move them."""
