@@ -1,0 +1,93 @@
+"""All that a plugin author imports: extension points, Status, CycleState, Handle, node views, ports.
+
+The contract of every extension point is in `mooring.framework.points`; docs/plugins.md tells the same
+story with runnable examples. Nothing here knows a concrete plugin, a queue or a transport.
+"""
+
+from mooring.framework.access import NODE, NODE_COUNT, PODS, ROW, Access, Kind, Reads, Version
+from mooring.framework.cycle_state import CycleState, StateKeyError
+from mooring.framework.events import (
+    ActionType,
+    ClusterEvent,
+    EventResource,
+    HintFn,
+    QueueingHint,
+    Registration,
+)
+from mooring.framework.handle import AssumeCache, DryRun, Handle, Lister, Nominator, WaitingPod
+from mooring.framework.nodes import Nodes, NodeView, Refusals
+from mooring.framework.points import (
+    BindPlugin,
+    FilterPlugin,
+    PermitPlugin,
+    Plugin,
+    PostBindPlugin,
+    PostFilterPlugin,
+    PreBindPlugin,
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    PreScorePlugin,
+    QueueSortPlugin,
+    ReservePlugin,
+    ScorePlugin,
+)
+from mooring.framework.ports import ApiClient, Clock, EventRecorder
+from mooring.framework.queued import QueuedPod
+from mooring.framework.results import PostFilterResult, PreBindPreFlight, PreFilterResult
+from mooring.framework.scoring import MAX_NODE_SCORE, MIN_NODE_SCORE, default_normalize
+from mooring.framework.status import Code, Status
+from mooring.framework.statuses import NodeStatuses
+
+__all__ = [
+    "MAX_NODE_SCORE",
+    "MIN_NODE_SCORE",
+    "NODE",
+    "NODE_COUNT",
+    "PODS",
+    "ROW",
+    "Access",
+    "ActionType",
+    "ApiClient",
+    "AssumeCache",
+    "BindPlugin",
+    "Clock",
+    "ClusterEvent",
+    "Code",
+    "CycleState",
+    "DryRun",
+    "EventRecorder",
+    "EventResource",
+    "FilterPlugin",
+    "Handle",
+    "HintFn",
+    "Kind",
+    "Lister",
+    "NodeStatuses",
+    "NodeView",
+    "Nodes",
+    "Nominator",
+    "PermitPlugin",
+    "Plugin",
+    "PostBindPlugin",
+    "PostFilterPlugin",
+    "PostFilterResult",
+    "PreBindPlugin",
+    "PreBindPreFlight",
+    "PreEnqueuePlugin",
+    "PreFilterPlugin",
+    "PreFilterResult",
+    "PreScorePlugin",
+    "QueueSortPlugin",
+    "QueuedPod",
+    "QueueingHint",
+    "Reads",
+    "Refusals",
+    "Registration",
+    "ReservePlugin",
+    "ScorePlugin",
+    "StateKeyError",
+    "Status",
+    "Version",
+    "WaitingPod",
+    "default_normalize",
+]

@@ -1,0 +1,67 @@
+"""What a plugin declares about itself: the API access it needs, and what its answers depend on."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+
+from mooring.api.resources import Resource
+
+READ_VERBS = ("get", "list", "watch")
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """One line of `needs`: a kind and the verbs that the plugin uses on it.
+
+    The Handle refuses kinds and verbs that are not declared; informers and RBAC rules are made from the
+    declarations. `subresource` is for writes such as `pods/status`.
+    """
+
+    resource: Resource
+    verbs: tuple[str, ...] = READ_VERBS
+    subresource: str = ""
+
+    @property
+    def reads(self) -> bool:
+        """Whether an informer must keep this kind."""
+        return "list" in self.verbs or "watch" in self.verbs
+
+
+class Scope(enum.Enum):
+    """What, beside the pod itself, an answer depends on."""
+
+    NODE = "node"
+    ROW = "row"
+    PODS = "pods"
+    NODE_COUNT = "node count"
+
+
+NODE = Scope.NODE
+"""The node object: labels, taints, allocatable."""
+ROW = Scope.ROW
+"""What runs on that node: requested, ports, volumes, pods."""
+PODS = Scope.PODS
+"""Pods anywhere in the cluster."""
+NODE_COUNT = Scope.NODE_COUNT
+"""How many nodes there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """All objects of one kind."""
+
+    resource: Resource
+
+
+@dataclass(slots=True, eq=False)
+class Version:
+    """A counter that the plugin owns; bump it when the answers change (a metrics refresh)."""
+
+    value: int = field(default=0)
+
+    def bump(self) -> None:
+        self.value += 1
+
+
+Reads = Scope | Kind | Version

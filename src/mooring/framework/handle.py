@@ -1,0 +1,189 @@
+"""Handle: what a plugin may touch of the scheduler it runs in."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Collection, Coroutine, Hashable, Iterable, Iterator, Sequence
+from typing import Any, Protocol, TypeVar
+
+from mooring.api.pod import Pod
+from mooring.api.resources import Resource
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.extending import Extender
+from mooring.framework.nodes import Nodes, NodeView
+from mooring.framework.ports import ApiClient, Clock, EventRecorder
+from mooring.framework.status import Status
+from mooring.framework.statuses import NodeStatuses
+
+T = TypeVar("T")
+
+
+class Lister(Protocol):
+    """Read access to the informer's store of one kind. Objects are shared: never change them."""
+
+    def get(self, name: str, namespace: str = "") -> Any | None: ...
+
+    def list(self, namespace: str = "") -> Iterator[Any]:
+        """All objects, or those of one namespace, in the order in which they first appeared."""
+        ...
+
+    def __len__(self) -> int: ...
+
+
+class AssumeCache(Protocol):
+    """A store of one kind in which a plugin may run ahead of the API server.
+
+    `assume` shows a newer object at once, until the informer delivers a version that is at least as new, or
+    `restore` takes it back.
+    """
+
+    def get(self, key: str) -> Any | None: ...
+
+    def list(self) -> Iterator[Any]: ...
+
+    def assume(self, obj: Any) -> None: ...
+
+    def restore(self, key: str) -> None: ...
+
+
+class WaitingPod(Protocol):
+    """A pod that Permit plugins hold back. The first decision wins; later ones change nothing."""
+
+    @property
+    def pod(self) -> Pod: ...
+
+    @property
+    def node_name(self) -> str: ...
+
+    def pending_plugins(self) -> Collection[str]:
+        """Plugins that have not allowed it yet."""
+        ...
+
+    def allow(self, plugin: str) -> None:
+        """`plugin` agrees; the pod proceeds when no plugin is left."""
+        ...
+
+    def reject(self, plugin: str, message: str) -> None:
+        """Refuse the pod as unschedulable."""
+        ...
+
+    def preempt(self, plugin: str, message: str) -> None:
+        """Stop the pod for a preemptor: it returns by error backoff."""
+        ...
+
+
+class Nominator(Protocol):
+    """Pods that are to run on a node once their victims are gone."""
+
+    def nominated_on(self, node_name: str) -> Sequence[Pod]: ...
+
+    def nominate(self, pod: Pod, node_name: str) -> None: ...
+
+    def forget(self, uid: str) -> None: ...
+
+
+class Trial(Protocol):
+    """One pod in a what-if world. Changes are seen by this trial and its forks only."""
+
+    @property
+    def state(self) -> CycleState: ...
+
+    @property
+    def status(self) -> Status:
+        """PreFilter's answer for the pod."""
+        ...
+
+    def add_pod(self, node_name: str, pod: Pod) -> None: ...
+
+    def remove_pod(self, node_name: str, pod: Pod) -> None: ...
+
+    def filter(self, node_name: str) -> Status:
+        """All Filter plugins on one node, nominated pods of equal or higher priority included."""
+        ...
+
+    def filter_all(self) -> NodeStatuses: ...
+
+    def node(self, node_name: str) -> NodeView: ...
+
+    def fork(self) -> Trial: ...
+
+
+class DryRun(Protocol):
+    """A what-if session. Nothing that happens here is seen outside or written anywhere.
+
+    Pods added or removed on the session are part of the world of every trial that is started later.
+    """
+
+    def add_pod(self, node_name: str, pod: Pod) -> None: ...
+
+    def remove_pod(self, node_name: str, pod: Pod) -> None: ...
+
+    def trial(self, pod: Pod, state: CycleState | None = None) -> Trial:
+        """Start judging `pod`. With the `state` of a cycle under way its PreFilter results are used (on a
+        clone); without it PreFilter runs anew."""
+        ...
+
+
+class Handle(Protocol):
+    """Given to each plugin at construction, one per profile.
+
+    `needs` decides which kinds `lister`, `assume_cache` and `client` serve; an undeclared one raises
+    `PermissionError` with the line to add.
+    """
+
+    @property
+    def profile_name(self) -> str: ...
+
+    @property
+    def clock(self) -> Clock: ...
+
+    @property
+    def random(self) -> random.Random: ...
+
+    @property
+    def client(self) -> ApiClient: ...
+
+    @property
+    def recorder(self) -> EventRecorder: ...
+
+    @property
+    def nominator(self) -> Nominator: ...
+
+    @property
+    def extenders(self) -> Sequence[Extender]: ...
+
+    @property
+    def nodes(self) -> Nodes:
+        """All nodes of the snapshot. During a cycle it does not change."""
+        ...
+
+    def node(self, name: str) -> NodeView | None: ...
+
+    def lister(self, resource: Resource) -> Lister: ...
+
+    def assume_cache(self, resource: Resource) -> AssumeCache:
+        """One per process and kind; survives a reload, updated before any wake-up."""
+        ...
+
+    def waiting_pods(self) -> Iterable[WaitingPod]: ...
+
+    def waiting_pod(self, uid: str) -> WaitingPod | None: ...
+
+    def activate(self, pods: Iterable[Pod]) -> None:
+        """Move pending pods to the active queue now."""
+        ...
+
+    def resort(self, uids: Iterable[str]) -> None:
+        """The QueueSort key of these pods has changed."""
+        ...
+
+    def spawn(self, coro: Coroutine[Any, Any, Any], name: str = "") -> None:
+        """Run a coroutine that the runtime tracks: cancelled on stop or reload, its failure logged with
+        the plugin's name."""
+        ...
+
+    def shared(self, key: Hashable, factory: Callable[[], T]) -> T:
+        """What must exist once per process, whatever the number of profiles; survives a reload."""
+        ...
+
+    def dry_run(self) -> DryRun: ...

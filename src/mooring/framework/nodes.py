@@ -1,0 +1,269 @@
+"""The cluster as plugins see it: `Nodes`, all candidate nodes in columns, and `NodeView`, one of them.
+
+Both are read-only windows on a `Columns` (the NodeTable, or the overlay of a dry run). They own no data:
+a view is valid until the hook that received it returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from mooring.api.node import Node
+from mooring.api.pod import Pod
+from mooring.api.taints import Taint
+from mooring.framework.status import Code
+
+IntArray = npt.NDArray[np.int64]
+CodeArray = npt.NDArray[np.int32]
+BoolArray = npt.NDArray[np.bool_]
+FloatArray = npt.NDArray[np.float64]
+
+Reason = str | Sequence[str] | Callable[[int], str]
+"""One text for all refused nodes, one per node of the view, or a function of the index in the view."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaintClass:
+    """A distinct combination of taints and `spec.unschedulable`; few exist in any cluster."""
+
+    taints: tuple[Taint, ...]
+    unschedulable: bool
+
+
+class Columns(Protocol):
+    """The storage behind the views: full-width arrays, one entry per row. Arrays must not be written."""
+
+    @property
+    def width(self) -> int:
+        """Length of every column, free rows included."""
+        ...
+
+    def allocatable(self, resource: str) -> IntArray: ...
+
+    def requested(self, resource: str) -> IntArray:
+        """Requests of the pods on each node, assumed ones included; `pods` is their number."""
+        ...
+
+    def nonzero_requested(self, resource: str) -> IntArray:
+        """The same with the defaults that scoring uses; kept for cpu and memory."""
+        ...
+
+    def label_codes(self, key: str) -> CodeArray:
+        """Interned label values, -1 where the node has no such label."""
+        ...
+
+    def label_values(self, key: str) -> Mapping[str, int]:
+        """Value → code of that column."""
+        ...
+
+    def label_numbers(self, key: str) -> FloatArray:
+        """The label as an integer, NaN where it is absent or none; for Gt and Lt."""
+        ...
+
+    def taint_class_ids(self) -> CodeArray: ...
+
+    def taint_classes(self) -> Sequence[TaintClass]: ...
+
+    def node_names(self) -> Sequence[str]:
+        """Row → name; "" for a free row."""
+        ...
+
+    def row_of(self, name: str) -> int:
+        """The row of a live node, -1 when there is none."""
+        ...
+
+    def view(self, row: int) -> NodeView: ...
+
+    def pods_on(self, row: int) -> Sequence[Pod]: ...
+
+    def requested_on(self, row: int) -> Mapping[str, int]: ...
+
+    def nonzero_requested_on(self, row: int) -> Mapping[str, int]: ...
+
+
+class NodeView:
+    """One node: the object, and what runs there. What `NodeInfo` is in the Go framework."""
+
+    __slots__ = ("_columns", "allocatable", "labels", "name", "node", "row")
+
+    def __init__(self, columns: Columns, row: int, node: Node, allocatable: Mapping[str, int]) -> None:
+        self._columns = columns
+        self.row = row
+        self.node = node
+        self.name: str = node.name
+        self.labels: Mapping[str, str] = node.labels
+        self.allocatable = allocatable
+        """Resource → amount: cpu in milli-units, `pods` as a number, all others in base units."""
+
+    @property
+    def taints(self) -> tuple[Taint, ...]:
+        return self.node.taints
+
+    @property
+    def unschedulable(self) -> bool:
+        return self.node.unschedulable
+
+    @property
+    def pods(self) -> Sequence[Pod]:
+        """Pods on this node, assumed ones included."""
+        return self._columns.pods_on(self.row)
+
+    @property
+    def requested(self) -> Mapping[str, int]:
+        """What the pods on this node request; `pods` is their number."""
+        return self._columns.requested_on(self.row)
+
+    @property
+    def nonzero_requested(self) -> Mapping[str, int]:
+        return self._columns.nonzero_requested_on(self.row)
+
+    def free(self, resource: str) -> int:
+        """Allocatable less requested; negative on an overcommitted node."""
+        return self.allocatable.get(resource, 0) - self.requested.get(resource, 0)
+
+    def alone(self) -> Nodes:
+        """This node as a view of one."""
+        return Nodes(self._columns, np.array([self.row], dtype=np.int64))
+
+    def __repr__(self) -> str:
+        return f"NodeView({self.name})"
+
+
+class Nodes:
+    """Nodes still in play, dense and in snapshot order: index `i` of every array is the node `names[i]`.
+
+    No free rows and no ghosts. `rows` are the table rows behind the indices, for plugins that keep columns
+    of their own.
+    """
+
+    __slots__ = ("_names", "_whole", "columns", "rows")
+
+    def __init__(self, columns: Columns, rows: IntArray) -> None:
+        self.columns = columns
+        self.rows = rows
+        self._names: list[str] | None = None
+        # Rows 0..n-1 in order are by far the most common case: then every column is a slice, not a copy.
+        n = len(rows)
+        self._whole = n > 0 and rows[0] == 0 and rows[-1] == n - 1 and bool((np.diff(rows) == 1).all())
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[NodeView]:
+        view = self.columns.view
+        for row in self.rows.tolist():
+            yield view(row)
+
+    def __getitem__(self, index: int) -> NodeView:
+        return self.columns.view(int(self.rows[index]))
+
+    @property
+    def names(self) -> list[str]:
+        if self._names is None:
+            table = self.columns.node_names()
+            self._names = [table[row] for row in self.rows.tolist()]
+        return self._names
+
+    def take(self, column: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The entries of a full-width column for these nodes; a view where that costs nothing."""
+        return column[: len(self.rows)] if self._whole else column[self.rows]
+
+    def allocatable(self, resource: str) -> IntArray:
+        return self.take(self.columns.allocatable(resource))
+
+    def requested(self, resource: str) -> IntArray:
+        return self.take(self.columns.requested(resource))
+
+    def nonzero_requested(self, resource: str) -> IntArray:
+        return self.take(self.columns.nonzero_requested(resource))
+
+    def free(self, resource: str) -> IntArray:
+        """Allocatable less requested."""
+        return self.allocatable(resource) - self.requested(resource)
+
+    def label_codes(self, key: str) -> CodeArray:
+        return self.take(self.columns.label_codes(key))
+
+    def has_label(self, key: str) -> BoolArray:
+        present: BoolArray = self.label_codes(key) >= 0
+        return present
+
+    def label_equals(self, key: str, *values: str) -> BoolArray:
+        """True where the label has one of these values."""
+        known = self.columns.label_values(key)
+        codes = [known[value] for value in values if value in known]
+        column = self.label_codes(key)
+        match codes:
+            case []:
+                return np.zeros(len(self), dtype=np.bool_)
+            case [code]:
+                equal: BoolArray = column == code
+                return equal
+            case _:
+                return np.isin(column, codes)
+
+    def label_numbers(self, key: str) -> FloatArray:
+        return self.take(self.columns.label_numbers(key))
+
+    def by_taints(self, judge: Callable[[TaintClass], bool | int]) -> npt.NDArray[Any]:
+        """`judge` asked once per distinct combination of taints, spread to the nodes."""
+        verdicts = np.array([judge(cls) for cls in self.columns.taint_classes()])
+        return verdicts[self.take(self.columns.taint_class_ids())]
+
+    def named(self, *names: str) -> BoolArray:
+        """True for the nodes with one of these names."""
+        wanted = [row for row in map(self.columns.row_of, names) if row >= 0]
+        return np.isin(self.rows, wanted)
+
+    def where(self, mask: BoolArray) -> Nodes:
+        """Only the nodes where `mask` is true."""
+        return Nodes(self.columns, self.rows[mask])
+
+    def refuse(self, mask: BoolArray, reason: Reason, code: Code = Code.UNSCHEDULABLE) -> Refusals:
+        """Refuse the nodes where `mask` is true, for one reason."""
+        return Refusals(self).add(mask, reason, code)
+
+    def refusals(self) -> Refusals:
+        """An empty answer, to be filled with `add`: several reasons and codes per node."""
+        return Refusals(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """One reason and the nodes that it hits."""
+
+    mask: BoolArray
+    reason: Reason
+    code: Code
+
+    def text(self, index: int) -> str:
+        if isinstance(self.reason, str):
+            return self.reason
+        return self.reason(index) if callable(self.reason) else self.reason[index]
+
+
+class Refusals:
+    """The answer of `filter_nodes`: which nodes are refused, why, and with which code.
+
+    A node hit by several entries is refused with all their reasons, in the order of `add`, and with the
+    gravest code: Error, then UnschedulableAndUnresolvable, then Unschedulable or Pending.
+    """
+
+    __slots__ = ("entries", "nodes")
+
+    def __init__(self, nodes: Nodes) -> None:
+        self.nodes = nodes
+        self.entries: list[Refusal] = []
+
+    def add(self, mask: BoolArray, reason: Reason, code: Code = Code.UNSCHEDULABLE) -> Refusals:
+        """Refuse the nodes where `mask` is true. Returns self, so that calls can be chained."""
+        if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.shape != (len(self.nodes),):
+            shape = f"{mask.dtype} array of shape {mask.shape}" if isinstance(mask, np.ndarray) else repr(mask)
+            raise TypeError(f"a refusal mask is a bool array with one entry per node ({len(self.nodes)}), got {shape}")
+        self.entries.append(Refusal(mask, reason, code))
+        return self

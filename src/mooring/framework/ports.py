@@ -1,0 +1,186 @@
+"""The doors to the outside world: time, the API server, the event sink.
+
+Handed in at construction. Nothing in the core reads a clock, sleeps, draws random numbers or opens a socket
+by itself; that one rule is what makes virtual time, fault tests and replay from a seed possible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from mooring.api.resources import Resource
+
+
+class Timer(Protocol):
+    """A pending call of `Clock.call_later`."""
+
+    def cancel(self) -> None: ...
+
+
+class Clock(Protocol):
+    """Time. Two readings: `now` for durations and deadlines, `wall` for what is written into objects."""
+
+    def now(self) -> float:
+        """Seconds on a monotonic scale with an arbitrary zero."""
+        ...
+
+    def wall(self) -> float:
+        """Seconds since the Unix epoch; may jump. Only for timestamps that people or the API read."""
+        ...
+
+    async def sleep(self, seconds: float) -> None: ...
+
+    def call_later(self, seconds: float, call: Callable[..., object], *args: Any) -> Timer: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectList:
+    """One answer to a list call."""
+
+    items: Sequence[Any]
+    resource_version: str
+    next_page: str = ""
+    """The continue token; empty on the last page."""
+    malformed: Sequence[Malformed] = ()
+    """Objects that could not be read; the others are in `items`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Malformed:
+    """An object that was set aside because it does not have the shape of its kind."""
+
+    key: str
+    """`namespace/name` as far as it could be read."""
+    error: str
+
+
+ADDED, MODIFIED, DELETED, BOOKMARK = "ADDED", "MODIFIED", "DELETED", "BOOKMARK"
+
+
+@dataclass(frozen=True, slots=True)
+class WatchEvent:
+    """One line of a watch. An ERROR line is raised as the ApiError that it carries."""
+
+    type: str
+    """ADDED, MODIFIED, DELETED or BOOKMARK."""
+    object: Any
+    """The typed object; `None` for a bookmark, or a `Malformed`."""
+    resource_version: str
+    initial_events_end: bool = False
+    """On a bookmark: all objects of the streaming list have been sent."""
+
+
+class PatchType:
+    """Content types of PATCH."""
+
+    STRATEGIC = "application/strategic-merge-patch+json"
+    MERGE = "application/merge-patch+json"
+    JSON = "application/json-patch+json"
+
+
+class ApiClient(Protocol):
+    """The Kubernetes API as the scheduler, the informers and plugins know it.
+
+    Every call raises an `api.errors.ApiError` for an answer that is not a success and a `TransportError`
+    when there is no answer; `OutcomeUnknown` means that a write may or may not have happened. Objects are
+    the typed records of `mooring.api`, or `Unstructured` for custom resources.
+    """
+
+    async def list(
+        self,
+        resource: Resource,
+        *,
+        namespace: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+        resource_version: str = "",
+        limit: int = 0,
+        page: str = "",
+    ) -> ObjectList: ...
+
+    def watch(
+        self,
+        resource: Resource,
+        *,
+        resource_version: str,
+        namespace: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+        timeout: float | None = None,
+        send_initial_events: bool = False,
+    ) -> AsyncIterator[WatchEvent]:
+        """Events after `resource_version`, bookmarks included. Ends quietly when the server closes it;
+        raises `Gone` when the version is too old."""
+        ...
+
+    async def get(self, resource: Resource, name: str, namespace: str = "") -> Any: ...
+
+    async def create(self, resource: Resource, obj: Any, *, dry_run: bool = False) -> Any: ...
+
+    async def replace(self, resource: Resource, obj: Any, *, subresource: str = "") -> Any:
+        """PUT; a set resourceVersion must be the current one (Conflict otherwise)."""
+        ...
+
+    async def patch(
+        self,
+        resource: Resource,
+        name: str,
+        patch: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+        *,
+        namespace: str = "",
+        subresource: str = "",
+        patch_type: str = PatchType.STRATEGIC,
+    ) -> Any: ...
+
+    async def delete(
+        self,
+        resource: Resource,
+        name: str,
+        *,
+        namespace: str = "",
+        uid: str = "",
+        resource_version: str = "",
+        grace_period: int | None = None,
+    ) -> None:
+        """`uid` and `resource_version` are preconditions: Conflict when they do not hold."""
+        ...
+
+    async def bind(self, name: str, namespace: str, uid: str, node: str) -> None:
+        """POST pods/<name>/binding, with the UID as precondition."""
+        ...
+
+
+class EventRecorder(Protocol):
+    """Where events for users go. Never blocks and never raises: an event that cannot be sent is counted
+    and dropped."""
+
+    def event(
+        self,
+        regarding: Any,
+        *,
+        type: str,
+        reason: str,
+        action: str,
+        note: str,
+        related: Any = None,
+        controller: str = "",
+    ) -> None:
+        """`type` is Normal or Warning; `controller` is the scheduler name that reports."""
+        ...
+
+
+@dataclass(slots=True)
+class Change:
+    """One delivered change of an object, as informers put it into the scheduler's inbox.
+
+    `old` None: added. `new` None: deleted. A changed UID under one name never arrives as one change: the
+    informer splits it into a delete and an add.
+    """
+
+    resource: Resource
+    old: Any
+    new: Any
+    initial: bool = field(default=False)
+    """Part of the first listing."""

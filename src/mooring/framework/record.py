@@ -1,0 +1,158 @@
+"""The decision record: what one attempt decided, and why.
+
+Types only; the runtime and the cycle fill them, `scheduler.records` keeps them. The FailedScheduling message,
+`explain`, the UI and the simulator all read the same record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+SCHEDULED, UNSCHEDULABLE, ERROR = "scheduled", "unschedulable", "error"
+"""Results of an attempt, spelled as in the metrics."""
+
+TOP_NODES = 10
+"""How many of the best nodes keep their scores."""
+
+
+@dataclass(frozen=True, slots=True)
+class RefusalCount:
+    """How many nodes one plugin refused for one set of reasons."""
+
+    plugin: str
+    code: str
+    reasons: tuple[str, ...]
+    nodes: int
+
+
+@dataclass(frozen=True, slots=True)
+class PluginScore:
+    """One plugin's opinion of one node."""
+
+    plugin: str
+    raw: int
+    normalized: int
+    weighted: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodeScore:
+    """One of the best nodes with its total and where it comes from."""
+
+    node: str
+    total: int
+    plugins: tuple[PluginScore, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeEpoch:
+    """Row → node name for as long as the set of nodes does not change; shared by all records of that time."""
+
+    number: int
+    names: Sequence[str]
+
+
+@dataclass(slots=True)
+class DecisionRecord:
+    """One attempt to schedule one pod."""
+
+    pod: str
+    uid: str
+    profile: str
+    attempt: int
+    """1 for the pod's first."""
+    started: float
+    """Wall clock, seconds since the epoch."""
+    sequence: int = 0
+    """Position among all attempts of the process; set by the ring that keeps it."""
+    duration: float = 0.0
+    """Seconds from pop to assume or refusal."""
+    result: str = ""
+    message: str = ""
+    """The FailedScheduling message or the error; empty on success."""
+    total_nodes: int = 0
+    evaluated_nodes: int = 0
+    feasible_nodes: int = 0
+    refusals: tuple[RefusalCount, ...] = ()
+    reason_ids: npt.NDArray[np.unsignedinteger[Any]] | None = None
+    """Row → index into `refusals` plus one; 0: not refused."""
+    epoch: NodeEpoch | None = None
+    pre_filter: str = ""
+    """PreFilter's message when it refused the pod as a whole."""
+    post_filter: str = ""
+    """What PostFilter said."""
+    scores: tuple[NodeScore, ...] = ()
+    node: str = ""
+    """The chosen node."""
+    margin: int | None = None
+    """Total of the winner less that of the second best; None without a second."""
+    nominated_node: str = ""
+    victims: tuple[str, ...] = ()
+    """Pods preempted for this one."""
+    woken_by: str = ""
+    """The event that brought the pod back to the active queue."""
+    woken_hint: str = ""
+    """The plugin whose hint said so."""
+    plugin: str = ""
+    """The plugin that failed or refused, where a single one did."""
+    point: str = ""
+    timings: dict[str, float] = field(default_factory=dict)
+    """Extension point → seconds; only in sampled attempts."""
+
+    def refusal_of(self, node: str) -> RefusalCount | None:
+        """Why `node` was refused; None when it was not, or is not known to this record."""
+        if self.epoch is None or self.reason_ids is None or node not in self.epoch.names:
+            return None
+        found = int(self.reason_ids[list(self.epoch.names).index(node)])
+        return self.refusals[found - 1] if found else None
+
+    @property
+    def size(self) -> int:
+        """Bytes that this record keeps alive, roughly; the shared epoch is not counted."""
+        texts = sum(len(text) for refusal in self.refusals for text in refusal.reasons)
+        ids = self.reason_ids.nbytes if self.reason_ids is not None else 0
+        scores = sum(64 + 80 * len(entry.plugins) for entry in self.scores)
+        return 600 + ids + texts + 100 * len(self.refusals) + scores + len(self.message)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON shows it; per-node reasons are left out (ask `refusal_of`)."""
+        return {
+            "pod": self.pod,
+            "uid": self.uid,
+            "profile": self.profile,
+            "attempt": self.attempt,
+            "sequence": self.sequence,
+            "started": self.started,
+            "durationSeconds": self.duration,
+            "result": self.result,
+            "message": self.message,
+            "nodes": {"total": self.total_nodes, "evaluated": self.evaluated_nodes, "feasible": self.feasible_nodes},
+            "refusals": [
+                {"plugin": r.plugin, "code": r.code, "reasons": list(r.reasons), "nodes": r.nodes}
+                for r in self.refusals
+            ],
+            "scores": [
+                {
+                    "node": entry.node,
+                    "total": entry.total,
+                    "plugins": [
+                        {"plugin": p.plugin, "raw": p.raw, "normalized": p.normalized, "weighted": p.weighted}
+                        for p in entry.plugins
+                    ],
+                }
+                for entry in self.scores
+            ],
+            "node": self.node,
+            "margin": self.margin,
+            "nominatedNode": self.nominated_node,
+            "victims": list(self.victims),
+            "wokenBy": self.woken_by,
+            "wokenHint": self.woken_hint,
+            "plugin": self.plugin,
+            "point": self.point,
+        }

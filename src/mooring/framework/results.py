@@ -1,0 +1,31 @@
+"""What extension points return beside a Status."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class PreFilterResult:
+    """PreFilter's answer that only these nodes are worth looking at. Results of several plugins are
+    intersected; names that are not nodes are dropped."""
+
+    node_names: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class PostFilterResult:
+    """PostFilter's wish for the pod's nomination.
+
+    `nominated_node` None leaves `status.nominatedNodeName` alone, "" clears it, a name sets it.
+    """
+
+    nominated_node: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PreBindPreFlight:
+    """PreBind's announcement that it will do something for this pod. Neighbouring plugins that allow it
+    run at the same time."""
+
+    allow_parallel: bool = False

@@ -1,0 +1,134 @@
+"""What an extension point answers: a code, reasons, and the plugin that said so.
+
+A refusal is a value of this type. An exception raised by a plugin is a bug; the runtime turns it into
+`Code.ERROR` for that attempt. `None` where a Status is expected means Success.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, replace
+
+
+class Code(enum.IntEnum):
+    """The seven codes of the scheduling framework; names and numbers as in kube-scheduler."""
+
+    SUCCESS = 0
+    """The plugin has no objection."""
+    ERROR = 1
+    """Something broke: the attempt ends, the pod retries by error backoff."""
+    UNSCHEDULABLE = 2
+    """Refused; preempting other pods might change that."""
+    UNSCHEDULABLE_AND_UNRESOLVABLE = 3
+    """Refused; removing other pods would not help, so preemption leaves this node out."""
+    WAIT = 4
+    """Permit only: hold the pod until it is allowed, rejected or timed out."""
+    SKIP = 5
+    """PreFilter, PreScore: leave the plugin out for this pod. Bind: let the next binder do it.
+    PreBind pre-flight: nothing to do."""
+    PENDING = 6
+    """Refused for now; the plugin itself will cause the event that solves it, so the pod returns to
+    the active queue without backoff."""
+
+    @property
+    def label(self) -> str:
+        """The spelling that logs, metrics and conformance data use."""
+        return _LABELS[self]
+
+
+_LABELS = {
+    Code.SUCCESS: "Success",
+    Code.ERROR: "Error",
+    Code.UNSCHEDULABLE: "Unschedulable",
+    Code.UNSCHEDULABLE_AND_UNRESOLVABLE: "UnschedulableAndUnresolvable",
+    Code.WAIT: "Wait",
+    Code.SKIP: "Skip",
+    Code.PENDING: "Pending",
+}
+
+REJECTED = frozenset({Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING})
+"""The codes that refuse a pod without being a failure of the scheduler."""
+
+MAX_PERMIT_TIMEOUT = 15 * 60.0
+"""Seconds; a longer wait is cut to this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """An answer. Build one with the class methods; compare `code`, or ask `is_success`, `is_rejected`."""
+
+    code: Code = Code.SUCCESS
+    reasons: tuple[str, ...] = ()
+    plugin: str = ""
+    """Who answered; filled in by the runtime."""
+    timeout: float | None = None
+    """Seconds that a WAIT may last; `None` means the maximum of 15 minutes."""
+    cause: BaseException | None = None
+    """What was raised, for an ERROR that comes from an exception."""
+
+    @classmethod
+    def success(cls) -> Status:
+        """No objection; the same as returning `None`."""
+        return SUCCESS
+
+    @classmethod
+    def error(cls, message: str, *, cause: BaseException | None = None) -> Status:
+        """Something broke. The attempt fails and is retried by error backoff."""
+        return cls(Code.ERROR, (message,), cause=cause)
+
+    @classmethod
+    def unschedulable(cls, *reasons: str, resolvable: bool = True) -> Status:
+        """Refused. `resolvable=False`: removing other pods would not help."""
+        code = Code.UNSCHEDULABLE if resolvable else Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+        return cls(code, reasons)
+
+    @classmethod
+    def unresolvable(cls, *reasons: str) -> Status:
+        """Refused, and preemption cannot help (UnschedulableAndUnresolvable)."""
+        return cls(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons)
+
+    @classmethod
+    def wait(cls, *reasons: str, timeout: float | None = None) -> Status:
+        """Permit: wait up to `timeout` seconds, at most 15 minutes."""
+        return cls(Code.WAIT, reasons, timeout=timeout)
+
+    @classmethod
+    def skip(cls, *reasons: str) -> Status:
+        """Leave this plugin out (PreFilter, PreScore), or pass on to the next one (Bind)."""
+        return cls(Code.SKIP, reasons)
+
+    @classmethod
+    def pending(cls, *reasons: str) -> Status:
+        """Refused until an event that the plugin itself will cause."""
+        return cls(Code.PENDING, reasons)
+
+    @property
+    def is_success(self) -> bool:
+        return self.code is Code.SUCCESS
+
+    @property
+    def is_rejected(self) -> bool:
+        return self.code in REJECTED
+
+    @property
+    def is_skip(self) -> bool:
+        return self.code is Code.SKIP
+
+    @property
+    def is_wait(self) -> bool:
+        return self.code is Code.WAIT
+
+    @property
+    def message(self) -> str:
+        """The reasons in one line."""
+        return ", ".join(self.reasons)
+
+    def by(self, plugin: str) -> Status:
+        """The same answer, attributed to `plugin` unless it names somebody already."""
+        return self if self.plugin else replace(self, plugin=plugin)
+
+    def __bool__(self) -> bool:
+        raise TypeError("a Status is neither true nor false; ask is_success, is_rejected or code")
+
+
+SUCCESS = Status()

@@ -1,0 +1,85 @@
+"""NodeStatuses: why each node was refused in one attempt, kept as one small id per row.
+
+The FailedScheduling message, PostFilter plugins, the decision record and `explain` all read this.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from mooring.framework.nodes import IntArray, Nodes
+from mooring.framework.status import SUCCESS, Code, Status
+
+
+class NodeStatuses:
+    """Row → Status for the nodes of one attempt. A row without an entry was not refused."""
+
+    __slots__ = ("_ids_by_status", "ids", "nodes", "verdicts")
+
+    def __init__(self, nodes: Nodes) -> None:
+        self.nodes = nodes
+        """All nodes of the attempt, in snapshot order."""
+        self.ids: npt.NDArray[np.int32] = np.zeros(nodes.columns.width, dtype=np.int32)
+        """Full width; 0 means not refused."""
+        self.verdicts: list[Status] = [SUCCESS]
+        self._ids_by_status: dict[tuple[Code, tuple[str, ...], str], int] = {}
+
+    def intern(self, status: Status) -> int:
+        """The id of `status` in this attempt."""
+        key = (status.code, status.reasons, status.plugin)
+        found = self._ids_by_status.get(key)
+        if found is None:
+            found = self._ids_by_status[key] = len(self.verdicts)
+            self.verdicts.append(status)
+        return found
+
+    def set_row(self, row: int, status: Status) -> None:
+        self.ids[row] = self.intern(status)
+
+    def set_rows(self, rows: IntArray, status: Status) -> None:
+        self.ids[rows] = self.intern(status)
+
+    def get(self, name: str) -> Status:
+        """The status of a node by name; Success when it was not refused."""
+        row = self.nodes.columns.row_of(name)
+        return self.verdicts[self.ids[row]] if row >= 0 else SUCCESS
+
+    def __iter__(self) -> Iterator[tuple[str, Status]]:
+        """Refused nodes with their status, in snapshot order."""
+        for name, found in zip(self.nodes.names, self.nodes.take(self.ids).tolist(), strict=True):
+            if found:
+                yield name, self.verdicts[found]
+
+    def __len__(self) -> int:
+        return int(np.count_nonzero(self.ids))
+
+    def rows_with(self, *codes: Code) -> IntArray:
+        """Rows whose status has one of the codes, in snapshot order."""
+        wanted = np.array([verdict.code in codes for verdict in self.verdicts])
+        return self.nodes.rows[wanted[self.nodes.take(self.ids)]]
+
+    def names_with(self, *codes: Code) -> list[str]:
+        return Nodes(self.nodes.columns, self.rows_with(*codes)).names
+
+    def count_by_verdict(self) -> Sequence[tuple[Status, int]]:
+        """Each refusal with the number of nodes it hit."""
+        counts = np.bincount(self.ids, minlength=len(self.verdicts)).tolist()
+        return [(self.verdicts[i], counts[i]) for i in range(1, len(self.verdicts)) if counts[i]]
+
+    def histogram(self) -> Counter[str]:
+        """Reason → number of nodes. A node with several reasons counts once for each."""
+        total: Counter[str] = Counter()
+        for status, count in self.count_by_verdict():
+            for reason in status.reasons:
+                total[reason] += count
+        return total
+
+    def rejectors(self) -> tuple[frozenset[str], frozenset[str]]:
+        """The plugins that refused nodes: (all of them, those that answered Pending)."""
+        refused = [status for status, _ in self.count_by_verdict()]
+        pending = frozenset(s.plugin for s in refused if s.code is Code.PENDING and s.plugin)
+        return frozenset(s.plugin for s in refused if s.plugin and s.code is not Code.PENDING), pending
