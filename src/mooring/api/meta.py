@@ -1,0 +1,141 @@
+"""What all objects share: metadata, owner references, label selectors, conditions, and the API's Status.
+
+Matching of selectors lives in `selectors`; exceptions made from a Status live in `errors`.
+"""
+
+import msgspec
+
+from mooring.api.record import Record
+
+
+class OwnerReference(Record):
+    """One owner of an object; `controller` marks the managing one."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool | None = None
+    block_owner_deletion: bool | None = None
+
+
+class ObjectMeta(Record):
+    """Identity, labels and life cycle of one object. Times stay text; see `times.parse_time`."""
+
+    name: str = ""
+    generate_name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    deletion_grace_period_seconds: int | None = None
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    owner_references: tuple[OwnerReference, ...] = ()
+    finalizers: tuple[str, ...] = ()
+
+
+class ListMeta(Record):
+    """Metadata of a list answer; `continue_` is the token of the next page."""
+
+    resource_version: str = ""
+    continue_: str = msgspec.field(default="", name="continue")
+    remaining_item_count: int | None = None
+
+
+class Object(Record):
+    """Base of all top-level objects, with the identity readable without going through metadata."""
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+
+    @property
+    def name(self) -> str:
+        return self.metadata.name
+
+    @property
+    def namespace(self) -> str:
+        return self.metadata.namespace
+
+    @property
+    def uid(self) -> str:
+        return self.metadata.uid
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`, or the bare name of an object without namespace."""
+        meta = self.metadata
+        return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return self.metadata.labels
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        return self.metadata.annotations
+
+    @property
+    def resource_version(self) -> str:
+        return self.metadata.resource_version
+
+
+class LabelSelectorRequirement(Record):
+    """One expression of a label selector: In, NotIn, Exists or DoesNotExist."""
+
+    key: str = ""
+    operator: str = ""
+    values: tuple[str, ...] = ()
+
+
+class LabelSelector(Record):
+    """A selector over labels; all its parts must hold. Compile it with `selectors.compile_label_selector`."""
+
+    match_labels: dict[str, str] = {}
+    match_expressions: tuple[LabelSelectorRequirement, ...] = ()
+
+
+class Condition(Record):
+    """metav1.Condition, as pod groups and disruption budgets carry it."""
+
+    type: str = ""
+    status: str = ""
+    observed_generation: int = 0
+    last_transition_time: str | None = None
+    reason: str = ""
+    message: str = ""
+
+
+class StatusCause(Record):
+    """One of the reasons of a failed request; `field` is a path such as `spec.containers[0].name`."""
+
+    reason: str = ""
+    message: str = ""
+    field: str = ""
+
+
+class StatusDetails(Record):
+    """The object a Status speaks about, and the single causes."""
+
+    name: str = ""
+    group: str = ""
+    kind: str = ""
+    uid: str = ""
+    causes: tuple[StatusCause, ...] = ()
+    retry_after_seconds: int = 0
+
+
+class Status(Record):
+    """metav1.Status: the API server's answer to a request that failed, or succeeded without an object."""
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: ListMeta = ListMeta()
+    status: str = ""
+    message: str = ""
+    reason: str = ""
+    details: StatusDetails | None = None
+    code: int = 0

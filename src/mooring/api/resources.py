@@ -1,0 +1,182 @@
+"""The kinds Mooring knows: group, version, plural and record type of each, and custom ones by name.
+
+Request paths beyond the prefix, verbs and subresources belong to the client.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import msgspec
+
+from mooring.api import coordination, core, events, meta, node, pod, policy, scheduling, storage, workloads
+
+
+@dataclass(frozen=True, slots=True)
+class Unstructured:
+    """An object without a record type: the JSON value as it came, with typed metadata."""
+
+    raw: dict[str, Any]
+    metadata: meta.ObjectMeta = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # Converted at once, so that a bad object fails while it is decoded and not at its first use.
+        typed = msgspec.convert(self.raw.get("metadata") or {}, meta.ObjectMeta)
+        object.__setattr__(self, "metadata", typed)
+
+    def get(self, *path: str, default: Any = None) -> Any:
+        """The value below the given keys, or the default where the path ends early."""
+        value: Any = self.raw
+        for step in path:
+            if not isinstance(value, dict) or step not in value:
+                return default
+            value = value[step]
+        return value
+
+    @property
+    def api_version(self) -> str:
+        return str(self.raw.get("apiVersion") or "")
+
+    @property
+    def kind(self) -> str:
+        return str(self.raw.get("kind") or "")
+
+    @property
+    def name(self) -> str:
+        return self.metadata.name
+
+    @property
+    def namespace(self) -> str:
+        return self.metadata.namespace
+
+    @property
+    def uid(self) -> str:
+        return self.metadata.uid
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`, or the bare name of an object without namespace."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return self.metadata.labels
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        return self.metadata.annotations
+
+    @property
+    def resource_version(self) -> str:
+        return self.metadata.resource_version
+
+
+AnyObject: TypeAlias = meta.Object | Unstructured
+ObjectType: TypeAlias = type[meta.Object] | type[Unstructured]
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """One kind as the API serves it. `group` is empty for the core group."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    namespaced: bool
+    type: ObjectType
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def path_prefix(self) -> str:
+        """`/api/v1` or `/apis/<group>/<version>`."""
+        return f"/apis/{self.api_version}" if self.group else f"/api/{self.version}"
+
+    def __str__(self) -> str:
+        """`pods` in the core group, else `<plural>.<version>.<group>` as scheduling events name resources."""
+        return f"{self.plural}.{self.version}.{self.group}" if self.group else self.plural
+
+
+def custom(group: str, version: str, plural: str, kind: str, namespaced: bool = True) -> Resource:
+    """A resource without a record type of its own; its objects are Unstructured."""
+    return Resource(group, version, plural, kind, namespaced, Unstructured)
+
+
+PODS = Resource("", "v1", "pods", "Pod", True, pod.Pod)
+NODES = Resource("", "v1", "nodes", "Node", False, node.Node)
+NAMESPACES = Resource("", "v1", "namespaces", "Namespace", False, core.Namespace)
+SERVICES = Resource("", "v1", "services", "Service", True, workloads.Service)
+REPLICATION_CONTROLLERS = Resource(
+    "", "v1", "replicationcontrollers", "ReplicationController", True, workloads.ReplicationController
+)
+PERSISTENT_VOLUME_CLAIMS = Resource(
+    "", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", True, storage.PersistentVolumeClaim
+)
+PERSISTENT_VOLUMES = Resource(
+    "", "v1", "persistentvolumes", "PersistentVolume", False, storage.PersistentVolume
+)
+STORAGE_CLASSES = Resource(
+    "storage.k8s.io", "v1", "storageclasses", "StorageClass", False, storage.StorageClass
+)
+CSI_NODES = Resource("storage.k8s.io", "v1", "csinodes", "CSINode", False, storage.CSINode)
+CSI_DRIVERS = Resource("storage.k8s.io", "v1", "csidrivers", "CSIDriver", False, storage.CSIDriver)
+CSI_STORAGE_CAPACITIES = Resource(
+    "storage.k8s.io", "v1", "csistoragecapacities", "CSIStorageCapacity", True, storage.CSIStorageCapacity
+)
+VOLUME_ATTACHMENTS = Resource(
+    "storage.k8s.io", "v1", "volumeattachments", "VolumeAttachment", False, storage.VolumeAttachment
+)
+POD_DISRUPTION_BUDGETS = Resource(
+    "policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", True, policy.PodDisruptionBudget
+)
+PRIORITY_CLASSES = Resource(
+    "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", False, scheduling.PriorityClass
+)
+POD_GROUPS = Resource("scheduling.k8s.io", "v1alpha2", "podgroups", "PodGroup", True, scheduling.PodGroup)
+REPLICA_SETS = Resource("apps", "v1", "replicasets", "ReplicaSet", True, workloads.ReplicaSet)
+STATEFUL_SETS = Resource("apps", "v1", "statefulsets", "StatefulSet", True, workloads.StatefulSet)
+DEPLOYMENTS = custom("apps", "v1", "deployments", "Deployment")
+LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease", True, coordination.Lease)
+EVENTS = Resource("events.k8s.io", "v1", "events", "Event", True, events.Event)
+
+ALL: tuple[Resource, ...] = (
+    PODS,
+    NODES,
+    NAMESPACES,
+    SERVICES,
+    REPLICATION_CONTROLLERS,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    STORAGE_CLASSES,
+    CSI_NODES,
+    CSI_DRIVERS,
+    CSI_STORAGE_CAPACITIES,
+    VOLUME_ATTACHMENTS,
+    POD_DISRUPTION_BUDGETS,
+    PRIORITY_CLASSES,
+    POD_GROUPS,
+    REPLICA_SETS,
+    STATEFUL_SETS,
+    DEPLOYMENTS,
+    LEASES,
+    EVENTS,
+)
+"""Every resource above; the kinds are distinct."""
+
+BY_KIND: dict[str, Resource] = {resource.kind: resource for resource in ALL}
+_BY_PLURAL: dict[tuple[str, str], Resource] = {(r.group, r.plural): r for r in ALL}
+
+
+def by_kind(kind: str, api_version: str | None = None) -> Resource | None:
+    """The known resource of this kind, and of this apiVersion if one is given."""
+    resource = BY_KIND.get(kind)
+    if resource is None or api_version not in (None, resource.api_version):
+        return None
+    return resource
+
+
+def by_plural(plural: str, group: str = "") -> Resource | None:
+    """The known resource of this plural name in this group."""
+    return _BY_PLURAL.get((group, plural))
