@@ -53,12 +53,12 @@ def parse(quantity: Quantity) -> int:
 
 def milli_value(quantity: Quantity) -> int:
     """The quantity in thousandths, rounded up as upstream's MilliValue."""
-    return _divide_away(parse(quantity), 1_000_000)
+    return round_up(parse(quantity), 1_000_000)
 
 
 def value(quantity: Quantity) -> int:
     """The quantity in base units, rounded up as upstream's Value."""
-    return _divide_away(parse(quantity), NANO)
+    return round_up(parse(quantity), NANO)
 
 
 def format_quantity(nanos: int, binary: bool = False) -> str:
@@ -101,6 +101,6 @@ def _scale_up(digits: int, power: int) -> int:
     return digits * factor if power >= 0 else -(-digits // factor)
 
 
-def _divide_away(nanos: int, unit: int) -> int:
-    """Rounds away from zero: asking for a little means asking for something."""
+def round_up(nanos: int, unit: int) -> int:
+    """nanos in units of `unit` nano-units, away from zero: asking for a little means asking for something."""
     return -(-nanos // unit) if nanos >= 0 else nanos // unit
