@@ -76,11 +76,24 @@ def _parse(resource: Resource, data: JSON) -> dict[str, Any]:
     try:
         raw = msgspec.json.decode(data)
     except _UNREADABLE as error:
-        raise ObjectError(f"{resource.kind} of unknown name", "", f"not readable as JSON: {error}") from error
+        raise ObjectError(
+            _describe(resource, _metadata_only(data)), "", f"not readable as JSON: {error}"
+        ) from error
     if not isinstance(raw, dict):
-        found = type(raw).__name__
-        raise ObjectError(f"{resource.kind} of unknown name", "", f"expected a JSON object, found {found}")
+        raise ObjectError(_describe(resource, {}), "", f"expected a JSON object, found {type(raw).__name__}")
     return raw
+
+
+class _Identity(msgspec.Struct):
+    metadata: dict[str, Any] = {}
+
+
+def _metadata_only(data: JSON) -> dict[str, Any]:
+    """What names an object that is not readable as a whole, for instance because of a number out of range."""
+    try:
+        return {"metadata": msgspec.json.decode(data, type=_Identity).metadata}
+    except _UNREADABLE:
+        return {}
 
 
 def _convert(resource: Resource, raw: dict[str, Any]) -> AnyObject:

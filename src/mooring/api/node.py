@@ -4,7 +4,7 @@ import msgspec
 
 from mooring.api.meta import Object
 from mooring.api.quantity import ResourceList
-from mooring.api.record import Record
+from mooring.api.record import Int32, Int64, Record
 from mooring.api.taints import Taint
 
 
@@ -32,7 +32,7 @@ class NodeSelector(Record):
 class PreferredSchedulingTerm(Record):
     """A term that earns `weight` (1-100) on the nodes it matches."""
 
-    weight: int = 0
+    weight: Int32 = 0
     preference: NodeSelectorTerm = NodeSelectorTerm()
 
 
@@ -68,7 +68,7 @@ class ContainerImage(Record):
     """An image present on the node, under all its names."""
 
     names: tuple[str, ...] = ()
-    size_bytes: int = 0
+    size_bytes: Int64 = 0
 
 
 class NodeSystemInfo(Record):

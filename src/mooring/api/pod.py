@@ -8,7 +8,7 @@ import msgspec
 from mooring.api.meta import LabelSelector, Object, OwnerReference
 from mooring.api.node import NodeSelector, PreferredSchedulingTerm
 from mooring.api.quantity import ResourceList
-from mooring.api.record import Record
+from mooring.api.record import Int32, Int64, Record
 from mooring.api.storage import (
     AWSElasticBlockStoreVolumeSource,
     AzureDiskVolumeSource,
@@ -48,8 +48,8 @@ class ContainerPort(Record):
     """A port; `host_port` 0 takes none of the node. An empty protocol is TCP."""
 
     name: str = ""
-    host_port: int = 0
-    container_port: int = 0
+    host_port: Int32 = 0
+    container_port: Int32 = 0
     protocol: str = ""
     host_ip: str = msgspec.field(default="", name="hostIP")
 
@@ -146,7 +146,7 @@ class PodAffinityTerm(Record):
 class WeightedPodAffinityTerm(Record):
     """A wish with a weight of 1-100."""
 
-    weight: int = 0
+    weight: Int32 = 0
     pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
 
 
@@ -175,11 +175,11 @@ class Affinity(Record):
 class TopologySpreadConstraint(Record):
     """How evenly matching pods spread over domains. Null policies: Honor for affinity, Ignore for taints."""
 
-    max_skew: int = 0
+    max_skew: Int32 = 0
     topology_key: str = ""
     when_unsatisfiable: str = ""
     label_selector: LabelSelector | None = None
-    min_domains: int | None = None
+    min_domains: Int32 | None = None
     node_affinity_policy: str | None = None
     node_taints_policy: str | None = None
     match_label_keys: tuple[str, ...] = ()
@@ -216,7 +216,7 @@ class PodSpec(Record):
 
     node_name: str = ""
     scheduler_name: str = ""
-    priority: int | None = None
+    priority: Int32 | None = None
     priority_class_name: str = ""
     preemption_policy: str | None = None
     containers: tuple[Container, ...] = ()
@@ -237,8 +237,8 @@ class PodSpec(Record):
     restart_policy: str = ""
     runtime_class_name: str | None = None
     service_account_name: str = ""
-    termination_grace_period_seconds: int | None = None
-    active_deadline_seconds: int | None = None
+    termination_grace_period_seconds: Int64 | None = None
+    active_deadline_seconds: Int64 | None = None
 
 
 class PodCondition(Record):
@@ -269,7 +269,7 @@ class ContainerStateRunning(Record):
 class ContainerStateTerminated(Record):
     """How a container ended."""
 
-    exit_code: int = 0
+    exit_code: Int32 = 0
     reason: str = ""
     message: str = ""
     started_at: str | None = None
@@ -292,7 +292,7 @@ class ContainerStatus(Record):
     image_id: str = msgspec.field(default="", name="imageID")
     container_id: str = msgspec.field(default="", name="containerID")
     ready: bool = False
-    restart_count: int = 0
+    restart_count: Int32 = 0
     started: bool | None = None
     state: ContainerState | None = None
     allocated_resources: ResourceList = {}

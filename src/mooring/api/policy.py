@@ -1,7 +1,7 @@
 """Pod disruption budgets. Preemption reads them; nothing here computes them."""
 
 from mooring.api.meta import Condition, LabelSelector, Object
-from mooring.api.record import Record
+from mooring.api.record import Int32, Record
 
 
 class PodDisruptionBudgetSpec(Record):
@@ -18,7 +18,7 @@ class PodDisruptionBudgetStatus(Record):
 
     observed_generation: int = 0
     disrupted_pods: dict[str, str] = {}
-    disruptions_allowed: int = 0
+    disruptions_allowed: Int32 = 0
     current_healthy: int = 0
     desired_healthy: int = 0
     expected_pods: int = 0

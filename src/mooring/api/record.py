@@ -4,9 +4,13 @@ Fields nobody in a scheduler reads are left out of the records and skipped while
 not a complete copy of the object it came from: write back with patches, never with a full update.
 """
 
-from typing import dataclass_transform
+from typing import Annotated, TypeAlias, dataclass_transform
 
 import msgspec
+
+# The API's integer widths. A number outside is refused while decoding, not by an array three layers up.
+Int32: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+Int64: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
 
 # The decorator is for type checkers only: it tells them that subclasses inherit `frozen` and `kw_only`.

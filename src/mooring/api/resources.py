@@ -20,8 +20,8 @@ class Unstructured:
 
     def __post_init__(self) -> None:
         # Converted at once, so that a bad object fails while it is decoded and not at its first use.
-        typed = msgspec.convert(self.raw.get("metadata") or {}, meta.ObjectMeta)
-        object.__setattr__(self, "metadata", typed)
+        typed = msgspec.convert({"metadata": self.raw.get("metadata") or {}}, meta.Object)
+        object.__setattr__(self, "metadata", typed.metadata)
 
     def get(self, *path: str, default: Any = None) -> Any:
         """The value below the given keys, or the default where the path ends early."""

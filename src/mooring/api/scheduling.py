@@ -1,13 +1,13 @@
 """Priority classes, and pod groups of scheduling.k8s.io/v1alpha2."""
 
 from mooring.api.meta import Condition, Object
-from mooring.api.record import Record
+from mooring.api.record import Int32, Record
 
 
 class PriorityClass(Object):
     """A named priority; admission copies the value into pods."""
 
-    value: int = 0
+    value: Int32 = 0
     global_default: bool = False
     description: str = ""
     preemption_policy: str | None = None
@@ -16,7 +16,7 @@ class PriorityClass(Object):
 class GangSchedulingPolicy(Record):
     """All or nothing: at least `min_count` members are placed together."""
 
-    min_count: int = 0
+    min_count: Int32 = 0
 
 
 class BasicSchedulingPolicy(Record):
@@ -72,7 +72,7 @@ class PodGroupSpec(Record):
     resource_claims: tuple[PodGroupResourceClaim, ...] = ()
     disruption_mode: str | None = None
     priority_class_name: str = ""
-    priority: int | None = None
+    priority: Int32 | None = None
 
 
 class PodGroupResourceClaimStatus(Record):

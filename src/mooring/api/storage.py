@@ -9,7 +9,7 @@ from mooring.api.core import ObjectReference
 from mooring.api.meta import LabelSelector, Object, ObjectMeta
 from mooring.api.node import NodeSelector
 from mooring.api.quantity import Quantity, ResourceList
-from mooring.api.record import Record
+from mooring.api.record import Int32, Record
 
 
 class GCEPersistentDiskVolumeSource(Record):
@@ -255,7 +255,7 @@ class StorageClass(Object):
 class VolumeNodeResources(Record):
     """How many volumes of a driver a node can hold; null is unlimited."""
 
-    count: int | None = None
+    count: Int32 | None = None
 
 
 class CSINodeDriver(Record):

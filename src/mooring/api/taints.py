@@ -6,7 +6,7 @@ Which effects matter when (NoSchedule in filters, PreferNoSchedule in scores) is
 import re
 from collections.abc import Collection, Iterable
 
-from mooring.api.record import Record
+from mooring.api.record import Int64, Record
 
 NO_SCHEDULE = "NoSchedule"
 PREFER_NO_SCHEDULE = "PreferNoSchedule"
@@ -41,7 +41,7 @@ class Toleration(Record):
     operator: str = ""
     value: str = ""
     effect: str = ""
-    toleration_seconds: int | None = None
+    toleration_seconds: Int64 | None = None
 
 
 def tolerates(toleration: Toleration, taint: Taint, *, comparison: bool = False) -> bool:
