@@ -196,3 +196,8 @@ def lift_normalize(plugin: Any, state: CycleState, pod: Pod, scores: IntArray, n
             raise NodeFailure(name, ValueError("normalize_scores() returned no score for this node"))
         out[index] = as_number(answer[name])
     return out
+
+
+def writes_any(cls: type, base: type, methods: tuple[str, ...]) -> bool:
+    """Whether `cls` has its own version of one of the methods that `base` declares."""
+    return any(getattr(cls, method) is not getattr(base, method) for method in methods)

@@ -1,0 +1,108 @@
+"""PreBind, Bind, PostBind: the binding cycle's extension points. They run in the pod's own task."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from mooring.api.errors import OutcomeUnknown
+from mooring.api.pod import Pod
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.points import PreBindPlugin
+from mooring.framework.results import PreBindPreFlight
+from mooring.framework.status import SUCCESS, Code, Status
+from mooring.runtime.calling import call_async, checked, failed, maybe_await
+from mooring.runtime.profile import Profile
+
+
+@dataclass(frozen=True, slots=True)
+class Flight:
+    """PreBind's plan for one pod: groups that run one after the other, plugins of a group together."""
+
+    groups: tuple[tuple[PreBindPlugin, ...], ...] = ()
+
+
+def pre_flight(profile: Profile, state: CycleState, pod: Pod, node: str) -> tuple[Flight, Status]:
+    """Ask every PreBind plugin what it will have to do. A skipped plugin that does not allow company still
+    separates the groups around it."""
+    groups: list[list[PreBindPlugin]] = []
+    parallel_before = False
+    for plugin in profile.pre_bind:
+        try:
+            answer = plugin.pre_bind_pre_flight(state, pod, node)
+        except Exception as error:
+            return Flight(), failed(plugin, "PreBindPreFlight", pod, error, node)
+        if isinstance(answer, PreBindPreFlight):
+            together = answer.allow_parallel
+        else:
+            status = checked(plugin, "PreBindPreFlight", pod, answer, node)
+            if status.is_skip:
+                parallel_before = False
+                continue
+            if not status.is_success:
+                return Flight(), _error(status)
+            together = False
+        if together and parallel_before:
+            groups[-1].append(plugin)
+        else:
+            groups.append([plugin])
+        parallel_before = together
+    return Flight(tuple(tuple(group) for group in groups)), SUCCESS
+
+
+async def run_pre_bind(flight: Flight, state: CycleState, pod: Pod, node: str) -> Status:
+    """Run the plan; the first group with a failure ends it, and its companions are cancelled."""
+    for group in flight.groups:
+        status = await _run_group(group, state, pod, node)
+        if not status.is_success:
+            return _error(status)
+    return SUCCESS
+
+
+async def _run_group(group: tuple[PreBindPlugin, ...], state: CycleState, pod: Pod, node: str) -> Status:
+    if len(group) == 1:
+        return await call_async(group[0], "PreBind", pod, group[0].pre_bind, state, pod, node, node=node)
+    tasks = [
+        asyncio.ensure_future(call_async(p, "PreBind", pod, p.pre_bind, state, pod, node, node=node)) for p in group
+    ]
+    try:
+        for done in asyncio.as_completed(tasks):
+            status = await done
+            if not status.is_success:
+                return status
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    return SUCCESS
+
+
+async def run_bind(profile: Profile, state: CycleState, pod: Pod, node: str) -> Status:
+    """Binders in order until one does not answer Skip. `OutcomeUnknown` passes: only the caller may decide
+    what became of the pod."""
+    status = Status.skip()
+    for plugin in profile.bind:
+        try:
+            answer = await maybe_await(plugin.bind(state, pod, node))
+        except OutcomeUnknown:
+            raise
+        except Exception as error:
+            return failed(plugin, "Bind", pod, error, node)
+        status = checked(plugin, "Bind", pod, answer, node)
+        if not status.is_skip:
+            return status if status.is_success or status.code is Code.ERROR else _error(status)
+    return Status.error(f'no Bind plugin of profile "{profile.name}" took pod "{pod.key}": all answered Skip')
+
+
+def _error(status: Status) -> Status:
+    """After Permit every refusal is a failure: the pod retries by backoff."""
+    return Status(Code.ERROR, status.reasons, status.plugin, cause=status.cause)
+
+
+async def run_post_bind(profile: Profile, state: CycleState, pod: Pod, node: str) -> None:
+    """Tell the PostBind plugins; their failures are logged and change nothing."""
+    for plugin in profile.post_bind:
+        try:
+            await maybe_await(plugin.post_bind(state, pod, node))
+        except Exception as error:
+            failed(plugin, "PostBind", pod, error, node)

@@ -1,0 +1,126 @@
+"""What-if sessions: pods added to and taken from nodes that never change for anybody else.
+
+A trial keeps the list of its changes per node and a clone of the cycle state. Rows are copied when a node is
+looked at; counts over the cluster follow through the plugins' AddPod and RemovePod on the clone.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from mooring.api.pod import Pod
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.nodes import NodeView
+from mooring.framework.status import SUCCESS, Status
+from mooring.framework.statuses import NodeStatuses
+from mooring.runtime.filtering import filter_one, run_add_pod, run_filters, run_pre_filter, run_remove_pod
+from mooring.runtime.profile import Profile
+
+
+class Change(NamedTuple):
+    """One pod that came to, or went from, a node."""
+
+    added: bool
+    pod: Pod
+
+
+Changes = dict[str, tuple[Change, ...]]
+
+
+class Session:
+    """Implements `framework.handle.DryRun` for one profile."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
+        self._changes: list[tuple[str, Change]] = []
+
+    def add_pod(self, node_name: str, pod: Pod) -> None:
+        self._changes.append((node_name, Change(True, pod)))
+
+    def remove_pod(self, node_name: str, pod: Pod) -> None:
+        self._changes.append((node_name, Change(False, pod)))
+
+    def trial(self, pod: Pod, state: CycleState | None = None) -> PodTrial:
+        if state is None:
+            state = CycleState()
+            status = run_pre_filter(self._profile, state, pod, self._profile.services.nodes()).status
+        else:
+            state, status = state.clone(), SUCCESS
+        trial = PodTrial(self._profile, pod, state, status, {})
+        for node_name, change in self._changes:
+            trial.apply(node_name, change)
+        return trial
+
+
+class PodTrial:
+    """Implements `framework.handle.Trial`: one pod in a world of its own."""
+
+    def __init__(self, profile: Profile, pod: Pod, state: CycleState, status: Status, changes: Changes) -> None:
+        self._profile = profile
+        self._pod = pod
+        self._changes = changes
+        self.state = state
+        self.status = status
+
+    def add_pod(self, node_name: str, pod: Pod) -> None:
+        self.apply(node_name, Change(True, pod))
+
+    def remove_pod(self, node_name: str, pod: Pod) -> None:
+        self.apply(node_name, Change(False, pod))
+
+    def apply(self, node_name: str, change: Change) -> None:
+        """Record a change and tell the plugins, who see the node as it is after the change."""
+        self._changes[node_name] = (*self._changes.get(node_name, ()), change)
+        run = run_add_pod if change.added else run_remove_pod
+        status = run(self._profile, self.state, self._pod, change.pod, self.node(node_name))
+        if self.status.is_success and not status.is_success:
+            self.status = status
+
+    def node(self, node_name: str) -> NodeView:
+        row = self._profile.services.what_if(node_name)
+        for change in self._changes.get(node_name, ()):
+            (row.add_pod if change.added else row.remove_pod)(change.pod)
+        return row.view()
+
+    def fork(self) -> PodTrial:
+        return PodTrial(self._profile, self._pod, self.state.clone(), self.status, dict(self._changes))
+
+    def filter(self, node_name: str) -> Status:
+        status = self.filter_with_nominated(node_name)
+        return filter_one(self._profile, self.state, self._pod, self.node(node_name)) if status.is_success else status
+
+    def filter_with_nominated(self, node_name: str) -> Status:
+        """The first pass of a node that others are nominated to: would the pod fit beside them? Success when
+        there is nobody whose priority counts."""
+        nominated = rivals(self._profile, self._pod, node_name)
+        if not nominated:
+            return SUCCESS
+        beside = self.fork()
+        for other in nominated:
+            beside.add_pod(node_name, other)
+        if not beside.status.is_success:
+            return beside.status
+        return filter_one(self._profile, beside.state, self._pod, beside.node(node_name))
+
+    def filter_all(self) -> NodeStatuses:
+        """Every node: unchanged ones together in columns, changed and nominated ones each on its own."""
+        nodes = self._profile.services.nodes()
+        statuses = NodeStatuses(nodes)
+        special = [name for name in nodes.names if name in self._changes or rivals(self._profile, self._pod, name)]
+        plain = nodes.where(~nodes.named(*special)) if special else nodes
+        survivors, error = run_filters(self._profile, self.state, self._pod, plain, statuses)
+        if not error.is_success:
+            statuses.set_rows(survivors.rows, error)
+        for name in special:
+            status = self.filter(name)
+            if not status.is_success:
+                statuses.set_rows(np.array([nodes.columns.row_of(name)]), status)
+        return statuses
+
+
+def rivals(profile: Profile, pod: Pod, node_name: str) -> list[Pod]:
+    """Pods nominated to the node that this pod has to leave room for."""
+    nominated = profile.services.nominator.nominated_on(node_name)
+    return [other for other in nominated if other.uid != pod.uid and other.priority >= pod.priority]

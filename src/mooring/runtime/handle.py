@@ -1,0 +1,108 @@
+"""The Handle that plugins get: the services of the scheduler, guarded by what the plugin declared."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Coroutine, Hashable, Iterable, Sequence
+from typing import Any, TypeVar
+
+from mooring.api.pod import Pod
+from mooring.api.resources import Resource
+from mooring.framework.access import Access
+from mooring.framework.extending import Extender
+from mooring.framework.handle import AssumeCache, Lister, Nominator, WaitingPod
+from mooring.framework.nodes import Nodes, NodeView
+from mooring.framework.points import Plugin
+from mooring.framework.ports import ApiClient, Clock, EventRecorder
+from mooring.runtime.dry_run import Session
+from mooring.runtime.guarding import GuardedClient, undeclared
+from mooring.runtime.profile import Profile
+from mooring.runtime.services import Services
+from mooring.runtime.tasks import Tasks
+
+T = TypeVar("T")
+
+
+class PluginHandle:
+    """Implements `framework.handle.Handle` for one plugin of one profile."""
+
+    def __init__(self, plugin: type[Plugin], profile_name: str, services: Services, tasks: Tasks) -> None:
+        self._plugin = plugin
+        self._services = services
+        self._tasks = tasks
+        self._profile: Profile | None = None
+        self._reads = frozenset(need.resource for need in plugin.needs if need.reads)
+        self.profile_name = profile_name
+        self.client: ApiClient = GuardedClient(services.client, plugin.name, plugin.needs)
+
+    def attach(self, profile: Profile) -> None:
+        """The profile exists only after its plugins do; from now on dry runs work."""
+        self._profile = profile
+
+    @property
+    def clock(self) -> Clock:
+        return self._services.clock
+
+    @property
+    def random(self) -> random.Random:
+        return self._services.random
+
+    @property
+    def recorder(self) -> EventRecorder:
+        return self._services.recorder
+
+    @property
+    def nominator(self) -> Nominator:
+        return self._services.nominator
+
+    @property
+    def extenders(self) -> Sequence[Extender]:
+        return self._services.extenders
+
+    @property
+    def nodes(self) -> Nodes:
+        return self._services.nodes()
+
+    def node(self, name: str) -> NodeView | None:
+        columns = self._services.nodes().columns
+        row = columns.row_of(name)
+        return columns.view(row) if row >= 0 else None
+
+    def lister(self, resource: Resource) -> Lister:
+        self._must_read(resource)
+        return self._services.lister(resource)
+
+    def assume_cache(self, resource: Resource) -> AssumeCache:
+        self._must_read(resource)
+        return self._services.assume_cache(resource)
+
+    def _must_read(self, resource: Resource) -> None:
+        if resource not in self._reads:
+            raise undeclared(self._plugin.name, Access(resource))
+
+    def waiting_pods(self) -> Iterable[WaitingPod]:
+        return self._services.waiting
+
+    def waiting_pod(self, uid: str) -> WaitingPod | None:
+        return self._services.waiting.get(uid)
+
+    def activate(self, pods: Iterable[Pod]) -> None:
+        self._services.activate(pods)
+
+    def resort(self, uids: Iterable[str]) -> None:
+        self._services.resort(uids)
+
+    def spawn(self, coro: Coroutine[Any, Any, Any], name: str = "") -> None:
+        self._tasks.spawn(coro, self._plugin.name, name)
+
+    def shared(self, key: Hashable, factory: Callable[[], T]) -> T:
+        if key not in self._services.shared:
+            self._services.shared[key] = factory()
+        found: T = self._services.shared[key]
+        return found
+
+    def dry_run(self) -> Session:
+        if self._profile is None:
+            raise RuntimeError(f"plugin {self._plugin.name!r}: dry_run() cannot be used in the constructor")
+        return Session(self._profile)
+

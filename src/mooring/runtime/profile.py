@@ -1,0 +1,107 @@
+"""A profile that runs: the plugin instances of one scheduler name, in order, per extension point."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import TypeVar
+
+import msgspec
+
+from mooring.api.meta import controller_of
+from mooring.api.pod import Pod
+from mooring.framework import points
+from mooring.framework.events import NODE, WITHOUT_REGISTRATION, ActionType, ClusterEvent, Registration
+from mooring.framework.lifting import writes
+from mooring.framework.points import Plugin
+from mooring.runtime.services import Services
+
+EXTENDER = "Extender"
+"""The name under which refusals of extenders appear."""
+
+P = TypeVar("P", bound=Plugin)
+
+
+class Profile:
+    """Built by `building.build_profile`; not changed afterwards. The phases (`filtering`, `scoring`, …) run it."""
+
+    def __init__(
+        self,
+        name: str,
+        by_point: Mapping[str, Sequence[Plugin]],
+        weights: Mapping[str, int],
+        services: Services,
+        percentage_of_nodes_to_score: int = 0,
+    ) -> None:
+        def at(point: str, kind: type[P]) -> tuple[P, ...]:
+            return tuple(plugin for plugin in by_point.get(point, ()) if isinstance(plugin, kind))
+
+        self.name = name
+        """`schedulerName` of the pods it serves."""
+        self.services = services
+        self.weights = weights
+        """Score plugin → weight."""
+        self.percentage_of_nodes_to_score = percentage_of_nodes_to_score
+        """0: all nodes are evaluated. 1-100: the compatible mode that samples as kube-scheduler does."""
+        self.pre_enqueue = at("preEnqueue", points.PreEnqueuePlugin)
+        self.queue_sort = at("queueSort", points.QueueSortPlugin)[0]
+        self.pre_filter = at("preFilter", points.PreFilterPlugin)
+        self.filter = at("filter", points.FilterPlugin)
+        self.post_filter = at("postFilter", points.PostFilterPlugin)
+        self.pre_score = at("preScore", points.PreScorePlugin)
+        self.score = at("score", points.ScorePlugin)
+        self.reserve = at("reserve", points.ReservePlugin)
+        self.permit = at("permit", points.PermitPlugin)
+        self.pre_bind = at("preBind", points.PreBindPlugin)
+        self.bind = at("bind", points.BindPlugin)
+        self.post_bind = at("postBind", points.PostBindPlugin)
+        self.plugins = {p.name: p for row in by_point.values() for p in row}
+        """Every instance once, by name."""
+        refusing = (*self.pre_enqueue, *self.pre_filter, *self.filter, *self.reserve, *self.permit)
+        self._registrations = registrations(refusing, extenders=bool(services.extenders))
+        deciding = {p.name: p for p in (*refusing, *self.pre_score, *self.score)}.values()
+        self._signers = tuple(p for p in deciding if writes(p, "sign"))
+        self._all_sign = len(self._signers) == len(deciding)
+
+    @property
+    def registrations(self) -> Mapping[str, Sequence[Registration]]:
+        """Plugin → the events that may turn its refusal into a yes."""
+        return self._registrations
+
+    def signature(self, pod: Pod) -> Hashable:
+        """What hint answers are shared by: all plugins' `sign`, and the pod's template where one has none."""
+        signs = tuple(plugin.sign(pod) for plugin in self._signers)
+        if self._all_sign and None not in signs:
+            return (self.name, signs)
+        return (self.name, signs, template_of(pod))
+
+
+def template_of(pod: Pod) -> Hashable:
+    """What pods of one owner share: everything that a hint may read unless it asks for the pod itself."""
+    owner = controller_of(pod)
+    labels = tuple(sorted(pod.labels.items()))
+    return (pod.namespace, labels, owner.uid if owner else "", msgspec.json.encode(pod.spec))
+
+
+def registrations(plugins: Iterable[Plugin], *, extenders: bool) -> dict[str, Sequence[Registration]]:
+    """The events of plugins that can refuse a pod, with kube-scheduler's two additions."""
+    known: dict[str, Sequence[Registration]] = {plugin.name: _registrations_of(plugin) for plugin in plugins}
+    if extenders:
+        known[EXTENDER] = every_event()
+    return known
+
+
+def every_event() -> list[Registration]:
+    return [Registration(ClusterEvent(resource, ActionType.ALL)) for resource in WITHOUT_REGISTRATION]
+
+
+def _registrations_of(plugin: Plugin) -> list[Registration]:
+    declared = plugin.events_to_register()
+    if declared is None:
+        return every_event()
+    found = list(declared)
+    # A node may be added tainted and become usable when the taint goes (kubernetes#109437).
+    adds = any(r.event.resource == NODE and r.event.action & ActionType.ADD for r in found)
+    taints = any(r.event.resource == NODE and r.event.action & ActionType.UPDATE_NODE_TAINT for r in found)
+    if adds and not taints:
+        found.append(Registration(ClusterEvent(NODE, ActionType.UPDATE_NODE_TAINT)))
+    return found
