@@ -1,0 +1,266 @@
+"""An asyncio event loop under virtual time, whose order of events is decided by a seed.
+
+Time stands still while anything can run and then jumps to the next timer, so hours pass in milliseconds.
+What is ready runs in the order of arrival, or, with a seed, in an order drawn from it: the same seed gives
+the same run, another seed another interleaving of the same program.
+
+Nothing real can be awaited here: no socket, no thread, no executor, no signal. A program that waits for
+something that can no longer happen is reported as a Deadlock, one that spins without time passing as a
+Livelock. Tasks hash by their number, since asyncio keeps them in sets, whose order would otherwise follow
+memory addresses.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import random
+import threading
+from collections import deque
+from collections.abc import Callable, Coroutine
+from contextvars import Context
+from itertools import count
+from typing import Any, NoReturn, TypeVar, TypeVarTuple
+
+from mooring.api.errors import MooringError
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+_SPIN_LIMIT = 10_000_000
+_COMPACT_ABOVE = 100  # cancelled timers; below that, dropping them when they come up is cheaper
+
+
+class SimulationError(MooringError):
+    """The simulated program cannot go on."""
+
+
+class Deadlock(SimulationError):
+    """Everything waits and no timer is left. The message lists the waiting tasks."""
+
+
+class Livelock(SimulationError):
+    """Callbacks follow each other for ever while virtual time stands still."""
+
+
+class OutOfTime(SimulationError):
+    """The next event lies beyond the time limit of the run."""
+
+
+class _Task(asyncio.Task[Any]):
+    """A task with a number of its own, by which it hashes."""
+
+    def __init__(self, coro: Coroutine[Any, Any, Any], *, number: int, **options: Any) -> None:
+        self.number = number  # first: the base class puts the new task into a set
+        super().__init__(coro, **options)
+
+    def __hash__(self) -> int:
+        return self.number
+
+
+class _Timer(asyncio.TimerHandle):
+    """A timer that keeps the order of arrival among timers of one instant."""
+
+    __slots__ = ("order",)
+
+    def __init__(
+        self,
+        when: float,
+        callback: Callable[..., Any],
+        args: tuple[Any, ...],
+        loop: VirtualLoop,
+        context: Context | None,
+        order: int,
+    ) -> None:
+        super().__init__(when, callback, args, loop, context)
+        self.order = order
+
+    def __lt__(self, other: object) -> bool:
+        if not isinstance(other, _Timer):
+            return NotImplemented
+        return (self.when(), self.order) < (other.when(), other.order)
+
+
+class VirtualLoop(asyncio.BaseEventLoop):
+    """The loop. `seed` None keeps the order of arrival; `until` is the virtual second it must not pass."""
+
+    # Owned by the base class, which does not declare them to type checkers.
+    _ready: deque[asyncio.Handle]
+    _scheduled: list[asyncio.TimerHandle]
+    _timer_cancelled_count: int
+
+    def __init__(
+        self, seed: int | str | None = None, *, until: float | None = None, spin_limit: int = _SPIN_LIMIT
+    ) -> None:
+        super().__init__()
+        self.until = until
+        self.failures: list[BaseException] = []
+        """Exceptions of callbacks and of tasks that nobody awaited, in the order they came up."""
+        self._random = None if seed is None else random.Random(seed)
+        self._now = 0.0
+        self._spins = 0
+        self._spin_limit = spin_limit
+        self._orders = count()
+        self._task_numbers = count(1)
+        self.set_task_factory(_make_task)
+        self.set_exception_handler(_keep_failure)
+
+    def time(self) -> float:
+        return self._now
+
+    def next_task_number(self) -> int:
+        return next(self._task_numbers)
+
+    def call_at(
+        self, when: float, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        timer = _Timer(when, callback, args, self, context, next(self._orders))
+        heapq.heappush(self._scheduled, timer)
+        timer._scheduled = True  # type: ignore[attr-defined]  # makes the base class count its cancellation
+        return timer
+
+    def call_soon_threadsafe(
+        self, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
+    ) -> asyncio.Handle:
+        if self.is_running() and threading.get_ident() != self._thread_id:  # type: ignore[attr-defined]
+            raise SimulationError("a thread called into the virtual loop; virtual time knows no threads")
+        return self.call_soon(callback, *args, context=context)
+
+    def run_in_executor(self, executor: Any, func: Callable[[*Ts], T], *args: *Ts) -> asyncio.Future[T]:
+        _refuse(f"run_in_executor({getattr(func, '__qualname__', func)!s})", "call the function directly")
+
+    async def create_connection(self, *args: Any, **options: Any) -> NoReturn:
+        _refuse("create_connection", "use an in-process transport")
+
+    async def create_server(self, *args: Any, **options: Any) -> NoReturn:
+        _refuse("create_server", "use an in-process transport")
+
+    def waiting(self) -> list[asyncio.Task[Any]]:
+        """The unfinished tasks, oldest first."""
+        tasks = [task for task in asyncio.all_tasks(self) if isinstance(task, _Task)]
+        return [*sorted(tasks, key=lambda task: task.number)]
+
+    def _run_once(self) -> None:
+        """One callback, with time moved to it if nothing is ready now. The base class calls this for ever."""
+        if not self._ready:
+            self._move_time()
+        self._move_due_timers()
+        handle = self._pick()
+        if handle.cancelled():
+            return
+        self._spins += 1
+        if self._spins > self._spin_limit:
+            raise Livelock(
+                f"{self._spin_limit} callbacks ran at virtual second {self._now:g}; waiting:{self._report()}"
+            )
+        handle._run()
+
+    def _pick(self) -> asyncio.Handle:
+        ready = self._ready
+        if self._random is not None and len(ready) > 1:
+            chosen = self._random.randrange(len(ready))
+            ready[0], ready[chosen] = ready[chosen], ready[0]
+        return ready.popleft()
+
+    def _move_time(self) -> None:
+        self._drop_cancelled_timers()
+        if not self._scheduled:
+            raise Deadlock(f"nothing is left to happen at virtual second {self._now:g}:{self._report()}")
+        when = self._scheduled[0].when()
+        if self.until is not None and when > self.until:
+            raise OutOfTime(f"nothing ends before virtual second {self.until:g}:{self._report()}")
+        if when > self._now:
+            self._now = when
+            self._spins = 0
+
+    def _move_due_timers(self) -> None:
+        while self._scheduled and self._scheduled[0].when() <= self._now:
+            timer = heapq.heappop(self._scheduled)
+            timer._scheduled = False  # type: ignore[attr-defined]
+            if not timer.cancelled():
+                self._ready.append(timer)
+            else:
+                self._timer_cancelled_count -= 1
+
+    def _drop_cancelled_timers(self) -> None:
+        """Keeps cancelled timers from moving time, and from piling up."""
+        if self._timer_cancelled_count > max(_COMPACT_ABOVE, len(self._scheduled) // 2):
+            self._scheduled = [timer for timer in self._scheduled if not timer.cancelled()]
+            heapq.heapify(self._scheduled)
+            self._timer_cancelled_count = 0
+        while self._scheduled and self._scheduled[0].cancelled():
+            heapq.heappop(self._scheduled)
+            self._timer_cancelled_count -= 1
+
+    def _report(self) -> str:
+        lines = [f"\n  {task.get_name()}: {_place(task)}" for task in self.waiting()]
+        return "".join(lines) or " no task waits"
+
+
+def run(
+    coro: Coroutine[Any, Any, T],
+    *,
+    seed: int | str | None = None,
+    timeout_virtual: float | None = None,
+) -> T:
+    """Runs to the end under a fresh VirtualLoop, then cancels what is left over and closes the loop.
+
+    Failures that nobody awaited are raised as an ExceptionGroup once `coro` itself has succeeded.
+    """
+    loop = VirtualLoop(seed, until=timeout_virtual)
+    try:
+        asyncio.set_event_loop(loop)
+        result = loop.run_until_complete(coro)
+    finally:
+        try:
+            _finish(loop)
+        finally:
+            asyncio.set_event_loop(None)
+            loop.close()
+    if loop.failures:
+        raise BaseExceptionGroup("failures that nobody awaited", loop.failures)
+    return result
+
+
+def _finish(loop: VirtualLoop) -> None:
+    """Cancels the leftovers; their clean-up may sleep, so the time limit no longer holds."""
+    loop.until = None
+    leftovers = loop.waiting()
+    for task in leftovers:
+        task.cancel()
+    if leftovers:
+        loop.run_until_complete(asyncio.gather(*leftovers, return_exceptions=True))
+    for task in leftovers:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            loop.failures.append(error)
+    loop.run_until_complete(loop.shutdown_asyncgens())
+
+
+def _make_task(loop: asyncio.AbstractEventLoop, coro: Any, **options: Any) -> asyncio.Task[Any]:
+    if not isinstance(loop, VirtualLoop):
+        raise SimulationError("this task factory belongs to the virtual loop")
+    number = loop.next_task_number()
+    task = _Task(coro, loop=loop, number=number, **options)
+    if options.get("name") is None:
+        task.set_name(f"task-{number}")  # asyncio counts over the whole process, which differs between runs
+    return task
+
+
+def _keep_failure(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    if isinstance(loop, VirtualLoop):
+        error = context.get("exception")
+        loop.failures.append(error if error is not None else SimulationError(str(context.get("message"))))
+
+
+def _place(task: asyncio.Task[Any]) -> str:
+    """What the task is and the line it waits at."""
+    coro = task.get_coro()
+    name = getattr(coro, "__qualname__", repr(coro))
+    frames = task.get_stack(limit=1)
+    if not frames:
+        return str(name)
+    return f"{name} at {frames[0].f_code.co_filename}:{frames[0].f_lineno}"
+
+
+def _refuse(what: str, instead: str) -> NoReturn:
+    raise SimulationError(f"{what} does not exist under virtual time; {instead}")
