@@ -63,7 +63,8 @@ def to_builtins(obj: AnyObject) -> dict[str, Any]:
     """Plain dictionaries and lists as `encode` would write them. An Unstructured gives its own dictionary."""
     if isinstance(obj, Unstructured):
         return obj.raw
-    plain: dict[str, Any] = msgspec.to_builtins(obj)
+    # By way of JSON, because msgspec.to_builtins leaves tuples where JSON has lists.
+    plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(obj))
     return plain
 
 

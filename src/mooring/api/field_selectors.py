@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from mooring.api.errors import SelectorError
 
 _TERM = re.compile(r"(?P<path>[^=!,\\]+?)(?P<sign>==|=|!=)(?P<value>(?:[^\\,=]|\\[\\,=])*)")
-_SEPARATOR = re.compile(r"((?:[^\\,]|\\.)*)(?:,|\Z)", re.DOTALL)
+_SEPARATOR = re.compile(r"((?:[^\\,]|\\.|\\\Z)*)(?:,|\Z)", re.DOTALL)
 _ESCAPED = re.compile(r"\\([\\,=])")
 _SPECIAL = re.compile(r"([\\,=])")
 
