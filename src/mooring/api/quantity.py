@@ -80,8 +80,6 @@ def _with_suffix(amount: int, units: list[tuple[str, int]]) -> str:
 def _text(quantity: Quantity) -> str:
     if isinstance(quantity, str):
         return quantity
-    if isinstance(quantity, bool):
-        raise QuantityError(quantity)
     try:
         return str(quantity)
     except ValueError as error:  # Python refuses to print integers of more than 4300 digits
