@@ -34,6 +34,7 @@ _GRAMMAR = re.compile(
 )
 _POWERS_OF_TEN = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _POWERS_OF_TWO = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+_DECIMAL_UNITS = [*_POWERS_OF_TEN.items(), ("", 0)]
 
 
 @lru_cache(maxsize=65536)
@@ -67,9 +68,6 @@ def format_quantity(nanos: int, binary: bool = False) -> str:
     if binary and not rest and abs(whole) >= 1024:
         return _with_suffix(whole, [("", 1)] + [(unit, 1 << bits) for unit, bits in _POWERS_OF_TWO.items()])
     return _with_suffix(nanos, [(unit, 10 ** (power + 9)) for unit, power in _DECIMAL_UNITS])
-
-
-_DECIMAL_UNITS = sorted([*_POWERS_OF_TEN.items(), ("", 0)], key=lambda item: item[1])
 
 
 def _with_suffix(amount: int, units: list[tuple[str, int]]) -> str:
