@@ -1,1 +1,52 @@
-"""KubeSchedulerConfiguration: wire types, defaults, conversion of old versions, validation with field paths."""
+"""KubeSchedulerConfiguration: wire types, defaults, conversion of old versions, validation with field paths.
+
+    config = load(text, args_types)             a complete configuration, or ConfigError with every mistake
+    profiles = resolve(config, implements)      the plugins at each extension point, in order, with weights
+    text = dump(config)                         the completed configuration as YAML, version v1
+
+Knows plugins by name only, as data; builds and imports none.
+"""
+
+from mooring.config.aliasing import plugin_references
+from mooring.config.dumping import dump
+from mooring.config.gates import FeatureGates
+from mooring.config.loading import load
+from mooring.config.problems import ConfigError, Note, Problem
+from mooring.config.resolving import PluginRef, ResolvedProfile, resolve
+from mooring.config.types import (
+    ClientConnection,
+    Extender,
+    ExtenderManagedResource,
+    ExtenderTLSConfig,
+    KubeSchedulerConfiguration,
+    LeaderElection,
+    Plugin,
+    PluginConfig,
+    Plugins,
+    PluginSet,
+    Profile,
+)
+
+__all__ = [
+    "ClientConnection",
+    "ConfigError",
+    "Extender",
+    "ExtenderManagedResource",
+    "ExtenderTLSConfig",
+    "FeatureGates",
+    "KubeSchedulerConfiguration",
+    "LeaderElection",
+    "Note",
+    "Plugin",
+    "PluginConfig",
+    "PluginRef",
+    "PluginSet",
+    "Plugins",
+    "Problem",
+    "Profile",
+    "ResolvedProfile",
+    "dump",
+    "load",
+    "plugin_references",
+    "resolve",
+]

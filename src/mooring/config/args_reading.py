@@ -1,0 +1,87 @@
+"""Decoding the `pluginConfig` of a profile: each plugin's arguments into its own type, and the defaults for
+enabled plugins that have none written.
+
+The types come from `plugin_args`, from the caller (outside plugins), or from an old version's table; without
+a type the arguments stay the plain mapping that they are.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+
+import msgspec
+
+from mooring.config.decoding import decode, wire_fields
+from mooring.config.gates import FeatureGates
+from mooring.config.plugin_args import IN_TREE_ARGS, PluginArgs
+from mooring.config.problems import Problem, child, did_you_mean
+from mooring.config.types import GROUP, PluginConfig
+
+_HEADER = ("apiVersion", "kind")
+
+
+class ArgsReader:
+    """Decodes arguments and collects what is wrong with them."""
+
+    def __init__(self, version: str, types: Mapping[str, type], gates: FeatureGates) -> None:
+        self.problems: list[Problem] = []
+        self._version = version
+        self._types = types
+        self._gates = gates
+
+    def read(self, entries: Iterable[PluginConfig], path: str) -> tuple[PluginConfig, ...]:
+        """The entries with their args decoded; `path` is that of the list."""
+        return tuple(
+            PluginConfig(name=entry.name, args=self._read_one(entry, child(path, index, "args")))
+            for index, entry in enumerate(entries)
+        )
+
+    def defaults(self, names: Collection[str], present: Collection[str], path: str) -> list[PluginConfig]:
+        """Default args of the named plugins that have a type and are not present, ordered by name."""
+        missing = sorted(name for name in names if name in self._types and name not in present)
+        return [
+            PluginConfig(name=name, args=self._decode(name, {}, f'{path}["{name}"].args')) for name in missing
+        ]
+
+    def _read_one(self, entry: PluginConfig, path: str) -> object:
+        raw = {} if entry.args is None else entry.args
+        if not isinstance(raw, dict):
+            self.problems.append(Problem(path=path, message="expected a mapping", value=raw))
+            return None
+        if entry.name not in self._types:
+            return raw or None
+        return self._decode(entry.name, raw, path)
+
+    def _decode(self, name: str, raw: Mapping[str, object], path: str) -> object:
+        target = self._types[name]
+        body = self._without_header(name, raw, path)
+        decoded = decode(body, target, path, self.problems)
+        if isinstance(decoded, PluginArgs):
+            written = [key for key, value in body.items() if value is not None]
+            completed = decoded.completed(self._gates, written)
+            self.problems += completed.validate(path, self._gates, written)
+            return completed
+        return decoded
+
+    def _without_header(self, name: str, raw: Mapping[str, object], path: str) -> dict[str, object]:
+        """The arguments without apiVersion and kind, once those are known to fit."""
+        target = self._types[name]
+        own = wire_fields(target) if issubclass(target, msgspec.Struct) else {}
+        if issubclass(target, PluginArgs):
+            self._check_header(name, raw, path)
+        return {key: value for key, value in raw.items() if key not in _HEADER or key in own}
+
+    def _check_header(self, name: str, raw: Mapping[str, object], path: str) -> None:
+        kind, version = raw.get("kind") or f"{name}Args", raw.get("apiVersion") or f"{GROUP}/{self._version}"
+        if kind != f"{name}Args":
+            message = f"args for plugin {name} were not of type {name}Args.{GROUP}, got {kind}.{GROUP}"
+            hint = did_you_mean(str(kind), [f"{name}Args"])
+            self.problems.append(Problem(path=child(path, "kind"), message=message, value=kind, hint=hint))
+        if version != f"{GROUP}/{self._version}":
+            message = f'no kind "{name}Args" is registered for version "{version}"'
+            hint = f"the file is {GROUP}/{self._version}"
+            where = child(path, "apiVersion")
+            self.problems.append(Problem(path=where, message=message, value=version, hint=hint))
+
+
+def args_types(legacy: Mapping[str, type], given: Mapping[str, type]) -> dict[str, type]:
+    """All known types by plugin name; what the caller gives wins."""
+    return {**IN_TREE_ARGS, **legacy, **given}

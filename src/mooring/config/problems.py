@@ -1,0 +1,90 @@
+"""Mistakes in a configuration as values, and the one exception that carries them all.
+
+A Problem is a field path and a sentence; the sentences follow the API server's (`Invalid value: …`), so that
+whoever searches for an upstream message finds it here too. A Note is no mistake: something that the reader of
+a configuration should know. Does not decide what is a mistake.
+"""
+
+import difflib
+import json
+from collections.abc import Iterable, Sequence
+
+from mooring.api.errors import MooringError
+from mooring.api.record import Record
+
+
+class Problem(Record):
+    """One mistake: where (`profiles[1].plugins.score.enabled[0].weight`), what, and perhaps a way out."""
+
+    path: str
+    message: str
+    value: object = None
+    hint: str = ""
+
+    def __str__(self) -> str:
+        text = f"{self.path}: {self.message}" if self.path else self.message
+        return f"{text} ({self.hint})" if self.hint else text
+
+
+class Note(Record):
+    """Something worth knowing that stops nobody: what was converted, dropped or has no effect."""
+
+    path: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}" if self.path else self.message
+
+
+class ConfigError(MooringError):
+    """A configuration cannot be used; `problems` lists every reason found, in the order of the file."""
+
+    def __init__(self, problems: Iterable[Problem], source: str = "<config>") -> None:
+        self.problems = tuple(problems)
+        self.source = source
+        count = f"{len(self.problems)} problem{'s' if len(self.problems) != 1 else ''}"
+        super().__init__("\n".join([f"{source}: {count}", *(f"  {problem}" for problem in self.problems)]))
+
+
+def child(path: str, *names: str | int) -> str:
+    """The path of a field or list item below `path`."""
+    for name in names:
+        if isinstance(name, int):
+            path = f"{path}[{name}]"
+        else:
+            path = f"{path}.{name}" if path else name
+    return path
+
+
+def invalid(path: str, value: object, detail: str, hint: str = "") -> Problem:
+    return Problem(path=path, message=f"Invalid value: {_shown(value)}: {detail}", value=value, hint=hint)
+
+
+def required(path: str, detail: str = "") -> Problem:
+    return Problem(path=path, message=f"Required value: {detail}" if detail else "Required value")
+
+
+def duplicate(path: str, value: object) -> Problem:
+    return Problem(path=path, message=f"Duplicate value: {_shown(value)}", value=value)
+
+
+def forbidden(path: str, detail: str) -> Problem:
+    return Problem(path=path, message=f"Forbidden: {detail}")
+
+
+def unsupported(path: str, value: str, supported: Sequence[str]) -> Problem:
+    listed = ", ".join(f'"{name}"' for name in supported)
+    message = f"Unsupported value: {_shown(value)}: supported values: {listed}"
+    return Problem(path=path, message=message, value=value, hint=did_you_mean(value, supported))
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A question naming the nearest known word, or nothing when none is near."""
+    by_lower = {word.lower(): word for word in known}
+    close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
+    return f'did you mean "{by_lower[close[0]]}"?' if close else ""
+
+
+def _shown(value: object) -> str:
+    text = json.dumps(value, default=str, ensure_ascii=False)
+    return text if len(text) <= 200 else f"{text[:197]}..."

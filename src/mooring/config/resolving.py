@@ -1,0 +1,223 @@
+"""From a configuration to the plugins that run at each extension point, in order, with weights.
+
+Expands multiPoint with the points that each plugin says it implements (upstream's expandMultiPointPlugins)
+and finds every mistake that upstream finds while it builds a profile, with the same messages, all at once.
+Builds nothing: that is the runtime's business.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+
+from mooring.api.record import Record
+from mooring.config import history
+from mooring.config.aliasing import rename
+from mooring.config.defaults import DEFAULT_NAMES
+from mooring.config.extension_points import GO_TYPES, MULTI_POINT, POINTS, UNSUPPORTED_POINTS
+from mooring.config.problems import ConfigError, Problem, child, did_you_mean
+from mooring.config.types import KubeSchedulerConfiguration, Profile
+
+MAX_NODE_SCORE = 100
+MAX_TOTAL_SCORE = 2**63 - 1
+
+Implements = Callable[[str], Collection[str] | None] | Mapping[str, Collection[str]]
+
+
+class PluginRef(Record):
+    """A plugin at one point. `weight` is 0 except at score; `default` says that the file did not name it."""
+
+    name: str
+    weight: int = 0
+    default: bool = False
+
+
+class ResolvedProfile(Record):
+    """One profile, ready to be built."""
+
+    scheduler_name: str
+    percentage_of_nodes_to_score: int
+    points: dict[str, tuple[PluginRef, ...]]
+    plugin_args: dict[str, object]
+    # Default plugins that nobody offers: left out.
+    missing: tuple[str, ...] = ()
+
+    @property
+    def plugin_names(self) -> tuple[str, ...]:
+        """Every plugin that some point needs, in order of first use."""
+        return tuple(dict.fromkeys(ref.name for refs in self.points.values() for ref in refs))
+
+
+def resolve(
+    config: KubeSchedulerConfiguration,
+    implements: Implements,
+    *,
+    aliases: Mapping[str, str] = {},
+    known: Collection[str] = (),
+    missing_defaults: bool = True,
+    source: str = "<config>",
+) -> tuple[ResolvedProfile, ...]:
+    """The profiles of `config`, or ConfigError with all that keeps them from being built.
+
+    `implements` gives the extension points (wire names) of a plugin; no entry, or None, means that there is
+    no such plugin. `known` names plugins for "did you mean"; a mapping names its own. With `missing_defaults`
+    a default plugin that does not exist is left out unless the file names it; without, it is an error.
+    """
+    lookup = implements.get if isinstance(implements, Mapping) else implements
+    names = {*known, *(implements if isinstance(implements, Mapping) else ())}
+    problems: list[Problem] = []
+    resolved: list[ResolvedProfile] = []
+    for index, profile in enumerate(config.profiles):
+        resolver = _Resolver(
+            rename(profile, aliases), child("profiles", index), lookup, names, missing_defaults
+        )
+        resolved.append(resolver.resolve(config.percentage_of_nodes_to_score))
+        problems += resolver.problems
+    if problems:
+        raise ConfigError(problems, source)
+    return tuple(resolved)
+
+
+class _Resolver:
+    """Resolves one profile and collects its problems."""
+
+    def __init__(
+        self,
+        profile: Profile,
+        path: str,
+        lookup: Callable[[str], Collection[str] | None],
+        known: Collection[str],
+        missing_defaults: bool,
+    ) -> None:
+        self.problems: list[Problem] = []
+        self._profile = profile
+        self._path = path
+        self._known = known
+        self._sets = profile.plugins.sets()
+        names = dict.fromkeys(entry.name for chosen in self._sets.values() for entry in chosen.enabled)
+        self._points = {name: points for name in names if (points := lookup(name)) is not None}
+        self._missing = tuple(
+            name for name in names if missing_defaults and name not in self._points and self._is_default(name)
+        )
+
+    def resolve(self, global_percentage: int) -> ResolvedProfile:
+        profile = self._profile
+        self._refuse_unsupported_points()
+        order = {point: self._order(point) for point in GO_TYPES}
+        weights = self._weights()
+        points = {
+            point: tuple(self._ref(name, weights[name] if point == "score" else 0) for name in order[point])
+            for point in POINTS
+        }
+        self._check_counts(points)
+        percentage = profile.percentage_of_nodes_to_score
+        return ResolvedProfile(
+            scheduler_name=profile.scheduler_name,
+            percentage_of_nodes_to_score=global_percentage if percentage is None else percentage,
+            points=points,
+            plugin_args=self._plugin_args(),
+            missing=self._missing,
+        )
+
+    def _is_default(self, name: str) -> bool:
+        return name in DEFAULT_NAMES and name not in self._profile.user_named
+
+    def _ref(self, name: str, weight: int) -> PluginRef:
+        return PluginRef(name=name, weight=weight, default=self._is_default(name))
+
+    def _problem(self, message: str, *where: str | int, hint: str = "") -> None:
+        self.problems.append(Problem(path=child(self._path, *where), message=message, hint=hint))
+
+    def _refuse_unsupported_points(self) -> None:
+        for point in UNSUPPORTED_POINTS:
+            if self._sets[point].enabled:
+                self._problem(f"the extension point {point} is not supported", "plugins", point, "enabled")
+
+    def _order(self, point: str) -> list[str]:
+        """The plugins at one point: overridden multiPoint ones, other multiPoint ones, the point's own."""
+        own = self._own(point)
+        off = {entry.name for entry in self._sets[point].disabled}
+        if "*" in off:
+            return own
+        spread = [name for name in self._multi_point(point) if name not in off]
+        both = [name for name in own if name in spread]
+        return [
+            *both,
+            *(name for name in spread if name not in both),
+            *(name for name in own if name not in both),
+        ]
+
+    def _own(self, point: str) -> list[str]:
+        """The plugins that the point itself enables and that can run there."""
+        usable: list[str] = []
+        for index, entry in enumerate(self._sets[point].enabled):
+            where = ("plugins", point, "enabled", index)
+            if entry.name in self._missing:
+                continue
+            if entry.name not in self._points:
+                self._problem(self._unknown(entry.name, point), *where, hint=self._nearest(entry.name))
+            elif point not in self._points[entry.name]:
+                self._problem(f'plugin "{entry.name}" does not extend {GO_TYPES[point]} plugin', *where)
+            elif entry.name in usable:
+                self._problem(f'plugin "{entry.name}" already registered as "{GO_TYPES[point]}"', *where)
+            else:
+                usable.append(entry.name)
+        return usable
+
+    def _multi_point(self, point: str) -> list[str]:
+        """The multiPoint plugins that implement the point; mistakes are told at the first point only."""
+        own = {entry.name for entry in self._sets[point].enabled}
+        off = {entry.name for entry in self._sets[point].disabled}
+        spread: list[str] = []
+        for index, entry in enumerate(self._sets[MULTI_POINT].enabled):
+            where = ("plugins", MULTI_POINT, "enabled", index)
+            if entry.name not in self._points:
+                if entry.name not in self._missing and self._tells(*where):
+                    self._problem(self._unknown(entry.name, point), *where, hint=self._nearest(entry.name))
+            elif point in self._points[entry.name]:
+                if entry.name not in spread:
+                    spread.append(entry.name)
+                elif entry.name not in own | off and self._tells(*where):
+                    self._problem(f'plugin "{entry.name}" already registered as "{GO_TYPES[point]}"', *where)
+        return spread
+
+    def _tells(self, *where: str | int) -> bool:
+        path = child(self._path, *where)
+        return all(problem.path != path for problem in self.problems)
+
+    def _unknown(self, name: str, point: str) -> str:
+        return f'{GO_TYPES[point]} "{name}" does not exist'
+
+    def _nearest(self, name: str) -> str:
+        return history.successor(name) or did_you_mean(name, sorted({*self._known, *self._points}))
+
+    def _weights(self) -> dict[str, int]:
+        """Score weights by plugin: score's own before multiPoint's; 0 counts as 1."""
+        weights: dict[str, int] = {}
+        total = 0
+        for entry in (*self._sets["score"].enabled, *self._sets[MULTI_POINT].enabled):
+            if "score" not in self._points.get(entry.name, ()) or entry.name in weights:
+                continue
+            weights[entry.name] = entry.weight or 1
+            total += weights[entry.name] * MAX_NODE_SCORE
+        if total > MAX_TOTAL_SCORE:
+            self._problem("total score of Score plugins could overflow", "plugins", "score")
+        return weights
+
+    def _check_counts(self, points: Mapping[str, tuple[PluginRef, ...]]) -> None:
+        # A plugin that is unknown or in the wrong place is told already; counting without it would mislead.
+        if self.problems:
+            return
+        name = self._profile.scheduler_name
+        count = len(points["queueSort"])
+        if count > 1 or (count == 0 and "PrioritySort" not in self._missing):
+            text = f'only one queue sort plugin required for profile with scheduler name "{name}"'
+            self._problem(f"{text}, but got {count}", "plugins", "queueSort")
+        if not points["bind"] and "DefaultBinder" not in self._missing:
+            text = f'at least one bind plugin is needed for profile with scheduler name "{name}"'
+            self._problem(text, "plugins", "bind")
+
+    def _plugin_args(self) -> dict[str, object]:
+        args: dict[str, object] = {}
+        for index, entry in enumerate(self._profile.plugin_config):
+            if entry.name in args:
+                self._problem(f"repeated config for plugin {entry.name}", "pluginConfig", index)
+            args[entry.name] = entry.args
+        return args

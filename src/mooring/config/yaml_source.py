@@ -1,0 +1,203 @@
+"""Text of a configuration file -> plain dicts, lists and scalars, strictly.
+
+YAML through PyYAML's C scanner, or JSON; one document. Duplicate keys are found and named by path and line,
+tags construct nothing but plain values, and size, depth and alias expansion are bounded: the C composer
+recurses without a limit, so depth is checked on the event stream before anything is composed.
+Knows nothing about what the fields mean.
+"""
+
+import json
+import math
+from collections.abc import Iterator
+
+import yaml
+
+from mooring.config.problems import Problem, child
+
+MAX_BYTES = 1 << 20  # a ConfigMap holds no more
+MAX_DEPTH = 64
+MAX_NODES = 50_000  # after aliases are expanded
+
+_TAG = "tag:yaml.org,2002:"
+_MERGE = _TAG + "merge"
+
+
+class _Loader(yaml.CSafeLoader):
+    """The safe loader without timestamps: `2024-01-01` in a name stays text, as in sigs.k8s.io/yaml."""
+
+    yaml_implicit_resolvers = {
+        first: [(tag, pattern) for tag, pattern in resolvers if tag != _TAG + "timestamp"]
+        for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+    }
+
+
+class _Refused(Exception):
+    """Parsing cannot go on; carries the reason."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(str(problem))
+        self.problem = problem
+
+
+def parse(text: str | bytes) -> tuple[object, list[Problem]]:
+    """The value of the one document in `text` and what is wrong with it; the value is None if unreadable."""
+    try:
+        decoded = _as_text(text)
+        if decoded.lstrip().startswith("{"):
+            try:
+                return _parse_json(decoded)
+            except ValueError:
+                pass  # flow-style YAML begins with a brace too
+        return _parse_yaml(decoded)
+    except _Refused as refused:
+        return None, [refused.problem]
+
+
+def _as_text(text: str | bytes) -> str:
+    raw = text.encode() if isinstance(text, str) else text
+    if len(raw) > MAX_BYTES:
+        raise _Refused(_problem(f"the file has {len(raw)} bytes; at most {MAX_BYTES} are read"))
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise _Refused(_problem(f"the file is not UTF-8: {error}")) from error
+
+
+def _problem(message: str, hint: str = "") -> Problem:
+    return Problem(path="", message=message, hint=hint)
+
+
+def _parse_json(text: str) -> tuple[object, list[Problem]]:
+    problems: list[Problem] = []
+
+    def pairs(items: list[tuple[str, object]]) -> dict[str, object]:
+        result: dict[str, object] = {}
+        for key, value in items:
+            if key in result:
+                problems.append(Problem(path=key, message=f'key "{key}" already set in map'))
+            result[key] = value
+        return result
+
+    def constant(name: str) -> object:
+        raise ValueError(f"{name} is not JSON")
+
+    try:
+        return json.loads(text, object_pairs_hook=pairs, parse_constant=constant), problems
+    except RecursionError as error:
+        raise _Refused(_problem(f"the file is nested deeper than {MAX_DEPTH} levels")) from error
+
+
+def _parse_yaml(text: str) -> tuple[object, list[Problem]]:
+    try:
+        _check_shape(text)
+        loader = _Loader(text)
+        try:
+            node = loader.get_single_node()
+            if node is None:
+                raise _Refused(_problem("the file is empty"))
+            builder = _Builder(loader)
+            return builder.build(node, "", 0), builder.problems
+        finally:
+            loader.dispose()
+    except yaml.YAMLError as error:
+        raise _Refused(_syntax_problem(error, text)) from error
+
+
+def _check_shape(text: str) -> None:
+    depth = documents = 0
+    for event in yaml.parse(text, Loader=_Loader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        elif isinstance(event, yaml.DocumentStartEvent):
+            documents += 1
+        if depth > MAX_DEPTH:
+            raise _Refused(_problem(f"the file is nested deeper than {MAX_DEPTH} levels"))
+        if documents > 1:
+            hint = "keep the KubeSchedulerConfiguration in a file of its own"
+            raise _Refused(_problem("the file holds more than one document", hint))
+
+
+def _syntax_problem(error: yaml.YAMLError, text: str) -> Problem:
+    mark = getattr(error, "problem_mark", None)
+    what = getattr(error, "problem", None) or str(error)
+    if mark is None:
+        return _problem(f"not valid YAML: {what}")
+    lines = text.splitlines()
+    # The scanner notices a missing colon one line late, so the line before is looked at too.
+    near = lines[max(0, mark.line - 1) : mark.line + 1]
+    hint = ""
+    if any("\t" in line for line in near):
+        hint = "YAML is indented with spaces, not tabs"
+    elif any(line.lstrip().startswith("//") or " // " in line for line in near):
+        hint = "a YAML comment begins with #, not //"
+    return _problem(f"not valid YAML: line {mark.line + 1}, column {mark.column + 1}: {what}", hint)
+
+
+class _Builder:
+    """Builds plain values from YAML nodes and collects problems that do not stop it."""
+
+    def __init__(self, loader: _Loader) -> None:
+        self.problems: list[Problem] = []
+        self._loader = loader
+        self._nodes = 0
+
+    def build(self, node: yaml.Node, path: str, depth: int) -> object:
+        self._nodes += 1
+        if self._nodes > MAX_NODES:
+            raise _Refused(_problem(f"the file expands to more than {MAX_NODES} values; are aliases nested?"))
+        if depth > MAX_DEPTH:
+            raise _Refused(_problem(f"the file is nested deeper than {MAX_DEPTH} levels"))
+        if isinstance(node, yaml.MappingNode):
+            return self._mapping(node, path, depth)
+        if isinstance(node, yaml.SequenceNode):
+            items = enumerate(node.value)
+            return [self.build(item, child(path, index), depth + 1) for index, item in items]
+        return self._scalar(node, path)
+
+    def _mapping(self, node: yaml.MappingNode, path: str, depth: int) -> dict[str, object]:
+        result: dict[str, object] = {}
+        merged: dict[str, object] = {}
+        for key_node, value_node in node.value:
+            if key_node.tag == _MERGE:
+                for source in self._merge_sources(value_node, path):
+                    merged = {**self._mapping(source, path, depth + 1), **merged}
+                continue
+            key = self._key(key_node, path)
+            where = child(path, key)
+            if key in result:
+                line = key_node.start_mark.line + 1
+                self.problems.append(
+                    Problem(path=where, message=f'line {line}: key "{key}" already set in map')
+                )
+            result[key] = self.build(value_node, where, depth + 1)
+        return {**merged, **result}
+
+    def _merge_sources(self, node: yaml.Node, path: str) -> Iterator[yaml.MappingNode]:
+        for source in node.value if isinstance(node, yaml.SequenceNode) else [node]:
+            if isinstance(source, yaml.MappingNode):
+                yield source
+            else:
+                self.problems.append(Problem(path=child(path, "<<"), message="expected a mapping to merge"))
+
+    def _key(self, node: yaml.Node, path: str) -> str:
+        if isinstance(node, yaml.ScalarNode):
+            if node.tag != _TAG + "str":
+                message = f"line {node.start_mark.line + 1}: keys must be text, got {node.value}"
+                self.problems.append(Problem(path=path, message=message, hint=f'write "{node.value}"'))
+            return str(node.value)
+        raise _Refused(_problem(f"line {node.start_mark.line + 1}: keys must be text"))
+
+    def _scalar(self, node: yaml.Node, path: str) -> object:
+        value: object = None
+        if node.tag in (_TAG + name for name in ("null", "bool", "int", "float", "str")):
+            value = self._loader.construct_object(node)
+        else:
+            message = f"line {node.start_mark.line + 1}: the tag {node.tag} is not accepted"
+            self.problems.append(Problem(path=path, message=message))
+        if isinstance(value, float) and not math.isfinite(value):
+            message = f"line {node.start_mark.line + 1}: {node.value} is not a number"
+            self.problems.append(Problem(path=path, message=message))
+            return None
+        return value
