@@ -1,0 +1,182 @@
+"""Informers: one resource each, mirrored from the API server and delivered as changes; and the set of them.
+
+The list and watch loop is in `reflector`, the comparison of states in `mirror`. Storing the objects in the
+form the scheduler reads, and drawing conclusions from a change, is left to whoever takes the deliveries.
+"""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from mooring.api.resources import PODS, Resource
+from mooring.client.mirror import Deliver, Mirror, OnMalformed
+from mooring.client.reflector import Reflector
+from mooring.framework.ports import ADDED, DELETED, MODIFIED, ApiClient, Clock, Malformed, WatchEvent
+from mooring.telemetry import logs
+from mooring.telemetry.throttle import Throttle
+
+log = logs.get(__name__)
+
+FIELD_SELECTORS = {PODS: "status.phase!=Succeeded,status.phase!=Failed"}
+"""Finished pods hold nothing: one that ends leaves the selection, and so arrives as a delete."""
+SLICE = 500
+"""Objects of a listing delivered before the loop gets a turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class InformerStatus:
+    """One informer as health checks and operators see it."""
+
+    resource: Resource
+    synced: bool
+    version: str
+    count: int
+    malformed: int
+    last_error: str
+
+
+class Informer:
+    """Keeps a mirror of one resource and delivers every change to it, in order.
+
+    `deliver` is called on the loop and must return soon: the scheduler's inbox only appends.
+    """
+
+    def __init__(
+        self,
+        client: ApiClient,
+        resource: Resource,
+        deliver: Deliver,
+        *,
+        clock: Clock,
+        random: Random,
+        field_selector: str = "",
+        label_selector: str = "",
+        page_size: int = 500,
+        use_streaming_list: bool = False,
+        on_malformed: OnMalformed | None = None,
+    ) -> None:
+        self.resource = resource
+        self.synced = asyncio.Event()
+        """Set once the first complete listing has been delivered; never cleared."""
+        self._mirror = Mirror(resource, deliver, self._set_aside)
+        self._on_malformed = on_malformed
+        self._complaints = Throttle(clock.now)
+        self._reflector = Reflector(
+            client,
+            resource,
+            self,
+            clock=clock,
+            random=random,
+            field_selector=field_selector,
+            label_selector=label_selector,
+            page_size=page_size,
+            use_streaming_list=use_streaming_list,
+        )
+
+    @property
+    def malformed(self) -> dict[str, str]:
+        """Key → error of the objects whose current version cannot be used."""
+        return self._mirror.malformed
+
+    @property
+    def objects(self) -> dict[str, Any]:
+        """Key → object as last delivered. To be read only."""
+        return self._mirror.objects
+
+    async def run(self) -> None:
+        """Follows the resource until cancelled; no failure ends it."""
+        await self._reflector.run()
+
+    def status(self) -> InformerStatus:
+        return InformerStatus(
+            resource=self.resource,
+            synced=self.synced.is_set(),
+            version=self._reflector.version,
+            count=len(self._mirror.objects),
+            malformed=len(self._mirror.malformed),
+            last_error=self._reflector.last_error,
+        )
+
+    async def replace(self, items: Sequence[Any]) -> None:
+        """The reflector's listing."""
+        for position, _ in enumerate(self._mirror.replace(items, initial=not self.synced.is_set()), 1):
+            if position % SLICE == 0:
+                await asyncio.sleep(0)
+        self.synced.set()
+
+    def apply(self, event: WatchEvent) -> bool:
+        """The reflector's event. One of an unknown type or about another kind is logged and ignored."""
+        if event.type in (ADDED, MODIFIED, DELETED) and isinstance(
+            event.object, (self.resource.type, Malformed)
+        ):
+            self._mirror.apply(event)
+            return True
+        if self._complaints.admits():
+            found = type(event.object).__name__
+            log.warning("Ignored a watch event", resource=self.resource, type=event.type, object=found)
+        return False
+
+    def _set_aside(self, problem: Malformed) -> None:
+        if self._on_malformed is not None:
+            self._on_malformed(problem)
+        if self._complaints.admits():
+            log.error(
+                "Object set aside until it can be read",
+                problem.error,
+                resource=self.resource,
+                object=problem.key,
+                suppressed=self._complaints.take_suppressed(),
+            )
+
+
+class InformerSet:
+    """One informer for each resource: two of one kind would disagree about the present."""
+
+    def __init__(
+        self,
+        client: ApiClient,
+        deliver: Deliver,
+        clock: Clock,
+        random: Random,
+        resources: Iterable[Resource],
+        *,
+        use_streaming_list: bool = False,
+        on_malformed: OnMalformed | None = None,
+    ) -> None:
+        self.informers = {
+            resource: Informer(
+                client,
+                resource,
+                deliver,
+                clock=clock,
+                random=random,
+                field_selector=FIELD_SELECTORS.get(resource, ""),
+                use_streaming_list=use_streaming_list,
+                on_malformed=on_malformed,
+            )
+            for resource in dict.fromkeys(resources)
+        }
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self) -> None:
+        """Runs all informers as tasks, until `stop`."""
+        self._tasks = [
+            asyncio.create_task(informer.run(), name=f"informer {resource}")
+            for resource, informer in self.informers.items()
+        ]
+
+    async def wait_synced(self) -> None:
+        """Returns when every informer has delivered its first listing."""
+        for informer in self.informers.values():
+            await informer.synced.wait()
+
+    def status(self) -> list[InformerStatus]:
+        return [informer.status() for informer in self.informers.values()]
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks = []

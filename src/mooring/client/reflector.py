@@ -1,0 +1,248 @@
+"""Follows one resource of the API server: a list, then watches, and the way back after each failure.
+
+             ┌──── version gone, or three suspect watches ────┐
+             ▼                                                │
+    LIST ── complete ──▶ WATCH ── ended by the server ──▶ WATCH from the last version
+      │                    │
+      └─ failed            └─ failed, or ended at once
+         back off, LIST       back off, WATCH from the last version
+
+Versions: the first list asks for "0" (anything the server has in its cache), later ones for the last version
+seen, so that time never runs backwards; only when the server no longer has that one, or not yet, is the
+current state read with "". What is done with the objects belongs to the sink (`informers`), what counts as
+which failure to `failures`.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from random import Random
+from typing import Any, Protocol
+
+from mooring.api.errors import BadRequest, Gone, Invalid, NotFound
+from mooring.api.resources import Resource
+from mooring.client import failures
+from mooring.client.backoff import Backoff
+from mooring.client.failures import ShortWatch, SilentWatch
+from mooring.client.paging import Lister
+from mooring.framework.ports import BOOKMARK, ApiClient, Clock, WatchEvent
+from mooring.telemetry import logs
+from mooring.telemetry.throttle import Throttle
+
+log = logs.get(__name__)
+
+WATCH_SECONDS = (300.0, 600.0)
+"""Each watch asks the server to end it after a random time in this range, which spreads the re-watches."""
+GRACE = 30.0
+"""Seconds after which a watch that the server should have ended is given up."""
+SHORT_WATCH = 1.0
+"""A watch that ends sooner than this without progress counts as a failure."""
+SUSPECT_WATCHES = 3
+"""After so many 500s or short watches in a row the version itself is suspect, and a list follows."""
+ABSENT_PAUSE = 60.0
+"""Seconds between questions for a kind that the server does not have."""
+ABSENT = "the API server does not have this kind"
+SLICE = 500
+"""Events applied before the loop gets a turn."""
+
+
+class Sink(Protocol):
+    """What becomes of the objects."""
+
+    async def replace(self, items: Sequence[Any]) -> None:
+        """A complete listing; what is not in it is gone. `Malformed` stands for unreadable objects."""
+        ...
+
+    def apply(self, event: WatchEvent) -> bool:
+        """One event; False when it makes no sense and was ignored."""
+        ...
+
+
+class Reflector:
+    """The loop over one resource. `run` ends only by cancellation."""
+
+    def __init__(
+        self,
+        client: ApiClient,
+        resource: Resource,
+        sink: Sink,
+        *,
+        clock: Clock,
+        random: Random,
+        field_selector: str = "",
+        label_selector: str = "",
+        page_size: int = 500,
+        use_streaming_list: bool = False,
+    ) -> None:
+        self.resource = resource
+        self.version = ""
+        """The last version seen; a watch continues after it."""
+        self.last_error = ""
+        """Empty while all is well."""
+        self._client = client
+        self._sink = sink
+        self._clock = clock
+        self._random = random
+        self._backoff = Backoff(clock, random)
+        self._complaints = Throttle(clock.now)
+        self._selectors = {"field_selector": field_selector, "label_selector": label_selector}
+        self._lister = Lister(client, resource, page_size, self._selectors)
+        self._streaming = use_streaming_list
+        self._listed = False
+        """Whether `version` belongs to a complete listing that only needs a watch to stay current."""
+        self._version_lost = False
+        """The server does not have `version`: read the current state."""
+        self._suspect_watches = 0
+        self._absences = 0
+
+    async def run(self) -> None:
+        while True:
+            try:
+                await self._step()
+            except Exception as error:
+                await self._clock.sleep(self._after(error))
+
+    async def _step(self) -> None:
+        if self._listed:
+            await self._watch()
+            return
+        try:
+            await (self._streaming_list() if self._streaming else self._list())
+        except NotFound:
+            self._absences += 1
+            # Known objects are given up at the second answer: the first may come from a server in upgrade.
+            if self._listed or (self.version and self._absences < 2):
+                raise
+            await self._do_without()
+
+    # Listing
+
+    async def _list(self) -> None:
+        try:
+            items, version = await self._lister.snapshot(self._list_version())
+        except Exception as error:
+            if self._version_lost or not failures.version_lost(error):
+                raise
+            self._version_lost = True
+            return
+        await self._take(items, version)
+
+    def _list_version(self) -> str:
+        return "" if self._version_lost else self.version or "0"
+
+    async def _take(self, items: Sequence[Any], version: str) -> None:
+        await self._sink.replace(items)
+        self.version = version
+        self.last_error = ""
+        self._listed, self._version_lost = True, False
+        self._suspect_watches = self._absences = 0
+        log.info(3, "Listed", resource=self.resource, count=len(items), version=version)
+
+    async def _do_without(self) -> None:
+        """The server lacks the kind: the scheduler starts without it, and looks again now and then."""
+        if self.last_error != ABSENT:
+            log.warning("The API server does not have this kind; treated as empty", resource=self.resource)
+        await self._sink.replace([])
+        self.version, self.last_error = "", ABSENT
+        await self._clock.sleep(ABSENT_PAUSE * (1 + self._random.random()))
+
+    # Watching
+
+    async def _watch(self) -> None:
+        began, version = self._clock.now(), self.version
+        async with self._stream(version) as stream:
+            await self._follow(stream)
+        if self.version == version and self._clock.now() - began < SHORT_WATCH:
+            raise ShortWatch(f"the watch of {self.resource} ended at once, without events")
+
+    async def _follow(self, stream: AsyncIterator[WatchEvent]) -> None:
+        taken = 0
+        async for event in stream:
+            if event.type != BOOKMARK and not self._sink.apply(event):
+                continue
+            # After the event was applied: what fails before is asked for again.
+            self.version = event.resource_version or self.version
+            self.last_error = ""
+            self._suspect_watches = 0
+            taken += 1
+            if taken % SLICE == 0:
+                await asyncio.sleep(0)  # a flood of events that are all there already never suspends
+
+    async def _streaming_list(self) -> None:
+        """The listing as a watch: objects are collected aside until the server says that all were sent, so
+        that a stream cut before that changes nothing; then the stream simply goes on."""
+        try:
+            async with self._stream(self._list_version_streamed(), initial=True) as stream:
+                await self._collect(stream)
+                await self._follow(stream)
+        except Exception as error:
+            if self._listed:
+                raise
+            if isinstance(error, BadRequest | Invalid):
+                log.info(2, "Streaming lists are refused, listing in pages", resource=self.resource)
+                self._streaming = False
+            elif failures.version_lost(error) and not self._version_lost:
+                self._version_lost = True
+            else:
+                raise
+
+    def _list_version_streamed(self) -> str:
+        return "" if self._version_lost else self.version
+
+    async def _collect(self, stream: AsyncIterator[WatchEvent]) -> None:
+        found: dict[str, Any] = {}
+        async for event in stream:
+            if event.type == BOOKMARK and event.initial_events_end:
+                await self._take(list(found.values()), event.resource_version)
+                return
+            if event.object is not None:
+                found[event.object.key] = event.object
+        raise ShortWatch(f"the streaming list of {self.resource} ended before it was complete")
+
+    @asynccontextmanager
+    async def _stream(self, version: str, initial: bool = False) -> AsyncIterator[AsyncIterator[WatchEvent]]:
+        seconds = self._random.uniform(*WATCH_SECONDS)
+        stream = self._client.watch(
+            self.resource,
+            resource_version=version,
+            timeout=seconds,
+            send_initial_events=initial,
+            **self._selectors,
+        )
+        try:
+            async with asyncio.timeout(seconds + GRACE) as deadline:
+                yield stream
+        except TimeoutError as error:
+            if not deadline.expired():
+                raise
+            raise SilentWatch(f"the server did not end the watch of {self.resource} in time") from error
+        finally:
+            close = getattr(stream, "aclose", None)
+            if close is not None:
+                await close()
+
+    # Failures
+
+    def _after(self, error: Exception) -> float:
+        """Decides from where to go on, and says after how many seconds."""
+        self.last_error = failures.describe(error)
+        if self._complaints.admits():
+            log.warning(
+                "Watch failed" if self._listed else "List failed",
+                resource=self.resource,
+                err=self.last_error,
+                suppressed=self._complaints.take_suppressed(),
+            )
+        if self._listed:
+            self._after_watch(error)
+        return self._backoff.next(getattr(error, "retry_after", None))
+
+    def _after_watch(self, error: Exception) -> None:
+        if failures.version_lost(error):
+            # 410 means too old, so a list at that version is still right; too large means from the future.
+            self._listed, self._version_lost = False, not isinstance(error, Gone)
+        elif failures.is_suspect(error):
+            self._suspect_watches += 1
+            self._listed = self._suspect_watches < SUSPECT_WATCHES
+        elif not failures.is_passing(error):
+            self._listed = False

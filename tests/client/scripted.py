@@ -1,0 +1,199 @@
+"""An API server that answers list and watch calls from a script, and an informer run against it."""
+
+import asyncio
+import math
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from random import Random
+from typing import Any
+
+from mooring.api.errors import from_status
+from mooring.api.meta import ObjectMeta, Status
+from mooring.api.pod import Pod
+from mooring.api.resources import PODS, Resource
+from mooring.client.informers import Informer
+from mooring.framework.ports import (
+    ADDED,
+    BOOKMARK,
+    DELETED,
+    MODIFIED,
+    Change,
+    Malformed,
+    ObjectList,
+    WatchEvent,
+)
+from mooring.sim import loop
+from mooring.sim.clock import VirtualClock
+
+HOLD = math.inf
+"""A step of a stream: stays open and says nothing more."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """An answer to a list call."""
+
+    items: Sequence[Any] = ()
+    version: str = "10"
+    next_page: str = ""
+    malformed: Sequence[Malformed] = ()
+    seconds: float = 0.0
+    """How long the answer takes."""
+
+
+class Stream:
+    """An answer to a watch call: events, seconds to wait, or an error; then the server ends it."""
+
+    def __init__(self, *steps: Any) -> None:
+        self.steps = steps
+
+
+@dataclass(frozen=True)
+class Call:
+    at: float
+    verb: str
+    version: str
+    limit: int = 0
+    page: str = ""
+    initial: bool = False
+    selector: str = ""
+
+
+Answer = Page | Stream | Exception
+
+
+@dataclass
+class Script:
+    """Hands out the answers in order; once they are used up, lists are empty and watches stay open."""
+
+    answers: deque[Answer]
+    calls: list[Call] = field(default_factory=list)
+
+    async def list(
+        self, resource, *, resource_version="", limit=0, page="", field_selector="", label_selector=""
+    ):
+        self._note("list", resource_version, limit, page, selector=field_selector)
+        answer = self.answers.popleft() if self.answers else Page()
+        if isinstance(answer, Exception):
+            raise answer
+        assert isinstance(answer, Page), f"the script expected a watch: {self.calls}"
+        await asyncio.sleep(answer.seconds)
+        return ObjectList(answer.items, answer.version, answer.next_page, answer.malformed)
+
+    async def watch(
+        self,
+        resource,
+        *,
+        resource_version,
+        timeout,
+        send_initial_events,
+        field_selector="",
+        label_selector="",
+    ) -> AsyncIterator[WatchEvent]:
+        self._note("watch", resource_version, initial=send_initial_events, selector=field_selector)
+        answer = self.answers.popleft() if self.answers else Stream(HOLD)
+        if isinstance(answer, Exception):
+            raise answer
+        assert isinstance(answer, Stream), f"the script expected a list: {self.calls}"
+        for step in answer.steps:
+            if isinstance(step, Exception):
+                raise step
+            if step == HOLD:
+                await asyncio.get_running_loop().create_future()
+            elif isinstance(step, int | float):
+                await asyncio.sleep(step)
+            else:
+                yield step
+
+    def _note(self, *args: Any, **kwargs: Any) -> None:
+        self.calls.append(Call(asyncio.get_running_loop().time(), *args, **kwargs))
+
+
+@dataclass
+class Followed:
+    """What came of a run."""
+
+    informer: Informer
+    changes: list[Change]
+    script: Script
+
+    @property
+    def told(self) -> list[str]:
+        """+key added, ~key updated, -key deleted."""
+        return [tell(change) for change in self.changes]
+
+    @property
+    def asked(self) -> list[tuple[str, str]]:
+        """Verb and version of every call."""
+        return [(call.verb, call.version) for call in self.script.calls]
+
+    def pauses(self) -> list[float]:
+        times = [call.at for call in self.script.calls]
+        return [later - earlier for earlier, later in pairwise(times)]
+
+
+def tell(change: Change) -> str:
+    if change.old is None:
+        return f"+{change.new.name}"
+    return f"-{change.old.name}" if change.new is None else f"~{change.new.name}"
+
+
+def follow(
+    *answers: Answer,
+    seconds: float = 60.0,
+    resource: Resource = PODS,
+    receive: Callable[[Change], None] = lambda change: None,
+    **options: Any,
+) -> Followed:
+    """Runs an informer against the script for so many virtual seconds. `receive` may refuse a change."""
+    script = Script(deque(answers))
+
+    async def main() -> Followed:
+        changes: list[Change] = []
+        client: Any = script
+
+        def deliver(change: Change) -> None:
+            receive(change)
+            changes.append(change)
+
+        informer = Informer(client, resource, deliver, clock=VirtualClock(), random=Random(7), **options)
+        task = asyncio.create_task(informer.run())
+        await asyncio.sleep(seconds)
+        assert not task.done(), "the informer gave up"
+        return Followed(informer, changes, script)
+
+    return loop.run(main())
+
+
+def pod(name: str, version: str = "1", uid: str = "") -> Pod:
+    return Pod(
+        metadata=ObjectMeta(
+            name=name, namespace="default", uid=uid or f"uid-{name}", resource_version=version
+        )
+    )
+
+
+def added(name: str, version: str, uid: str = "") -> WatchEvent:
+    return WatchEvent(ADDED, pod(name, version, uid), version)
+
+
+def modified(name: str, version: str, uid: str = "") -> WatchEvent:
+    return WatchEvent(MODIFIED, pod(name, version, uid), version)
+
+
+def deleted(name: str, version: str, uid: str = "") -> WatchEvent:
+    return WatchEvent(DELETED, pod(name, version, uid), version)
+
+
+def bookmark(version: str, end: bool = False) -> WatchEvent:
+    return WatchEvent(BOOKMARK, None, version, initial_events_end=end)
+
+
+def error(code: int, reason: str = "", message: str = "", retry_after: float | None = None) -> Exception:
+    return from_status(Status(code=code, reason=reason, message=message), retry_after)
+
+
+GONE = error(410, "Expired", "too old resource version")
+TOO_LARGE = error(504, "Timeout", "Too large resource version: 99, current: 7")
