@@ -11,7 +11,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from mooring.config import history
-from mooring.config.defaults import default_names_at
+from mooring.config.defaults import NEWER_THAN_BETA, default_names_at
 from mooring.config.drafting import Draft
 from mooring.config.extension_points import GO_TYPES, MULTI_POINT
 from mooring.config.legacy_args import V1BETA1_ARGS
@@ -43,9 +43,9 @@ def convert_fields(
     """The content of a file without what v1 no longer has; and what came later than the file's version."""
     if version == "v1":
         return dict(body), [], []
-    notes = [
-        Note(path="", message=f"converted from {GROUP}/{version} (Kubernetes {history.SERVED[version]})")
-    ]
+    served = f"converted from {GROUP}/{version} (Kubernetes {history.SERVED[version]})"
+    newer = f"the defaults include what came later: {', '.join(NEWER_THAN_BETA)}"
+    notes = [Note(path="", message=f"{served}; {newer}")]
     kept = dict(body)
     for name in _BIND_ADDRESSES if version in _PER_POINT else ():
         if kept.pop(name, None) is not None:

@@ -16,6 +16,7 @@ from mooring.config.types import (
     KIND,
     KubeSchedulerConfiguration,
     Plugin,
+    Plugins,
 )
 
 
@@ -30,17 +31,24 @@ def to_wire(record: msgspec.Struct) -> dict[str, Any]:
     """A record as plain values under its wire names."""
     result: dict[str, Any] = {}
     for name, field in wire_fields(type(record)).items():
-        value = _plain(getattr(record, field.name), field.type)
-        if not _is_unset(value, record):
-            result[name] = value
+        value = getattr(record, field.name)
+        if not _is_unset(value, field, record):
+            result[name] = _plain(value, field.type)
     return result
 
 
-def _is_unset(value: object, owner: msgspec.Struct) -> bool:
-    if value is None or value == [] or value == "":
+def _is_unset(value: object, field: msgspec.structs.FieldInfo, owner: msgspec.Struct) -> bool:
+    """Whether leaving the field out says the same; zeros and false are written, as upstream writes them."""
+    if value is None:
         return True
-    # Zero is unset for a weight, and an empty set says nothing; elsewhere both are values.
-    return not value and isinstance(owner, Plugin | Plugins)
+    if isinstance(owner, Plugin | Plugins):
+        return bool(value == field.default)
+    return value in ("", b"", (), [], {}) and value in (field.default, _made(field))
+
+
+def _made(field: msgspec.structs.FieldInfo) -> object:
+    factory = field.default_factory
+    return None if factory is msgspec.NODEFAULT else factory()
 
 
 def _plain(value: Any, annotation: Any) -> Any:
