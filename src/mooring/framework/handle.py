@@ -75,6 +75,10 @@ class WaitingPod(Protocol):
 class Nominator(Protocol):
     """Pods that are to run on a node once their victims are gone."""
 
+    def nodes(self) -> Collection[str]:
+        """Names of the nodes that somebody is nominated to."""
+        ...
+
     def nominated_on(self, node_name: str) -> Sequence[Pod]: ...
 
     def nominate(self, pod: Pod, node_name: str) -> None: ...

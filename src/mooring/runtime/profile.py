@@ -7,8 +7,7 @@ from typing import TypeVar
 
 import msgspec
 
-from mooring.api.meta import controller_of
-from mooring.api.pod import Pod
+from mooring.api.pod import Pod, controller_of
 from mooring.framework import points
 from mooring.framework.events import NODE, WITHOUT_REGISTRATION, ActionType, ClusterEvent, Registration
 from mooring.framework.lifting import writes

@@ -1,0 +1,1 @@
+"""The default plugins, one module each, named as in kube-scheduler. `registry.DEFAULT` lists them."""

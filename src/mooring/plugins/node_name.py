@@ -1,0 +1,35 @@
+"""NodeName: a pod that names its node runs there or nowhere."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Sequence
+
+from mooring.api.pod import Pod
+from mooring.framework.access import NODE as NODE_OBJECT
+from mooring.framework.access import Reads
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.events import NODE, ActionType, ClusterEvent, Registration
+from mooring.framework.nodes import Nodes, Refusals
+from mooring.framework.points import FilterPlugin
+from mooring.framework.status import Code
+
+REASON = "node(s) didn't match the requested node name"
+
+
+class NodeName(FilterPlugin):
+    name = "NodeName"
+
+    def filter_nodes(self, state: CycleState, pod: Pod, nodes: Nodes) -> Refusals | None:
+        wanted = pod.spec.node_name
+        if not wanted:
+            return None
+        return nodes.refuse(~nodes.named(wanted), REASON, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+
+    def events_to_register(self) -> Sequence[Registration]:
+        return [Registration(ClusterEvent(NODE, ActionType.ADD))]
+
+    def sign(self, pod: Pod) -> Hashable:
+        return pod.spec.node_name
+
+    def reads(self, pod: Pod) -> Collection[Reads]:
+        return (NODE_OBJECT,)

@@ -1,0 +1,56 @@
+"""NodeUnschedulable: a cordoned node takes only pods that tolerate the cordon."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Sequence
+from typing import Any
+
+from mooring.api.node import Node
+from mooring.api.pod import Pod
+from mooring.api.taints import NO_SCHEDULE, TAINT_UNSCHEDULABLE, Taint, tolerates
+from mooring.framework.access import NODE as NODE_OBJECT
+from mooring.framework.access import Reads
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.events import NODE, POD, ActionType, ClusterEvent, QueueingHint, Registration
+from mooring.framework.nodes import Nodes, Refusals
+from mooring.framework.points import FilterPlugin
+from mooring.framework.status import Code
+
+REASON = "node(s) were unschedulable"
+CORDON = Taint(key=TAINT_UNSCHEDULABLE, effect=NO_SCHEDULE)
+
+
+class NodeUnschedulable(FilterPlugin):
+    name = "NodeUnschedulable"
+
+    def filter_nodes(self, state: CycleState, pod: Pod, nodes: Nodes) -> Refusals | None:
+        if not any(cls.unschedulable for cls in nodes.columns.taint_classes()) or tolerates_cordon(pod):
+            return None
+        cordoned = nodes.by_taints(lambda cls: cls.unschedulable)
+        return nodes.refuse(cordoned, REASON, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+
+    def events_to_register(self) -> Sequence[Registration]:
+        node = ClusterEvent(NODE, ActionType.ADD | ActionType.UPDATE_NODE_TAINT)
+        own = ClusterEvent(POD, ActionType.UPDATE_POD_TOLERATION)
+        return [Registration(node, node_is_schedulable), Registration(own, own_toleration, per_pod=True)]
+
+    def sign(self, pod: Pod) -> Hashable:
+        return tolerates_cordon(pod)
+
+    def reads(self, pod: Pod) -> Collection[Reads]:
+        return (NODE_OBJECT,)
+
+
+def tolerates_cordon(pod: Pod) -> bool:
+    return any(tolerates(toleration, CORDON) for toleration in pod.spec.tolerations)
+
+
+def node_is_schedulable(pod: Pod, old: Any, new: Any) -> QueueingHint:
+    """A node that came or changed helps unless it is cordoned."""
+    schedulable = isinstance(new, Node) and not new.unschedulable
+    return QueueingHint.QUEUE if schedulable else QueueingHint.SKIP
+
+
+def own_toleration(pod: Pod, old: Any, new: Any) -> QueueingHint:
+    own = isinstance(new, Pod) and new.uid == pod.uid and tolerates_cordon(new)
+    return QueueingHint.QUEUE if own else QueueingHint.SKIP

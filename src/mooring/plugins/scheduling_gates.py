@@ -1,0 +1,35 @@
+"""SchedulingGates: a pod with `spec.schedulingGates` does not enter the queue until they are gone."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+from mooring.api.pod import Pod
+from mooring.framework.events import POD, ActionType, ClusterEvent, QueueingHint, Registration
+from mooring.framework.points import PreEnqueuePlugin
+from mooring.framework.status import Status
+
+
+class SchedulingGates(PreEnqueuePlugin):
+    name = "SchedulingGates"
+
+    def pre_enqueue(self, pod: Pod) -> Status | None:
+        gates = pod.spec.scheduling_gates
+        if not gates:
+            return None
+        names = " ".join(gate.name for gate in gates)
+        return Status.unresolvable(f"waiting for scheduling gates: [{names}]")
+
+    def events_to_register(self) -> Sequence[Registration]:
+        event = ClusterEvent(POD, ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
+        return [Registration(event, own_gates_gone, per_pod=True)]
+
+    def sign(self, pod: Pod) -> Hashable:
+        return tuple(gate.name for gate in pod.spec.scheduling_gates)
+
+
+def own_gates_gone(pod: Pod, old: Any, new: Any) -> QueueingHint:
+    """Only the pod's own update can open its gates."""
+    own = isinstance(new, Pod) and new.uid == pod.uid and not new.spec.scheduling_gates
+    return QueueingHint.QUEUE if own else QueueingHint.SKIP

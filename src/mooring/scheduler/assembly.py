@@ -1,0 +1,156 @@
+"""Builds an engine from a resolved configuration, the known plugins and the ports to the world."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from mooring.api.pod import Pod
+from mooring.api.resources import NODES, PODS, Resource
+from mooring.config.resolving import ResolvedProfile
+from mooring.config.types import KubeSchedulerConfiguration
+from mooring.framework.extending import Extender
+from mooring.framework.lifting import writes
+from mooring.framework.points import Plugin
+from mooring.framework.ports import ApiClient, Clock, EventRecorder
+from mooring.queue.scheduling_queue import SchedulingQueue
+from mooring.runtime.building import build_profile
+from mooring.runtime.profile import Profile
+from mooring.runtime.services import Services
+from mooring.runtime.tasks import Tasks
+from mooring.runtime.waiting import WaitingPods
+from mooring.scheduler.binding import Aftermath, BindingCycle
+from mooring.scheduler.choosing import NodeChooser
+from mooring.scheduler.cluster import ClusterState, CopiedRow
+from mooring.scheduler.cycle import SchedulingCycle
+from mooring.scheduler.engine import Engine
+from mooring.scheduler.failing import FailureHandler
+from mooring.scheduler.handlers import Handlers
+from mooring.scheduler.hooks import ProfileHooks
+from mooring.scheduler.inbox import Inbox
+from mooring.scheduler.records import DEFAULT_BYTES, RecordRing
+from mooring.scheduler.status_writer import StatusWriter
+from mooring.state.assume_cache import AssumeStores
+from mooring.state.cache import ClusterCache
+from mooring.state.node_table import NodeTable
+from mooring.state.stores import Stores
+
+FLUSH_AFTER = 300.0
+"""Seconds that a pod may stay parked before it is tried again without a reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """The world outside."""
+
+    client: ApiClient
+    clock: Clock
+    random: random.Random
+    recorder: EventRecorder
+    extenders: Sequence[Extender] = ()
+
+
+def assemble(
+    config: KubeSchedulerConfiguration,
+    resolved: Sequence[ResolvedProfile],
+    registry: Mapping[str, type[Plugin]],
+    ports: Ports,
+    *,
+    flush_after: float | None = FLUSH_AFTER,
+    record_bytes: int = DEFAULT_BYTES,
+) -> Engine:
+    """An engine that is ready to run: profiles built, queue empty, nothing started."""
+    inbox, stores, tasks, bindings = Inbox(), Stores(), Tasks(), Tasks()
+    table = NodeTable()
+    cache = ClusterCache(table)
+    profiles: dict[str, Profile] = {}
+    queue = SchedulingQueue(
+        clock=ports.clock,
+        hooks=ProfileHooks(profiles),
+        initial_backoff=float(config.pod_initial_backoff_seconds),
+        max_backoff=float(config.pod_max_backoff_seconds),
+        flush_after=flush_after,
+    )
+    services = _services(ports, inbox, stores, table, cache, queue, tasks)
+    for profile in resolved:
+        profiles[profile.scheduler_name] = build_profile(profile, registry, services, tasks)
+    _sort_by(queue, next(iter(profiles.values())))
+    records = RecordRing(record_bytes)
+    writer = StatusWriter(ports.client, ports.clock, tasks)
+    cluster = ClusterState(table, cache, queue)
+    cycle = SchedulingCycle(cluster, ports.clock, ports.recorder, records, NodeChooser())
+    handlers = Handlers(stores, cache, queue, services.waiting, lambda pod: pod.scheduler_name in profiles)
+    after = Aftermath(
+        permitted=lambda placement: engine.permitted(placement),
+        bound=lambda placement: engine.bound(placement),
+        failed=lambda placement, failure: engine.failed(placement, failure),
+        dropped=lambda placement: engine.dropped(placement),
+    )
+    engine = Engine(
+        inbox=inbox,
+        stores=stores,
+        cache=cache,
+        queue=queue,
+        profiles=profiles,
+        handlers=handlers,
+        cycle=cycle,
+        binding=BindingCycle(ports.client, ports.clock, ports.recorder, writer, after),
+        failures=FailureHandler(queue, stores.lister(PODS), ports.recorder, writer),
+        records=records,
+        clock=ports.clock,
+        tasks=tasks,
+        bindings=bindings,
+    )
+    return engine
+
+
+def _services(
+    ports: Ports,
+    inbox: Inbox,
+    stores: Stores,
+    table: NodeTable,
+    cache: ClusterCache,
+    queue: SchedulingQueue,
+    tasks: Tasks,
+) -> Services:
+    def activate(pods: Iterable[Pod]) -> None:
+        wanted = list(pods)
+        inbox.post(lambda: lambda: queue.activate(wanted))
+
+    def resort(uids: Iterable[str]) -> None:
+        wanted = list(uids)
+        inbox.post(lambda: lambda: queue.resort(wanted))
+
+    return Services(
+        client=ports.client,
+        clock=ports.clock,
+        random=ports.random,
+        recorder=ports.recorder,
+        nominator=queue.nominator,
+        nodes=table.nodes,
+        what_if=lambda name: CopiedRow(table, cache.entries, name),
+        lister=stores.lister,
+        assume_cache=AssumeStores(stores).__getitem__,
+        activate=activate,
+        resort=resort,
+        waiting=WaitingPods(ports.clock),
+        tasks=tasks,
+        extenders=sorted(ports.extenders, key=lambda extender: extender.ignorable),
+    )
+
+
+def _sort_by(queue: SchedulingQueue, profile: Profile) -> None:
+    """All profiles have the same QueueSort; the first one's instance orders the queue."""
+    sort = profile.queue_sort
+    if writes(sort, "key"):
+        queue.sort_by(key=sort.key)
+    else:
+        queue.sort_by(less=sort.less)
+
+
+def needed_resources(profiles: Iterable[Profile]) -> list[Resource]:
+    """The kinds that informers must keep: pods, nodes, and whatever plugins declared that they read."""
+    needs = [need for profile in profiles for plugin in profile.plugins.values() for need in plugin.needs]
+    wanted = {need.resource for need in needs if need.reads} - {PODS, NODES}
+    return [NODES, PODS, *sorted(wanted, key=str)]

@@ -1,0 +1,104 @@
+"""One attempt to schedule one pod: what it has found so far, and how it ended."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mooring.api.pod import Pod
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.nodes import Nodes
+from mooring.framework.queued import QueuedPod
+from mooring.framework.record import ERROR, SCHEDULED, UNSCHEDULABLE, DecisionRecord, NodeEpoch, RefusalCount
+from mooring.framework.status import Status
+from mooring.framework.statuses import NodeStatuses
+from mooring.runtime.profile import Profile
+from mooring.runtime.scoring import ScoreBoard
+
+
+class Outcome(enum.Enum):
+    """How an attempt ended; the values are the results that records and metrics use."""
+
+    SCHEDULED = SCHEDULED
+    UNSCHEDULABLE = UNSCHEDULABLE
+    ERROR = ERROR
+
+
+@dataclass(slots=True)
+class Attempt:
+    """Carried through the cycle. Everything after `nodes` is filled in on the way."""
+
+    info: QueuedPod
+    profile: Profile
+    nodes: Nodes
+    """All nodes of the snapshot."""
+    state: CycleState = field(default_factory=CycleState)
+    statuses: NodeStatuses = field(init=False)
+    board: ScoreBoard | None = None
+    node: str = ""
+    """The chosen node."""
+    evaluated: int = 0
+    feasible: int = 0
+    pre_filter_message: str = ""
+    post_filter_message: str = ""
+    narrowed_by: tuple[str, ...] = ()
+    """PreFilter plugins that narrowed the nodes; rejectors when nothing fits."""
+
+    def __post_init__(self) -> None:
+        self.statuses = NodeStatuses(self.nodes)
+
+    @property
+    def pod(self) -> Pod:
+        return self.info.pod
+
+    def rejectors(self) -> tuple[frozenset[str], frozenset[str]]:
+        """Who refused the pod: (by Unschedulable or Unresolvable, by Pending)."""
+        refused, pending = self.statuses.rejectors()
+        return refused | frozenset(self.narrowed_by), pending
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why an attempt, or its binding, ended without a bound pod."""
+
+    outcome: Outcome
+    message: str
+    plugins: frozenset[str] = frozenset()
+    pending_plugins: frozenset[str] = frozenset()
+    nominated_node: str | None = None
+    """None leaves the pod's nomination alone, "" clears it."""
+    status: Status | None = None
+    """The plugin's answer behind it, where a single one decided."""
+
+
+def fill_record(record: DecisionRecord, attempt: Attempt, epoch: NodeEpoch) -> None:
+    """Copy what the attempt found; small arrays only, names stay in the shared epoch."""
+    record.total_nodes = len(attempt.nodes)
+    record.evaluated_nodes = attempt.evaluated
+    record.feasible_nodes = attempt.feasible
+    record.pre_filter = attempt.pre_filter_message
+    record.post_filter = attempt.post_filter_message
+    record.node = attempt.node
+    record.woken_by = attempt.info.woken_by
+    record.woken_hint = attempt.info.woken_hint
+    record.epoch = epoch
+    _fill_refusals(record, attempt.statuses)
+    if attempt.board is not None and attempt.node:
+        winner = attempt.board.winner()
+        record.scores = attempt.board.top(winner)
+        record.margin = attempt.board.margin(winner)
+
+
+def _fill_refusals(record: DecisionRecord, statuses: NodeStatuses) -> None:
+    verdicts = statuses.verdicts
+    if len(verdicts) == 1:
+        return
+    counts = np.bincount(statuses.ids, minlength=len(verdicts)).tolist()
+    record.refusals = tuple(
+        RefusalCount(verdict.plugin, verdict.code.label, verdict.reasons, counts[i])
+        for i, verdict in enumerate(verdicts)
+        if i
+    )
+    record.reason_ids = statuses.ids.astype(np.uint8 if len(verdicts) < 256 else np.uint16)

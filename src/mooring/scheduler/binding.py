@@ -1,0 +1,202 @@
+"""The binding cycle: a task a pod, from the wait on Permit to PostBind.
+
+    wait on Permit ─▶ (queue done) ─▶ PreBind ─▶ Bind ─▶ PostBind
+          │                              │         │ answer lost or contested: ask the API what is true
+          └──────────────────────────────┴─────────┴─▶ Unreserve, forget, wake others, requeue
+
+State is changed only through the inbox, between cycles. A bind that has been sent is shielded from
+cancellation: its outcome is always learned.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+from collections.abc import Callable
+
+from mooring.api.errors import ApiError, Conflict, NotFound, OutcomeUnknown, TransportError
+from mooring.api.pod import Pod
+from mooring.api.resources import PODS
+from mooring.framework.extending import ExtenderError
+from mooring.framework.ports import ApiClient, Clock, EventRecorder
+from mooring.framework.status import SUCCESS, Status
+from mooring.runtime.binding import Flight, pre_flight, run_bind, run_post_bind, run_pre_bind
+from mooring.scheduler.attempt import Failure, Outcome
+from mooring.scheduler.cycle import Placement, refusal
+from mooring.scheduler.status_writer import StatusWriter, Wish
+from mooring.telemetry import logs
+
+_log = logs.get(__name__)
+
+
+class Truth(enum.Enum):
+    """What the API says about a pod whose bind is in doubt."""
+
+    HERE = "bound to our node"
+    ELSEWHERE = "bound to another node"
+    GONE = "deleted, being deleted or replaced"
+    UNBOUND = "not bound"
+
+
+class Aftermath:
+    """What a binding task asks the scheduler to do between two cycles; implemented by the assembly."""
+
+    def __init__(
+        self,
+        *,
+        permitted: Callable[[Placement], None],
+        bound: Callable[[Placement], None],
+        failed: Callable[[Placement, Failure], None],
+        dropped: Callable[[Placement], None],
+    ) -> None:
+        self.permitted = permitted
+        """The pod left Permit: its in-flight events are no longer needed."""
+        self.bound = bound
+        self.failed = failed
+        """Unreserve, forget, wake others, requeue."""
+        self.dropped = dropped
+        """The pod is somebody else's, or gone: unreserve and forget, no requeue."""
+
+
+class BindingCycle:
+    def __init__(
+        self, client: ApiClient, clock: Clock, recorder: EventRecorder, writer: StatusWriter, after: Aftermath
+    ) -> None:
+        self._client = client
+        self._clock = clock
+        self._recorder = recorder
+        self._writer = writer
+        self._after = after
+        self._pre_binding: dict[str, asyncio.Task[Status]] = {}
+        """UID → the PreBind under way, which preemption may cancel."""
+
+    async def run(self, placement: Placement) -> None:
+        """Bind the pod, or give everything back."""
+        try:
+            await self._run(placement)
+        finally:
+            placement.profile.services.waiting.release(placement.pod.uid)
+
+    async def _run(self, placement: Placement) -> None:
+        flight, status = self._announce(placement)
+        if status.is_success and placement.held is not None:
+            status = await placement.held.outcome()
+        if not status.is_success:
+            return self._after.failed(placement, refusal(status))
+        self._after.permitted(placement)
+        status = await self._pre_bind(placement, flight)
+        if not status.is_success:
+            return self._after.failed(placement, _error(status))
+        # From here on cancellation must not lose the outcome of a request that may be on its way.
+        return await asyncio.shield(asyncio.ensure_future(self._bind(placement)))
+
+    def _announce(self, placement: Placement) -> tuple[Flight, Status]:
+        """Pre-flight; where work or waiting lies ahead others are told which node the pod is going to."""
+        flight, status = pre_flight(placement.profile, placement.attempt.state, placement.pod, placement.node)
+        if status.is_success and (flight.groups or placement.held is not None):
+            self._writer.submit(Wish(placement.pod, nominated_node=placement.node))
+        return flight, status
+
+    async def _pre_bind(self, placement: Placement, flight: Flight) -> Status:
+        if not flight.groups:
+            return SUCCESS
+        uid = placement.pod.uid
+        task = asyncio.ensure_future(run_pre_bind(flight, placement.attempt.state, placement.pod, placement.node))
+        self._pre_binding[uid] = task
+        try:
+            return await task
+        except asyncio.CancelledError:
+            if task.cancelled() and uid not in self._pre_binding:
+                return Status.error("preempted before the pod was bound")
+            raise
+        finally:
+            self._pre_binding.pop(uid, None)
+
+    def cancel_pre_bind(self, uid: str) -> bool:
+        """Preemption: stop the pod if it is still in PreBind; False when there is nothing to stop."""
+        task = self._pre_binding.pop(uid, None)
+        return task is not None and task.cancel()
+
+    async def _bind(self, placement: Placement) -> None:
+        try:
+            status = await self._send(placement)
+        except OutcomeUnknown as error:
+            _log.warning("Answer to bind lost; asking the API", pod=placement.pod.key, node=placement.node, err=str(error))
+            truth = await self._settle(placement)
+            status = SUCCESS if truth is Truth.HERE else Status.error(str(error), cause=error)
+        else:
+            truth = Truth.HERE if status.is_success else Truth.UNBOUND
+            if isinstance(status.cause, Conflict | NotFound):
+                truth = await self._settle(placement)
+        match truth:
+            case Truth.HERE:
+                await self._bound(placement)
+            case Truth.UNBOUND:
+                self._after.failed(placement, _error(status))
+            case _:
+                _log.info(2, "Pod is no longer ours to bind", pod=placement.pod.key, truth=truth.value)
+                self._after.dropped(placement)
+
+    async def _send(self, placement: Placement) -> Status:
+        """The first interested binding extender, else the Bind plugins."""
+        profile, pod = placement.profile, placement.pod
+        for extender in profile.services.extenders:
+            if extender.binds and extender.is_interested(pod):
+                try:
+                    await extender.bind(pod, placement.node)
+                    return SUCCESS
+                except ExtenderError as error:
+                    if not extender.ignorable:
+                        return Status.error(str(error), cause=error)
+                    _log.warning("Skipping extender that failed to bind", extender=extender.name, err=str(error))
+        return await run_bind(profile, placement.attempt.state, pod, placement.node)
+
+    async def _settle(self, placement: Placement) -> Truth:
+        """Ask until there is an answer; the pod stays assumed all the while."""
+        pod, delay = placement.pod, 0.5
+        while True:
+            try:
+                return judge(await self._client.get(PODS, pod.name, pod.namespace), placement)
+            except NotFound:
+                return Truth.GONE
+            except (ApiError, TransportError) as error:
+                _log.warning("Cannot learn the outcome of a bind yet", pod=pod.key, err=str(error))
+                await self._clock.sleep(delay)
+                delay = min(delay * 2, 10.0)
+
+    async def _bound(self, placement: Placement) -> None:
+        attempt, pod = placement.attempt, placement.pod
+        _log.info(
+            2,
+            "Successfully bound pod to node",
+            pod=pod.key,
+            node=placement.node,
+            evaluatedNodes=attempt.evaluated,
+            feasibleNodes=attempt.feasible,
+        )
+        self._recorder.event(
+            pod,
+            type="Normal",
+            reason="Scheduled",
+            action="Binding",
+            note=f"Successfully assigned {pod.key} to {placement.node}",
+            controller=placement.profile.name,
+        )
+        self._after.bound(placement)
+        await run_post_bind(placement.profile, attempt.state, pod, placement.node)
+
+
+def judge(current: Pod, placement: Placement) -> Truth:
+    """What a freshly read pod tells about our bind."""
+    if current.uid != placement.pod.uid:
+        return Truth.GONE
+    if current.spec.node_name == placement.node:
+        return Truth.HERE
+    if current.spec.node_name:
+        return Truth.ELSEWHERE
+    return Truth.GONE if current.is_terminating else Truth.UNBOUND
+
+
+def _error(status: Status) -> Failure:
+    """After Permit every failure is an error: the pod retries by backoff."""
+    return Failure(Outcome.ERROR, status.message, nominated_node="", status=status)

@@ -1,0 +1,58 @@
+"""The cluster state as cycle and plugins use it: cache and NodeTable behind the protocols they know."""
+
+from __future__ import annotations
+
+from mooring.api.pod import Pod
+from mooring.framework.nodes import Nodes, NodeView
+from mooring.framework.record import NodeEpoch
+from mooring.queue.scheduling_queue import SchedulingQueue
+from mooring.state.cache import ClusterCache
+from mooring.state.node_table import NodeTable
+from mooring.state.overlay import Overlay
+from mooring.state.pod_entry import PodEntries
+
+
+class ClusterState:
+    """Implements `scheduler.cycle.Cluster`."""
+
+    def __init__(self, table: NodeTable, cache: ClusterCache, queue: SchedulingQueue) -> None:
+        self._table = table
+        self._cache = cache
+        self._queue = queue
+
+    def nodes(self) -> Nodes:
+        return self._table.nodes()
+
+    def epoch(self) -> NodeEpoch:
+        return self._table.epoch
+
+    def is_assumed(self, uid: str) -> bool:
+        return self._cache.is_assumed(uid)
+
+    def assume(self, pod: Pod, node: str) -> None:
+        """Count the pod on the node from now on; its nomination has done its service."""
+        self._cache.assume(pod, node)
+        self._queue.nominator.forget(pod.uid)
+
+    def forget(self, pod: Pod) -> None:
+        self._cache.forget(pod.uid)
+
+
+class CopiedRow:
+    """Implements `runtime.services.WhatIfRow`: one node's row, copied, for a dry run."""
+
+    def __init__(self, table: NodeTable, entries: PodEntries, node: str) -> None:
+        row = table.row_of(node)
+        if row < 0:
+            raise KeyError(f"no node {node!r} in the snapshot")
+        self._overlay = Overlay(table, [row])
+        self._entries = entries
+
+    def add_pod(self, pod: Pod) -> None:
+        self._overlay.add_pod(0, self._entries.entry(pod))
+
+    def remove_pod(self, pod: Pod) -> None:
+        self._overlay.remove_pod(0, self._entries.entry(pod))
+
+    def view(self) -> NodeView:
+        return self._overlay.view(0)

@@ -1,0 +1,164 @@
+"""The scheduling cycle: one popped pod, from the snapshot to an assumed pod or a refusal.
+
+One at a time. Everything up to Permit runs here; the binding cycle takes over in a task of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from mooring.api.pod import Pod
+from mooring.framework.nodes import Nodes
+from mooring.framework.ports import Clock, EventRecorder
+from mooring.framework.queued import QueuedPod
+from mooring.framework.record import DecisionRecord, NodeEpoch
+from mooring.framework.status import SUCCESS, Code, Status
+from mooring.runtime.committing import run_permit, run_reserve, run_unreserve
+from mooring.runtime.filtering import run_post_filter
+from mooring.runtime.profile import Profile
+from mooring.runtime.waiting import HeldPod
+from mooring.scheduler import messages
+from mooring.scheduler.attempt import Attempt, Failure, Outcome, fill_record
+from mooring.scheduler.choosing import NodeChooser
+from mooring.scheduler.records import RecordRing
+from mooring.telemetry import logs
+
+_log = logs.get(__name__)
+
+
+@dataclass(slots=True)
+class Placement:
+    """A pod that is assumed on a node, on its way to be bound."""
+
+    attempt: Attempt
+    pod: Pod
+    """The pod as it was when it was popped."""
+    node: str
+    held: HeldPod | None
+    """Set when a Permit plugin asked to wait."""
+
+    @property
+    def profile(self) -> Profile:
+        return self.attempt.profile
+
+
+class Cluster(Protocol):
+    """What the cycle needs of the cluster state; implemented by the assembly over cache and NodeTable."""
+
+    def nodes(self) -> Nodes: ...
+
+    def epoch(self) -> NodeEpoch: ...
+
+    def is_assumed(self, uid: str) -> bool: ...
+
+    def assume(self, pod: Pod, node: str) -> None: ...
+
+    def forget(self, pod: Pod) -> None: ...
+
+
+class SchedulingCycle:
+    def __init__(
+        self, cluster: Cluster, clock: Clock, recorder: EventRecorder, records: RecordRing, chooser: NodeChooser
+    ) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._recorder = recorder
+        self._records = records
+        self._chooser = chooser
+
+    def must_skip(self, pod: Pod, profile: Profile) -> bool:
+        """Pods that are not scheduled although they were popped: being deleted, or assumed already."""
+        if pod.is_terminating:
+            note = f"skip schedule deleting pod: {pod.key}"
+            self._recorder.event(
+                pod, type="Warning", reason="FailedScheduling", action="Scheduling", note=note, controller=profile.name
+            )
+            _log.info(3, "Skip schedule deleting pod", pod=pod.key)
+            return True
+        return self._cluster.is_assumed(pod.uid)
+
+    async def run(self, info: QueuedPod, profile: Profile) -> Placement | Failure:
+        """Try to place the pod. A Placement is assumed and reserved; a Failure has left no trace but its
+        decision record."""
+        pod = info.pod
+        _log.info(3, "Attempting to schedule pod", pod=pod.key)
+        started = self._clock.now()
+        record = DecisionRecord(pod.key, pod.uid, profile.name, info.attempts, self._clock.wall())
+        attempt = Attempt(info, profile, self._cluster.nodes())
+        result = await self._place(attempt)
+        fill_record(record, attempt, self._cluster.epoch())
+        record.duration = self._clock.now() - started
+        _finish_record(record, result)
+        self._records.add(record)
+        return result
+
+    async def _place(self, attempt: Attempt) -> Placement | Failure:
+        if not len(attempt.nodes):
+            return Failure(Outcome.UNSCHEDULABLE, messages.NO_NODES, nominated_node="")
+        status = await self._chooser.choose(attempt)
+        if status.code is Code.ERROR:
+            attempt.node = ""
+            return Failure(Outcome.ERROR, status.message, nominated_node="", status=status)
+        if not status.is_success:
+            return await self._post_filter(attempt)
+        return self._commit(attempt)
+
+    async def _post_filter(self, attempt: Attempt) -> Failure:
+        """No node fits: PostFilter may make room. The attempt ends unschedulable in every case."""
+        profile = attempt.profile
+        refused, pending = attempt.rejectors()
+        nominated: str | None = ""
+        if profile.post_filter:
+            result, status = await run_post_filter(profile, attempt.state, attempt.pod, attempt.statuses)
+            nominated = result.nominated_node if result is not None else None
+            if not status.is_success:
+                attempt.post_filter_message = status.message
+        message = messages.fit_error(
+            len(attempt.nodes),
+            pre_filter=attempt.pre_filter_message,
+            reasons=attempt.statuses.histogram(),
+            post_filter=attempt.post_filter_message,
+        )
+        return Failure(Outcome.UNSCHEDULABLE, message, refused, pending, nominated)
+
+    def _commit(self, attempt: Attempt) -> Placement | Failure:
+        """Assume, Reserve, Permit; any refusal takes everything back."""
+        pod, node, profile = attempt.pod, attempt.node, attempt.profile
+        self._cluster.assume(pod, node)
+        held: HeldPod | None = None
+        status = run_reserve(profile, attempt.state, pod, node)
+        if status.is_success:
+            status, held = run_permit(profile, attempt.state, pod, node)
+        if status is SUCCESS or status.is_wait:
+            return Placement(attempt, pod, node, held)
+        run_unreserve(profile, attempt.state, pod, node)
+        self._cluster.forget(pod)
+        return refusal(status)
+
+
+def refusal(status: Status) -> Failure:
+    """Reserve or Permit said no: a rejection is told as a cluster of one node, an Error as it is."""
+    if not status.is_rejected:
+        return Failure(Outcome.ERROR, status.message, nominated_node="", status=status)
+    by = frozenset({status.plugin} if status.plugin else ())
+    pending = status.code is Code.PENDING
+    return Failure(
+        Outcome.UNSCHEDULABLE,
+        messages.refused_after_choice(status.reasons),
+        frozenset() if pending else by,
+        by if pending else frozenset(),
+        nominated_node="",
+        status=status,
+    )
+
+
+def _finish_record(record: DecisionRecord, result: Placement | Failure) -> None:
+    if isinstance(result, Placement):
+        record.result = Outcome.SCHEDULED.value
+        return
+    record.result = result.outcome.value
+    record.message = result.message
+    record.nominated_node = result.nominated_node or ""
+    if result.status is not None:
+        record.plugin = result.status.plugin

@@ -1,0 +1,197 @@
+"""The engine: the single coroutine that drains the inbox, pops a pod, and runs its cycle.
+
+    inbox ──drain──▶ stores, cache ──then──▶ queue ──pop──▶ cycle ──▶ binding task
+      ▲                                                                  │
+      └──────────────── permitted, bound, failed, dropped ◀──────────────┘
+
+Nothing else changes stores, cache or queue, and nothing does while a cycle runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from mooring.framework.events import ASSIGNED_POD_DELETE
+from mooring.framework.lifting import writes
+from mooring.framework.ports import Change, Clock
+from mooring.framework.queued import QueuedPod
+from mooring.queue.scheduling_queue import SchedulingQueue
+from mooring.runtime.committing import run_unreserve
+from mooring.runtime.profile import Profile
+from mooring.runtime.tasks import Tasks
+from mooring.scheduler.attempt import Failure, Outcome
+from mooring.scheduler.binding import BindingCycle
+from mooring.scheduler.cycle import Placement, SchedulingCycle
+from mooring.scheduler.failing import FailureHandler
+from mooring.scheduler.handlers import Handlers
+from mooring.scheduler.inbox import Inbox, WakeUp
+from mooring.scheduler.records import RecordRing
+from mooring.state.cache import ClusterCache
+from mooring.state.stores import Stores
+from mooring.telemetry import logs
+
+_log = logs.get(__name__)
+
+SLICE_SECONDS = 0.005
+"""Work between two turns of the event loop."""
+SLICE_CYCLES = 16
+"""The same under virtual time, where work takes none."""
+
+
+@dataclass(slots=True)
+class Engine:
+    """A scheduler that runs. Built by `assembly.assemble`; fed through `inbox`."""
+
+    inbox: Inbox
+    stores: Stores
+    cache: ClusterCache
+    queue: SchedulingQueue
+    profiles: Mapping[str, Profile]
+    handlers: Handlers
+    cycle: SchedulingCycle
+    binding: BindingCycle
+    failures: FailureHandler
+    records: RecordRing
+    clock: Clock
+    tasks: Tasks
+    """Background work of plugins and status writes."""
+    bindings: Tasks
+    """Binding cycles under way."""
+    _stopping: bool = False
+
+    async def run(self) -> None:
+        """Schedule until `stop`. The informers' first listing should be in the inbox before this starts."""
+        self._start_plugins()
+        began, cycles = self.clock.now(), 0
+        while not self._stopping:
+            self.drain()
+            self.queue.tick()
+            info = self.queue.pop()
+            if info is None:
+                await self._idle()
+                began, cycles = self.clock.now(), 0
+                continue
+            await self.schedule_one(info)
+            cycles += 1
+            if cycles >= SLICE_CYCLES or self.clock.now() - began > SLICE_SECONDS:
+                await asyncio.sleep(0)
+                began, cycles = self.clock.now(), 0
+
+    def _start_plugins(self) -> None:
+        for profile in self.profiles.values():
+            for plugin in profile.plugins.values():
+                if writes(plugin, "run"):
+                    self.tasks.spawn(plugin.run(), plugin.name, "run")
+
+    async def stop(self) -> None:
+        """No new attempts; binds that have been sent are waited for, everything else is cancelled."""
+        self._stopping = True
+        self.inbox.post(lambda: None)
+        await self.bindings.stop()
+        self.drain()
+        await self.tasks.stop()
+
+    async def _idle(self) -> None:
+        """Until something arrives or the queue has something due."""
+        deadline = self.queue.next_deadline()
+        if deadline is None:
+            await self.inbox.wait()
+            return
+        timer = self.clock.call_later(max(0.0, deadline - self.clock.now()), self.inbox.post, lambda: None)
+        try:
+            await self.inbox.wait()
+        finally:
+            timer.cancel()
+
+    def drain(self) -> None:
+        """Apply everything that has arrived: all caches first, then the wake-ups, each in order."""
+        wake_ups: list[WakeUp] = []
+        for item in self.inbox.drain():
+            try:
+                if isinstance(item, Change):
+                    wake_ups.extend(self.handlers.apply(item))
+                elif (wake_up := item()) is not None:
+                    wake_ups.append(wake_up)
+            except Exception as error:
+                # One object must not stop the scheduler; the comparer finds what is left wrong.
+                _log.error("Applying a change failed", error=error, traceback=True, item=_describe(item))
+        for wake_up in wake_ups:
+            try:
+                wake_up()
+            except Exception as error:
+                _log.error("A wake-up failed", error=error, traceback=True)
+
+    async def schedule_one(self, info: QueuedPod) -> None:
+        """One attempt, and its binding started or its failure handled."""
+        profile = self.profiles.get(info.pod.scheduler_name)
+        if profile is None or self.cycle.must_skip(info.pod, profile):
+            self.queue.done(info.uid)
+            return
+        try:
+            result = await self.cycle.run(info, profile)
+        except Exception as error:
+            _log.error("The scheduling cycle broke", error=error, traceback=True, pod=info.key)
+            text = f"scheduling cycle: {type(error).__name__}: {error}"
+            result = Failure(Outcome.ERROR, text, nominated_node="")
+        if isinstance(result, Failure):
+            self.failures.handle(info, profile.name, result)
+            return
+        if result.attempt.state.to_activate:
+            self.queue.activate(result.attempt.state.to_activate.values())
+        self.bindings.spawn(self.binding.run(result), "binding", info.key)
+
+    # What binding tasks ask for, each carried out between cycles.
+
+    def permitted(self, placement: Placement) -> None:
+        def apply() -> None:
+            self.queue.done(placement.pod.uid)
+
+        self.inbox.post(apply)
+
+    def bound(self, placement: Placement) -> None:
+        def apply() -> WakeUp | None:
+            chosen = placement.attempt.state.to_activate
+            return (lambda: self.queue.activate(chosen.values())) if chosen else None
+
+        self.inbox.post(apply)
+
+    def failed(self, placement: Placement, failure: Failure) -> None:
+        def apply() -> WakeUp:
+            self._give_back(placement)
+            return lambda: self._requeue(placement, failure)
+
+        self.inbox.post(apply)
+
+    def dropped(self, placement: Placement) -> None:
+        def apply() -> WakeUp:
+            self._give_back(placement)
+            self.queue.done(placement.pod.uid)
+            return lambda: self.queue.on_event(ASSIGNED_POD_DELETE, placement.pod, None)
+
+        self.inbox.post(apply)
+
+    def _give_back(self, placement: Placement) -> None:
+        run_unreserve(placement.profile, placement.attempt.state, placement.pod, placement.node)
+        # A pod that the informer has confirmed meanwhile is not ours to forget.
+        if self.cache.is_assumed(placement.pod.uid):
+            self.cache.forget(placement.pod.uid)
+
+    def _requeue(self, placement: Placement, failure: Failure) -> None:
+        """A refused pod returns before the wake-up, so that its own room does not wake it; one that broke
+        returns after it."""
+        info, name = placement.attempt.info, placement.profile.name
+
+        def wake() -> None:
+            self.queue.on_event(ASSIGNED_POD_DELETE, placement.pod, None, only=lambda other: other.uid != info.uid)
+
+        self.failures.handle(info, name, failure)
+        wake()
+
+
+def _describe(item: object) -> str:
+    if not isinstance(item, Change):
+        return repr(item)
+    obj = item.new if item.new is not None else item.old
+    return f"{item.resource} {getattr(obj, 'key', '?')}"

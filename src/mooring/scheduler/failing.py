@@ -1,0 +1,69 @@
+"""What happens to a pod whose attempt or binding failed: back to the queue, an event, its status."""
+
+from __future__ import annotations
+
+from mooring.api.pod import Pod
+from mooring.framework.handle import Lister, Nominator
+from mooring.framework.ports import EventRecorder
+from mooring.framework.queued import QueuedPod
+from mooring.queue.scheduling_queue import SchedulingQueue
+from mooring.scheduler.attempt import Failure, Outcome
+from mooring.scheduler.status_writer import SCHEDULER_ERROR, UNSCHEDULABLE, StatusWriter, Wish
+from mooring.telemetry import logs
+
+_log = logs.get(__name__)
+
+
+class FailureHandler:
+    """Runs between cycles only. The order is kube-scheduler's: requeue, nominator, event, status."""
+
+    def __init__(
+        self, queue: SchedulingQueue, pods: Lister, recorder: EventRecorder, writer: StatusWriter
+    ) -> None:
+        self._queue = queue
+        self._nominator: Nominator = queue.nominator
+        self._pods = pods
+        self._recorder = recorder
+        self._writer = writer
+
+    def handle(self, info: QueuedPod, profile: str, failure: Failure) -> None:
+        """Requeue the pod with the reason, unless it is no longer ours to schedule."""
+        pod = info.pod
+        _log_failure(pod, failure)
+        current = self._pods.get(pod.name, pod.namespace)
+        if not isinstance(current, Pod) or current.uid != pod.uid or current.is_assigned:
+            _log.info(3, "Pod is gone, replaced or assigned meanwhile; not requeued", pod=pod.key)
+            self._queue.done(pod.uid)
+            return
+        info.pod = current
+        rejected = failure.outcome is Outcome.UNSCHEDULABLE
+        self._queue.requeue(
+            info,
+            unschedulable_plugins=failure.plugins if rejected else frozenset(),
+            pending_plugins=failure.pending_plugins if rejected else frozenset(),
+        )
+        self._queue.done(pod.uid)
+        self._nominate(current, failure.nominated_node)
+        self._recorder.event(
+            current,
+            type="Warning",
+            reason="FailedScheduling",
+            action="Scheduling",
+            note=failure.message,
+            controller=profile,
+        )
+        reason = UNSCHEDULABLE if rejected else SCHEDULER_ERROR
+        self._writer.submit(Wish(current, reason, failure.message, failure.nominated_node))
+
+    def _nominate(self, pod: Pod, node: str | None) -> None:
+        if node:
+            self._nominator.nominate(pod, node)
+        elif node == "":
+            self._nominator.forget(pod.uid)
+
+
+def _log_failure(pod: Pod, failure: Failure) -> None:
+    if failure.outcome is Outcome.UNSCHEDULABLE:
+        _log.info(2, "Unable to schedule pod; no fit; waiting", pod=pod.key, err=failure.message)
+    else:
+        _log.error("Error scheduling pod; retrying", pod=pod.key, err=failure.message)

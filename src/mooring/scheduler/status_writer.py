@@ -1,0 +1,125 @@
+"""Writes the scheduler's view into pods: the PodScheduled condition and nominatedNodeName.
+
+One patch under way per pod; what comes meanwhile replaces what waits, so a pod never has a backlog. Writes
+are retried on conflicts and outages and given up when the pod is gone. The cycle never waits for them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from mooring.api.errors import ApiError, Conflict, Invalid, NotFound, ServerError, TooManyRequests, TransportError
+from mooring.api.pod import Pod, PodCondition
+from mooring.api.resources import PODS
+from mooring.api.times import format_time
+from mooring.framework.ports import ApiClient, Clock
+from mooring.runtime.tasks import Tasks
+from mooring.telemetry import logs
+
+_log = logs.get(__name__)
+
+POD_SCHEDULED = "PodScheduled"
+UNSCHEDULABLE = "Unschedulable"
+SCHEDULER_ERROR = "SchedulerError"
+RETRIES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What the pod's status should say. `None` leaves that part alone."""
+
+    pod: Pod
+    reason: str | None = None
+    """Reason of PodScheduled=False."""
+    message: str = ""
+    nominated_node: str | None = None
+
+
+class StatusWriter:
+    def __init__(self, client: ApiClient, clock: Clock, tasks: Tasks) -> None:
+        self._client = client
+        self._clock = clock
+        self._tasks = tasks
+        self._waiting: dict[str, Wish | None] = {}
+        """UID → what to write after the patch under way; None: nothing yet."""
+
+    def submit(self, wish: Wish) -> None:
+        """Write soon. Nothing is sent when the pod already says so."""
+        uid = wish.pod.uid
+        if uid in self._waiting:
+            self._waiting[uid] = merge(self._waiting[uid], wish)
+        elif patch := patch_for(wish, self._clock.wall()):
+            self._waiting[uid] = None
+            self._tasks.spawn(self._write(uid, wish, patch), "status", wish.pod.key)
+
+    async def _write(self, uid: str, wish: Wish, patch: dict[str, Any]) -> None:
+        try:
+            while True:
+                updated = await self._send(wish.pod, patch)
+                following = self._waiting[uid]
+                self._waiting[uid] = None
+                if following is None or updated is None:
+                    return
+                wish = Wish(updated, following.reason, following.message, following.nominated_node)
+                if not (patch := patch_for(wish, self._clock.wall())):
+                    return
+        finally:
+            del self._waiting[uid]
+
+    async def _send(self, pod: Pod, patch: dict[str, Any]) -> Pod | None:
+        """The pod after the patch; None when it could not be written."""
+        for attempt in range(RETRIES):
+            try:
+                updated: Pod = await self._client.patch(
+                    PODS, pod.name, patch, namespace=pod.namespace, subresource="status"
+                )
+                return updated
+            except (NotFound, Invalid):
+                return None  # gone, or the API server knows better
+            except (Conflict, ServerError, TooManyRequests, TransportError) as error:
+                delay = getattr(error, "retry_after", None) or 0.1 * 2**attempt
+                await self._clock.sleep(min(delay, 60.0))
+            except ApiError as error:
+                _log.error("Failed updating pod", error=error, pod=pod.key)
+                return None
+        _log.error("Gave up updating pod", pod=pod.key, attempts=RETRIES)
+        return None
+
+
+def merge(first: Wish | None, second: Wish) -> Wish:
+    """The later wish, with what only the earlier one asked for."""
+    if first is None:
+        return second
+    reason, message = (first.reason, first.message) if second.reason is None else (second.reason, second.message)
+    nominated = first.nominated_node if second.nominated_node is None else second.nominated_node
+    return Wish(second.pod, reason, message, nominated)
+
+
+def patch_for(wish: Wish, wall: float) -> dict[str, Any]:
+    """A strategic merge patch of pods/status; empty when nothing would change."""
+    status: dict[str, Any] = {}
+    if wish.reason is not None and (condition := changed_condition(wish, wall)):
+        status["conditions"] = [condition]
+    if wish.nominated_node is not None and wish.nominated_node != wish.pod.nominated_node_name:
+        status["nominatedNodeName"] = wish.nominated_node or None
+    return {"metadata": {"uid": wish.pod.uid}, "status": status} if status else {}
+
+
+def changed_condition(wish: Wish, wall: float) -> dict[str, Any]:
+    """The PodScheduled condition as it should be; empty when the pod has just that."""
+    current = next((c for c in wish.pod.status.conditions if c.type == POD_SCHEDULED), PodCondition())
+    generation = wish.pod.metadata.generation
+    same = (current.status, current.reason, current.message, current.observed_generation)
+    if same == ("False", wish.reason, wish.message, generation):
+        return {}
+    since = current.last_transition_time if current.status == "False" else format_time(wall)
+    return {
+        "type": POD_SCHEDULED,
+        "status": "False",
+        "reason": wish.reason,
+        "message": wish.message,
+        "lastProbeTime": None,
+        "lastTransitionTime": since,
+        **({"observedGeneration": generation} if generation else {}),
+    }
