@@ -1,0 +1,204 @@
+"""Does this event help that pod? Matches events with registrations and asks the hints.
+
+Knows what the rejectors of a pod registered, asks each hint once per signature, and turns the answers into a
+verdict. Which pods are asked about, and where they go then, is decided by `scheduling_queue`.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from mooring.api.pod import Pod
+from mooring.framework.events import ClusterEvent, QueueingHint, Registration
+from mooring.framework.ports import Clock
+from mooring.framework.queued import QueuedPod
+from mooring.framework.status import Status
+from mooring.queue.inflight import Happening
+from mooring.queue.parked import Group, GroupKey, key_of
+from mooring.telemetry import logs
+
+log = logs.get(__name__)
+
+Registrations = Mapping[str, Sequence[Registration]]
+Plan = Mapping[str, Sequence[Registration]]
+"""Plugin to those of its registrations that match one event; plugins without any are left out."""
+OnHint = Callable[[str, str, str, float], None]
+"""`on_hint(plugin, event label, "Queue" | "QueueSkip" | "Error", seconds)`, for metrics."""
+
+HINT_ERROR = "Error"
+
+
+class QueueHooks(Protocol):
+    """How the queue reaches the plugins of a pod's profile."""
+
+    def pre_enqueue(self, pod: Pod, first: str = "") -> Status | None:
+        """The refusal of a PreEnqueue plugin, with `plugin` set, or None. `first` names the plugin that held
+        the pod back last time; it is asked before the others."""
+        ...
+
+    def registrations(self, pod: Pod) -> Registrations:
+        """Plugin to the events that it registered, defaults included, in the order of the configuration."""
+        ...
+
+    def signature(self, pod: Pod) -> Hashable:
+        """Pods with equal signatures share hint answers; None shares with nobody."""
+        ...
+
+
+class Strategy(enum.IntEnum):
+    """What to do with a pod after an event; the larger one wins."""
+
+    SKIP = 0
+    AFTER_BACKOFF = 1
+    AT_ONCE = 2
+    """A plugin that had answered Pending is satisfied: no backoff, the pod did nothing wrong."""
+
+
+class Verdict(NamedTuple):
+    """A strategy, and the plugin whose hint led to it."""
+
+    strategy: Strategy
+    plugin: str = ""
+
+
+SKIP = Verdict(Strategy.SKIP)
+WANTED = Verdict(Strategy.AFTER_BACKOFF)
+"""For events that name nobody's hint: wildcards, errors."""
+
+
+class Hints:
+    """The registrations of all profiles, arranged by event."""
+
+    def __init__(self, hooks: QueueHooks, clock: Clock, on_hint: OnHint | None = None) -> None:
+        self._hooks = hooks
+        self._clock = clock
+        self._on_hint = on_hint
+        self._known: dict[str, tuple[Registrations, dict[ClusterEvent, Plan]]] = {}
+
+    def plan(self, pod: Pod, event: ClusterEvent) -> Plan:
+        """Who of the pod's profile registered this event. Remembered until the registrations are exchanged,
+        as a reload does."""
+        registrations = self._hooks.registrations(pod)
+        known = self._known.get(pod.scheduler_name)
+        if known is None or known[0] is not registrations:
+            known = self._known[pod.scheduler_name] = (registrations, {})
+        plan = known[1].get(event)
+        if plan is None:
+            plan = known[1][event] = _matching(registrations, event)
+        return plan
+
+    def ask(self, plugin: str, registration: Registration, pod: Pod, about: Happening) -> bool:
+        """Whether the hint says Queue; without a hint every event does."""
+        if registration.hint is None:
+            return True
+        start = self._clock.now() if self._on_hint else 0.0
+        try:
+            answer: object = registration.hint(pod, about.old, about.new)
+        except Exception as error:
+            log.error(
+                "Queueing hint failed", error, stack=True, plugin=plugin, event=about.event.label, pod=pod
+            )
+            answer = None
+        if self._on_hint:
+            label = answer.value if isinstance(answer, QueueingHint) else HINT_ERROR
+            self._on_hint(plugin, about.event.label, label, self._clock.now() - start)
+        # Whatever is not a clear no wakes the pod: a broken hint costs an attempt, never a lost pod.
+        return answer is not QueueingHint.SKIP
+
+
+class Inquiry:
+    """All questions about one event. Answers are remembered per signature, plugin and registration."""
+
+    def __init__(self, hints: Hints, about: Happening) -> None:
+        self._hints = hints
+        self._about = about
+        self._answers: dict[tuple[Hashable, ...], bool] = {}
+
+    def about_group(self, group: Group) -> Iterator[tuple[QueuedPod, Verdict]]:
+        """The pods of a parked group that the event concerns and helps."""
+        first = next((info for info in group.pods.values() if self._about.concerns(info.pod)), None)
+        if first is None:
+            return
+        shared, single = self._split(group.key, first.pod)
+        common = self._judge(group.key, first.pod, shared)
+        if common.strategy is Strategy.SKIP and not single:
+            return
+        for info in group.pods.values():
+            if self._about.concerns(info.pod):
+                verdict = self._complete(group.key, info.pod, common, single)
+                if verdict.strategy is not Strategy.SKIP:
+                    yield info, verdict
+
+    def about_pod(self, info: QueuedPod) -> Verdict:
+        """The verdict for one pod: an event of its own, or one that it missed while in flight."""
+        if not self._about.concerns(info.pod):
+            return SKIP
+        if self._about.event.is_wildcard:
+            return WANTED
+        key = key_of(info)
+        shared, single = self._split(key, info.pod)
+        return self._complete(key, info.pod, self._judge(key, info.pod, shared), single)
+
+    def _split(self, key: GroupKey, pod: Pod) -> tuple[list[_Question], list[_Question]]:
+        """What to ask the rejectors: once for all pods of the group, and for each pod."""
+        plan = self._hints.plan(pod, self._about.event)
+        if key.gating and key.gating not in plan:
+            return [], []
+        questions = [
+            _Question(plugin, number, registration)
+            for plugin, registrations in plan.items()
+            if plugin in key.rejectors
+            for number, registration in enumerate(registrations)
+        ]
+        single = [question for question in questions if question.registration.per_pod]
+        return [question for question in questions if not question.registration.per_pod], single
+
+    def _judge(self, key: GroupKey, pod: Pod, questions: Sequence[_Question]) -> Verdict:
+        best = SKIP
+        for question in questions:
+            if not self._answer(key, pod, question):
+                continue
+            at_once = question.plugin in key.pending
+            found = Verdict(Strategy.AT_ONCE if at_once else Strategy.AFTER_BACKOFF, question.plugin)
+            if found.strategy > best.strategy:
+                best = found
+            if _is_final(key, best):
+                break
+        return best
+
+    def _complete(self, key: GroupKey, pod: Pod, common: Verdict, single: Sequence[_Question]) -> Verdict:
+        """Add the answers about this very pod to the one that it shares."""
+        if not single or _is_final(key, common):
+            return common
+        own = self._judge(key, pod, single)
+        return own if own.strategy > common.strategy else common
+
+    def _answer(self, key: GroupKey, pod: Pod, question: _Question) -> bool:
+        plugin, number, registration = question
+        if registration.per_pod or registration.hint is None:
+            return self._hints.ask(plugin, registration, pod, self._about)
+        asked = (key.profile, key.signature, plugin, number)
+        if asked not in self._answers:
+            self._answers[asked] = self._hints.ask(plugin, registration, pod, self._about)
+        return self._answers[asked]
+
+
+class _Question(NamedTuple):
+    plugin: str
+    number: int
+    registration: Registration
+
+
+def _matching(registrations: Registrations, event: ClusterEvent) -> Plan:
+    found = {
+        plugin: tuple(entry for entry in entries if entry.event.matches(event))
+        for plugin, entries in registrations.items()
+    }
+    return {plugin: entries for plugin, entries in found.items() if entries}
+
+
+def _is_final(key: GroupKey, verdict: Verdict) -> bool:
+    """No other answer can change it: only Pending plugins have anything to add to a Queue."""
+    return verdict.strategy is Strategy.AT_ONCE or (verdict.strategy is not Strategy.SKIP and not key.pending)

@@ -1,0 +1,489 @@
+"""The scheduling queue: which pod is tried next, and what brings a refused pod back.
+
+A pending pod is in exactly one place:
+
+                add, update of an unknown pod
+                           │ PreEnqueue
+                ┌─refuses──┴──passes──┐
+                ▼                     ▼
+              gated ───────────▶   active ──pop──▶ in flight ──done──▶ out (bound or deleted)
+                ▲   passes now      ▲   ▲              │
+                │                   │   │              │ requeue
+       PreEnqueue refuses           │   │              ├─ error ───────────▶ backoff
+     on any way to active           │   │              ├─ an event helps ──▶ active or backoff
+       or backoff              wait │   │ hint: Queue, └─ refused ─────────▶ parked
+                          over, or  │   │ wait is over                        │ │
+                        idle: early │   └─────────────────────────────────────┘ │
+                                 backoff ◀──────────────────────────────────────┘
+                                            hint: Queue, still waiting
+
+Activation and the flush move like a hint that says Queue, also gated pods if their gate opens.
+The queue is passive and synchronous. The scheduler's coroutine calls it between cycles: it has no timer (call
+`tick` at `next_deadline`), no thread and no lock. Where the rules come from: `pkg/scheduler/backend/queue` of
+kube-scheduler v1.36. Bookkeeping of the places is in `places`, questions to plugins are in `hinting`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from mooring.api.pod import Pod
+from mooring.framework import events
+from mooring.framework.events import ActionType, ClusterEvent
+from mooring.framework.ports import Clock
+from mooring.framework.queued import QueuedPod
+from mooring.queue.heap import Key, Less, order_of
+from mooring.queue.hinting import WANTED, Hints, Inquiry, OnHint, QueueHooks, Strategy, Verdict
+from mooring.queue.inflight import Flight, Happening, InFlight
+from mooring.queue.location import ACTIVE, BACKOFF, GATED, INFLIGHT, PARKED, Location, Place, locate
+from mooring.queue.nominator import PodNominator, holding
+from mooring.queue.own_update import own_changes
+from mooring.queue.places import METRIC_LABELS, Places
+from mooring.telemetry import logs
+
+log = logs.get(__name__)
+
+FLUSH_PERIOD = 30.0
+"""Seconds between two looks at pods that have been parked too long."""
+UNSCHEDULED_POD_UPDATE = ClusterEvent(events.UNSCHEDULED_POD, ActionType.UPDATE)
+
+OnIncoming = Callable[[str, str], None]
+"""`on_incoming(queue, event label)`, for queue_incoming_pods_total."""
+
+
+class QueueCorrupted(RuntimeError):
+    """An invariant of the queue does not hold: a bug in it, never a fault of its callers' data."""
+
+
+class SchedulingQueue:
+    """All pending pods. `less` or `key` is the QueueSort plugin's; `flush_after` None switches the flush off.
+    `pod_groups`: members of a pod group retry by backoff only, because no hint speaks for a whole group."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        hooks: QueueHooks,
+        less: Less | None = None,
+        key: Key | None = None,
+        initial_backoff: float = 1.0,
+        max_backoff: float = 10.0,
+        flush_after: float | None = 300.0,
+        pod_groups: bool = False,
+        on_incoming: OnIncoming | None = None,
+        on_hint: OnHint | None = None,
+    ) -> None:
+        self._clock = clock
+        self._hooks = hooks
+        self._hints = Hints(hooks, clock, on_hint)
+        self._places = Places(order_of(key=key, less=less), initial_backoff, max_backoff)
+        self._inflight = InFlight()
+        self._flush_after = flush_after
+        self._origin = clock.now()
+        self._pod_groups = pod_groups
+        self._on_incoming = on_incoming
+        self.nominator = PodNominator(self._is_gone)
+
+    # Pods come, change and go.
+
+    def add(self, pod: Pod) -> None:
+        """A pending pod was added. One that is known already counts as updated."""
+        self.update(None, pod)
+
+    def update(self, old: Pod | None, new: Pod) -> None:
+        """A pending pod has changed. `old` None: compare with the object that is known here.
+
+        A pod that waits for its turn is re-sorted. A refused one comes back if the change interests one of
+        its rejectors. One in flight gets the change considered on its return. An unknown one is added.
+        """
+        if old is not None and old.uid != new.uid:
+            self.delete(old)  # recreated under its name
+            old = None
+        known = self._known(new.uid)
+        if known is None:
+            self._begin(new, events.UNSCHEDULED_POD_ADD if old is None else UNSCHEDULED_POD_UPDATE)
+            return
+        old = known if old is None else old
+        self._revive(new.uid)
+        if new.resource_version and new.resource_version == old.resource_version:
+            return
+        self._change(old, new)
+        if old.nominated_node_name and old.nominated_node_name != new.nominated_node_name:
+            self._announce_free_space(old, old.nominated_node_name)
+
+    def delete(self, pod: Pod) -> None:
+        """A pod was deleted, or placed by anybody: hand in the newest object, so that space which it gives up
+        elsewhere is offered to others. An attempt under way goes on, but the pod will not come back."""
+        node = self.nominator.nominated_node(pod.uid) or pod.nominated_node_name
+        self.nominator.forget(pod.uid)
+        self._places.take(pod.uid)
+        flight = self._inflight.get(pod.uid)
+        if flight is not None:
+            flight.gone = True
+        if node and pod.spec.node_name != node:
+            self._announce_free_space(pod, node)
+
+    # One attempt.
+
+    def pop(self) -> QueuedPod | None:
+        """The next pod to try, or None. With nothing active, the first refused pod that still backs off is
+        taken early; pods that failed by an error never are."""
+        info = self._places.active.peek() or self._places.backoff.first_refused()
+        if info is None:
+            return None
+        now = self._clock.now()
+        if self._places.place_of(info.uid) == BACKOFF:
+            self._count_incoming(ACTIVE, events.POP_FROM_BACKOFF)
+        self._places.take(info.uid)
+        info.attempts += 1
+        info.initial_attempt = now if info.initial_attempt is None else info.initial_attempt
+        info.backoff_until = 0.0
+        # Who refused it in an earlier attempt has no say in this one (k/k#120334).
+        info.unschedulable_plugins = info.pending_plugins = frozenset()
+        self._inflight.begin(info, now)
+        return info
+
+    def done(self, uid: str) -> None:
+        """The attempt of the pod with this UID (as it was popped) has ended; events need no longer be kept
+        for it. `requeue` does this by itself. May be called twice, but not after the pod's next pop."""
+        self._inflight.end(uid)
+
+    def requeue(
+        self,
+        info: QueuedPod,
+        *,
+        unschedulable_plugins: frozenset[str] = frozenset(),
+        pending_plugins: frozenset[str] = frozenset(),
+    ) -> Place | None:
+        """Take a failed pod back and end its flight. Returns where it went, None if it was gone meanwhile.
+
+        Without any rejector the attempt broke: backoff. Otherwise the events that it missed are replayed; if
+        none helps, it is parked. Where it is not known what was missed (`done` came first), it backs off.
+        """
+        uid = self._inflight.popped_as(info)
+        flight = self._inflight.get(uid) if uid is not None else None
+        place = None
+        if self._may_return(info, flight):
+            if flight is not None and flight.latest is not None:
+                info.pod = flight.latest
+            self._note_failure(info, unschedulable_plugins | pending_plugins, pending_plugins)
+            self._take_back(info, flight)
+            place = self._places.place_of(info.uid)
+        if uid is not None:
+            self.done(uid)
+        return place
+
+    # Events.
+
+    def on_event(
+        self,
+        event: ClusterEvent,
+        old: Any = None,
+        new: Any = None,
+        *,
+        only: Callable[[Pod], bool] | None = None,
+    ) -> int:
+        """Something happened in the cluster. Brings back the refused pods that it may help and returns their
+        number; pods in flight get it considered on their return. `only` leaves pods out.
+
+        A wildcard event moves all pods, or the one that is its `new`.
+        """
+        target = new.uid if event.is_wildcard and isinstance(new, Pod) else ""
+        happening = Happening(event, old, new, target, only)
+        if any(event.is_wildcard or self._hints.plan(pod, event) for pod in self._inflight.one_per_profile()):
+            self._inflight.record(happening)
+        helped = list(self._helped(happening))
+        return sum(self._wake(info, verdict, event) for info, verdict in helped)
+
+    def activate(self, pods: Iterable[Pod | str]) -> int:
+        """Move these pods (or UIDs) to the active queue now, whatever they wait for; gates still count. A pod
+        in flight will be tried again on its return. Returns how many moved."""
+        uids = [pod if isinstance(pod, str) else pod.uid for pod in pods]
+        return sum(self._activate(uid) for uid in uids)
+
+    def resort(self, uids: Iterable[str]) -> None:
+        """The QueueSort key of these pods has changed; unknown ones are ignored."""
+        self._places.resort(uids)
+
+    # Time.
+
+    def tick(self) -> int:
+        """Do what time alone brings: end backoffs, flush long parked pods. Returns how many pods moved."""
+        now = self._clock.now()
+        moved = 0
+        while (info := self._places.backoff.first_completed(now)) is not None:
+            # PreEnqueue was asked when the pod came into backoff.
+            self._put(info, ACTIVE, events.BACKOFF_COMPLETE)
+            moved += 1
+        return moved + self._flush(now)
+
+    def next_deadline(self) -> float | None:
+        """When `tick` will have something to do; None: never, as things are."""
+        oldest = self._places.parked.oldest()
+        flush = self._flush_at(oldest[1]) if oldest is not None else None
+        return min(
+            (at for at in (self._places.backoff.next_deadline(), flush) if at is not None), default=None
+        )
+
+    # Questions.
+
+    def where(self, uid: str) -> Location | None:
+        """Where a pod is and why; None for unknown pods and for those that will not come back."""
+        slot = self._places.slots.get(uid)
+        if slot is not None:
+            return locate(slot.info, slot.place, slot.since, self._until(slot.info, slot.place))
+        flight = self._inflight.get(uid)
+        if flight is None or flight.gone:
+            return None
+        return locate(flight.info, INFLIGHT, flight.since, None)
+
+    def get(self, uid: str) -> QueuedPod | None:
+        slot = self._places.slots.get(uid)
+        if slot is not None:
+            return slot.info
+        flight = self._inflight.get(uid)
+        return flight.info if flight is not None and not flight.gone else None
+
+    def counts(self) -> dict[str, int]:
+        """Waiting pods by the labels of the metric pending_pods: active, backoff, unschedulable, gated."""
+        return {METRIC_LABELS[place]: count for place, count in self._places.counts().items()}
+
+    def inflight_events(self) -> dict[str, int]:
+        """Kept events by label, with the pods in flight as PodPopped; empty at rest."""
+        return self._inflight.event_counts()
+
+    def pending(self) -> Iterator[tuple[QueuedPod, Location]]:
+        """Every pending pod with its location, those in flight last."""
+        flying = [flight.info.uid for flight in self._inflight]
+        for uid in [*self._places.slots, *flying]:
+            info, location = self.get(uid), self.where(uid)
+            if info is not None and location is not None:
+                yield info, location
+
+    def __len__(self) -> int:
+        """Pending pods, those in flight included."""
+        return len(self._places.slots) + sum(not flight.gone for flight in self._inflight)
+
+    def __contains__(self, uid: object) -> bool:
+        return isinstance(uid, str) and self.get(uid) is not None
+
+    def validate(self) -> None:
+        """Raise QueueCorrupted with all that is wrong; costs a look at every pod."""
+        problems = [
+            f"{slot.info.key} waits in {slot.place} and is in flight"
+            for uid, slot in self._places.slots.items()
+            if uid in self._inflight
+        ]
+        problems += self._places.validate() + self._inflight.validate() + self.nominator.validate()
+        if problems:
+            raise QueueCorrupted("; ".join(problems))
+
+    # How pods come in.
+
+    def _begin(self, pod: Pod, event: ClusterEvent) -> None:
+        info = QueuedPod(pod, self._clock.now(), woken_by=event.label)
+        info.signature = self._signature(pod)
+        self._release(info, Strategy.AT_ONCE, event)
+
+    def _signature(self, pod: Pod) -> Any:
+        try:
+            signature = self._hooks.signature(pod)
+            hash(signature)
+        except Exception as error:
+            log.error("No signature, the pod shares its hints with nobody", error, stack=True, pod=pod)
+            return None
+        return signature
+
+    def _known(self, uid: str) -> Pod | None:
+        slot = self._places.slots.get(uid)
+        if slot is not None:
+            return slot.info.pod
+        flight = self._inflight.get(uid)
+        return (flight.latest or flight.info.pod) if flight is not None else None
+
+    def _revive(self, uid: str) -> None:
+        """A pod that is reported as pending again is not gone, whatever was said before."""
+        flight = self._inflight.get(uid)
+        if flight is not None:
+            flight.gone = False
+
+    def _is_gone(self, uid: str) -> bool:
+        flight = self._inflight.get(uid)
+        return flight is not None and flight.gone
+
+    # How pods change.
+
+    def _change(self, old: Pod, new: Pod) -> None:
+        flight = self._inflight.get(new.uid)
+        if flight is not None:
+            self._change_in_flight(flight, old, new)
+            return
+        slot = self._places.slots[new.uid]
+        slot.info.pod = new
+        slot.info.signature = self._signature(new)
+        self._places.replaced(slot.info)
+        self.nominator.updated(old, new)
+        if slot.place in (PARKED, GATED):
+            self._offer_own_change(slot.info, old, new)
+
+    def _change_in_flight(self, flight: Flight, old: Pod, new: Pod) -> None:
+        """The attempt may have reserved or given up space already: the nomination is its business."""
+        flight.latest = new
+        self.nominator.refresh(new)
+        for event in own_changes(old, new):
+            self._inflight.record(Happening(event, old, new, new.uid))
+
+    def _offer_own_change(self, info: QueuedPod, old: Pod, new: Pod) -> None:
+        for event in own_changes(old, new):
+            verdict = Inquiry(self._hints, Happening(event, old, new, new.uid)).about_pod(info)
+            if verdict.strategy is not Strategy.SKIP and self._wake(info, verdict, event):
+                return
+
+    def _announce_free_space(self, pod: Pod, node_name: str) -> None:
+        """A nomination held space against pods of lower or equal priority; for them its end is a deletion."""
+
+        def may_use(other: Pod) -> bool:
+            return other.priority <= pod.priority and other.uid != pod.uid
+
+        self.on_event(events.ASSIGNED_POD_DELETE, holding(pod, node_name), None, only=may_use)
+
+    # How pods come back.
+
+    def _may_return(self, info: QueuedPod, flight: Flight | None) -> bool:
+        if flight is not None and (flight.gone or flight.uid != info.uid):
+            return False  # deleted, or recreated; the new pod came in by itself (k/k#138316)
+        if info.uid in self._places.slots or (flight is None and info.uid in self._inflight):
+            log.error("A pod that is pending already was returned", pod=info.pod)
+            return False
+        return True
+
+    def _note_failure(self, info: QueuedPod, rejectors: frozenset[str], pending: frozenset[str]) -> None:
+        info.unschedulable_plugins, info.pending_plugins = rejectors, pending
+        if rejectors:
+            info.unschedulable_count += 1
+            info.consecutive_errors = 0
+        else:
+            info.consecutive_errors += 1
+        info.timestamp = self._clock.now()
+        info.backoff_until = self._places.backoff.until(info)
+        info.signature = self._signature(info.pod)
+        info.woken_by = info.woken_hint = ""
+        info.was_flushed = False
+
+    def _take_back(self, info: QueuedPod, flight: Flight | None) -> None:
+        verdict, event = self._missed(info, flight)
+        if verdict.strategy is Strategy.SKIP:
+            self._put(info, PARKED, events.SCHEDULE_ATTEMPT_FAILURE)
+        elif self._release(info, verdict.strategy, events.SCHEDULE_ATTEMPT_FAILURE):
+            info.woken_by, info.woken_hint = event.label, verdict.plugin
+
+    def _missed(self, info: QueuedPod, flight: Flight | None) -> tuple[Verdict, ClusterEvent]:
+        """The strongest verdict of the events that came while the pod was in flight, and its event."""
+        best, cause = Verdict(Strategy.SKIP), events.SCHEDULE_ATTEMPT_FAILURE
+        if flight is None or not info.unschedulable_plugins or self._retries_by_backoff(info.pod):
+            return WANTED, cause
+        for happening in self._inflight.since(flight):
+            verdict = Inquiry(self._hints, happening).about_pod(info)
+            if verdict.strategy > best.strategy:
+                best, cause = verdict, happening.event
+            if best.strategy is Strategy.AT_ONCE or (best.strategy and not info.pending_plugins):
+                break
+        return best, cause
+
+    def _retries_by_backoff(self, pod: Pod) -> bool:
+        group = pod.spec.scheduling_group
+        return self._pod_groups and group is not None and bool(group.pod_group_name)
+
+    # How pods move.
+
+    def _helped(self, happening: Happening) -> Iterator[tuple[QueuedPod, Verdict]]:
+        if happening.event.is_wildcard:
+            yield from ((info, WANTED) for info in self._places.parked if happening.concerns(info.pod))
+            return
+        inquiry = Inquiry(self._hints, happening)
+        for profile, info in self._places.parked.profiles():
+            interested = self._hints.plan(info.pod, happening.event)
+            for group in self._places.parked.listening(profile, interested):
+                yield from inquiry.about_group(group)
+
+    def _wake(self, info: QueuedPod, verdict: Verdict, event: ClusterEvent) -> bool:
+        """Whether a parked or gated pod moved; a plugin may have moved it before, or a gate stay closed."""
+        if self._places.place_of(info.uid) not in (PARKED, GATED):
+            return False
+        moved = self._release(info, verdict.strategy, event)
+        if moved:
+            info.woken_by, info.woken_hint = event.label, verdict.plugin
+        return moved
+
+    def _activate(self, uid: str) -> bool:
+        flight, slot = self._inflight.get(uid), self._places.slots.get(uid)
+        if flight is not None:
+            self._inflight.record(Happening(events.FORCE_ACTIVATE, target=uid))
+        if slot is None or slot.place == ACTIVE:
+            return False
+        if slot.place != BACKOFF:
+            return self._wake(slot.info, Verdict(Strategy.AT_ONCE), events.FORCE_ACTIVATE)
+        self._put(slot.info, ACTIVE, events.FORCE_ACTIVATE)
+        slot.info.woken_by, slot.info.woken_hint = events.FORCE_ACTIVATE.label, ""
+        return True
+
+    def _release(self, info: QueuedPod, strategy: Strategy, event: ClusterEvent) -> bool:
+        """Let a pod into active or backoff, if PreEnqueue agrees; otherwise it is gated."""
+        if not self._passes_gates(info):
+            self._put(info, GATED, event)
+            return False
+        waits = strategy is Strategy.AFTER_BACKOFF and self._clock.now() < info.backoff_until
+        self._put(info, BACKOFF if waits else ACTIVE, event)
+        return True
+
+    def _passes_gates(self, info: QueuedPod) -> bool:
+        status = self._hooks.pre_enqueue(info.pod, info.gating_plugin)
+        passes = status is None or status.is_success
+        info.gating_plugin = "" if status is None or passes else status.plugin or "PreEnqueue"
+        info.gating_reason = "" if status is None or passes else status.message
+        return passes
+
+    def _put(self, info: QueuedPod, place: Place, event: ClusterEvent) -> None:
+        now = self._clock.now()
+        if place == ACTIVE and info.initial_attempt is None:
+            info.initial_attempt = now
+            # Only now: a pod behind a gate must not hold space that others could use.
+            self.nominator.nominate(info.pod, info.pod.nominated_node_name)
+        if self._places.put(info, place, now):
+            self._count_incoming(place, event)
+            if log.enabled(5):
+                log.info(5, "Pod moved to a place of the queue", pod=info.pod, place=place, event=event.label)
+
+    def _count_incoming(self, place: Place, event: ClusterEvent) -> None:
+        if self._on_incoming is not None:
+            queue = METRIC_LABELS[PARKED if place == GATED else place]
+            self._on_incoming(queue, event.label)
+
+    # The flush.
+
+    def _flush(self, now: float) -> int:
+        moved = 0
+        while (oldest := self._places.parked.oldest()) is not None:
+            uid, since = oldest
+            due = self._flush_at(since)
+            if due is None or due > now:
+                break
+            info = self._places.parked.get(uid)
+            if self._wake(info, WANTED, events.UNSCHEDULABLE_TIMEOUT):
+                info.was_flushed = True
+                moved += 1
+        return moved
+
+    def _flush_at(self, since: float) -> float | None:
+        """The first look after the pod has been parked for longer than allowed."""
+        if self._flush_after is None:
+            return None
+        periods = math.floor((since + self._flush_after - self._origin) / FLUSH_PERIOD) + 1
+        return self._origin + periods * FLUSH_PERIOD
+
+    def _until(self, info: QueuedPod, place: Place) -> float | None:
+        if place == BACKOFF:
+            return info.backoff_until
+        return self._flush_at(self._places.parked.since(info.uid)) if place in (PARKED, GATED) else None
