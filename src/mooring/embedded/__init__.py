@@ -1,0 +1,1 @@
+"""A Kubernetes cluster inside the process: the object store and its in-process client."""

@@ -1,0 +1,147 @@
+"""What the API server fills in when an object is created, as far as schedulers depend on it.
+
+Validation, quota and webhooks are not here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from mooring.api import resources
+from mooring.api.pod import DEFAULT_SCHEDULER_NAME
+from mooring.api.resources import Resource
+from mooring.embedded import refusals
+from mooring.embedded.objects import Raw, with_meta
+
+_SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+_GATED = {
+    "type": "PodScheduled",
+    "status": "False",
+    "reason": "SchedulingGated",
+    "message": "Scheduling is blocked due to non-empty scheduling gates",
+}
+# Kinds whose status a client cannot set on creation, with the status they start with.
+_FIRST_STATUS: dict[Resource, Raw] = {
+    resources.PODS: {"phase": "Pending"},
+    resources.PERSISTENT_VOLUME_CLAIMS: {"phase": "Pending"},
+    resources.PERSISTENT_VOLUMES: {"phase": "Pending"},
+    resources.NAMESPACES: {"phase": "Active"},
+    resources.POD_DISRUPTION_BUDGETS: {},
+    resources.POD_GROUPS: {},
+    resources.REPLICA_SETS: {},
+    resources.STATEFUL_SETS: {},
+    resources.DEPLOYMENTS: {},
+    resources.REPLICATION_CONTROLLERS: {},
+    resources.SERVICES: {},
+}
+
+
+def fill_in(resource: Resource, raw: Raw, classes: Iterable[Raw], *, keep_status: bool) -> Raw:
+    """The object as it is stored on creation. `classes` are the priority classes that exist."""
+    if not keep_status and resource in _FIRST_STATUS:
+        raw = {**raw, "status": _FIRST_STATUS[resource]}
+    if resource == resources.PODS:
+        return _fill_in_pod(raw, classes)
+    if resource == resources.NODES:
+        return _fill_in_node(raw)
+    if resource == resources.NAMESPACES:
+        meta = raw["metadata"]
+        name_label = {"kubernetes.io/metadata.name": meta["name"]}
+        return with_meta(raw, labels={**(meta.get("labels") or {}), **name_label})
+    if resource == resources.STORAGE_CLASSES:
+        return {"volumeBindingMode": "Immediate", "reclaimPolicy": "Delete", **raw}
+    return raw
+
+
+def _fill_in_node(raw: Raw) -> Raw:
+    status = raw.get("status") or {}
+    if status.get("capacity") and not status.get("allocatable"):
+        return {**raw, "status": {**status, "allocatable": status["capacity"]}}
+    return raw
+
+
+def _fill_in_pod(raw: Raw, classes: Iterable[Raw]) -> Raw:
+    spec = dict(raw.get("spec") or {})
+    spec["schedulerName"] = spec.get("schedulerName") or DEFAULT_SCHEDULER_NAME
+    spec["restartPolicy"] = spec.get("restartPolicy") or "Always"
+    if spec.get("terminationGracePeriodSeconds") is None:
+        spec["terminationGracePeriodSeconds"] = 30
+    for containers in ("containers", "initContainers"):
+        if spec.get(containers):
+            spec[containers] = [_fill_in_container(c, spec) for c in spec[containers]]
+    _fill_in_priority(raw["metadata"]["name"], spec, classes)
+    if spec.get("affinity"):
+        spec["affinity"] = _with_label_keys(spec["affinity"], raw["metadata"].get("labels") or {})
+    return {**raw, "spec": spec, "status": _pod_status(raw.get("status") or {}, spec)}
+
+
+def _pod_status(status: Raw, spec: Raw) -> Raw:
+    status = {**status, "phase": status.get("phase") or "Pending"}
+    if spec.get("schedulingGates") and not status.get("conditions"):
+        status["conditions"] = [_GATED]
+    return status
+
+
+def _fill_in_container(container: Raw, spec: Raw) -> Raw:
+    """Requests default to limits; on the host network every port is a port of the node."""
+    resources_ = container.get("resources") or {}
+    limits, requests = resources_.get("limits") or {}, resources_.get("requests") or {}
+    if limits.keys() - requests.keys():
+        filled = {**resources_, "requests": {**limits, **requests}}
+        container = {**container, "resources": filled}
+    if spec.get("hostNetwork") and container.get("ports"):
+        ports = [
+            {**port, "hostPort": port.get("hostPort") or port["containerPort"]} for port in container["ports"]
+        ]
+        container = {**container, "ports": ports}
+    return container
+
+
+def _fill_in_priority(pod: str, spec: Raw, classes: Iterable[Raw]) -> None:
+    """From the named class, else as given, else from the class that is the global default, else 0."""
+    name = spec.get("priorityClassName")
+    chosen = _class_named(pod, name, classes) if name else None
+    if chosen is None and spec.get("priority") is None:
+        chosen = next((c for c in classes if c.get("globalDefault")), None)
+        if chosen is not None:
+            spec["priorityClassName"] = chosen["metadata"]["name"]
+    if chosen is not None:
+        spec["priority"] = chosen.get("value", 0)
+        spec["preemptionPolicy"] = spec.get("preemptionPolicy") or chosen.get("preemptionPolicy")
+    spec["priority"] = spec.get("priority") or 0
+    spec["preemptionPolicy"] = spec.get("preemptionPolicy") or "PreemptLowerPriority"
+
+
+def _class_named(pod: str, name: str, classes: Iterable[Raw]) -> Raw:
+    for candidate in classes:
+        if candidate["metadata"]["name"] == name:
+            return candidate
+    if name in _SYSTEM_CLASSES:
+        return {"metadata": {"name": name}, "value": _SYSTEM_CLASSES[name]}
+    raise refusals.forbidden(resources.PODS, pod, f"no PriorityClass with name {name} was found")
+
+
+def _with_label_keys(affinity: Raw, labels: dict[str, str]) -> Raw:
+    """Writes matchLabelKeys and mismatchLabelKeys into the label selectors: schedulers rely on it."""
+    filled = dict(affinity)
+    for kind in ("podAffinity", "podAntiAffinity"):
+        if filled.get(kind):
+            filled[kind] = {mode: [_term(t, labels) for t in terms] for mode, terms in filled[kind].items()}
+    return filled
+
+
+def _term(term: Raw, labels: dict[str, str]) -> Raw:
+    if "podAffinityTerm" in term:
+        return {**term, "podAffinityTerm": _term(term["podAffinityTerm"], labels)}
+    added: list[dict[str, Any]] = [
+        {"key": key, "operator": operator, "values": [labels[key]]}
+        for field, operator in (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn"))
+        for key in term.get(field) or []
+        if key in labels
+    ]
+    if not added or term.get("labelSelector") is None:
+        return term
+    selector = term["labelSelector"]
+    expressions = [*(selector.get("matchExpressions") or []), *added]
+    return {**term, "labelSelector": {**selector, "matchExpressions": expressions}}

@@ -1,0 +1,75 @@
+"""The rules of deletion: grace periods of pods, and finalizers of everything.
+
+    there ──delete, grace > 0 or finalizers──▶ terminating (deletionTimestamp) ──▶ gone
+      └────delete otherwise────────────────────────────────────────────────────────┘
+
+A terminating object goes when its grace is over (its kubelet deletes it again with grace 0) and its last
+finalizer is taken away.
+"""
+
+from __future__ import annotations
+
+from mooring.api import resources
+from mooring.api.errors import ApiError
+from mooring.api.times import format_time, parse_time
+from mooring.embedded import refusals
+from mooring.embedded.objects import Raw, Stored, with_meta
+
+
+def check_preconditions(current: Stored, uid: str, resource_version: str) -> None:
+    if uid and uid != current.uid:
+        why = f"the UID in the precondition ({uid}) does not match the UID in record ({current.uid}). "
+        raise _refused(current, why + "The object might have been deleted and then recreated")
+    if resource_version and resource_version != current.resource_version:
+        why = f"the ResourceVersion in the precondition ({resource_version}) does not match the "
+        why += f"ResourceVersion in record ({current.resource_version}). The object might have been modified"
+        raise _refused(current, why)
+
+
+def _refused(current: Stored, why: str) -> ApiError:
+    return refusals.conflict(current.resource, current.name, why, on=current.resource.kind)
+
+
+def after_delete(current: Stored, grace_period: int | None, wall: float) -> Raw:
+    """The object after a delete call; `is_over` tells whether it stays."""
+    if grace_period is not None and grace_period < 0:
+        grace_period = 1  # as the API server reads negative periods
+    meta = current.raw["metadata"]
+    if "deletionTimestamp" in meta:
+        return _shortened(current.raw, grace_period)
+    period = _grace_period(current, grace_period)
+    return with_meta(
+        current.raw,
+        deletionTimestamp=format_time(wall + period),
+        deletionGracePeriodSeconds=period,
+        generation=meta.get("generation", 0) + 1,
+    )
+
+
+def is_over(raw: Raw) -> bool:
+    """Whether a terminating object has nothing left to wait for."""
+    meta = raw["metadata"]
+    if "deletionTimestamp" not in meta or meta.get("finalizers"):
+        return False
+    return not meta.get("deletionGracePeriodSeconds")
+
+
+def _grace_period(current: Stored, wanted: int | None) -> int:
+    """Only pods that a kubelet may be running get time to stop."""
+    if current.resource != resources.PODS:
+        return 0
+    spec = current.raw.get("spec") or {}
+    phase = (current.raw.get("status") or {}).get("phase")
+    if not spec.get("nodeName") or phase in ("Succeeded", "Failed"):
+        return 0
+    return wanted if wanted is not None else int(spec.get("terminationGracePeriodSeconds") or 0)
+
+
+def _shortened(raw: Raw, wanted: int | None) -> Raw:
+    """A second delete can shorten the grace period, never lengthen it."""
+    meta = raw["metadata"]
+    pending = meta.get("deletionGracePeriodSeconds") or 0
+    if wanted is None or wanted >= pending:
+        return raw
+    ends = (parse_time(meta["deletionTimestamp"]) or 0.0) - pending + wanted
+    return with_meta(raw, deletionTimestamp=format_time(ends), deletionGracePeriodSeconds=wanted)

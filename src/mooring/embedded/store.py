@@ -1,0 +1,254 @@
+"""The Kubernetes object store in memory: versions, conflicts, deletion, binding, watches with history.
+
+Pure: no socket, no sleep, no clock and no randomness of its own. Objects are plain JSON and belong to the
+store once they are handed in; nobody changes them in place, the store included. The rules live in modules
+of their own (`defaulting`, `updating`, `deleting`, `binding`, `patching`), the objects in `table`; this
+module joins them and hands out the one increasing resourceVersion.
+
+Authentication, authorization, validation, admission webhooks and durability are not here.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from mooring.api import resources
+from mooring.api.errors import ApiError
+from mooring.api.resources import Resource
+from mooring.embedded import binding, defaulting, deleting, paging, refusals, updating
+from mooring.embedded.naming import Namer
+from mooring.embedded.objects import Raw, Stored, key_in, metadata_of, with_meta
+from mooring.embedded.paging import Listing
+from mooring.embedded.patching import apply_patch
+from mooring.embedded.selecting import select
+from mooring.embedded.table import Table
+from mooring.embedded.watching import Event, Subscription
+from mooring.framework.ports import ADDED, BOOKMARK, PatchType
+
+
+class Store:
+    """All objects of a cluster.
+
+    `wall` gives Unix seconds for timestamps, `rng` the UIDs and generated names. `history_limit` is the
+    number of changes per resource that watches and pages can still reach back to. `start_version` is where
+    resourceVersions go on from.
+    """
+
+    def __init__(
+        self,
+        wall: Callable[[], float],
+        rng: random.Random,
+        *,
+        history_limit: int = 100_000,
+        start_version: int = 1,
+    ) -> None:
+        self.version = start_version
+        """The newest resourceVersion handed out."""
+        self._start = start_version
+        self._wall = wall
+        self._namer = Namer(wall, rng)
+        self._history_limit = history_limit
+        self._tables: dict[tuple[str, str], Table] = {}
+
+    # Reading
+
+    def get(self, resource: Resource, name: str, namespace: str = "") -> Stored:
+        stored = self._table(resource).objects.get(key_in(resource, namespace, name))
+        if stored is None:
+            raise refusals.not_found(resource, name)
+        return stored
+
+    def list(
+        self,
+        resource: Resource,
+        *,
+        namespace: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+        resource_version: str = "",
+        limit: int = 0,
+        page: str = "",
+    ) -> Listing:
+        """The newest state, whatever older `resource_version` is named; one from the future is a 504."""
+        wanted = _number(resource_version)
+        if wanted > self.version:
+            raise refusals.too_large(wanted, self.version)
+        selection = select(resource, namespace, label_selector, field_selector)
+        return paging.list_page(self._table(resource), selection, self.version, limit, page)
+
+    def watch(
+        self,
+        resource: Resource,
+        *,
+        resource_version: str = "",
+        namespace: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+        send_initial_events: bool = False,
+        buffer: int | None = None,
+    ) -> Subscription:
+        """Changes after a version. Without a version, or "0", the present objects come first as ADDED.
+
+        `send_initial_events` does so too and marks their end with a bookmark. `buffer` is how many changes
+        the watcher may fall behind; None leaves it to the history.
+        """
+        table = self._table(resource)
+        selection = select(resource, namespace, label_selector, field_selector)
+        since = _number(resource_version)
+        initial: list[Event] = []
+        if send_initial_events or not since:
+            if since > self.version:
+                raise refusals.too_large(since, self.version)
+            present = (stored for stored in table.in_order() if selection.matches(stored))
+            initial = [Event(ADDED, stored, stored.version) for stored in present]
+            since = self.version
+        elif since < table.floor:
+            raise refusals.too_old(since, table.floor)
+        if send_initial_events:
+            initial.append(Event(BOOKMARK, None, since, initial_events_end=True))
+        return Subscription(
+            table, selection, since=since, initial=initial, buffer=buffer, current=lambda: self.version
+        )
+
+    # Writing
+
+    def create(self, resource: Resource, raw: Raw, *, dry_run: bool = False) -> Stored:
+        """As POST: system metadata is assigned, status is the server's where a kind has its own.
+
+        A given uid is kept the first time it is seen, so that objects made together can refer to each
+        other; a second object never gets the same one.
+        """
+        return self._create(resource, raw, keep_status=False, dry_run=dry_run)
+
+    def load(self, resource: Resource, raw: Raw) -> Stored:
+        """Puts in an object from elsewhere, such as a dump or a fixture: status and times stay as given."""
+        return self._create(resource, raw, keep_status=True)
+
+    def replace(
+        self, resource: Resource, raw: Raw, *, subresource: str = "", dry_run: bool = False
+    ) -> Stored:
+        """As PUT: a resourceVersion or uid in the object must be the current one."""
+        meta = metadata_of(raw)
+        current = self.get(resource, meta.get("name") or "", meta.get("namespace") or "")
+        return self._update(current, raw, subresource, dry_run)
+
+    def patch(
+        self,
+        resource: Resource,
+        name: str,
+        patch: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+        *,
+        namespace: str = "",
+        subresource: str = "",
+        patch_type: str = PatchType.STRATEGIC,
+        dry_run: bool = False,
+    ) -> Stored:
+        """As PATCH: a resourceVersion or uid that the patch sets must be the current one."""
+        current = self.get(resource, name, namespace)
+        return self._update(
+            current, apply_patch(resource, current.raw, patch, patch_type), subresource, dry_run
+        )
+
+    def delete(
+        self,
+        resource: Resource,
+        name: str,
+        *,
+        namespace: str = "",
+        uid: str = "",
+        resource_version: str = "",
+        grace_period: int | None = None,
+    ) -> Stored:
+        """As DELETE: the object goes, or stays terminating. Gives its last or its terminating state."""
+        current = self.get(resource, name, namespace)
+        deleting.check_preconditions(current, uid, resource_version)
+        return self._commit(current, deleting.after_delete(current, grace_period, self._wall()))
+
+    def finish_deletion(self, name: str, namespace: str, uid: str = "") -> Stored:
+        """What a kubelet does when a terminating pod has stopped."""
+        return self.delete(resources.PODS, name, namespace=namespace, uid=uid, grace_period=0)
+
+    def bind(
+        self, name: str, namespace: str, node: str, *, uid: str = "", resource_version: str = ""
+    ) -> Stored:
+        """As POST pods/<name>/binding."""
+        if not node:
+            raise refusals.invalid(resources.PODS, name, "target.name", "Required value")
+        current = self.get(resources.PODS, name, namespace)
+        return self._commit(current, binding.bound(current, node, uid, resource_version, self._wall()))
+
+    # Life of the store
+
+    def bookmark(self, resource: Resource | None = None) -> None:
+        """Sends a bookmark to all watches, or to those of one resource."""
+        for table in self._tables.values() if resource is None else [self._table(resource)]:
+            for listener in tuple(table.listeners):
+                if isinstance(listener, Subscription):
+                    listener.bookmark()
+
+    def compact(self, version: int | None = None) -> None:
+        """Forgets the changes up to a version (None: all). Who still needs them gets a 410."""
+        for table in self._tables.values():
+            table.forget(min(self.version, self.version if version is None else version))
+
+    def resources(self) -> Sequence[Resource]:
+        """The resources that have, or had, objects or readers."""
+        return [table.resource for table in self._tables.values()]
+
+    def _table(self, resource: Resource) -> Table:
+        key = (resource.group, resource.plural)
+        table = self._tables.get(key)
+        if table is None:
+            table = self._tables[key] = Table(resource, self._history_limit, floor=self._start)
+        return table
+
+    def _create(self, resource: Resource, raw: Raw, *, keep_status: bool, dry_run: bool = False) -> Stored:
+        table = self._table(resource)
+        meta = self._namer.metadata(table, metadata_of(raw), keep_times=keep_status)
+        raw = {**raw, "apiVersion": resource.api_version, "kind": resource.kind, "metadata": meta}
+        classes = [stored.raw for stored in self._table(resources.PRIORITY_CLASSES).objects.values()]
+        raw = defaulting.fill_in(resource, raw, classes, keep_status=keep_status)
+        if dry_run:
+            return Stored(table.resource, raw, self.version)
+        self._namer.keep(meta["uid"])
+        stored = self._next(table.resource, raw)
+        table.put(stored)
+        return stored
+
+    def _update(self, current: Stored, proposed: Raw, subresource: str, dry_run: bool) -> Stored:
+        raw = updating.updated(current, proposed, subresource)
+        if dry_run:
+            return Stored(current.resource, raw, current.version)
+        return self._commit(current, raw)
+
+    def _commit(self, current: Stored, raw: Raw) -> Stored:
+        """Stores the next version, or removes the object if that is what it was waiting for."""
+        table = self._table(current.resource)
+        if deleting.is_over(raw):
+            last = self._next(current.resource, raw)
+            table.remove(last)
+            return last
+        if raw == current.raw:
+            return current  # as the API server: a write that changes nothing makes no version
+        stored = self._next(current.resource, raw)
+        table.put(stored)
+        return stored
+
+    def _next(self, resource: Resource, raw: Raw) -> Stored:
+        self.version += 1
+        return Stored(resource, with_meta(raw, resourceVersion=str(self.version)), self.version)
+
+
+def _number(resource_version: str) -> int:
+    if not resource_version:
+        return 0
+    # ASCII digits only: int() accepts those of other scripts, signs and blanks.
+    if not resource_version.isascii() or not resource_version.isdigit():
+        raise _unreadable(resource_version)
+    return int(resource_version)
+
+
+def _unreadable(resource_version: str) -> ApiError:
+    return refusals.bad_request(f'Invalid value: "{resource_version}": invalid resource version')

@@ -1,0 +1,102 @@
+"""The rules of an update: what a PUT or PATCH may change, and when it is refused.
+
+Spec and status are written through different doors: a write to the object leaves the status alone, a write
+to its status subresource everything else.
+"""
+
+from __future__ import annotations
+
+from mooring.api import resources
+from mooring.embedded import refusals
+from mooring.embedded.objects import Raw, Stored
+
+_SYSTEM_FIELDS = (
+    "name",
+    "namespace",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+)
+"""Metadata that clients cannot write."""
+
+_WITH_STATUS = frozenset(
+    {
+        resources.PODS,
+        resources.NODES,
+        resources.NAMESPACES,
+        resources.SERVICES,
+        resources.REPLICATION_CONTROLLERS,
+        resources.PERSISTENT_VOLUME_CLAIMS,
+        resources.PERSISTENT_VOLUMES,
+        resources.VOLUME_ATTACHMENTS,
+        resources.POD_DISRUPTION_BUDGETS,
+        resources.POD_GROUPS,
+        resources.REPLICA_SETS,
+        resources.STATEFUL_SETS,
+        resources.DEPLOYMENTS,
+    }
+)
+"""Kinds whose status has a subresource. Custom kinds keep theirs with the object and accept both doors."""
+
+_NO_OTHER_FIELDS = "Forbidden: pod updates may not change fields other than"
+
+
+def updated(current: Stored, proposed: Raw, subresource: str) -> Raw:
+    """The object after the update, still under the current version; ApiError when it is refused."""
+    resource = current.resource
+    _check_preconditions(current, proposed["metadata"])
+    if subresource == "status":
+        return {**current.raw, "status": proposed.get("status") or {}}
+    if subresource and (subresource, resource) != ("resize", resources.PODS):
+        raise refusals.no_subresource(resource, subresource)
+    final = {**proposed, "metadata": _metadata(current.raw["metadata"], proposed["metadata"])}
+    for field in ("apiVersion", "kind"):
+        final[field] = current.raw[field]
+    if resource in _WITH_STATUS:
+        _carry_over(final, current.raw, "status")
+    _check_spec(current, final)
+    return _count_generation(current.raw, final)
+
+
+def _check_preconditions(current: Stored, meta: Raw) -> None:
+    """A uid or resourceVersion in the written object must be the current one."""
+    uid, version = meta.get("uid"), meta.get("resourceVersion")
+    if uid and uid != current.uid:
+        raise refusals.uid_mismatch(current.resource, *current.key, uid, current.uid)
+    if version and version != current.resource_version:
+        raise refusals.conflict(current.resource, current.name, refusals.CHANGED)
+
+
+def _metadata(current: Raw, proposed: Raw) -> Raw:
+    meta = dict(proposed)
+    for field in _SYSTEM_FIELDS:
+        _carry_over(meta, current, field)
+    return meta
+
+
+def _carry_over(target: Raw, source: Raw, field: str) -> None:
+    if field in source:
+        target[field] = source[field]
+    else:
+        target.pop(field, None)
+
+
+def _check_spec(current: Stored, final: Raw) -> None:
+    if current.resource != resources.PODS:
+        return
+    before = (current.raw.get("spec") or {}).get("nodeName") or ""
+    if ((final.get("spec") or {}).get("nodeName") or "") != before:
+        raise refusals.invalid(
+            current.resource, current.name, "spec", f"{_NO_OTHER_FIELDS} ...: spec.nodeName"
+        )
+
+
+def _count_generation(current: Raw, final: Raw) -> Raw:
+    """The generation counts changes of anything but metadata and status."""
+    if all(final.get(f) == current.get(f) for f in {**current, **final} if f not in ("metadata", "status")):
+        return final
+    meta = final["metadata"]
+    return {**final, "metadata": {**meta, "generation": meta.get("generation", 0) + 1}}
