@@ -34,8 +34,9 @@ def derived(method: F) -> F:
 
 
 def writes(plugin: object, method: str) -> bool:
-    """Whether the plugin's class defines `method` itself rather than inheriting the derived one."""
-    return not hasattr(getattr(type(plugin), method), "__derived__")
+    """Whether a plugin, or plugin class, defines `method` itself rather than inheriting the derived one."""
+    cls = plugin if isinstance(plugin, type) else type(plugin)
+    return not hasattr(getattr(cls, method), "__derived__")
 
 
 def missing(plugin: Any, method: str) -> TypeError:

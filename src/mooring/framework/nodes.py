@@ -213,7 +213,8 @@ class Nodes:
     def by_taints(self, judge: Callable[[TaintClass], bool | int]) -> npt.NDArray[Any]:
         """`judge` asked once per distinct combination of taints, spread to the nodes."""
         verdicts = np.array([judge(cls) for cls in self.columns.taint_classes()])
-        return verdicts[self.take(self.columns.taint_class_ids())]
+        spread: npt.NDArray[Any] = verdicts[self.take(self.columns.taint_class_ids())]
+        return spread
 
     def named(self, *names: str) -> BoolArray:
         """True for the nodes with one of these names."""

@@ -60,7 +60,8 @@ class NodeStatuses:
     def rows_with(self, *codes: Code) -> IntArray:
         """Rows whose status has one of the codes, in snapshot order."""
         wanted = np.array([verdict.code in codes for verdict in self.verdicts])
-        return self.nodes.rows[wanted[self.nodes.take(self.ids)]]
+        found: IntArray = self.nodes.rows[wanted[self.nodes.take(self.ids)]]
+        return found
 
     def names_with(self, *codes: Code) -> list[str]:
         return Nodes(self.nodes.columns, self.rows_with(*codes)).names

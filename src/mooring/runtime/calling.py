@@ -35,7 +35,7 @@ def failed(plugin: Plugin, point: str, pod: Pod, error: BaseException, node: str
     if isinstance(error, NodeFailure):
         node, error = error.node, error.__cause__ or error
     _log.error(
-        "Plugin failed", error=error, traceback=True, plugin=plugin.name, point=point, pod=pod.key, node=node
+        "Plugin failed", error=error, stack=True, plugin=plugin.name, point=point, pod=pod.key, node=node
     )
     where = f'pod "{pod.key}"' + (f', node "{node}"' if node else "")
     text = f"{prefix(point, plugin.name)}{where}: {type(error).__name__}: {error}"

@@ -19,7 +19,7 @@ class Tasks:
 
     def spawn(self, coro: Coroutine[Any, Any, Any], owner: str, name: str = "") -> asyncio.Task[Any]:
         """Run `coro`; what it raises is logged with the owner's name."""
-        task = asyncio.get_running_loop().create_task(coro, name=f"{owner}:{name or coro.__qualname__}")
+        task = asyncio.get_running_loop().create_task(coro, name=f"{owner}:{name}" if name else owner)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
         return task
@@ -27,7 +27,7 @@ class Tasks:
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            _log.error("Background task failed", error=error, traceback=True, task=task.get_name())
+            _log.error("Background task failed", error=error, stack=True, task=task.get_name())
 
     def __len__(self) -> int:
         return len(self._tasks)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, TypedDict
 
 from mooring.api.pod import Pod
 from mooring.api.resources import NODES, PODS, Resource
@@ -14,6 +15,7 @@ from mooring.framework.extending import Extender
 from mooring.framework.lifting import writes
 from mooring.framework.points import Plugin
 from mooring.framework.ports import ApiClient, Clock, EventRecorder
+from mooring.framework.queued import QueuedPod
 from mooring.queue.scheduling_queue import SchedulingQueue
 from mooring.runtime.building import build_profile
 from mooring.runtime.profile import Profile
@@ -22,7 +24,7 @@ from mooring.runtime.tasks import Tasks
 from mooring.runtime.waiting import WaitingPods
 from mooring.scheduler.binding import Aftermath, BindingCycle
 from mooring.scheduler.choosing import NodeChooser
-from mooring.scheduler.cluster import ClusterState, CopiedRow
+from mooring.scheduler.cluster import ClusterState
 from mooring.scheduler.cycle import SchedulingCycle
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.failing import FailureHandler
@@ -31,10 +33,16 @@ from mooring.scheduler.hooks import ProfileHooks
 from mooring.scheduler.inbox import Inbox
 from mooring.scheduler.records import DEFAULT_BYTES, RecordRing
 from mooring.scheduler.status_writer import StatusWriter
-from mooring.state.assume_cache import AssumeStores
+from mooring.state.assume_cache import AssumeStore
 from mooring.state.cache import ClusterCache
 from mooring.state.node_table import NodeTable
 from mooring.state.stores import Stores
+from mooring.state.what_if import WhatIfRow
+
+class _Order(TypedDict, total=False):
+    key: Callable[[QueuedPod], Any]
+    less: Callable[[QueuedPod, QueuedPod], bool]
+
 
 FLUSH_AFTER = 300.0
 """Seconds that a pod may stay parked before it is tried again without a reason."""
@@ -68,6 +76,7 @@ def assemble(
     queue = SchedulingQueue(
         clock=ports.clock,
         hooks=ProfileHooks(profiles),
+        **_order(resolved, registry, profiles),
         initial_backoff=float(config.pod_initial_backoff_seconds),
         max_backoff=float(config.pod_max_backoff_seconds),
         flush_after=flush_after,
@@ -75,7 +84,6 @@ def assemble(
     services = _services(ports, inbox, stores, table, cache, queue, tasks)
     for profile in resolved:
         profiles[profile.scheduler_name] = build_profile(profile, registry, services, tasks)
-    _sort_by(queue, next(iter(profiles.values())))
     records = RecordRing(record_bytes)
     writer = StatusWriter(ports.client, ports.clock, tasks)
     cluster = ClusterState(table, cache, queue)
@@ -95,7 +103,7 @@ def assemble(
         profiles=profiles,
         handlers=handlers,
         cycle=cycle,
-        binding=BindingCycle(ports.client, ports.clock, ports.recorder, writer, after),
+        binding=BindingCycle(ports.client, ports.clock, ports.recorder, writer, services.waiting, after),
         failures=FailureHandler(queue, stores.lister(PODS), ports.recorder, writer),
         records=records,
         clock=ports.clock,
@@ -122,6 +130,11 @@ def _services(
         wanted = list(uids)
         inbox.post(lambda: lambda: queue.resort(wanted))
 
+    assumed: dict[Resource, AssumeStore] = {}
+
+    def assume_cache(resource: Resource) -> AssumeStore:
+        return assumed.setdefault(resource, AssumeStore(stores.lister(resource)))
+
     return Services(
         client=ports.client,
         clock=ports.clock,
@@ -129,9 +142,9 @@ def _services(
         recorder=ports.recorder,
         nominator=queue.nominator,
         nodes=table.nodes,
-        what_if=lambda name: CopiedRow(table, cache.entries, name),
+        what_if=lambda name: WhatIfRow(table, cache.entries, name),
         lister=stores.lister,
-        assume_cache=AssumeStores(stores).__getitem__,
+        assume_cache=assume_cache,
         activate=activate,
         resort=resort,
         waiting=WaitingPods(ports.clock),
@@ -140,13 +153,15 @@ def _services(
     )
 
 
-def _sort_by(queue: SchedulingQueue, profile: Profile) -> None:
-    """All profiles have the same QueueSort; the first one's instance orders the queue."""
-    sort = profile.queue_sort
-    if writes(sort, "key"):
-        queue.sort_by(key=sort.key)
-    else:
-        queue.sort_by(less=sort.less)
+def _order(
+    resolved: Sequence[ResolvedProfile], registry: Mapping[str, type[Plugin]], profiles: Mapping[str, Profile]
+) -> _Order:
+    """How the queue sorts: all profiles have the same QueueSort, the first one's instance is asked. It does
+    not exist yet when the queue is built, hence the detour."""
+    name = resolved[0].scheduler_name
+    if writes(registry[resolved[0].points["queueSort"][0].name], "key"):
+        return {"key": lambda pod: profiles[name].queue_sort.key(pod)}
+    return {"less": lambda a, b: profiles[name].queue_sort.less(a, b)}
 
 
 def needed_resources(profiles: Iterable[Profile]) -> list[Resource]:

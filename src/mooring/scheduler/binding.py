@@ -21,6 +21,7 @@ from mooring.framework.extending import ExtenderError
 from mooring.framework.ports import ApiClient, Clock, EventRecorder
 from mooring.framework.status import SUCCESS, Status
 from mooring.runtime.binding import Flight, pre_flight, run_bind, run_post_bind, run_pre_bind
+from mooring.runtime.waiting import HeldPod, WaitingPods
 from mooring.scheduler.attempt import Failure, Outcome
 from mooring.scheduler.cycle import Placement, refusal
 from mooring.scheduler.status_writer import StatusWriter, Wish
@@ -60,27 +61,35 @@ class Aftermath:
 
 class BindingCycle:
     def __init__(
-        self, client: ApiClient, clock: Clock, recorder: EventRecorder, writer: StatusWriter, after: Aftermath
+        self,
+        client: ApiClient,
+        clock: Clock,
+        recorder: EventRecorder,
+        writer: StatusWriter,
+        waiting: WaitingPods,
+        after: Aftermath,
     ) -> None:
         self._client = client
         self._clock = clock
         self._recorder = recorder
         self._writer = writer
+        self._waiting = waiting
         self._after = after
         self._pre_binding: dict[str, asyncio.Task[Status]] = {}
         """UID → the PreBind under way, which preemption may cancel."""
+        self._sent: set[asyncio.Task[None]] = set()
+        """Binds whose outcome is not known yet."""
+
+    async def drain(self) -> None:
+        """Until the outcome of every bind that was sent is known."""
+        while self._sent:
+            await asyncio.wait(self._sent)
 
     async def run(self, placement: Placement) -> None:
         """Bind the pod, or give everything back."""
-        try:
-            await self._run(placement)
-        finally:
-            placement.profile.services.waiting.release(placement.pod.uid)
-
-    async def _run(self, placement: Placement) -> None:
         flight, status = self._announce(placement)
         if status.is_success and placement.held is not None:
-            status = await placement.held.outcome()
+            status = await self._wait_on_permit(placement.pod.uid, placement.held)
         if not status.is_success:
             return self._after.failed(placement, refusal(status))
         self._after.permitted(placement)
@@ -88,7 +97,16 @@ class BindingCycle:
         if not status.is_success:
             return self._after.failed(placement, _error(status))
         # From here on cancellation must not lose the outcome of a request that may be on its way.
-        return await asyncio.shield(asyncio.ensure_future(self._bind(placement)))
+        sent = asyncio.ensure_future(self._bind(placement))
+        self._sent.add(sent)
+        sent.add_done_callback(self._sent.discard)
+        return await asyncio.shield(sent)
+
+    async def _wait_on_permit(self, uid: str, held: HeldPod) -> Status:
+        try:
+            return await held.outcome()
+        finally:
+            self._waiting.release(uid)
 
     def _announce(self, placement: Placement) -> tuple[Flight, Status]:
         """Pre-flight; where work or waiting lies ahead others are told which node the pod is going to."""

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from mooring.api.pod import Pod
-from mooring.framework.nodes import Nodes, NodeView
+from mooring.framework.nodes import Nodes
 from mooring.framework.record import NodeEpoch
 from mooring.queue.scheduling_queue import SchedulingQueue
 from mooring.state.cache import ClusterCache
 from mooring.state.node_table import NodeTable
-from mooring.state.overlay import Overlay
-from mooring.state.pod_entry import PodEntries
 
 
 class ClusterState:
@@ -36,23 +34,3 @@ class ClusterState:
 
     def forget(self, pod: Pod) -> None:
         self._cache.forget(pod.uid)
-
-
-class CopiedRow:
-    """Implements `runtime.services.WhatIfRow`: one node's row, copied, for a dry run."""
-
-    def __init__(self, table: NodeTable, entries: PodEntries, node: str) -> None:
-        row = table.row_of(node)
-        if row < 0:
-            raise KeyError(f"no node {node!r} in the snapshot")
-        self._overlay = Overlay(table, [row])
-        self._entries = entries
-
-    def add_pod(self, pod: Pod) -> None:
-        self._overlay.add_pod(0, self._entries.entry(pod))
-
-    def remove_pod(self, pod: Pod) -> None:
-        self._overlay.remove_pod(0, self._entries.entry(pod))
-
-    def view(self) -> NodeView:
-        return self._overlay.view(0)

@@ -90,6 +90,7 @@ class Engine:
         self._stopping = True
         self.inbox.post(lambda: None)
         await self.bindings.stop()
+        await self.binding.drain()
         self.drain()
         await self.tasks.stop()
 
@@ -116,12 +117,12 @@ class Engine:
                     wake_ups.append(wake_up)
             except Exception as error:
                 # One object must not stop the scheduler; the comparer finds what is left wrong.
-                _log.error("Applying a change failed", error=error, traceback=True, item=_describe(item))
+                _log.error("Applying a change failed", error=error, stack=True, item=_describe(item))
         for wake_up in wake_ups:
             try:
                 wake_up()
             except Exception as error:
-                _log.error("A wake-up failed", error=error, traceback=True)
+                _log.error("A wake-up failed", error=error, stack=True)
 
     async def schedule_one(self, info: QueuedPod) -> None:
         """One attempt, and its binding started or its failure handled."""
@@ -132,7 +133,7 @@ class Engine:
         try:
             result = await self.cycle.run(info, profile)
         except Exception as error:
-            _log.error("The scheduling cycle broke", error=error, traceback=True, pod=info.key)
+            _log.error("The scheduling cycle broke", error=error, stack=True, pod=info.key)
             text = f"scheduling cycle: {type(error).__name__}: {error}"
             result = Failure(Outcome.ERROR, text, nominated_node="")
         if isinstance(result, Failure):

@@ -19,7 +19,7 @@ from mooring.framework.ports import Change
 from mooring.queue.scheduling_queue import SchedulingQueue
 from mooring.runtime.waiting import WaitingPods
 from mooring.scheduler.inbox import WakeUp
-from mooring.state.cache import Added, ClusterCache
+from mooring.state.cache import ClusterCache, Outcome
 from mooring.state.diffing import node_changes, pod_changes
 from mooring.state.stores import Stores
 
@@ -119,7 +119,7 @@ class Handlers:
     def _assigned_added(self, pod: Pod) -> list[WakeUp]:
         added = self._cache.add_pod(pod)
         wake: list[WakeUp] = [lambda: self._queue.on_event(events.ASSIGNED_POD_ADD, None, pod)]
-        if added is Added.MOVED:
+        if added is Outcome.MOVED:
             # Somebody bound it elsewhere: the room that we had booked is free again.
             wake.append(lambda: self._queue.on_event(events.ASSIGNED_POD_DELETE, pod, None))
         return wake
@@ -145,11 +145,12 @@ class Handlers:
         if new is None:
             if old is None:
                 return []
-            self._cache.remove_node(old.name)
+            self._cache.remove_node(old)
             return [lambda: self._queue.on_event(events.NODE_DELETE, old, None)]
-        self._cache.set_node(new)
         if old is None:
+            self._cache.add_node(new)
             return [lambda: self._queue.on_event(events.NODE_ADD, None, new)]
+        self._cache.update_node(old, new)
         changed = node_changes(old, new)
         if not changed:
             return []

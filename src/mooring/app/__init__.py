@@ -1,0 +1,1 @@
+"""The composition root: options → wired objects. The only place that knows everybody."""

@@ -1,0 +1,70 @@
+"""From a configuration text to profiles whose plugins are all found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from mooring import config
+from mooring.config import ConfigError, KubeSchedulerConfiguration, Problem, ResolvedProfile
+from mooring.framework.points import Plugin
+from mooring.plugins.registry import DEFAULT
+from mooring.runtime.registry import PluginError, Registry
+
+EMPTY = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+"""The configuration of somebody who has none: the default profile."""
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """A configuration that can be run."""
+
+    config: KubeSchedulerConfiguration
+    profiles: tuple[ResolvedProfile, ...]
+    registry: Registry
+
+
+def build_registry(plugins: Iterable[type[Plugin]] = (), *, discover: bool = True) -> Registry:
+    """The default plugins, what installed packages offer, and what is handed in."""
+    registry = Registry(DEFAULT, source="built in")
+    if discover:
+        registry.discover()
+    for cls in plugins:
+        registry.add(cls)
+    return registry
+
+
+def configure(
+    text: str | bytes = EMPTY,
+    *,
+    plugins: Iterable[type[Plugin]] = (),
+    discover: bool = True,
+    source: str = "<config>",
+) -> Configuration:
+    """Load, find the plugins, resolve. Raises a ConfigError with everything that is wrong at that step."""
+    registry = build_registry(plugins, discover=discover)
+    _follow(registry, config.plugin_references(text), source)
+    loaded = config.load(text, registry.args_types(), source=source, aliases=registry.aliases)
+    profiles = config.resolve(loaded, registry.implements(), aliases=registry.aliases, source=source)
+    return Configuration(loaded, profiles, registry)
+
+
+def configure_file(path: Path, *, plugins: Iterable[type[Plugin]] = (), discover: bool = True) -> Configuration:
+    """The same from a file; a file that cannot be read is a ConfigError too."""
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise ConfigError([Problem(path="", message=f"cannot be read: {error.strerror}")], str(path)) from error
+    return configure(text, plugins=plugins, discover=discover, source=str(path))
+
+
+def _follow(registry: Registry, references: Iterable[str], source: str) -> None:
+    problems = []
+    for reference in sorted(references):
+        try:
+            registry.follow(reference)
+        except PluginError as error:
+            problems.append(Problem(path="profiles", message=str(error)))
+    if problems:
+        raise ConfigError(problems, source)

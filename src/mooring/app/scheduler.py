@@ -1,0 +1,133 @@
+"""`mooring.Scheduler`: a scheduler on an API client, with informers and event recorder around its engine."""
+
+from __future__ import annotations
+
+import asyncio
+import random as randomness
+import socket
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from mooring.api.errors import MooringError
+from mooring.api.pod import Pod
+from mooring.app.clock import SystemClock
+from mooring.app.configuring import EMPTY, Configuration, configure, configure_file
+from mooring.client.events import ApiEventRecorder
+from mooring.client.informers import InformerSet
+from mooring.framework.points import Plugin
+from mooring.framework.ports import ApiClient, Clock
+from mooring.queue.location import Location
+from mooring.scheduler.assembly import FLUSH_AFTER, Ports, assemble, needed_resources
+from mooring.scheduler.engine import Engine
+from mooring.scheduler.records import RecordRing
+from mooring.telemetry import logs
+
+_log = logs.get(__name__)
+
+
+class Scheduler:
+    """Everything between an API client and bound pods.
+
+        async with Scheduler(client, config=Path("scheduler.yaml"), plugins=[Sample]):
+            ...
+
+    `config` is a path, a YAML or JSON text, a resolved Configuration, or None for the default profile.
+    """
+
+    def __init__(
+        self,
+        client: ApiClient,
+        *,
+        config: Path | str | Configuration | None = None,
+        plugins: Iterable[type[Plugin]] = (),
+        clock: Clock | None = None,
+        random: randomness.Random | None = None,
+        discover: bool = True,
+        instance: str = "",
+        flush_after: float | None = FLUSH_AFTER,
+    ) -> None:
+        self.configuration = _configuration(config, plugins, discover)
+        self.clock = clock or SystemClock()
+        self.random = random or randomness.Random()
+        if self.configuration.config.extenders:
+            raise MooringError("this version cannot call extenders yet: remove `extenders` from the configuration")
+        self._client = client
+        self._recorder = ApiEventRecorder(client, self.clock, self.random, instance=instance or socket.gethostname())
+        ports = Ports(client, self.clock, self.random, self._recorder)
+        self.engine: Engine = assemble(
+            self.configuration.config,
+            self.configuration.profiles,
+            self.configuration.registry,
+            ports,
+            flush_after=flush_after,
+        )
+        self.informers = InformerSet(
+            client,
+            self.engine.inbox.deliver,
+            self.clock,
+            self.random,
+            needed_resources(self.engine.profiles.values()),
+        )
+        self._tasks: list[asyncio.Task[Any]] = []
+
+    @property
+    def records(self) -> RecordRing:
+        """The newest decision records."""
+        return self.engine.records
+
+    def where(self, pod: Pod) -> Location | None:
+        """In which place of the queue a pending pod is, and why."""
+        return self.engine.queue.where(pod.uid)
+
+    async def start(self) -> None:
+        """Start the informers, wait until all have synced, then schedule."""
+        self.informers.start()
+        self._spawn(self._recorder.run(), "events")
+        await self.informers.wait_synced()
+        self._spawn(self.engine.run(), "engine")
+        _log.info(1, "Scheduling", profiles=" ".join(self.engine.profiles))
+
+    def _spawn(self, coro: Any, name: str) -> None:
+        task = asyncio.get_running_loop().create_task(coro, name=f"mooring:{name}")
+        task.add_done_callback(_report)
+        self._tasks.append(task)
+
+    async def stop(self) -> None:
+        """Stop scheduling, drain sent binds and events, stop the informers."""
+        await self.engine.stop()
+        await self._recorder.flush()
+        await self.informers.stop()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks.clear()
+
+    async def __aenter__(self) -> Scheduler:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+
+def _configuration(
+    given: Path | str | Configuration | None, plugins: Iterable[type[Plugin]], discover: bool
+) -> Configuration:
+    match given:
+        case Configuration():
+            return given
+        case Path():
+            return configure_file(given, plugins=plugins, discover=discover)
+        case None:
+            return configure(EMPTY, plugins=plugins, discover=discover)
+        case str():
+            return configure(given, plugins=plugins, discover=discover)
+
+
+def _report(task: asyncio.Task[Any]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        _log.error("A part of the scheduler ended", error=error, stack=True, part=task.get_name())
