@@ -1,17 +1,22 @@
 """Arguments of plugins that only v1beta1 knew, read so that their meaning can be carried over."""
 
 from collections.abc import Collection, Iterator, Mapping
+from typing import Self
+
+from msgspec.structs import replace
 
 from mooring.config.gates import DEFAULT_GATES, FeatureGates
 from mooring.config.names import qualified_name_faults
-from mooring.config.plugin_args import (
+from mooring.config.plugin_args import PluginArgs
+from mooring.config.problems import Problem, child, invalid
+from mooring.config.scoring_args import (
     DEFAULT_RESOURCES,
-    PluginArgs,
     ResourceSpec,
     UtilizationShapePoint,
+    validate_resources,
     validate_shape,
+    weighted,
 )
-from mooring.config.problems import Problem, child, invalid
 
 
 class NodeLabelArgs(PluginArgs):
@@ -49,6 +54,14 @@ class AllocationArgs(PluginArgs):
 
     resources: tuple[ResourceSpec, ...] = DEFAULT_RESOURCES
 
+    def completed(self, gates: FeatureGates, written: Collection[str]) -> Self:
+        return replace(self, resources=weighted(self.resources))
+
+    def validate(
+        self, path: str, gates: FeatureGates = DEFAULT_GATES, written: Collection[str] = ()
+    ) -> Iterator[Problem]:
+        yield from validate_resources(self.resources, child(path, "resources"))
+
 
 class RatioArgs(AllocationArgs):
     """Resources and shape of RequestedToCapacityRatio."""
@@ -58,6 +71,7 @@ class RatioArgs(AllocationArgs):
     def validate(
         self, path: str, gates: FeatureGates = DEFAULT_GATES, written: Collection[str] = ()
     ) -> Iterator[Problem]:
+        yield from super().validate(path, gates, written)
         yield from validate_shape(self.shape, child(path, "shape"))
 
 

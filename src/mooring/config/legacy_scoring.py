@@ -7,16 +7,15 @@ from mooring.api.pod import NodeAffinity
 from mooring.config.drafting import Draft
 from mooring.config.gates import DEFAULT_GATES
 from mooring.config.legacy_args import AllocationArgs, NodeLabelArgs, RatioArgs
-from mooring.config.plugin_args import (
+from mooring.config.plugin_args import NodeAffinityArgs, NodeResourcesFitArgs
+from mooring.config.problems import Problem
+from mooring.config.scoring_args import (
     LEAST_ALLOCATED,
     MOST_ALLOCATED,
     REQUESTED_TO_CAPACITY_RATIO,
-    NodeAffinityArgs,
-    NodeResourcesFitArgs,
     RequestedToCapacityRatioParam,
     ScoringStrategy,
 )
-from mooring.config.problems import Problem
 from mooring.config.types import Plugin
 
 _FIT = "NodeResourcesFit"

@@ -118,8 +118,8 @@ class _Loader:
         )
         self.problems += problems
         self.notes += notes
-        self.notes += noting.idle_disables(custom, own, self._version, profile.path)
-        self.notes += noting.idle_args(completed, profile.path)
+        self.notes += noting.idle_disables(profile.value.plugins, own, self._version, profile.path)
+        self.notes += noting.idle_args(profile.value, completed, profile.path)
         return self._with_default_args(completed, profile.path)
 
     def _with_default_args(self, profile: Profile, path: str) -> Profile:

@@ -13,6 +13,8 @@ from mooring.config.types import Plugins, Profile
 def idle_disables(custom: Plugins, defaults: Plugins, version: str, path: str) -> Iterator[Note]:
     """Disabled plugins that were not going to run there anyway."""
     by_default = {entry.name for entry in defaults.multi_point.enabled}
+    if version != "v1":
+        by_default.update(history.LIMITS_PLUGINS)  # conversion has its say about them
     spread = {entry.name for entry in custom.multi_point.enabled}
     for point, chosen in custom.sets().items():
         per_point = version in ("v1beta1", "v1beta2") and point != MULTI_POINT
@@ -28,10 +30,11 @@ def idle_disables(custom: Plugins, defaults: Plugins, version: str, path: str) -
                 yield Note(path=where, message=f"{message}; {instead}" if instead else message)
 
 
-def idle_args(profile: Profile, path: str) -> Iterator[Note]:
-    """Arguments of plugins that no extension point enables."""
-    used = enabled_names(profile.plugins)
-    for index, entry in enumerate(profile.plugin_config):
-        if entry.name and entry.name not in used:
+def idle_args(written: Profile, completed: Profile, path: str) -> Iterator[Note]:
+    """Arguments in the file of plugins that no extension point enables."""
+    used = enabled_names(completed.plugins)
+    kept = {entry.name for entry in completed.plugin_config}
+    for index, entry in enumerate(written.plugin_config):
+        if entry.name in kept - used:
             message = f"{entry.name} is not enabled at any extension point, so its args are not used"
             yield Note(path=child(path, "pluginConfig", index), message=message)

@@ -18,12 +18,33 @@ from mooring.config.durations import format as format_duration
 from mooring.config.gates import DEFAULT_GATES, FeatureGates
 from mooring.config.names import qualified_name_faults
 from mooring.config.problems import Problem, child, duplicate, forbidden, invalid, required, unsupported
+from mooring.config.scoring_args import (
+    DEFAULT_RESOURCES,
+    DEFAULT_STORAGE_SHAPE,
+    LEAST_ALLOCATED,
+    ResourceSpec,
+    ScoringStrategy,
+    UtilizationShapePoint,
+    validate_shape,
+    weighted,
+)
 from mooring.config.types import Int32, Int64
 
-LEAST_ALLOCATED = "LeastAllocated"
-MOST_ALLOCATED = "MostAllocated"
-REQUESTED_TO_CAPACITY_RATIO = "RequestedToCapacityRatio"
-STRATEGIES = (LEAST_ALLOCATED, MOST_ALLOCATED, REQUESTED_TO_CAPACITY_RATIO)
+__all__ = [
+    "IN_TREE_ARGS",
+    "DefaultPreemptionArgs",
+    "DynamicResourcesArgs",
+    "InterPodAffinityArgs",
+    "NodeAffinityArgs",
+    "NodeResourcesBalancedAllocationArgs",
+    "NodeResourcesFitArgs",
+    "PluginArgs",
+    "PodTopologySpreadArgs",
+    "ResourceSpec",
+    "ScoringStrategy",
+    "UtilizationShapePoint",
+    "VolumeBindingArgs",
+]
 
 SYSTEM_DEFAULTING = "System"
 LIST_DEFAULTING = "List"
@@ -41,49 +62,6 @@ class PluginArgs(Record):
     ) -> Iterator[Problem]:
         """What is wrong, with field paths below `path`."""
         return iter(())
-
-
-class ResourceSpec(Record):
-    """A resource and its share in a score; weight 0 counts as 1."""
-
-    name: str = ""
-    weight: Int64 = 1
-
-
-class UtilizationShapePoint(Record):
-    """At `utilization` percent the score is `score`, 0-10; between points it is linear."""
-
-    utilization: Int32 = 0
-    score: Int32 = 0
-
-
-DEFAULT_RESOURCES = (ResourceSpec(name="cpu"), ResourceSpec(name="memory"))
-# Prefer little used storage: the shape of the gate StorageCapacityScoring.
-DEFAULT_STORAGE_SHAPE = (
-    UtilizationShapePoint(utilization=0, score=10),
-    UtilizationShapePoint(utilization=100, score=0),
-)
-
-
-def _weighted(resources: tuple[ResourceSpec, ...]) -> tuple[ResourceSpec, ...]:
-    chosen = resources or DEFAULT_RESOURCES
-    return tuple(ResourceSpec(name=each.name, weight=each.weight or 1) for each in chosen)
-
-
-def validate_shape(shape: tuple[UtilizationShapePoint, ...], path: str) -> Iterator[Problem]:
-    if not shape:
-        yield required(path, "at least one point must be specified")
-        return
-    for index in range(1, len(shape)):
-        if shape[index - 1].utilization >= shape[index].utilization:
-            where = child(path, index, "utilization")
-            yield invalid(where, shape[index].utilization, "values must be sorted in increasing order")
-            break
-    for index, point in enumerate(shape):
-        if not 0 <= point.utilization <= 100:
-            yield invalid(child(path, index, "utilization"), point.utilization, "not in valid range [0, 100]")
-        if not 0 <= point.score <= 10:
-            yield invalid(child(path, index, "score"), point.score, "not in valid range [0, 10]")
 
 
 class DefaultPreemptionArgs(PluginArgs):
@@ -134,39 +112,6 @@ class NodeAffinityArgs(PluginArgs):
             yield from affinity_rules.check(self.added_affinity, child(path, "addedAffinity"))
 
 
-class RequestedToCapacityRatioParam(Record):
-    """The shape of the score over utilization."""
-
-    shape: tuple[UtilizationShapePoint, ...] = ()
-
-
-class ScoringStrategy(Record):
-    """How NodeResourcesFit scores. Upstream gives no default to `type` once the block is written."""
-
-    type: str = ""
-    resources: tuple[ResourceSpec, ...] = DEFAULT_RESOURCES
-    requested_to_capacity_ratio: RequestedToCapacityRatioParam | None = None
-
-    def validate(self, path: str) -> Iterator[Problem]:
-        if self.type not in STRATEGIES:
-            yield unsupported(child(path, "type"), self.type, STRATEGIES)
-        for index, resource in enumerate(self.resources):
-            if not 0 < resource.weight <= 100:
-                detail = f"resource weight of {resource.name} not in valid range (0, 100]"
-                yield invalid(child(path, "resources", index, "weight"), resource.weight, detail)
-        yield from self._validate_ratio(child(path, "requestedToCapacityRatio"))
-
-    def _validate_ratio(self, path: str) -> Iterator[Problem]:
-        ratio = self.requested_to_capacity_ratio
-        if self.type == REQUESTED_TO_CAPACITY_RATIO:
-            if ratio is None:
-                yield required(path, "must be specified when type is RequestedToCapacityRatio")
-            else:
-                yield from validate_shape(ratio.shape, child(path, "shape"))
-        elif ratio is not None:
-            yield forbidden(path, "must be nil when type is not RequestedToCapacityRatio")
-
-
 class NodeResourcesFitArgs(PluginArgs):
     """Which extended resources are not looked at, and how the rest is scored."""
 
@@ -176,8 +121,8 @@ class NodeResourcesFitArgs(PluginArgs):
 
     def completed(self, gates: FeatureGates, written: Collection[str]) -> Self:
         strategy = self.scoring_strategy
-        weighted = msgspec.structs.replace(strategy, resources=_weighted(strategy.resources))
-        return msgspec.structs.replace(self, scoring_strategy=weighted)
+        complete = msgspec.structs.replace(strategy, resources=weighted(strategy.resources))
+        return msgspec.structs.replace(self, scoring_strategy=complete)
 
     def validate(
         self, path: str, gates: FeatureGates = DEFAULT_GATES, written: Collection[str] = ()
@@ -200,7 +145,7 @@ class NodeResourcesBalancedAllocationArgs(PluginArgs):
     resources: tuple[ResourceSpec, ...] = DEFAULT_RESOURCES
 
     def completed(self, gates: FeatureGates, written: Collection[str]) -> Self:
-        return msgspec.structs.replace(self, resources=_weighted(self.resources))
+        return msgspec.structs.replace(self, resources=weighted(self.resources))
 
     def validate(
         self, path: str, gates: FeatureGates = DEFAULT_GATES, written: Collection[str] = ()

@@ -37,7 +37,7 @@ class Note(Record):
 
 
 class ConfigError(MooringError):
-    """A configuration cannot be used; `problems` lists every reason found, in the order of the file."""
+    """A configuration cannot be used; `problems` lists every reason found."""
 
     def __init__(self, problems: Iterable[Problem], source: str = "<config>") -> None:
         self.problems = tuple(problems)

@@ -7,18 +7,22 @@ Builds nothing: that is the runtime's business.
 
 from collections.abc import Callable, Collection, Mapping
 
+from msgspec.structs import replace
+
 from mooring.api.record import Record
 from mooring.config import history
 from mooring.config.aliasing import rename
 from mooring.config.defaults import DEFAULT_NAMES
 from mooring.config.extension_points import GO_TYPES, MULTI_POINT, POINTS, UNSUPPORTED_POINTS
+from mooring.config.plugin_args import NodeResourcesFitArgs
 from mooring.config.problems import ConfigError, Problem, child, did_you_mean
-from mooring.config.types import KubeSchedulerConfiguration, Profile
+from mooring.config.types import Extender, KubeSchedulerConfiguration, Profile
 
 MAX_NODE_SCORE = 100
 MAX_TOTAL_SCORE = 2**63 - 1
 
-Implements = Callable[[str], Collection[str] | None] | Mapping[str, Collection[str]]
+_Lookup = Callable[[str], Collection[str] | None]
+Implements = _Lookup | Mapping[str, Collection[str]]
 
 
 class PluginRef(Record):
@@ -60,7 +64,7 @@ def resolve(
     no such plugin. `known` names plugins for "did you mean"; a mapping names its own. With `missing_defaults`
     a default plugin that does not exist is left out unless the file names it; without, it is an error.
     """
-    lookup = implements.get if isinstance(implements, Mapping) else implements
+    lookup = implements.get if isinstance(implements, Mapping) else _forgiving(implements)
     names = {*known, *(implements if isinstance(implements, Mapping) else ())}
     problems: list[Problem] = []
     resolved: list[ResolvedProfile] = []
@@ -68,7 +72,7 @@ def resolve(
         resolver = _Resolver(
             rename(profile, aliases), child("profiles", index), lookup, names, missing_defaults
         )
-        resolved.append(resolver.resolve(config.percentage_of_nodes_to_score))
+        resolved.append(resolver.resolve(config))
         problems += resolver.problems
     if problems:
         raise ConfigError(problems, source)
@@ -82,7 +86,7 @@ class _Resolver:
         self,
         profile: Profile,
         path: str,
-        lookup: Callable[[str], Collection[str] | None],
+        lookup: _Lookup,
         known: Collection[str],
         missing_defaults: bool,
     ) -> None:
@@ -97,7 +101,7 @@ class _Resolver:
             name for name in names if missing_defaults and name not in self._points and self._is_default(name)
         )
 
-    def resolve(self, global_percentage: int) -> ResolvedProfile:
+    def resolve(self, config: KubeSchedulerConfiguration) -> ResolvedProfile:
         profile = self._profile
         self._refuse_unsupported_points()
         order = {point: self._order(point) for point in GO_TYPES}
@@ -110,9 +114,11 @@ class _Resolver:
         percentage = profile.percentage_of_nodes_to_score
         return ResolvedProfile(
             scheduler_name=profile.scheduler_name,
-            percentage_of_nodes_to_score=global_percentage if percentage is None else percentage,
+            percentage_of_nodes_to_score=(
+                config.percentage_of_nodes_to_score if percentage is None else percentage
+            ),
             points=points,
-            plugin_args=self._plugin_args(),
+            plugin_args=self._plugin_args(config.extenders),
             missing=self._missing,
         )
 
@@ -214,10 +220,40 @@ class _Resolver:
             text = f'at least one bind plugin is needed for profile with scheduler name "{name}"'
             self._problem(text, "plugins", "bind")
 
-    def _plugin_args(self) -> dict[str, object]:
+    def _plugin_args(self, extenders: tuple[Extender, ...]) -> dict[str, object]:
         args: dict[str, object] = {}
         for index, entry in enumerate(self._profile.plugin_config):
             if entry.name in args:
                 self._problem(f"repeated config for plugin {entry.name}", "pluginConfig", index)
             args[entry.name] = entry.args
+        ignored = _ignored_resources(extenders)
+        if ignored:
+            fit = args.get("NodeResourcesFit")
+            if isinstance(fit, NodeResourcesFitArgs):
+                # What the profile ignores is replaced, not extended: upstream's rule.
+                args["NodeResourcesFit"] = replace(fit, ignored_resources=ignored)
+            else:
+                self._problem("can't find NodeResourcesFitArgs in plugin config", "pluginConfig")
         return args
+
+
+def _ignored_resources(extenders: tuple[Extender, ...]) -> tuple[str, ...]:
+    """Resources that extenders look after alone, for all profiles."""
+    return tuple(
+        resource.name
+        for extender in extenders
+        for resource in extender.managed_resources
+        if resource.ignored_by_scheduler
+    )
+
+
+def _forgiving(implements: _Lookup) -> _Lookup:
+    """A lookup that may also raise for plugins it does not know."""
+
+    def lookup(name: str) -> Collection[str] | None:
+        try:
+            return implements(name)
+        except LookupError:
+            return None
+
+    return lookup

@@ -8,6 +8,7 @@ Knows nothing about what the fields mean.
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterator
 
 import yaml
@@ -20,6 +21,7 @@ MAX_NODES = 50_000  # after aliases are expanded
 
 _TAG = "tag:yaml.org,2002:"
 _MERGE = _TAG + "merge"
+_SCALAR_TAGS = frozenset(_TAG + name for name in ("null", "bool", "int", "float", "str"))
 
 
 class _Loader(yaml.CSafeLoader):
@@ -54,7 +56,8 @@ def parse(text: str | bytes) -> tuple[object, list[Problem]]:
 
 
 def _as_text(text: str | bytes) -> str:
-    raw = text.encode() if isinstance(text, str) else text
+    # A lone surrogate passes here and is refused below, as the bad text that it is.
+    raw = text.encode(errors="surrogatepass") if isinstance(text, str) else text
     if len(raw) > MAX_BYTES:
         raise _Refused(_problem(f"the file has {len(raw)} bytes; at most {MAX_BYTES} are read"))
     try:
@@ -67,24 +70,41 @@ def _problem(message: str, hint: str = "") -> Problem:
     return Problem(path="", message=message, hint=hint)
 
 
+_TOO_DEEP = _problem(f"the file is nested deeper than {MAX_DEPTH} levels")
+
+
+class _Object(dict[str, object]):
+    """A JSON object that remembers the keys it had twice."""
+
+    def __init__(self, pairs: list[tuple[str, object]]) -> None:
+        super().__init__(pairs)
+        counts = Counter(key for key, _ in pairs)
+        self.repeated = [key for key, count in counts.items() if count > 1]
+
+
 def _parse_json(text: str) -> tuple[object, list[Problem]]:
     problems: list[Problem] = []
-
-    def pairs(items: list[tuple[str, object]]) -> dict[str, object]:
-        result: dict[str, object] = {}
-        for key, value in items:
-            if key in result:
-                problems.append(Problem(path=key, message=f'key "{key}" already set in map'))
-            result[key] = value
-        return result
-
-    def constant(name: str) -> object:
-        raise ValueError(f"{name} is not JSON")
-
     try:
-        return json.loads(text, object_pairs_hook=pairs, parse_constant=constant), problems
+        value = json.loads(text, object_pairs_hook=_Object)
     except RecursionError as error:
-        raise _Refused(_problem(f"the file is nested deeper than {MAX_DEPTH} levels")) from error
+        raise _Refused(_TOO_DEEP) from error
+    return _plain(value, "", 0, problems), problems
+
+
+def _plain(value: object, path: str, depth: int, problems: list[Problem]) -> object:
+    """Decoded JSON as ordinary values, checked like YAML."""
+    if depth > MAX_DEPTH:
+        raise _Refused(_TOO_DEEP)
+    if isinstance(value, _Object):
+        for key in value.repeated:
+            problems.append(Problem(path=child(path, key), message=f'key "{key}" already set in map'))
+        return {key: _plain(item, child(path, key), depth + 1, problems) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item, child(path, index), depth + 1, problems) for index, item in enumerate(value)]
+    if isinstance(value, float) and not math.isfinite(value):
+        problems.append(Problem(path=path, message=f"{value} is not a number"))
+        return None
+    return value
 
 
 def _parse_yaml(text: str) -> tuple[object, list[Problem]]:
@@ -113,7 +133,7 @@ def _check_shape(text: str) -> None:
         elif isinstance(event, yaml.DocumentStartEvent):
             documents += 1
         if depth > MAX_DEPTH:
-            raise _Refused(_problem(f"the file is nested deeper than {MAX_DEPTH} levels"))
+            raise _Refused(_TOO_DEEP)
         if documents > 1:
             hint = "keep the KubeSchedulerConfiguration in a file of its own"
             raise _Refused(_problem("the file holds more than one document", hint))
@@ -148,7 +168,7 @@ class _Builder:
         if self._nodes > MAX_NODES:
             raise _Refused(_problem(f"the file expands to more than {MAX_NODES} values; are aliases nested?"))
         if depth > MAX_DEPTH:
-            raise _Refused(_problem(f"the file is nested deeper than {MAX_DEPTH} levels"))
+            raise _Refused(_TOO_DEEP)
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, path, depth)
         if isinstance(node, yaml.SequenceNode):
@@ -190,14 +210,18 @@ class _Builder:
         raise _Refused(_problem(f"line {node.start_mark.line + 1}: keys must be text"))
 
     def _scalar(self, node: yaml.Node, path: str) -> object:
-        value: object = None
-        if node.tag in (_TAG + name for name in ("null", "bool", "int", "float", "str")):
-            value = self._loader.construct_object(node)
-        else:
-            message = f"line {node.start_mark.line + 1}: the tag {node.tag} is not accepted"
-            self.problems.append(Problem(path=path, message=message))
+        line = node.start_mark.line + 1
+        if node.tag not in _SCALAR_TAGS:
+            self.problems.append(
+                Problem(path=path, message=f"line {line}: the tag {node.tag} is not accepted")
+            )
+            return None
+        try:
+            value: object = self._loader.construct_object(node)
+        except (ValueError, KeyError):  # such as `!!int x`, or more digits than Python converts
+            value = math.nan
         if isinstance(value, float) and not math.isfinite(value):
-            message = f"line {node.start_mark.line + 1}: {node.value} is not a number"
+            message = f"line {line}: {node.value[:40]} is not a number"
             self.problems.append(Problem(path=path, message=message))
             return None
         return value
