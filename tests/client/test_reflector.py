@@ -122,7 +122,6 @@ def test_a10_a_server_that_went_back_in_time_wins():
     seen = follow(
         Page([pod("a", "5"), pod("b", "9")], "10"),
         TOO_LARGE,
-        Answer,
         Page([pod("a", "5")], "7"),
         Stream(added("c", "8"), HOLD),
     )

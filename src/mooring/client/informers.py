@@ -160,12 +160,13 @@ class InformerSet:
         }
         self._tasks: list[asyncio.Task[None]] = []
 
-    def start(self) -> None:
-        """Runs all informers as tasks, until `stop`."""
-        self._tasks = [
-            asyncio.create_task(informer.run(), name=f"informer {resource}")
-            for resource, informer in self.informers.items()
-        ]
+    async def run(self) -> None:
+        """Runs all informers as tasks, until cancelled or stopped."""
+        async with asyncio.TaskGroup() as group:
+            self._tasks = [
+                group.create_task(informer.run(), name=f"informer {resource}")
+                for resource, informer in self.informers.items()
+            ]
 
     async def wait_synced(self) -> None:
         """Returns when every informer has delivered its first listing."""
@@ -179,4 +180,3 @@ class InformerSet:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._tasks = []

@@ -7,10 +7,11 @@ terminal escapes never reach the output: a record cannot forge another one.
 import json
 import logging
 import math
+import operator
 import os
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, SupportsIndex
 
 VALUES: Final = "mooring_values"
 """The attribute of a LogRecord that holds the key/value pairs."""
@@ -111,6 +112,8 @@ def _as_json(value: object) -> Any:
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
+    if isinstance(value, SupportsIndex):
+        return operator.index(value)  # integers of NumPy
     if isinstance(value, str):
         return _cut(value)
     if isinstance(value, Mapping):
