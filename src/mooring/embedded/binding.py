@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from mooring.api import resources
-from mooring.api.times import format_time
 from mooring.embedded import refusals
 from mooring.embedded.objects import Raw, Stored
+from mooring.embedded.timestamps import timestamp
 
 
 def bound(current: Stored, node: str, uid: str, resource_version: str, wall: float) -> Raw:
@@ -41,6 +41,6 @@ def _check_bindable(current: Stored) -> None:
 
 
 def _with_scheduled(conditions: list[Raw], wall: float) -> list[Raw]:
-    scheduled = {"type": "PodScheduled", "status": "True", "lastTransitionTime": format_time(wall)}
+    scheduled = {"type": "PodScheduled", "status": "True", "lastTransitionTime": timestamp(wall)}
     others = [condition for condition in conditions if condition.get("type") != "PodScheduled"]
     return [*others, scheduled]

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from mooring.api import resources
 from mooring.api.errors import ApiError
-from mooring.api.times import format_time, parse_time
+from mooring.api.times import parse_time
 from mooring.embedded import refusals
 from mooring.embedded.objects import Raw, Stored, with_meta
+from mooring.embedded.timestamps import timestamp
 
 
 def check_preconditions(current: Stored, uid: str, resource_version: str) -> None:
@@ -40,7 +41,7 @@ def after_delete(current: Stored, grace_period: int | None, wall: float) -> Raw:
     period = _grace_period(current, grace_period)
     return with_meta(
         current.raw,
-        deletionTimestamp=format_time(wall + period),
+        deletionTimestamp=timestamp(wall + period),
         deletionGracePeriodSeconds=period,
         generation=meta.get("generation", 0) + 1,
     )
@@ -72,4 +73,4 @@ def _shortened(raw: Raw, wanted: int | None) -> Raw:
     if wanted is None or wanted >= pending:
         return raw
     ends = (parse_time(meta["deletionTimestamp"]) or 0.0) - pending + wanted
-    return with_meta(raw, deletionTimestamp=format_time(ends), deletionGracePeriodSeconds=wanted)
+    return with_meta(raw, deletionTimestamp=timestamp(ends), deletionGracePeriodSeconds=wanted)

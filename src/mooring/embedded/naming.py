@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from mooring.api.times import format_time
 from mooring.embedded import refusals
 from mooring.embedded.objects import Raw, key_in
 from mooring.embedded.table import Table
+from mooring.embedded.timestamps import timestamp
 
 _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"  # as upstream: no vowels, so no words
 _NAME_ATTEMPTS = 8
@@ -31,7 +31,7 @@ class Namer:
             raise refusals.bad_request("resourceVersion should not be set on objects to be created")
         self._place(table, meta)
         if not keep_times or not meta.get("creationTimestamp"):
-            meta["creationTimestamp"] = format_time(self._wall())
+            meta["creationTimestamp"] = timestamp(self._wall())
         if not meta.get("uid") or meta["uid"] in self._seen:
             meta["uid"] = self._last_made = self._new_uid()
         meta["generation"] = 1

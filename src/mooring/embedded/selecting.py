@@ -50,7 +50,11 @@ class FieldTest:
     negated: bool
 
     def holds(self, raw: Raw) -> bool:
-        return (_text(raw, self.path, self.absent) == self.value) != self.negated
+        value: Any = raw
+        for step in self.path:
+            value = value.get(step) if isinstance(value, dict) else None
+        text = value if isinstance(value, str) else _text(value, self.absent)
+        return (text == self.value) != self.negated
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +75,10 @@ class Selection:
             return False
         if not self.labels.empty and not self.labels.matches(meta.get("labels") or {}):
             return False
-        return all(test.holds(stored.raw) for test in self.fields)
+        for test in self.fields:  # noqa: SIM110 - a generator would cost more than the tests themselves
+            if not test.holds(stored.raw):
+                return False
+        return True
 
 
 @lru_cache(maxsize=1024)
@@ -92,10 +99,7 @@ def select(
     return Selection(namespace, labels, tuple(tests))
 
 
-def _text(raw: Raw, path: tuple[str, ...], absent: str) -> str:
-    value: Any = raw
-    for step in path:
-        value = value.get(step) if isinstance(value, dict) else None
+def _text(value: Any, absent: str) -> str:
     if value is None:
         return absent
     if isinstance(value, bool):

@@ -1,0 +1,559 @@
+"""Objects for tests, one line each: `make_pod("web", cpu="500m")`, `make_node("n1", zone="a")`.
+
+What is left out is as an API server would hold it for a plain object. UIDs follow from kind, namespace and
+name, so the same call gives an equal object. Records are frozen: to change one, build it again, or use
+`msgspec.structs.replace`. Putting objects into a store is left to the cluster fixture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from mooring.api.core import Namespace, NamespaceStatus, ObjectReference
+from mooring.api.meta import LabelSelector, Object, ObjectMeta, OwnerReference
+from mooring.api.node import (
+    ContainerImage,
+    Node,
+    NodeCondition,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    NodeSpec,
+    NodeStatus,
+)
+from mooring.api.pod import (
+    DEFAULT_SCHEDULER_NAME,
+    Affinity,
+    Container,
+    ContainerPort,
+    NodeAffinity,
+    PersistentVolumeClaimVolumeSource,
+    Pod,
+    PodAffinity,
+    PodAffinityTerm,
+    PodAntiAffinity,
+    PodCondition,
+    PodSchedulingGate,
+    PodSchedulingGroup,
+    PodSpec,
+    PodStatus,
+    ResourceRequirements,
+    TopologySpreadConstraint,
+    Volume,
+)
+from mooring.api.policy import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
+from mooring.api.quantity import Quantity, ResourceList
+from mooring.api.scheduling import (
+    GangSchedulingPolicy,
+    PodGroup,
+    PodGroupSchedulingPolicy,
+    PodGroupSpec,
+    PriorityClass,
+)
+from mooring.api.storage import (
+    CSINode,
+    CSINodeDriver,
+    CSINodeSpec,
+    CSIPersistentVolumeSource,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PersistentVolumeClaimSpec,
+    PersistentVolumeClaimStatus,
+    PersistentVolumeSpec,
+    PersistentVolumeStatus,
+    StorageClass,
+    VolumeNodeAffinity,
+    VolumeNodeResources,
+    VolumeResourceRequirements,
+)
+from mooring.api.taints import Taint, Toleration
+from mooring.api.workloads import Service, ServiceSpec
+
+HOSTNAME = "kubernetes.io/hostname"
+ZONE = "topology.kubernetes.io/zone"
+REGION = "topology.kubernetes.io/region"
+
+CREATED = "2026-01-01T00:00:00Z"
+"""The creation time of everything built here, unless another is given."""
+
+_NO_STORAGE_CLASS: Any = object()
+
+
+def make_pod(
+    name: str = "pod",
+    *,
+    namespace: str = "default",
+    cpu: Quantity | None = None,
+    memory: Quantity | None = None,
+    requests: Mapping[str, Quantity] | None = None,
+    limits: Mapping[str, Quantity] | None = None,
+    image: str = "app",
+    ports: Sequence[int | ContainerPort] = (),
+    containers: Sequence[Container] = (),
+    init_containers: Sequence[Container] = (),
+    labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
+    owner: str | Object | OwnerReference | None = None,
+    node: str = "",
+    scheduler: str | None = None,
+    priority: int | None = None,
+    node_selector: Mapping[str, str] | None = None,
+    node_affinity: Mapping[str, Sequence[str]] | None = None,
+    near: Mapping[str, str] | LabelSelector | None = None,
+    away: Mapping[str, str] | LabelSelector | None = None,
+    topology: str = HOSTNAME,
+    affinity: Affinity | None = None,
+    spread: str | TopologySpreadConstraint | Sequence[TopologySpreadConstraint] = (),
+    tolerations: Sequence[str | Toleration] = (),
+    gates: Sequence[str] = (),
+    group: str | None = None,
+    claims: Sequence[str] = (),
+    volumes: Sequence[Volume] = (),
+    uid: str | None = None,
+    phase: str | None = None,
+    nominated: str = "",
+    conditions: Sequence[PodCondition] = (),
+    started: str | None = None,
+    created: str = CREATED,
+    deleted: str | None = None,
+    finalizers: Sequence[str] = (),
+    **spec_extra: Any,
+) -> Pod:
+    """A pod with one container, pending unless it has a node.
+
+    `ports` given as numbers are host ports. `node_affinity` requires labels with one of the values; `near`
+    and `away` require pods with these labels inside, or none inside, the same domain of `topology`;
+    `affinity` replaces all three. `spread` as a text is a label key to spread over strictly. Tolerations are
+    written `key=value:Effect`, with any part but the key left out. `owner` as a text is `Kind/name`. `claims`
+    are names of volume claims. `spec_extra` are further attributes of PodSpec, such as `host_network=True`.
+    """
+    main = make_container("main", cpu, memory, requests=requests, limits=limits, image=image, ports=ports)
+    spec = PodSpec(
+        node_name=node,
+        scheduler_name=scheduler or DEFAULT_SCHEDULER_NAME,
+        priority=priority,
+        containers=tuple(containers) or (main,),
+        init_containers=tuple(init_containers),
+        node_selector=dict(node_selector or {}),
+        affinity=affinity or _affinity(node_affinity, near, away, topology),
+        topology_spread_constraints=_spread(spread, labels or {}),
+        tolerations=tuple(t if isinstance(t, Toleration) else toleration(t) for t in tolerations),
+        scheduling_gates=tuple(PodSchedulingGate(name=gate) for gate in gates),
+        scheduling_group=PodSchedulingGroup(pod_group_name=group) if group else None,
+        volumes=(*map(_claim_volume, claims), *volumes),
+        **spec_extra,
+    )
+    status = PodStatus(
+        phase=phase or ("Running" if node else "Pending"),
+        nominated_node_name=nominated,
+        conditions=tuple(conditions),
+        start_time=started,
+    )
+    metadata = _metadata(
+        "Pod",
+        name,
+        namespace,
+        labels,
+        annotations,
+        uid=uid or "",
+        creation_timestamp=created,
+        deletion_timestamp=deleted,
+        finalizers=tuple(finalizers),
+        owner_references=(_owner(owner, namespace),) if owner is not None else (),
+    )
+    return Pod(api_version="v1", kind="Pod", metadata=metadata, spec=spec, status=status)
+
+
+def make_pods(count: int, prefix: str = "pod", **options: Any) -> list[Pod]:
+    """Pods `prefix-0`, `prefix-1` and so on, otherwise equal."""
+    return [make_pod(f"{prefix}-{number}", **options) for number in range(count)]
+
+
+def make_container(
+    name: str = "main",
+    cpu: Quantity | None = None,
+    memory: Quantity | None = None,
+    *,
+    requests: Mapping[str, Quantity] | None = None,
+    limits: Mapping[str, Quantity] | None = None,
+    image: str = "app",
+    ports: Sequence[int | ContainerPort] = (),
+    sidecar: bool = False,
+) -> Container:
+    """A container; `sidecar` is for init containers that keep running."""
+    asked: ResourceList = {}
+    if cpu is not None:
+        asked["cpu"] = cpu
+    if memory is not None:
+        asked["memory"] = memory
+    return Container(
+        name=name,
+        image=image,
+        ports=tuple(p if isinstance(p, ContainerPort) else host_port(p) for p in ports),
+        resources=ResourceRequirements(requests={**asked, **(requests or {})}, limits=dict(limits or {})),
+        restart_policy="Always" if sidecar else None,
+    )
+
+
+def host_port(port: int, protocol: str = "TCP", ip: str = "") -> ContainerPort:
+    return ContainerPort(host_port=port, container_port=port, protocol=protocol, host_ip=ip)
+
+
+def toleration(text: str) -> Toleration:
+    """`key=value:Effect`; without a value any value is tolerated, without an effect every effect."""
+    key, value, effect = _split_taint(text)
+    if value is None:
+        return Toleration(key=key, operator="Exists", effect=effect)
+    return Toleration(key=key, operator="Equal", value=value, effect=effect)
+
+
+def taint(text: str) -> Taint:
+    """`key=value:Effect` or `key:Effect`, as kubectl writes it."""
+    key, value, effect = _split_taint(text)
+    return Taint(key=key, value=value or "", effect=effect or "NoSchedule")
+
+
+def _split_taint(text: str) -> tuple[str, str | None, str]:
+    pair, _, effect = text.partition(":")
+    key, equals, value = pair.partition("=")
+    return key, value if equals else None, effect
+
+
+def spread_over(
+    key: str,
+    labels: Mapping[str, str] | LabelSelector,
+    *,
+    max_skew: int = 1,
+    soft: bool = False,
+    **extra: Any,
+) -> TopologySpreadConstraint:
+    """A spread constraint; `soft` makes it a wish. `extra` are further attributes, such as `min_domains`."""
+    return TopologySpreadConstraint(
+        topology_key=key,
+        label_selector=_selector(labels),
+        max_skew=max_skew,
+        when_unsatisfiable="ScheduleAnyway" if soft else "DoNotSchedule",
+        **extra,
+    )
+
+
+def _spread(
+    spread: str | TopologySpreadConstraint | Sequence[TopologySpreadConstraint], labels: Mapping[str, str]
+) -> tuple[TopologySpreadConstraint, ...]:
+    if isinstance(spread, str):
+        return (spread_over(spread, labels),)
+    if isinstance(spread, TopologySpreadConstraint):
+        return (spread,)
+    return tuple(spread)
+
+
+def nodes_with(labels: Mapping[str, Sequence[str]]) -> NodeSelector:
+    """Nodes that have each label with one of its values."""
+    expressions = (
+        NodeSelectorRequirement(key=key, operator="In", values=tuple(values))
+        for key, values in labels.items()
+    )
+    return NodeSelector(node_selector_terms=(NodeSelectorTerm(match_expressions=tuple(expressions)),))
+
+
+def _affinity(
+    nodes: Mapping[str, Sequence[str]] | None,
+    near: Mapping[str, str] | LabelSelector | None,
+    away: Mapping[str, str] | LabelSelector | None,
+    topology: str,
+) -> Affinity | None:
+    if nodes is None and near is None and away is None:
+        return None
+    return Affinity(
+        node_affinity=NodeAffinity(required_during_scheduling_ignored_during_execution=nodes_with(nodes))
+        if nodes is not None
+        else None,
+        pod_affinity=PodAffinity(required_during_scheduling_ignored_during_execution=_terms(near, topology))
+        if near is not None
+        else None,
+        pod_anti_affinity=PodAntiAffinity(
+            required_during_scheduling_ignored_during_execution=_terms(away, topology)
+        )
+        if away is not None
+        else None,
+    )
+
+
+def _terms(labels: Mapping[str, str] | LabelSelector, topology: str) -> tuple[PodAffinityTerm, ...]:
+    return (PodAffinityTerm(label_selector=_selector(labels), topology_key=topology),)
+
+
+def _selector(labels: Mapping[str, str] | LabelSelector) -> LabelSelector:
+    return labels if isinstance(labels, LabelSelector) else LabelSelector(match_labels=dict(labels))
+
+
+def _claim_volume(claim: str) -> Volume:
+    return Volume(name=claim, persistent_volume_claim=PersistentVolumeClaimVolumeSource(claim_name=claim))
+
+
+def _owner(owner: str | Object | OwnerReference, namespace: str) -> OwnerReference:
+    if isinstance(owner, OwnerReference):
+        return owner
+    if isinstance(owner, Object):
+        api_version, kind, name, uid = owner.api_version, owner.kind, owner.name, owner.uid
+    else:
+        kind, _, name = owner.rpartition("/")
+        kind = kind or "ReplicaSet"
+        api_version, uid = "apps/v1", _uid(kind, namespace, name)
+    return OwnerReference(api_version=api_version, kind=kind, name=name, uid=uid, controller=True)
+
+
+def make_node(
+    name: str = "node",
+    *,
+    cpu: Quantity = "4",
+    memory: Quantity = "16Gi",
+    pods: Quantity = 110,
+    storage: Quantity = "100Gi",
+    extended: Mapping[str, Quantity] | None = None,
+    labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
+    zone: str | None = None,
+    region: str | None = None,
+    taints: Sequence[str | Taint] = (),
+    unschedulable: bool = False,
+    ready: bool = True,
+    images: Mapping[str, int] | None = None,
+    uid: str | None = None,
+    created: str = CREATED,
+    **status_extra: Any,
+) -> Node:
+    """A ready node whose allocatable equals its capacity.
+
+    `extended` are further resources; `images` maps image names to sizes in bytes; taints are written
+    `key=value:Effect`. `status_extra` are further attributes of NodeStatus, such as another `allocatable`.
+    """
+    amounts: ResourceList = {
+        "cpu": cpu,
+        "memory": memory,
+        "pods": pods,
+        "ephemeral-storage": storage,
+        **(extended or {}),
+    }
+    places = {HOSTNAME: name, ZONE: zone, REGION: region}
+    given = {key: value for key, value in places.items() if value is not None}
+    status: dict[str, Any] = {
+        "capacity": amounts,
+        "allocatable": amounts,
+        "conditions": (NodeCondition(type="Ready", status="True" if ready else "False"),),
+        "images": tuple(ContainerImage(names=(n,), size_bytes=size) for n, size in (images or {}).items()),
+    }
+    return Node(
+        api_version="v1",
+        kind="Node",
+        metadata=_metadata(
+            "Node",
+            name,
+            "",
+            {**given, **(labels or {})},
+            annotations,
+            uid=uid or "",
+            creation_timestamp=created,
+        ),
+        spec=NodeSpec(
+            unschedulable=unschedulable,
+            taints=tuple(t if isinstance(t, Taint) else taint(t) for t in taints),
+        ),
+        status=NodeStatus(**{**status, **status_extra}),
+    )
+
+
+def make_nodes(count: int, prefix: str = "node", *, zones: Sequence[str] = (), **options: Any) -> list[Node]:
+    """Nodes `prefix-0`, `prefix-1` and so on, spread over the zones in turn."""
+    return [
+        make_node(f"{prefix}-{number}", zone=zones[number % len(zones)] if zones else None, **options)
+        for number in range(count)
+    ]
+
+
+def make_namespace(name: str = "default", labels: Mapping[str, str] | None = None) -> Namespace:
+    named = {"kubernetes.io/metadata.name": name, **(labels or {})}
+    return Namespace(
+        api_version="v1",
+        kind="Namespace",
+        metadata=_metadata("Namespace", name, "", named),
+        status=NamespaceStatus(phase="Active"),
+    )
+
+
+def make_pvc(
+    name: str = "claim",
+    *,
+    namespace: str = "default",
+    size: Quantity = "1Gi",
+    storage_class: str | None = _NO_STORAGE_CLASS,
+    volume: str = "",
+    access_modes: Sequence[str] = ("ReadWriteOnce",),
+    annotations: Mapping[str, str] | None = None,
+) -> PersistentVolumeClaim:
+    """A volume claim, bound if it names a volume. Without a storage class it asks for none."""
+    if volume:
+        # Volume controllers mark a complete binding so; schedulers take a claim without it as half bound.
+        annotations = {"pv.kubernetes.io/bind-completed": "yes", **(annotations or {})}
+    return PersistentVolumeClaim(
+        api_version="v1",
+        kind="PersistentVolumeClaim",
+        metadata=_metadata("PersistentVolumeClaim", name, namespace, None, annotations),
+        spec=PersistentVolumeClaimSpec(
+            access_modes=tuple(access_modes),
+            resources=VolumeResourceRequirements(requests={"storage": size}),
+            volume_name=volume,
+            storage_class_name="" if storage_class is _NO_STORAGE_CLASS else storage_class,
+        ),
+        status=PersistentVolumeClaimStatus(phase="Bound" if volume else "Pending"),
+    )
+
+
+def make_pv(
+    name: str = "volume",
+    *,
+    size: Quantity = "1Gi",
+    storage_class: str = "",
+    claim: PersistentVolumeClaim | None = None,
+    nodes: Mapping[str, Sequence[str]] | None = None,
+    driver: str = "",
+    access_modes: Sequence[str] = ("ReadWriteOnce",),
+    labels: Mapping[str, str] | None = None,
+    **spec_extra: Any,
+) -> PersistentVolume:
+    """A volume, bound if a claim is given. `nodes` are the labels of the nodes that can reach it, `driver`
+    its CSI driver, `spec_extra` further attributes of PersistentVolumeSpec."""
+    reference = None
+    if claim is not None:
+        reference = ObjectReference(
+            kind=claim.kind, namespace=claim.namespace, name=claim.name, uid=claim.uid
+        )
+    return PersistentVolume(
+        api_version="v1",
+        kind="PersistentVolume",
+        metadata=_metadata("PersistentVolume", name, "", labels),
+        spec=PersistentVolumeSpec(
+            capacity={"storage": size},
+            access_modes=tuple(access_modes),
+            claim_ref=reference,
+            storage_class_name=storage_class,
+            node_affinity=VolumeNodeAffinity(required=nodes_with(nodes)) if nodes is not None else None,
+            csi=CSIPersistentVolumeSource(driver=driver, volume_handle=name) if driver else None,
+            **spec_extra,
+        ),
+        status=PersistentVolumeStatus(phase="Bound" if claim is not None else "Available"),
+    )
+
+
+def make_storage_class(
+    name: str = "standard", *, provisioner: str = "example.com/disk", wait: bool = False, **extra: Any
+) -> StorageClass:
+    """`wait` binds volumes only when a pod is placed. `extra` are further attributes of StorageClass."""
+    return StorageClass(
+        api_version="storage.k8s.io/v1",
+        kind="StorageClass",
+        metadata=_metadata("StorageClass", name, ""),
+        provisioner=provisioner,
+        volume_binding_mode="WaitForFirstConsumer" if wait else "Immediate",
+        **extra,
+    )
+
+
+def make_csi_node(name: str = "node", limits: Mapping[str, int | None] | None = None) -> CSINode:
+    """The CSI facts of a node: how many volumes each driver can hold there; None for no limit."""
+    drivers = tuple(
+        CSINodeDriver(
+            name=driver,
+            node_id=name,
+            allocatable=VolumeNodeResources(count=count) if count is not None else None,
+        )
+        for driver, count in (limits or {}).items()
+    )
+    return CSINode(
+        api_version="storage.k8s.io/v1",
+        kind="CSINode",
+        metadata=_metadata("CSINode", name, ""),
+        spec=CSINodeSpec(drivers=drivers),
+    )
+
+
+def make_pdb(
+    name: str = "budget",
+    selector: Mapping[str, str] | LabelSelector | None = None,
+    *,
+    namespace: str = "default",
+    allowed: int = 0,
+    min_available: int | str | None = None,
+    max_unavailable: int | str | None = None,
+) -> PodDisruptionBudget:
+    """A disruption budget under which `allowed` more of the selected pods may be disrupted."""
+    return PodDisruptionBudget(
+        api_version="policy/v1",
+        kind="PodDisruptionBudget",
+        metadata=_metadata("PodDisruptionBudget", name, namespace),
+        spec=PodDisruptionBudgetSpec(
+            selector=_selector(selector or {}), min_available=min_available, max_unavailable=max_unavailable
+        ),
+        status=PodDisruptionBudgetStatus(disruptions_allowed=allowed),
+    )
+
+
+def make_priority_class(
+    name: str, value: int, *, default: bool = False, preempts: bool = True
+) -> PriorityClass:
+    return PriorityClass(
+        api_version="scheduling.k8s.io/v1",
+        kind="PriorityClass",
+        metadata=_metadata("PriorityClass", name, ""),
+        value=value,
+        global_default=default,
+        preemption_policy="PreemptLowerPriority" if preempts else "Never",
+    )
+
+
+def make_pod_group(name: str = "gang", min_count: int = 1, *, namespace: str = "default") -> PodGroup:
+    """A group of which at least `min_count` pods are placed together."""
+    policy = PodGroupSchedulingPolicy(gang=GangSchedulingPolicy(min_count=min_count))
+    return PodGroup(
+        api_version="scheduling.k8s.io/v1alpha2",
+        kind="PodGroup",
+        metadata=_metadata("PodGroup", name, namespace),
+        spec=PodGroupSpec(scheduling_policy=policy),
+    )
+
+
+def make_service(
+    name: str = "service", selector: Mapping[str, str] | None = None, *, namespace: str = "default"
+) -> Service:
+    return Service(
+        api_version="v1",
+        kind="Service",
+        metadata=_metadata("Service", name, namespace),
+        spec=ServiceSpec(selector=dict(selector or {})),
+    )
+
+
+def _metadata(
+    kind: str,
+    name: str,
+    namespace: str,
+    labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
+    **fields: Any,
+) -> ObjectMeta:
+    meta = ObjectMeta(
+        name=name,
+        namespace=namespace,
+        labels=dict(labels or {}),
+        annotations=dict(annotations or {}),
+        **{"creation_timestamp": CREATED, **fields},
+    )
+    return meta if meta.uid else msgspec.structs.replace(meta, uid=_uid(kind, namespace, name))
+
+
+def _uid(kind: str, namespace: str, name: str) -> str:
+    """Readable in a failing test, which matters more there than the form of a UUID."""
+    return ":".join(filter(None, (kind.lower(), namespace, name)))
