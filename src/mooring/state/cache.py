@@ -1,0 +1,242 @@
+"""ClusterCache: which pod is accounted on which node. The only writer of the NodeTable.
+
+States of a pod, by UID:
+
+                     assume                add_pod, update_pod
+    unknown ──────────────────▶ assumed ──────────────────────▶ added
+     ▲  │ ▲                        │                              │ │
+     │  │ └──── forget, remove_pod ┘                              │ │ add_pod, update_pod: replaced,
+     │  └───────────────── add_pod ───────────────────────────────▶ ◀┘ moved when on another node
+     └──────────── remove_pod, or Succeeded / Failed ─────────────┘
+
+An assumed pod is one that was decided for a node and not yet seen there. It counts in full and never
+expires: only being seen, forgotten or removed ends it. The API server is right where it contradicts the
+cache: the accounting is corrected, logged and counted, and the process goes on. Queue and nominations are
+kept elsewhere.
+"""
+
+from __future__ import annotations
+
+import enum
+import logging
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from mooring.api.node import Node
+from mooring.api.pod import Pod
+from mooring.state import checking
+from mooring.state.errors import CacheError
+from mooring.state.node_table import NodeTable
+from mooring.state.pod_entry import PodEntries, PodEntry
+
+_log = logging.getLogger(__name__)
+
+
+class Outcome(enum.Enum):
+    """What an event did to the accounting, so that the caller knows whom to wake."""
+
+    ADDED = "added"
+    """A pod that was not accounted before."""
+    CONFIRMED = "confirmed"
+    """An assumed pod, seen on the node that it was assumed on."""
+    UPDATED = "updated"
+    """A pod accounted on the same node as before, perhaps with other requests."""
+    MOVED = "moved"
+    """Seen on another node than accounted: what it held on the old one is free."""
+    REPLACED = "replaced"
+    """Another pod of the same name: the old one is released, the new one accounted if it has a node."""
+    RELEASED = "released"
+    """Gone or finished: what it held is free."""
+    IGNORED = "ignored"
+    """Nothing changed."""
+
+
+class CachedPod:
+    """One accounted pod."""
+
+    __slots__ = ("assumed", "entry", "node_name")
+
+    def __init__(self, entry: PodEntry, node_name: str, assumed: bool) -> None:
+        self.entry = entry
+        self.node_name = node_name
+        """Where it is accounted; the node may be a ghost."""
+        self.assumed = assumed
+
+    @property
+    def pod(self) -> Pod:
+        return self.entry.pod
+
+
+class ClusterCache:
+    """Pods by UID, each accounted on exactly one node of the table, and the nodes themselves."""
+
+    def __init__(self, table: NodeTable) -> None:
+        self.table = table
+        self.entries = PodEntries()
+        """Makes entries, also for dry runs."""
+        self.corrections: Counter[str] = Counter()
+        """How often the cache had to be corrected, by what was wrong."""
+        self._pods: dict[str, CachedPod] = {}
+        self._assumed: dict[str, CachedPod] = {}
+        """The assumed ones among `_pods`, oldest first."""
+
+    # Reading
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+    def get(self, uid: str) -> CachedPod | None:
+        return self._pods.get(uid)
+
+    def is_assumed(self, uid: str) -> bool:
+        return uid in self._assumed
+
+    def assumed(self) -> Iterator[CachedPod]:
+        yield from self._assumed.values()
+
+    def pods(self) -> Iterator[CachedPod]:
+        yield from self._pods.values()
+
+    def pods_on(self, node_name: str) -> Sequence[Pod]:
+        """Pods accounted on a node, or on its ghost."""
+        return self.table.pods_of(node_name)
+
+    # Decisions of the scheduler
+
+    def assume(self, pod: Pod, node_name: str) -> Pod:
+        """Account a pod on the node chosen for it and return it as bound there. A known UID is a
+        CacheError."""
+        if pod.uid in self._pods:
+            raise CacheError(f"pod {pod.key} ({pod.uid}) is in the cache, so it cannot be assumed")
+        if not node_name:
+            raise CacheError(f"pod {pod.key} ({pod.uid}) cannot be assumed on a node without a name")
+        bound = pod if pod.spec.node_name == node_name else _bound(pod, node_name)
+        cached = self._account(self.entries.entry(bound), node_name, assumed=True)
+        self._assumed[bound.uid] = cached
+        return bound
+
+    def forget(self, uid: str) -> bool:
+        """Take back an assumption. False when there is none: an unknown pod, or one that was seen since."""
+        cached = self._assumed.get(uid)
+        if cached is None:
+            return False
+        self._release(cached)
+        return True
+
+    # Pods as the API server has them
+
+    def add_pod(self, pod: Pod) -> Outcome:
+        """A pod was seen. Confirms an assumed one; repeating an event changes nothing."""
+        cached = self._pods.get(pod.uid)
+        if pod.is_terminal:
+            return self._release(cached) if cached else Outcome.IGNORED
+        if not pod.spec.node_name:
+            return self._without_node(cached)
+        entry = self.entries.entry(pod)
+        if cached is None:
+            self._account(entry, pod.spec.node_name, assumed=False)
+            return Outcome.ADDED
+        return self._seen(cached, entry)
+
+    def update_pod(self, old: Pod, new: Pod) -> Outcome:
+        """A pod was seen in a new version. Another UID under the same name is a removal and an addition."""
+        if old.uid == new.uid:
+            return self.add_pod(new)
+        self.remove_pod(old)
+        self.add_pod(new)
+        return Outcome.REPLACED
+
+    def remove_pod(self, pod: Pod) -> Outcome:
+        """A pod is gone, assumed or not. The object may be stale, so where it was is read from the cache."""
+        cached = self._pods.get(pod.uid)
+        if cached is None:
+            return Outcome.IGNORED
+        if pod.spec.node_name not in ("", cached.node_name):
+            self._correct("removed from another node", pod, cached)
+        return self._release(cached)
+
+    # Nodes as the API server has them
+
+    def add_node(self, node: Node) -> None:
+        """A node was seen, for the first time or in a new version. Another UID is another node."""
+        row = self.table.row_of(node.name)
+        if row >= 0 and self.table.view(row).node.uid != node.uid:
+            self.table.remove_node(node.name)
+        self.table.set_node(node)
+
+    def update_node(self, old: Node, new: Node) -> None:
+        if old.name != new.name:
+            self.remove_node(old)
+        self.add_node(new)
+
+    def remove_node(self, node: Node) -> bool:
+        """The node is gone; pods that remain are accounted on its ghost. False when it is unknown."""
+        return self.table.remove_node(node.name)
+
+    # Checks
+
+    def validate(self) -> None:
+        """Recount everything from the pods. A CacheError lists what differs; for tests, O(cluster)."""
+        problems = checking.recount(self.table, self._pods.values())
+        if self._assumed != {uid: cached for uid, cached in self._pods.items() if cached.assumed}:
+            problems.append("the assumed pods are not those marked as assumed")
+        if problems:
+            raise CacheError("; ".join(problems))
+
+    def compare(self, nodes: Iterable[Node], pods: Iterable[Pod]) -> list[str]:
+        """Differences to what the API server lists; empty when all is well."""
+        return checking.compare(self.table, self._pods, nodes, pods)
+
+    def _account(self, entry: PodEntry, node_name: str, *, assumed: bool) -> CachedPod:
+        self.table.add_pod(node_name, entry)
+        cached = self._pods[entry.uid] = CachedPod(entry, node_name, assumed)
+        return cached
+
+    def _release(self, cached: CachedPod) -> Outcome:
+        uid = cached.entry.uid
+        self.table.remove_pod(cached.node_name, cached.entry)
+        del self._pods[uid]
+        self._assumed.pop(uid, None)
+        return Outcome.RELEASED
+
+    def _seen(self, cached: CachedPod, entry: PodEntry) -> Outcome:
+        """A known pod, in the version of `entry`, which names a node."""
+        node_name = entry.pod.spec.node_name
+        outcome = Outcome.CONFIRMED if cached.assumed else Outcome.UPDATED
+        if node_name == cached.node_name:
+            self.table.replace_pod(node_name, cached.entry, entry)
+        else:
+            outcome = Outcome.MOVED
+            self._correct("assumed on another node" if cached.assumed else "moved", entry.pod, cached)
+            self.table.remove_pod(cached.node_name, cached.entry)
+            self.table.add_pod(node_name, entry)
+        cached.entry, cached.node_name, cached.assumed = entry, node_name, False
+        self._assumed.pop(entry.uid, None)
+        return outcome
+
+    def _without_node(self, cached: CachedPod | None) -> Outcome:
+        """A version without a node. A bound pod never loses its node, so this version is older than the
+        cached one: nothing changes. That is expected of assumed pods only."""
+        if cached is not None and not cached.assumed:
+            self._correct("seen without its node", cached.pod, cached)
+        return Outcome.IGNORED
+
+    def _correct(self, what: str, seen: Pod, cached: CachedPod) -> None:
+        self.corrections[what] += 1
+        _log.warning(
+            "pod cache corrected",
+            extra={
+                "problem": what,
+                "pod": seen.key,
+                "uid": seen.uid,
+                "node": seen.spec.node_name,
+                "cached_node": cached.node_name,
+            },
+        )
+
+
+def _bound(pod: Pod, node_name: str) -> Pod:
+    replace = msgspec.structs.replace
+    return replace(pod, spec=replace(pod.spec, node_name=node_name))

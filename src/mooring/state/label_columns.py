@@ -1,0 +1,117 @@
+"""Node labels as integer columns, one per label key that somebody asked for.
+
+What the labels mean (zones, hostnames) is not known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from mooring.api.requirements import parse_integer
+from mooring.framework.nodes import CodeArray, FloatArray
+from mooring.state.interning import Interner
+from mooring.state.read_only import read_only
+
+ABSENT = -1
+"""Code of a row without the label."""
+
+_COLUMNS = 1024
+"""Columns kept; the one not asked for the longest goes first. Keys come from pods, so anybody can name
+many."""
+_SMALLEST_CROWD = 1024
+_NO_LABELS: Mapping[str, str] = {}
+
+
+class LabelColumn:
+    """The values of one label key: a code per row, and on demand the value as a number."""
+
+    __slots__ = ("codes", "numbers", "values")
+
+    def __init__(self, key: str, labels: list[Mapping[str, str]], width: int) -> None:
+        self.codes: CodeArray = np.full(width, ABSENT, dtype=np.int32)
+        self.numbers: FloatArray | None = None
+        """NaN where the label is absent or no integer; None until somebody compares numbers."""
+        used = {row: found[key] for row, found in enumerate(labels) if key in found}
+        self.values: Interner[str] = Interner(_SMALLEST_CROWD, len(set(used.values())))
+        for row, value in used.items():
+            self.codes[row] = self.values.code(value)
+
+    def put(self, row: int, value: str | None) -> None:
+        self.codes[row] = ABSENT if value is None else self.values.code(value)
+        if self.numbers is not None:
+            self.numbers[row] = number(value)
+
+    def read_numbers(self) -> FloatArray:
+        """Fill `numbers` from the codes: each distinct value is parsed once."""
+        by_code = np.array([*map(number, self.values.codes), np.nan])
+        # ABSENT is the last entry of by_code.
+        self.numbers = by_code[self.codes]
+        return self.numbers
+
+    def grow(self, width: int) -> None:
+        more = width - len(self.codes)
+        self.codes = np.concatenate([self.codes, np.full(more, ABSENT, dtype=np.int32)])
+        if self.numbers is not None:
+            self.numbers = np.concatenate([self.numbers, np.full(more, np.nan)])
+
+
+class LabelColumns:
+    """Columns by label key, built when first asked for and kept up to date from then on.
+
+    Codes of a key stay valid for as long as `values` returns the same mapping object; now and then a key is
+    coded afresh, to get rid of the values of nodes that are gone.
+    """
+
+    def __init__(self, width: int) -> None:
+        self._width = width
+        self._labels: list[Mapping[str, str]] = [_NO_LABELS] * width
+        """Row → labels of the node; empty for free rows and ghosts."""
+        self._columns: dict[str, LabelColumn] = {}
+        """By key, the one asked for last at the end."""
+
+    def codes(self, key: str) -> CodeArray:
+        return read_only(self._column(key).codes)
+
+    def values(self, key: str) -> Mapping[str, int]:
+        return self._column(key).values.codes
+
+    def numbers(self, key: str) -> FloatArray:
+        column = self._column(key)
+        return read_only(column.read_numbers() if column.numbers is None else column.numbers)
+
+    def put(self, row: int, labels: Mapping[str, str]) -> None:
+        """The node of this row has these labels now."""
+        old = self._labels[row]
+        self._labels[row] = labels
+        for key, column in self._columns.items():
+            value = labels.get(key)
+            if value != old.get(key):
+                column.put(row, value)
+                if column.values.crowded:
+                    self._columns[key] = LabelColumn(key, self._labels, self._width)
+
+    def clear(self, row: int) -> None:
+        self.put(row, _NO_LABELS)
+
+    def grow(self, width: int) -> None:
+        self._labels.extend([_NO_LABELS] * (width - self._width))
+        self._width = width
+        for column in self._columns.values():
+            column.grow(width)
+
+    def _column(self, key: str) -> LabelColumn:
+        column = self._columns.pop(key, None)
+        if column is None:
+            column = LabelColumn(key, self._labels, self._width)
+            if len(self._columns) >= _COLUMNS:
+                del self._columns[next(iter(self._columns))]
+        self._columns[key] = column
+        return column
+
+
+def number(value: str | None) -> float:
+    """A label as Gt and Lt read it: a decimal int64, else NaN."""
+    whole = None if value is None else parse_integer(value)
+    return np.nan if whole is None else float(whole)

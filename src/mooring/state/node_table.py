@@ -1,0 +1,289 @@
+"""NodeTable: the cluster in columns, one row per node. The `Columns` behind every view that plugins get.
+
+A row belongs to one node name:
+
+    free ──set_node──▶ live ──remove_node──▶ free, or ghost while pods remain
+    free ──add_pod───▶ ghost ──set_node────▶ live
+                       ghost ──last remove_pod──▶ free
+
+A live row is listed. A ghost (a node that is gone, or not yet known) is accounted and never shown: it has no
+name, no labels, no allocatable, and no place in the order. Free rows are reused, the lowest first.
+
+Which pods belong where is decided by `ClusterCache`; this table only adds up. It is changed between cycles
+only.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from mooring.api.node import Node
+from mooring.api.pod import Pod
+from mooring.api.requests import CPU, MEMORY, node_allocatable
+from mooring.framework.nodes import CodeArray, FloatArray, IntArray, Nodes, NodeView, TaintClass
+from mooring.framework.record import NodeEpoch
+from mooring.state.amounts import clamp
+from mooring.state.change_log import ChangeLog
+from mooring.state.errors import CacheError
+from mooring.state.label_columns import LabelColumns
+from mooring.state.node_load import NodeLoad
+from mooring.state.node_order import NodeOrder, zone_of
+from mooring.state.pod_entry import PodEntry
+from mooring.state.resource_columns import ResourceColumns
+from mooring.state.taint_classes import TaintClasses
+
+_WIDTH = 64
+
+
+class NodeTable:
+    """All nodes and what runs there. Implements `framework.nodes.Columns`; arrays handed out are read-
+    only."""
+
+    def __init__(self, width: int = _WIDTH) -> None:
+        self._width = width
+        self._rows: dict[str, int] = {}
+        """Node name → row, live ones and ghosts."""
+        self._names: list[str] = [""] * width
+        """Row → name of a live node, else empty."""
+        self._views: list[NodeView | None] = [None] * width
+        """Row → view; set for live rows and no others."""
+        self._loads: list[NodeLoad] = [NodeLoad() for _ in range(width)]
+        self._free: list[int] = list(range(width))
+        """Heap of the rows that no name has."""
+        self._allocatable = ResourceColumns(width)
+        self._requested = ResourceColumns(width)
+        self._nonzero = ResourceColumns(width)
+        self._labels = LabelColumns(width)
+        self._taints = TaintClasses(width)
+        self._changes = ChangeLog(width)
+        self._order = NodeOrder()
+        self._listed: Nodes | None = None
+        self._epoch: NodeEpoch | None = None
+        self._epochs = 0
+        """How often the order has changed; the number of the present epoch."""
+
+    # What views read: framework.nodes.Columns
+
+    @property
+    def width(self) -> int:
+        return self._width
+
+    def allocatable(self, resource: str) -> IntArray:
+        return self._allocatable[resource]
+
+    def requested(self, resource: str) -> IntArray:
+        return self._requested[resource]
+
+    def nonzero_requested(self, resource: str) -> IntArray:
+        """Resources without a scoring default are as requested."""
+        return (self._nonzero if resource in (CPU, MEMORY) else self._requested)[resource]
+
+    def label_codes(self, key: str) -> CodeArray:
+        return self._labels.codes(key)
+
+    def label_values(self, key: str) -> Mapping[str, int]:
+        """Codes stay valid for as long as this returns the same object."""
+        return self._labels.values(key)
+
+    def label_numbers(self, key: str) -> FloatArray:
+        return self._labels.numbers(key)
+
+    def taint_class_ids(self) -> CodeArray:
+        return self._taints.ids
+
+    def taint_classes(self) -> Sequence[TaintClass]:
+        """Ids stay valid for as long as this returns the same object."""
+        return self._taints.classes
+
+    def node_names(self) -> Sequence[str]:
+        return self._names
+
+    def row_of(self, name: str) -> int:
+        row = self._rows.get(name, -1)
+        return row if row >= 0 and self._views[row] is not None else -1
+
+    def view(self, row: int) -> NodeView:
+        view = self._views[row]
+        if view is None:
+            raise CacheError(f"row {row} has no node")
+        return view
+
+    def pods_on(self, row: int) -> Sequence[Pod]:
+        return self._loads[row].listing()
+
+    def requested_on(self, row: int) -> Mapping[str, int]:
+        return self._loads[row].shown
+
+    def nonzero_requested_on(self, row: int) -> Mapping[str, int]:
+        return self._loads[row].nonzero_requested()
+
+    # The set of nodes
+
+    @property
+    def order(self) -> IntArray:
+        """Live rows in snapshot order."""
+        return self.nodes().rows
+
+    def nodes(self) -> Nodes:
+        """All live nodes in snapshot order; the same object until the order changes."""
+        if self._listed is None:
+            rows = np.array(self._order.rows(), dtype=np.int64)
+            rows.flags.writeable = False
+            self._listed = Nodes(self, rows)
+        return self._listed
+
+    @property
+    def epoch(self) -> NodeEpoch:
+        """The names of this moment; the same object until a node comes, goes or changes its zone."""
+        if self._epoch is None:
+            self._epoch = NodeEpoch(self._epochs, tuple(self._names))
+        return self._epoch
+
+    def __len__(self) -> int:
+        """Number of live nodes."""
+        return len(self._order)
+
+    def __contains__(self, name: object) -> bool:
+        """Whether a live node has this name."""
+        return isinstance(name, str) and self.row_of(name) >= 0
+
+    def known_rows(self) -> Iterator[tuple[str, int]]:
+        """Names with rows, ghosts included; for checks and dumps, never for plugins."""
+        yield from self._rows.items()
+
+    def pods_of(self, name: str) -> Sequence[Pod]:
+        """Pods accounted on a node or on its ghost."""
+        row = self._rows.get(name, -1)
+        return self._loads[row].listing() if row >= 0 else ()
+
+    def ghosts(self) -> list[str]:
+        """Names that have pods and no node."""
+        return [name for name, row in self._rows.items() if self._views[row] is None]
+
+    # What changed
+
+    @property
+    def generation(self) -> int:
+        """Number of the latest change of any row."""
+        return self._changes.generation
+
+    @property
+    def generations(self) -> IntArray:
+        """Row → number of its latest change."""
+        return self._changes.generations
+
+    def changed_since(self, generation: int) -> list[int]:
+        """Rows that changed after that generation, each once, ghosts and freed rows included. Costs as much
+        as there were changes, and at most one scan of the rows."""
+        return self._changes.since(generation)
+
+    # Changes
+
+    def set_node(self, node: Node) -> int:
+        """Add or update a node; revives its ghost. A QuantityError passes through and changes nothing."""
+        if not node.name:
+            raise CacheError("a node without a name has no place in the table")
+        row = self._rows.get(node.name, -1)
+        old = self._views[row] if row >= 0 else None
+        if old is not None and old.node.status.allocatable == node.status.allocatable:
+            allocatable = old.allocatable
+        else:
+            allocatable = {name: clamp(amount) for name, amount in node_allocatable(node).items()}
+        if row < 0:
+            row = self._take_row(node.name)
+        self._allocatable.replace(row, old.allocatable if old else {}, allocatable)
+        self._labels.put(row, node.labels)
+        self._taints.put(row, node)
+        self._names[row] = node.name
+        self._views[row] = NodeView(self, row, node, allocatable)
+        if self._order.put(row, zone_of(node)):
+            self._reordered()
+        self._changes.mark(row)
+        return row
+
+    def remove_node(self, name: str) -> bool:
+        """Take a node away. Its row stays as a ghost while it has pods. False when there is no such node."""
+        row = self.row_of(name)
+        if row < 0:
+            return False
+        self._allocatable.replace(row, self.view(row).allocatable, {})
+        self._labels.clear(row)
+        self._taints.clear(row)
+        self._names[row] = ""
+        self._views[row] = None
+        self._order.remove(row)
+        self._reordered()
+        self._changes.mark(row)
+        self._release_if_unused(name, row)
+        return True
+
+    def add_pod(self, node_name: str, entry: PodEntry) -> int:
+        """Account a pod; on an unknown node it makes a ghost. A UID that is there already is a CacheError."""
+        row = self._rows.get(node_name, -1)
+        if row < 0:
+            row = self._take_row(node_name)
+        load = self._loads[row]
+        load.add(entry)
+        self._write(row, load, entry)
+        return row
+
+    def replace_pod(self, node_name: str, old: PodEntry, new: PodEntry) -> None:
+        """A new version of a pod that stays on its node; its requests may have changed."""
+        if new.amounts is old.amounts and new.nonzero is old.nonzero:
+            row = self._rows[node_name]
+            self._loads[row].replace(new)
+            self._changes.mark(row)
+        else:
+            self.remove_pod(node_name, old)
+            self.add_pod(node_name, new)
+
+    def remove_pod(self, node_name: str, entry: PodEntry) -> None:
+        """Undo `add_pod`; the last pod of a ghost frees its row. An unknown pod is a CacheError."""
+        row = self._rows.get(node_name, -1)
+        if row < 0:
+            raise CacheError(f"no row for node {node_name!r} of pod {entry.pod.key}")
+        load = self._loads[row]
+        load.remove(entry)
+        self._write(row, load, entry)
+        self._release_if_unused(node_name, row)
+
+    def _write(self, row: int, load: NodeLoad, entry: PodEntry) -> None:
+        """Bring the sums that this entry has touched into the columns."""
+        self._requested.put_sums(row, entry.amounts, load.requested)
+        self._nonzero.put(row, CPU, load.nonzero_cpu)
+        self._nonzero.put(row, MEMORY, load.nonzero_memory)
+        self._changes.mark(row)
+
+    def _take_row(self, name: str) -> int:
+        if not self._free:
+            self._grow()
+        row = self._rows[name] = heapq.heappop(self._free)
+        return row
+
+    def _release_if_unused(self, name: str, row: int) -> None:
+        """A row is free again when it has neither node nor pods; all its sums are zero then."""
+        if self._views[row] is None and not self._loads[row].pods:
+            del self._rows[name]
+            self._loads[row] = NodeLoad()
+            heapq.heappush(self._free, row)
+
+    def _grow(self) -> None:
+        old, width = self._width, 2 * self._width
+        for columns in (self._allocatable, self._requested, self._nonzero):
+            columns.grow(width)
+        self._labels.grow(width)
+        self._taints.grow(width)
+        self._changes.grow(width)
+        self._names.extend([""] * old)
+        self._views.extend([None] * old)
+        self._loads.extend(NodeLoad() for _ in range(old))
+        self._free = list(range(old, width))
+        self._width = width
+
+    def _reordered(self) -> None:
+        self._epochs += 1
+        self._epoch = None
+        self._listed = None

@@ -1,0 +1,136 @@
+"""A what-if copy of a few rows, for dry runs: pods come and go there, and the table underneath never changes.
+
+Only what a change touches is copied, and columns are gathered when they are read, so an overlay of one row
+costs a few microseconds whatever the size of the cluster. It is valid for as long as the table does not
+change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from mooring.api.pod import Pod
+from mooring.framework.nodes import CodeArray, Columns, FloatArray, IntArray, Nodes, NodeView, TaintClass
+from mooring.state.amounts import clamp
+from mooring.state.node_load import NodeLoad
+from mooring.state.pod_entry import PodEntry
+from mooring.state.read_only import read_only
+
+
+class Overlay:
+    """Row `i` stands for row `rows[i]` of `columns`, a table or another overlay. Implements `Columns`."""
+
+    def __init__(self, columns: Columns, rows: Sequence[int]) -> None:
+        self._base = columns
+        self._rows: list[int] = [int(row) for row in rows]
+        self._index: IntArray = np.array(self._rows, dtype=np.int64)
+        self._loads: dict[int, NodeLoad] = {}
+        """Rows that were changed, with their pods and sums of now."""
+        self._requested: dict[str, IntArray] = {}
+        """Columns gathered so far, kept up to date with `_loads`."""
+        self._nonzero: dict[str, IntArray] = {}
+        """The same with scoring defaults."""
+
+    @property
+    def width(self) -> int:
+        return len(self._rows)
+
+    def nodes(self) -> Nodes:
+        """All rows of the overlay, in its order."""
+        return Nodes(self, np.arange(len(self._rows), dtype=np.int64))
+
+    def add_pod(self, row: int, entry: PodEntry) -> bool:
+        """Put a pod on a row. False when it is there already."""
+        load = self._own_load(row)
+        if entry.uid in load.pods:
+            return False
+        load.add(entry)
+        self._refresh(row, load)
+        return True
+
+    def remove_pod(self, row: int, entry: PodEntry) -> bool:
+        """Take a pod from a row. False when it is not there."""
+        load = self._own_load(row)
+        if entry.uid not in load.pods:
+            return False
+        load.remove(entry)
+        self._refresh(row, load)
+        return True
+
+    def allocatable(self, resource: str) -> IntArray:
+        return self._base.allocatable(resource)[self._index]
+
+    def requested(self, resource: str) -> IntArray:
+        column = self._requested.get(resource)
+        if column is None:
+            column = self._requested[resource] = self._base.requested(resource)[self._index]
+            for row, load in self._loads.items():
+                column[row] = clamp(load.requested.get(resource, 0))
+        return read_only(column)
+
+    def nonzero_requested(self, resource: str) -> IntArray:
+        column = self._nonzero.get(resource)
+        if column is None:
+            column = self._nonzero[resource] = self._base.nonzero_requested(resource)[self._index]
+            for row, load in self._loads.items():
+                column[row] = clamp(load.nonzero(resource))
+        return read_only(column)
+
+    def label_codes(self, key: str) -> CodeArray:
+        return self._base.label_codes(key)[self._index]
+
+    def label_values(self, key: str) -> Mapping[str, int]:
+        return self._base.label_values(key)
+
+    def label_numbers(self, key: str) -> FloatArray:
+        return self._base.label_numbers(key)[self._index]
+
+    def taint_class_ids(self) -> CodeArray:
+        return self._base.taint_class_ids()[self._index]
+
+    def taint_classes(self) -> Sequence[TaintClass]:
+        return self._base.taint_classes()
+
+    def node_names(self) -> Sequence[str]:
+        names = self._base.node_names()
+        return [names[row] for row in self._rows]
+
+    def row_of(self, name: str) -> int:
+        below = self._base.row_of(name)
+        return self._rows.index(below) if below in self._rows else -1
+
+    def view(self, row: int) -> NodeView:
+        # Made on each call: a kept view and its overlay would form a cycle, left to the garbage collector.
+        below = self._base.view(self._rows[row])
+        return NodeView(self, row, below.node, below.allocatable)
+
+    def pods_on(self, row: int) -> Sequence[Pod]:
+        load = self._loads.get(row)
+        return load.listing() if load else self._base.pods_on(self._rows[row])
+
+    def requested_on(self, row: int) -> Mapping[str, int]:
+        load = self._loads.get(row)
+        return load.shown if load else self._base.requested_on(self._rows[row])
+
+    def nonzero_requested_on(self, row: int) -> Mapping[str, int]:
+        load = self._loads.get(row)
+        return load.nonzero_requested() if load else self._base.nonzero_requested_on(self._rows[row])
+
+    def _own_load(self, row: int) -> NodeLoad:
+        load = self._loads.get(row)
+        if load is None:
+            below = self._rows[row]
+            base = self._base
+            load = self._loads[row] = NodeLoad.copied(
+                base.pods_on(below), base.requested_on(below), base.nonzero_requested_on(below)
+            )
+        return load
+
+    def _refresh(self, row: int, load: NodeLoad) -> None:
+        """Bring the new sums of a row into the columns gathered so far."""
+        for resource, column in self._requested.items():
+            column[row] = clamp(load.requested.get(resource, 0))
+        for resource, column in self._nonzero.items():
+            column[row] = clamp(load.nonzero(resource))

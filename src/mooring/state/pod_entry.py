@@ -1,0 +1,115 @@
+"""What a pod costs its node, computed once per pod and shared by all pods of one template.
+
+How requests are derived from a spec is decided in `api.requests`; adding them up per node is `node_load`'s
+part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+
+from mooring.api.pod import Pod, PodStatus
+from mooring.api.requests import PODS, container_host_ports, pod_nonzero_requests, pod_requests
+from mooring.state.amounts import clamp
+
+HostPort = tuple[str, str, int]
+"""Protocol, host IP (`0.0.0.0` for all), port."""
+
+_TEMPLATES = 4096
+"""Templates remembered; the oldest goes first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What every pod of one template takes from its node."""
+
+    requests: Mapping[str, int]
+    """Resource → amount: cpu in milli-units, all others in base units. Never above `amounts.LIMIT`."""
+    nonzero: tuple[int, int]
+    """Milli-cpu and bytes of memory with the defaults that scoring uses."""
+    host_ports: tuple[HostPort, ...]
+    amounts: tuple[tuple[str, int], ...]
+    """What a node's sums change by: the requests other than zero, and one of `pods`."""
+
+    @classmethod
+    def of(cls, pod: Pod) -> Demand:
+        """Computed afresh. A QuantityError passes through."""
+        requests = {name: clamp(amount) for name, amount in pod_requests(pod).items()}
+        cpu, memory = pod_nonzero_requests(pod)
+        charged = ((name, amount) for name, amount in requests.items() if amount and name != PODS)
+        return cls(
+            MappingProxyType(requests),
+            (clamp(cpu), clamp(memory)),
+            container_host_ports(pod),
+            (*charged, (PODS, 1)),
+        )
+
+
+class PodEntry:
+    """A pod with its demand, as the cache and the NodeTable account it. Never changes."""
+
+    __slots__ = ("amounts", "host_ports", "nonzero", "pod", "requests", "uid")
+
+    def __init__(self, pod: Pod, demand: Demand | None = None) -> None:
+        if demand is None:
+            demand = Demand.of(pod)
+        self.pod = pod
+        self.uid: str = pod.metadata.uid
+        self.requests = demand.requests
+        self.nonzero = demand.nonzero
+        self.host_ports = demand.host_ports
+        self.amounts = demand.amounts
+
+    def __repr__(self) -> str:
+        return f"PodEntry({self.pod.key})"
+
+
+class PodEntries:
+    """Makes entries; pods of one template share one `Demand`, which saves time and memory."""
+
+    def __init__(self, templates: int = _TEMPLATES) -> None:
+        self._limit = templates
+        self._demands: dict[bytes, Demand] = {}
+        self._encode = msgspec.msgpack.Encoder().encode
+
+    def entry(self, pod: Pod) -> PodEntry:
+        """The entry of a pod. A QuantityError passes through."""
+        try:
+            template = self._encode(_basis(pod))
+        except OverflowError:  # an integer beyond 64 bits, which cannot be encoded
+            return PodEntry(pod)
+        demand = self._demands.get(template)
+        if demand is None:
+            demand = self._demands[template] = Demand.of(pod)
+            if len(self._demands) > self._limit:
+                del self._demands[next(iter(self._demands))]
+        return PodEntry(pod, demand)
+
+
+def _basis(pod: Pod) -> tuple[Any, ...]:
+    """All that a demand depends on. Node, name and labels are left out, so replicas have the same basis."""
+    spec, status = pod.spec, pod.status
+    return (
+        spec.containers,
+        spec.init_containers,
+        spec.overhead,
+        spec.resources,
+        status.resources,
+        status.allocated_resources,
+        _reported(status),
+    )
+
+
+def _reported(status: PodStatus) -> tuple[Any, ...]:
+    """What the kubelet says about requests that differ from the spec while a pod is resized."""
+    containers = [
+        (found.name, found.resources, found.allocated_resources)
+        for found in (*status.container_statuses, *status.init_container_statuses)
+        if found.resources is not None
+    ]
+    return containers, [found.reason for found in status.conditions if found.type == "PodResizePending"]

@@ -1,0 +1,66 @@
+"""One contiguous int64 column per resource name, kept for all rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from mooring.framework.nodes import IntArray
+from mooring.state.amounts import LIMIT, clamp
+from mooring.state.read_only import read_only
+
+
+class ResourceColumns:
+    """Amounts by resource and row. A resource that nobody has is a shared column of zeros.
+
+    Entries are within ±`amounts.LIMIT`. Arrays handed out are read-only windows on the live columns, replaced
+    when the table grows.
+    """
+
+    def __init__(self, width: int) -> None:
+        self._width = width
+        self._columns: dict[str, IntArray] = {}
+        self._shown: dict[str, IntArray] = {}
+        self._zeros = read_only(np.zeros(width, dtype=np.int64))
+
+    def __getitem__(self, resource: str) -> IntArray:
+        return self._shown.get(resource, self._zeros)
+
+    def put(self, row: int, resource: str, amount: int) -> None:
+        column = self._columns.get(resource)
+        if column is None:
+            column = self._create(resource)
+        column[row] = clamp(amount)
+
+    def put_sums(self, row: int, changed: Iterable[tuple[str, int]], sums: Mapping[str, int]) -> None:
+        """Write the sums of the resources named in `changed`. The hot path of every pod event."""
+        columns = self._columns
+        for resource, _ in changed:
+            amount = sums[resource]
+            if resource in columns and -LIMIT <= amount <= LIMIT:
+                columns[resource][row] = amount
+            else:
+                self.put(row, resource, amount)
+
+    def replace(self, row: int, old: Mapping[str, int], new: Mapping[str, int]) -> None:
+        """Write `new` where the row held `old`."""
+        for resource in old:
+            if resource not in new:
+                self.put(row, resource, 0)
+        for resource, amount in new.items():
+            self.put(row, resource, amount)
+
+    def grow(self, width: int) -> None:
+        for resource, column in self._columns.items():
+            wider = np.zeros(width, dtype=np.int64)
+            wider[: self._width] = column
+            self._columns[resource] = wider
+            self._shown[resource] = read_only(wider)
+        self._zeros = read_only(np.zeros(width, dtype=np.int64))
+        self._width = width
+
+    def _create(self, resource: str) -> IntArray:
+        column = self._columns[resource] = np.zeros(self._width, dtype=np.int64)
+        self._shown[resource] = read_only(column)
+        return column

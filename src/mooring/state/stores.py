@@ -1,0 +1,84 @@
+"""Informer stores: the objects of each kind as last delivered, for listers and wherever the scheduler looks
+one up.
+
+What a change means (accounting, wake-ups) is decided elsewhere. Objects are shared and never changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from mooring.api.resources import Resource
+from mooring.framework.ports import Change
+
+
+class ObjectStore:
+    """All objects of one kind, in the order in which they first appeared. Implements
+    `framework.handle.Lister`."""
+
+    def __init__(self, resource: Resource) -> None:
+        self.resource = resource
+        self._objects: dict[str, Any] = {}
+        """Key (`namespace/name`, or the bare name) → object."""
+        self._namespaces: dict[str, dict[str, Any]] = {}
+        """Namespace → name → object; none is empty. Cluster-wide objects are in the namespace ""."""
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    def get(self, name: str, namespace: str = "") -> Any | None:
+        found = self._namespaces.get(namespace)
+        return found.get(name) if found else None
+
+    def by_key(self, key: str) -> Any | None:
+        return self._objects.get(key)
+
+    def list(self, namespace: str = "") -> Iterator[Any]:
+        """All objects, or those of one namespace."""
+        found = self._namespaces.get(namespace, {}) if namespace else self._objects
+        yield from found.values()
+
+    def apply(self, change: Change) -> None:
+        """Take over a delivered change. Repeating one, or deleting what is unknown, changes nothing."""
+        if change.new is not None:
+            self._put(change.new)
+        elif change.old is not None:
+            self._delete(change.old)
+
+    def _put(self, obj: Any) -> None:
+        known = self._objects.get(obj.key)
+        if known is not None and known.uid != obj.uid:
+            self._delete(known)  # another object of the same name: it appears now, at the end of the list
+        self._objects[obj.key] = obj
+        self._namespaces.setdefault(obj.namespace, {})[obj.name] = obj
+
+    def _delete(self, obj: Any) -> None:
+        known = self._objects.get(obj.key)
+        if known is None or known.uid != obj.uid:
+            return  # a late delete must not hit the successor of the same name
+        del self._objects[obj.key]
+        names = self._namespaces[obj.namespace]
+        del names[obj.name]
+        if not names:
+            del self._namespaces[obj.namespace]
+
+
+class Stores:
+    """One store per kind, made when it is first asked for."""
+
+    def __init__(self) -> None:
+        self._stores: dict[Resource, ObjectStore] = {}
+
+    def __getitem__(self, resource: Resource) -> ObjectStore:
+        store = self._stores.get(resource)
+        if store is None:
+            store = self._stores[resource] = ObjectStore(resource)
+        return store
+
+    def lister(self, resource: Resource) -> ObjectStore:
+        """Read access to a kind; stays valid for good."""
+        return self[resource]
+
+    def apply(self, change: Change) -> None:
+        self[change.resource].apply(change)
