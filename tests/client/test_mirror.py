@@ -98,13 +98,15 @@ def test_a_listing_tells_only_what_changed():
 
 
 def test_a27_one_unreadable_object_does_not_hold_up_thousands():
-    noted: list[Malformed] = []
+    noted: list[tuple[Resource, Malformed]] = []
     bad = Malformed("default/bad", "spec.containers: expected a list")
     pods = [pod(f"p{number}") for number in range(9_999)]
-    seen = follow(Page(pods, "10", malformed=[bad]), Stream(HOLD), on_malformed=noted.append)
+    seen = follow(
+        Page(pods, "10", malformed=[bad]), Stream(HOLD), on_malformed=lambda *what: noted.append(what)
+    )
     assert len(seen.changes) == 9_999
     assert seen.informer.malformed == {"default/bad": "spec.containers: expected a list"}
-    assert noted == [bad]
+    assert noted == [(PODS, bad)]
     assert seen.asked == [("list", "0"), ("watch", "10")]
 
 
@@ -169,12 +171,12 @@ def test_what_vanished_is_no_longer_counted_as_malformed():
 
 
 def test_the_same_complaint_is_made_once():
-    noted: list[Malformed] = []
+    noted: list[tuple[Resource, Malformed]] = []
     again = WatchEvent(MODIFIED, BAD, "11")
     follow(
         Page([], "10", malformed=[BAD]),
         Stream(again, again, HOLD),
         resource=NODES,
-        on_malformed=noted.append,
+        on_malformed=lambda *what: noted.append(what),
     )
-    assert noted == [BAD]
+    assert noted == [(NODES, BAD)]

@@ -237,10 +237,23 @@ def test_a26_events_that_make_no_sense_are_skipped_and_the_stream_goes_on(event)
     assert len(seen.script.calls) == 2
 
 
+def test_a26_the_same_holds_inside_a_streaming_list():
+    nonsense = WatchEvent("ADDED", {"kind": "Table"}, "3")
+    initial = [added("a", "3"), nonsense, added("b", "4"), deleted("b", "5"), bookmark("10", end=True)]
+    seen = follow(Stream(*initial, HOLD), use_streaming_list=True)
+    assert seen.asked == [("watch", "")]
+    assert seen.told == ["+a"]
+
+
 def test_a29_a_list_that_trickles_is_given_up():
     seen = follow(Page([pod("a")], seconds=3600.0), LISTED, Stream(HOLD), seconds=100.0)
     assert seen.asked == [("list", "0"), ("list", "0"), ("watch", "10")]
     assert 90.0 < seen.script.calls[1].at < 92.0
+
+
+def test_a_healthy_watch_clears_the_last_error_even_without_events():
+    seen = follow(LISTED, error(503), Stream(40.0), Stream(HOLD))
+    assert seen.informer.status().last_error == ""
 
 
 def test_a30_watches_that_end_at_once_are_paced_and_lead_to_lists():
@@ -274,10 +287,11 @@ def test_backoff_starts_anew_after_two_minutes_of_health():
     assert 0.8 <= seen.pauses()[-1] - 200.0 <= 1.6
 
 
-def test_an_error_nobody_foresaw_is_survived_by_a_list():
+def test_an_error_nobody_foresaw_is_shown_with_its_place_and_survived_by_a_list(caplog):
     seen = follow(LISTED, Stream(added("b", "11"), ValueError("bug")), Page([pod("a")], "12"), Stream(HOLD))
     assert seen.asked[2] == ("list", "11")
     assert seen.told == ["+a", "+b", "-b"]
+    assert any(record.exc_info for record in caplog.records)
 
 
 def test_a_kind_the_server_lacks_counts_as_synced_and_empty_and_is_asked_for_slowly():

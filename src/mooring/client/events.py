@@ -21,7 +21,7 @@ from mooring.api.errors import (
 from mooring.api.events import EventSeries
 from mooring.api.resources import EVENTS
 from mooring.client.backoff import Backoff
-from mooring.client.series import Series, SeriesKey, make_event, reference
+from mooring.client.series import Series, SeriesKey, cut, make_event, reference
 from mooring.framework.ports import ApiClient, Clock
 from mooring.telemetry import logs
 from mooring.telemetry.throttle import Throttle
@@ -80,7 +80,7 @@ class ApiEventRecorder:
     ) -> None:
         controller = controller or DEFAULT_CONTROLLER
         try:
-            key = (regarding.uid or regarding.key, reason, action, type, note, controller)
+            key = (regarding.uid or regarding.key, reason, action, type, cut(note), controller)
             series = self._open.pop(key, None)
             if series is not None and self._clock.now() - series.seen_at < SERIES_SECONDS:
                 series.again(self._clock.now(), self._clock.wall())

@@ -18,13 +18,13 @@ class ShortWatch(MooringError):
     """A watch or streaming list that ended before it was of any use."""
 
 
-class SilentWatch(MooringError):
-    """A watch that stayed open beyond its time: the other end is probably gone."""
+class Overdue(MooringError):
+    """An answer or the end of a watch did not come in time: the other end is probably gone."""
 
 
 _PASSING = (
     TransportError,
-    SilentWatch,
+    Overdue,
     TooManyRequests,
     Unauthorized,
     Forbidden,

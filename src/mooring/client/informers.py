@@ -5,19 +5,22 @@ form the scheduler reads, and drawing conclusions from a change, is left to whoe
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any
 
 from mooring.api.resources import PODS, Resource
-from mooring.client.mirror import Deliver, Mirror, OnMalformed
+from mooring.client.mirror import Deliver, Mirror
 from mooring.client.reflector import Reflector
 from mooring.framework.ports import ADDED, DELETED, MODIFIED, ApiClient, Clock, Malformed, WatchEvent
 from mooring.telemetry import logs
 from mooring.telemetry.throttle import Throttle
 
 log = logs.get(__name__)
+
+OnMalformed = Callable[[Resource, Malformed], None]
+"""Told about each new unreadable version, for metrics."""
 
 FIELD_SELECTORS = {PODS: "status.phase!=Succeeded,status.phase!=Failed"}
 """Finished pods hold nothing: one that ends leaves the selection, and so arrives as a delete."""
@@ -106,12 +109,14 @@ class Informer:
                 await asyncio.sleep(0)
         self.synced.set()
 
-    def apply(self, event: WatchEvent) -> bool:
-        """The reflector's event. One of an unknown type or about another kind is logged and ignored."""
-        if event.type in (ADDED, MODIFIED, DELETED) and isinstance(
-            event.object, (self.resource.type, Malformed)
-        ):
-            self._mirror.apply(event)
+    def apply(self, event: WatchEvent) -> None:
+        """The reflector's event."""
+        self._mirror.apply(event)
+
+    def accepts(self, event: WatchEvent) -> bool:
+        """Whether an event is of a known type and about this kind; another one is logged."""
+        known = event.type in (ADDED, MODIFIED, DELETED)
+        if known and isinstance(event.object, (self.resource.type, Malformed)):
             return True
         if self._complaints.admits():
             found = type(event.object).__name__
@@ -120,7 +125,7 @@ class Informer:
 
     def _set_aside(self, problem: Malformed) -> None:
         if self._on_malformed is not None:
-            self._on_malformed(problem)
+            self._on_malformed(self.resource, problem)
         if self._complaints.admits():
             log.error(
                 "Object set aside until it can be read",

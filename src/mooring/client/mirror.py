@@ -16,13 +16,14 @@ from mooring.api.resources import Resource
 from mooring.framework.ports import DELETED, Change, Malformed, WatchEvent
 
 Deliver = Callable[[Change], None]
-OnMalformed = Callable[[Malformed], None]
 
 
 class Mirror:
     """Key → object as last delivered. Identity on the wire is namespace/name; a changed UID is split here."""
 
-    def __init__(self, resource: Resource, deliver: Deliver, on_malformed: OnMalformed) -> None:
+    def __init__(
+        self, resource: Resource, deliver: Deliver, on_malformed: Callable[[Malformed], None]
+    ) -> None:
         self.resource = resource
         self.objects: dict[str, Any] = {}
         self.malformed: dict[str, str] = {}

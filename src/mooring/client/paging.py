@@ -5,6 +5,7 @@ from typing import Any
 
 from mooring.api.errors import Gone
 from mooring.api.resources import Resource
+from mooring.client.failures import Overdue
 from mooring.framework.ports import ApiClient, ObjectList
 
 PAGE_SECONDS = 90.0
@@ -48,10 +49,13 @@ class Lister:
         return items, answer.resource_version
 
     async def _page(self, version: str, limit: int, page: str = "") -> ObjectList:
-        async with asyncio.timeout(PAGE_SECONDS):
-            return await self._client.list(
-                self._resource, resource_version=version, limit=limit, page=page, **self._selectors
-            )
+        try:
+            async with asyncio.timeout(PAGE_SECONDS):
+                return await self._client.list(
+                    self._resource, resource_version=version, limit=limit, page=page, **self._selectors
+                )
+        except TimeoutError as error:
+            raise Overdue(f"no complete list of {self._resource} within {PAGE_SECONDS:g} s") from error
 
 
 class _SnapshotGone(Gone):

@@ -19,13 +19,13 @@ from contextlib import asynccontextmanager
 from random import Random
 from typing import Any, Protocol
 
-from mooring.api.errors import BadRequest, Gone, Invalid, NotFound
+from mooring.api.errors import BadRequest, Gone, Invalid, MooringError, NotFound
 from mooring.api.resources import Resource
 from mooring.client import failures
 from mooring.client.backoff import Backoff
-from mooring.client.failures import ShortWatch, SilentWatch
+from mooring.client.failures import Overdue, ShortWatch
 from mooring.client.paging import Lister
-from mooring.framework.ports import BOOKMARK, ApiClient, Clock, WatchEvent
+from mooring.framework.ports import BOOKMARK, DELETED, ApiClient, Clock, WatchEvent
 from mooring.telemetry import logs
 from mooring.telemetry.throttle import Throttle
 
@@ -53,8 +53,12 @@ class Sink(Protocol):
         """A complete listing; what is not in it is gone. `Malformed` stands for unreadable objects."""
         ...
 
-    def apply(self, event: WatchEvent) -> bool:
-        """One event; False when it makes no sense and was ignored."""
+    def accepts(self, event: WatchEvent) -> bool:
+        """Whether an event is about an object of this resource; others are left out."""
+        ...
+
+    def apply(self, event: WatchEvent) -> None:
+        """One accepted event."""
         ...
 
 
@@ -154,12 +158,15 @@ class Reflector:
             await self._follow(stream)
         if self.version == version and self._clock.now() - began < SHORT_WATCH:
             raise ShortWatch(f"the watch of {self.resource} ended at once, without events")
+        self.last_error = ""
 
     async def _follow(self, stream: AsyncIterator[WatchEvent]) -> None:
         taken = 0
         async for event in stream:
-            if event.type != BOOKMARK and not self._sink.apply(event):
-                continue
+            if event.type != BOOKMARK:
+                if not self._sink.accepts(event):
+                    continue
+                self._sink.apply(event)
             # After the event was applied: what fails before is asked for again.
             self.version = event.resource_version or self.version
             self.last_error = ""
@@ -195,7 +202,11 @@ class Reflector:
             if event.type == BOOKMARK and event.initial_events_end:
                 await self._take(list(found.values()), event.resource_version)
                 return
-            if event.object is not None:
+            if event.type == BOOKMARK or not self._sink.accepts(event):
+                continue
+            if event.type == DELETED:
+                found.pop(event.object.key, None)
+            else:
                 found[event.object.key] = event.object
         raise ShortWatch(f"the streaming list of {self.resource} ended before it was complete")
 
@@ -215,7 +226,7 @@ class Reflector:
         except TimeoutError as error:
             if not deadline.expired():
                 raise
-            raise SilentWatch(f"the server did not end the watch of {self.resource} in time") from error
+            raise Overdue(f"the server did not end the watch of {self.resource} in time") from error
         finally:
             close = getattr(stream, "aclose", None)
             if close is not None:
@@ -226,7 +237,9 @@ class Reflector:
     def _after(self, error: Exception) -> float:
         """Decides from where to go on, and says after how many seconds."""
         self.last_error = failures.describe(error)
-        if self._complaints.admits():
+        if not isinstance(error, MooringError):
+            log.error("Informer met a bug, going on", error=error, stack=True, resource=self.resource)
+        elif self._complaints.admits():
             log.warning(
                 "Watch failed" if self._listed else "List failed",
                 resource=self.resource,

@@ -74,7 +74,7 @@ def make_event(
     wall: float,
     stamp: int,
 ) -> Event:
-    """`stamp` makes the name unique; it is near the nanoseconds of `wall`."""
+    """`note` is cut already. `stamp` makes the name unique; it is near the nanoseconds of `wall`."""
     return Event(
         api_version=EVENTS.api_version,
         kind=EVENTS.kind,
@@ -86,7 +86,7 @@ def make_event(
         reason=reason,
         regarding=regarding,
         related=related,
-        note=cut(note),
+        note=note,
         type=type,
     )
 
