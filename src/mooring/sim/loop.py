@@ -28,6 +28,7 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 _SPIN_LIMIT = 10_000_000
+_FINALIZER_TURNS = 3  # the finalizer of an async generator makes a task, which closes the generator
 _COMPACT_ABOVE = 100  # cancelled timers; below that, dropping them when they come up is cheaper
 
 
@@ -140,20 +141,29 @@ class VirtualLoop(asyncio.BaseEventLoop):
         tasks = [task for task in asyncio.all_tasks(self) if isinstance(task, _Task)]
         return [*sorted(tasks, key=lambda task: task.number)]
 
+    def wind_down(self) -> None:
+        """Lifts the time limit and the seed, and gives finalizers that are due their turns."""
+        self.until = None
+        self._random = None
+        for _ in range(_FINALIZER_TURNS):
+            self.run_until_complete(asyncio.sleep(0))
+
     def _run_once(self) -> None:
         """One callback, with time moved to it if nothing is ready now. The base class calls this for ever."""
         if not self._ready:
             self._move_time()
         self._move_due_timers()
+        self._count_spin()
         handle = self._pick()
-        if handle.cancelled():
-            return
+        if not handle.cancelled():
+            handle._run()
+
+    def _count_spin(self) -> None:
         self._spins += 1
         if self._spins > self._spin_limit:
-            raise Livelock(
-                f"{self._spin_limit} callbacks ran at virtual second {self._now:g}; waiting:{self._report()}"
-            )
-        handle._run()
+            self._spins = 0  # so that cleaning up can still run
+            at = f"{self._spin_limit} callbacks ran at virtual second {self._now:g}"
+            raise Livelock(f"{at}; waiting:{self._report()}")
 
     def _pick(self) -> asyncio.Handle:
         ready = self._ready
@@ -213,7 +223,7 @@ def run(
         result = loop.run_until_complete(coro)
     finally:
         try:
-            _finish(loop)
+            finish(loop)
         finally:
             asyncio.set_event_loop(None)
             loop.close()
@@ -222,17 +232,15 @@ def run(
     return result
 
 
-def _finish(loop: VirtualLoop) -> None:
-    """Cancels the leftovers; their clean-up may sleep, so the time limit no longer holds."""
-    loop.until = None
+def finish(loop: VirtualLoop) -> None:
+    """Cancels the leftovers and closes abandoned generators; their clean-up may take its time."""
+    loop.wind_down()
     leftovers = loop.waiting()
     for task in leftovers:
         task.cancel()
     if leftovers:
         loop.run_until_complete(asyncio.gather(*leftovers, return_exceptions=True))
-    for task in leftovers:
-        if not task.cancelled() and (error := task.exception()) is not None:
-            loop.failures.append(error)
+    loop.failures += [e for t in leftovers if not t.cancelled() and (e := t.exception()) is not None]
     loop.run_until_complete(loop.shutdown_asyncgens())
 
 

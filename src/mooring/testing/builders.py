@@ -79,8 +79,6 @@ REGION = "topology.kubernetes.io/region"
 CREATED = "2026-01-01T00:00:00Z"
 """The creation time of everything built here, unless another is given."""
 
-_NO_STORAGE_CLASS: Any = object()
-
 
 def make_pod(
     name: str = "pod",
@@ -389,12 +387,12 @@ def make_pvc(
     *,
     namespace: str = "default",
     size: Quantity = "1Gi",
-    storage_class: str | None = _NO_STORAGE_CLASS,
+    storage_class: str | None = "",
     volume: str = "",
     access_modes: Sequence[str] = ("ReadWriteOnce",),
     annotations: Mapping[str, str] | None = None,
 ) -> PersistentVolumeClaim:
-    """A volume claim, bound if it names a volume. Without a storage class it asks for none."""
+    """A volume claim, bound if it names a volume. A storage class of None asks for the default one."""
     if volume:
         # Volume controllers mark a complete binding so; schedulers take a claim without it as half bound.
         annotations = {"pv.kubernetes.io/bind-completed": "yes", **(annotations or {})}
@@ -406,7 +404,7 @@ def make_pvc(
             access_modes=tuple(access_modes),
             resources=VolumeResourceRequirements(requests={"storage": size}),
             volume_name=volume,
-            storage_class_name="" if storage_class is _NO_STORAGE_CLASS else storage_class,
+            storage_class_name=storage_class,
         ),
         status=PersistentVolumeClaimStatus(phase="Bound" if volume else "Pending"),
     )
