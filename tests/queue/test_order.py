@@ -87,6 +87,18 @@ def test_resort_follows_keys_that_changed_outside_of_the_pods(form):
     assert world.pop_names() == ["p9", *(f"p{i}" for i in range(1, 9)), "p0"]
 
 
+@pytest.mark.parametrize("form", ["key", "less"])
+def test_another_order_holds_for_the_pods_that_wait_already(form):
+    world = World()
+    world.add(a_pod("b"), a_pod("c"), a_pod("a"))
+    if form == "key":
+        world.queue.sort_by(key=lambda info: info.pod.name)
+    else:
+        world.queue.sort_by(less=lambda a, b: a.pod.name < b.pod.name)
+    world.queue.validate()
+    assert world.pop_names() == ["a", "b", "c"]
+
+
 def test_a_popped_pod_knows_its_attempts_and_when_the_first_began(world):
     pod = a_pod("p")
     info = world.refuse(pod, "Fit")

@@ -26,12 +26,8 @@ class Backoff:
     def __init__(self, order: Order, initial: float, longest: float) -> None:
         self._initial = initial
         self._longest = longest
-
-        def rank(info: QueuedPod) -> tuple[float, Any]:
-            return (info.backoff_until, order.rank(info))
-
-        self._refused = PodHeap(Order(rank, order.frozen))
-        self._errored = PodHeap(Order(rank, order.frozen))
+        self._refused = PodHeap(_by_end(order))
+        self._errored = PodHeap(_by_end(order))
 
     def until(self, info: QueuedPod) -> float:
         """When the wait of a pod ends that failed at `info.timestamp`; 0 when it never failed."""
@@ -55,6 +51,10 @@ class Backoff:
         uids = list(uids)
         self._refused.resort(uids)
         self._errored.resort(uids)
+
+    def sort_by(self, order: Order) -> None:
+        self._refused.sort_by(_by_end(order))
+        self._errored.sort_by(_by_end(order))
 
     def first_refused(self) -> QueuedPod | None:
         """Who may be taken early when nothing else is to do."""
@@ -88,3 +88,10 @@ class Backoff:
 
     def _heap_of(self, uid: str) -> PodHeap:
         return self._refused if uid in self._refused else self._errored
+
+
+def _by_end(order: Order) -> Order:
+    def rank(info: QueuedPod) -> tuple[float, Any]:
+        return (info.backoff_until, order.rank(info))
+
+    return Order(rank, order.frozen)

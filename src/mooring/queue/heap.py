@@ -109,6 +109,10 @@ class PodHeap:
         for uid in here:
             self.replaced(uid)
 
+    def sort_by(self, order: Order) -> None:
+        self._order = order
+        self._rebuild()
+
     def __len__(self) -> int:
         return len(self._live)
 

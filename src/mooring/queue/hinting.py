@@ -115,6 +115,7 @@ class Inquiry:
         self._hints = hints
         self._about = about
         self._answers: dict[tuple[Hashable, ...], bool] = {}
+        self._splits: dict[tuple[Hashable, ...], tuple[list[_Question], list[_Question]]] = {}
 
     def about_group(self, group: Group) -> Iterator[tuple[QueuedPod, Verdict]]:
         """The pods of a parked group that the event concerns and helps."""
@@ -143,17 +144,23 @@ class Inquiry:
 
     def _split(self, key: GroupKey, pod: Pod) -> tuple[list[_Question], list[_Question]]:
         """What to ask the rejectors: once for all pods of the group, and for each pod."""
-        plan = self._hints.plan(pod, self._about.event)
+        refused_by = (key.profile, key.unschedulable, key.gating)
+        if refused_by not in self._splits:
+            questions = self._questions(key, self._hints.plan(pod, self._about.event))
+            shared = [question for question in questions if not question.registration.per_pod]
+            single = [question for question in questions if question.registration.per_pod]
+            self._splits[refused_by] = shared, single
+        return self._splits[refused_by]
+
+    def _questions(self, key: GroupKey, plan: Plan) -> list[_Question]:
         if key.gating and key.gating not in plan:
-            return [], []
-        questions = [
+            return []
+        return [
             _Question(plugin, number, registration)
             for plugin, registrations in plan.items()
             if plugin in key.rejectors
             for number, registration in enumerate(registrations)
         ]
-        single = [question for question in questions if question.registration.per_pod]
-        return [question for question in questions if not question.registration.per_pod], single
 
     def _judge(self, key: GroupKey, pod: Pod, questions: Sequence[_Question]) -> Verdict:
         best = SKIP

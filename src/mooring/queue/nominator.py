@@ -6,7 +6,7 @@ by another choice, `scheduling_queue` tells the pods that may use the space.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import msgspec
 
@@ -20,6 +20,10 @@ class PodNominator:
         self._is_gone = is_gone
         self._node_of: dict[str, str] = {}
         self._pods_on: dict[str, dict[str, Pod]] = {}
+
+    def nodes(self) -> Collection[str]:
+        """Names of the nodes that somebody is nominated to."""
+        return tuple(self._pods_on)
 
     def nominated_on(self, node_name: str) -> Sequence[Pod]:
         """The pods nominated there, in the order of their nomination."""

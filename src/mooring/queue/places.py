@@ -77,6 +77,10 @@ class Places:
         self.active.resort(uids)
         self.backoff.resort(uids)
 
+    def sort_by(self, order: Order) -> None:
+        self.active.sort_by(order)
+        self.backoff.sort_by(order)
+
     def counts(self) -> dict[Place, int]:
         gated = self.parked.gated
         return {

@@ -207,6 +207,10 @@ class SchedulingQueue:
         """The QueueSort key of these pods has changed; unknown ones are ignored."""
         self._places.resort(uids)
 
+    def sort_by(self, *, key: Key | None = None, less: Less | None = None) -> None:
+        """Order by another QueueSort plugin from now on, the waiting pods included."""
+        self._places.sort_by(order_of(key=key, less=less))
+
     # Time.
 
     def tick(self) -> int:
