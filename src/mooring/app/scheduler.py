@@ -83,7 +83,7 @@ class Scheduler:
 
     async def start(self) -> None:
         """Start the informers, wait until all have synced, then schedule."""
-        self.informers.start()
+        self._spawn(self.informers.run(), "informers")
         self._spawn(self._recorder.run(), "events")
         await self.informers.wait_synced()
         self._spawn(self.engine.run(), "engine")

@@ -58,12 +58,12 @@ def run_pre_filter(profile: Profile, state: CycleState, pod: Pod, nodes: Nodes) 
             case Code.SKIP:
                 state.skip_filter.add(plugin.name)
             case Code.UNSCHEDULABLE:
-                refused = refused or status
+                refused = status if refused is None else refused
             case Code.UNSCHEDULABLE_AND_UNRESOLVABLE | Code.ERROR:
                 return PreFiltered(status)
             case _:
                 return PreFiltered(unexpected(plugin, "PreFilter", pod, status))
-    return PreFiltered(refused or SUCCESS, names, tuple(narrowed))
+    return PreFiltered(SUCCESS if refused is None else refused, names, tuple(narrowed))
 
 
 def _nothing_left(plugins: Sequence[str]) -> Status:

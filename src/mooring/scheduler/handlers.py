@@ -97,8 +97,7 @@ class Handlers:
             return self._assigned_added(pod)
         if place is Place.GONE or not self._serves(pod):
             return []
-        woken = events.UNSCHEDULED_POD_ADD
-        return [lambda: self._queue.add(pod), lambda: self._queue.on_event(woken, None, pod)]
+        return [lambda: self._queue.add(pod), lambda: self._tell_others(events.UNSCHEDULED_POD_ADD, None, pod)]
 
     def _left(self, place: Place, pod: Pod, to: Place) -> list[WakeUp]:
         if place is Place.ASSIGNED:
@@ -127,12 +126,21 @@ class Handlers:
     def _pending_updated(self, old: Pod, new: Pod) -> list[WakeUp]:
         if not self._serves(new):
             return []
-        wake: list[WakeUp] = [lambda: self._queue.update(old, new)]
+        wake: list[WakeUp] = [lambda: self._update(old, new)]
         if old.labels != new.labels:
             # A changed label may complete a group that others wait for.
             event = ClusterEvent(events.UNSCHEDULED_POD, ActionType.UPDATE_POD_LABEL)
-            wake.append(lambda: self._queue.on_event(event, old, new))
+            wake.append(lambda: self._tell_others(event, old, new))
         return wake
+
+    def _tell_others(self, event: ClusterEvent, old: Pod | None, new: Pod) -> None:
+        """A pending pod may be what another one waits for; itself it has been dealt with already."""
+        self._queue.on_event(event, old, new, only=lambda other: other.uid != new.uid)
+
+    def _update(self, old: Pod, new: Pod) -> None:
+        """A pod that is being bound is no longer the queue's; until then its own changes are."""
+        if new.uid in self._queue or not self._cache.is_assumed(new.uid):
+            self._queue.update(old, new)
 
     def _assigned_updated(self, old: Pod, new: Pod) -> list[WakeUp]:
         self._cache.update_pod(old, new)

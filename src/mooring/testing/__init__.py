@@ -1,0 +1,31 @@
+"""The public test kit: build objects in one line, run the real scheduler on an embedded cluster in virtual time.
+
+    from mooring.testing import Cluster, make_node, make_pod
+
+    def test_pods_go_to_labelled_nodes():
+        with Cluster(plugins=[Sample], config=CONFIG) as cluster:
+            cluster.add(make_node("a"), make_node("b", labels={"cpu": "true"}), make_pod("p"))
+            cluster.settle()
+            assert cluster.node_of("p") == "b"
+
+Nothing in Mooring imports this package.
+"""
+
+from mooring.embedded.faults import Fault, Faults
+from mooring.sim.clock import VirtualClock
+from mooring.sim.loop import VirtualLoop, run
+from mooring.testing.builders import make_node, make_nodes, make_pod, make_pods
+from mooring.testing.cluster import Cluster
+
+__all__ = [
+    "Cluster",
+    "Fault",
+    "Faults",
+    "VirtualClock",
+    "VirtualLoop",
+    "make_node",
+    "make_nodes",
+    "make_pod",
+    "make_pods",
+    "run",
+]

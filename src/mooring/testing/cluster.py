@@ -1,0 +1,196 @@
+"""A cluster for tests: the object store, the real scheduler and virtual time, driven from plain functions."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Coroutine, Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+from mooring.api.errors import NotFound
+from mooring.api.events import Event
+from mooring.api.meta import Object
+from mooring.api.node import Node
+from mooring.api.pod import Pod
+from mooring.api.resources import EVENTS, NODES, PODS, Resource, Unstructured, by_kind
+from mooring.app.scheduler import Scheduler
+from mooring.embedded.faults import Faults
+from mooring.embedded.local import LocalClient
+from mooring.embedded.objects import Stored
+from mooring.embedded.store import Store
+from mooring.framework.points import Plugin
+from mooring.framework.ports import PatchType
+from mooring.framework.record import DecisionRecord
+from mooring.sim.clock import VirtualClock
+from mooring.sim.loop import VirtualLoop, finish
+
+T = TypeVar("T")
+
+
+class Cluster:
+    """A store with a scheduler on it. Time stands still between calls and jumps inside them.
+
+    `config` is what `mooring.Scheduler` takes; `seed` decides the order of everything that happens at once,
+    and is printed when a test fails. Use it as a context manager, or call `close`.
+    """
+
+    def __init__(
+        self,
+        *,
+        config: Path | str | None = None,
+        plugins: Iterable[type[Plugin]] = (),
+        seed: int = 0,
+        discover: bool = False,
+        flush_after: float | None = 300.0,
+        start: bool = True,
+    ) -> None:
+        self.seed = seed
+        self.loop = VirtualLoop(seed)
+        self.clock = VirtualClock(self.loop)
+        self.random = random.Random(seed)
+        self.store = Store(self.clock.wall, random.Random(seed + 1))
+        self.faults = Faults(random.Random(seed + 2))
+        self.client = LocalClient(self.store, self.clock, self.faults)
+        self._options: dict[str, Any] = {
+            "config": config, "plugins": tuple(plugins), "discover": discover, "flush_after": flush_after,
+        }  # fmt: skip
+        self.scheduler = self._make_scheduler()
+        self._closed = False
+        if start:
+            self.start()
+
+    def _make_scheduler(self) -> Scheduler:
+        return Scheduler(self.client, clock=self.clock, random=self.random, instance="test", **self._options)
+
+    def start(self) -> None:
+        """Start the scheduler; with `start=False` objects may be put there first."""
+        self.run(self.scheduler.start())
+
+    def restart(self) -> None:
+        """A new scheduler process on the same cluster; the old one is stopped first."""
+        self.run(self.scheduler.stop())
+        self.scheduler = self._make_scheduler()
+        self.start()
+
+    def run(self, coro: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine to its end, with everything else that happens meanwhile."""
+        return self.loop.run_until_complete(coro)
+
+    def settle(self, seconds: float = 1.0) -> None:
+        """Let `seconds` of virtual time pass; whatever can happen in it has happened afterwards."""
+        self.run(asyncio.sleep(seconds))
+
+    def until(self, condition: Callable[[], object], timeout: float = 60.0) -> None:
+        """Let time pass until the condition holds; an AssertionError when it does not in time."""
+        deadline = self.clock.now() + timeout
+        while not condition():
+            if self.clock.now() >= deadline:
+                raise AssertionError(f"not within {timeout:g} virtual seconds (seed {self.seed})")
+            self.settle(0.1)
+
+    def add(self, *objects: Object | Unstructured | Iterable[Object]) -> None:
+        """Create objects; iterables of objects are unpacked."""
+        for obj in objects:
+            if isinstance(obj, Object | Unstructured):
+                self.run(self.client.create(resource_of(obj), obj))
+            else:
+                self.add(*obj)
+
+    def delete(self, obj: Object | Unstructured) -> None:
+        self.run(self.client.delete(resource_of(obj), obj.name, namespace=obj.namespace))
+
+    def patch(self, resource: Resource, name: str, patch: dict[str, Any], namespace: str = "", **options: Any) -> Any:
+        """A merge patch; `subresource="status"` for status."""
+        kind = options.pop("patch_type", PatchType.MERGE)
+        return self.run(self.client.patch(resource, name, patch, namespace=namespace, patch_type=kind, **options))
+
+    def label_node(self, name: str, **labels: str | None) -> None:
+        """Set labels of a node; None removes one."""
+        self.patch(NODES, name, {"metadata": {"labels": labels}})
+
+    def cordon(self, name: str, on: bool = True) -> None:
+        self.patch(NODES, name, {"spec": {"unschedulable": on}})
+
+    def pod(self, name: str, namespace: str = "default") -> Pod | None:
+        """The pod as the API has it; None when there is none."""
+        try:
+            return typed(self.store.get(PODS, name, namespace), Pod)
+        except NotFound:
+            return None
+
+    def node(self, name: str) -> Node:
+        return typed(self.store.get(NODES, name), Node)
+
+    def pods(self) -> list[Pod]:
+        return [typed(stored, Pod) for stored in self.store.list(PODS).items]
+
+    def node_of(self, name: str, namespace: str = "default") -> str:
+        """The node that the pod is bound to; empty while it is pending."""
+        pod = self.pod(name, namespace)
+        if pod is None:
+            raise AssertionError(f"there is no pod {namespace}/{name}")
+        return pod.spec.node_name
+
+    def bound(self) -> dict[str, str]:
+        """Pod key → node, of all bound pods."""
+        return {pod.key: pod.spec.node_name for pod in self.pods() if pod.spec.node_name}
+
+    def pending(self) -> list[str]:
+        """Keys of the pods without a node."""
+        return [pod.key for pod in self.pods() if not pod.spec.node_name]
+
+    def events(self, name: str = "", reason: str = "") -> list[Event]:
+        """Events about objects of that name, oldest first."""
+        found = [typed(stored, Event) for stored in self.store.list(EVENTS).items]
+        return [e for e in found if (not name or e.regarding.name == name) and (not reason or e.reason == reason)]
+
+    def record(self, name: str, namespace: str = "default") -> DecisionRecord:
+        """The newest decision record of a pod."""
+        record = self.scheduler.records.last(f"{namespace}/{name}")
+        if record is None:
+            raise AssertionError(f"no attempt for pod {namespace}/{name} is on record")
+        return record
+
+    def validate(self) -> None:
+        """Raise if cache or queue contradict themselves."""
+        self.scheduler.engine.cache.validate()
+        self.scheduler.engine.queue.validate()
+
+    def close(self) -> None:
+        """Stop everything; background failures that nobody saw are raised."""
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            self.run(self.scheduler.stop())
+        finally:
+            finish(self.loop)
+            self.loop.close()
+        if self.loop.failures:
+            raise BaseExceptionGroup(f"background failures (seed {self.seed})", self.loop.failures)
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def resource_of(obj: Object | Unstructured) -> Resource:
+    """The resource of a typed object, or of a custom one by its kind."""
+    kind = obj.kind or type(obj).__name__
+    found = by_kind(kind, obj.api_version or None)
+    if found is None:
+        raise AssertionError(f"no resource is known for kind {kind!r}; create it with cluster.client")
+    return found
+
+
+def typed(stored: Stored, kind: type[T]) -> T:
+    obj = stored.typed
+    if not isinstance(obj, kind):
+        raise AssertionError(f"expected a {kind.__name__}, the store has {obj!r}")
+    return obj
