@@ -82,6 +82,8 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A question naming the nearest known word, or nothing when none is near."""
     by_lower = {word.lower(): word for word in known}
     close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
+    if not close and len(name) > 2:  # an abbreviation is far away by letters
+        close = [word for word in by_lower if word.startswith(name.lower())]
     return f'did you mean "{by_lower[close[0]]}"?' if close else ""
 
 

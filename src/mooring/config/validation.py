@@ -36,6 +36,8 @@ def validate(config: KubeSchedulerConfiguration, version: str) -> Iterator[Probl
 
 def validate_queue_sort(profiles: tuple[Profile, ...]) -> Iterator[Problem]:
     """There is one queue, so the profiles must agree on its order."""
+    if not profiles:  # only when the list itself could not be read
+        return
     canon = profiles[0].plugins.queue_sort
     if len(canon.enabled) > 1:
         path = "profiles[0].plugins.queueSort.enabled"

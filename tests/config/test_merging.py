@@ -1,0 +1,143 @@
+"""Joining default and chosen plugins, with every quirk of upstream's mergePluginSet."""
+
+import pytest
+
+from mooring import config
+from mooring.config import merging
+from mooring.config.defaults import default_plugins
+from mooring.config.gates import DEFAULT_GATES
+from mooring.config.types import Plugin, Plugins, PluginSet
+from tests.config.builders import profile, text
+
+
+def entries(*written):
+    """`a` or `a:3` -> plugins."""
+    return tuple(
+        Plugin(name=name, weight=int(weight or 0)) for name, _, weight in (w.partition(":") for w in written)
+    )
+
+
+def written(plugins):
+    return [f"{p.name}:{p.weight}" if p.weight else p.name for p in plugins]
+
+
+@pytest.mark.parametrize(
+    ("enabled", "disabled", "merged"),
+    [
+        pytest.param([], [], ["a", "b:2", "c"], id="nothing chosen keeps the defaults"),
+        pytest.param(["x"], [], ["a", "b:2", "c", "x"], id="new ones come last"),
+        pytest.param(["y", "x"], [], ["a", "b:2", "c", "y", "x"], id="in their own order"),
+        pytest.param([], ["b"], ["a", "c"], id="disabled by name"),
+        pytest.param([], ["*"], [], id="all disabled"),
+        pytest.param(["x"], ["*"], ["x"], id="all disabled, one enabled"),
+        pytest.param(["b:5"], [], ["a", "b:5", "c"], id="replaced in place, with the new weight"),
+        pytest.param(["b"], [], ["a", "b", "c"], id="replaced in place, weight gone"),
+        pytest.param(["c", "b:5"], [], ["a", "b:5", "c"], id="replacing does not reorder"),
+        pytest.param(["b:5"], ["b"], ["a", "c", "b:5"], id="disabled and enabled moves to the end"),
+        pytest.param(["c", "a"], ["*"], ["c", "a"], id="all disabled and enabled anew sets the order"),
+        pytest.param(["x", "x"], [], ["a", "b:2", "c", "x", "x"], id="twice stays twice"),
+        pytest.param(
+            ["b:5", "b:6"], [], ["a", "b:6", "c", "b:5"], id="the last of two replaces, the other stays"
+        ),
+        pytest.param([], ["nobody"], ["a", "b:2", "c"], id="disabling what is not there"),
+    ],
+)
+def test_merging_one_set(enabled, disabled, merged):
+    defaults = PluginSet(enabled=entries("a", "b:2", "c"))
+    result = merging.merge_set(defaults, PluginSet(enabled=entries(*enabled), disabled=entries(*disabled)))
+    assert written(result.enabled) == merged
+    assert written(result.disabled) == disabled
+
+
+def test_defaults_may_disable_too():
+    result = merging.merge_set(
+        PluginSet(enabled=entries("a", "b"), disabled=entries("b")), PluginSet(disabled=entries("x:3"))
+    )
+    assert result == PluginSet(enabled=entries("a"), disabled=entries("x", "b"))
+
+
+def test_merging_again_changes_nothing():
+    defaults = PluginSet(enabled=entries("a", "b:2", "c"))
+    once = merging.merge_set(defaults, PluginSet(enabled=entries("c:4", "x"), disabled=entries("a")))
+    assert merging.merge_set(defaults, once) == once
+
+
+def test_every_set_is_merged_with_its_counterpart():
+    defaults = Plugins(multi_point=PluginSet(enabled=entries("a")), score=PluginSet(enabled=entries("s")))
+    custom = Plugins(score=PluginSet(disabled=entries("*")), permit=PluginSet(enabled=entries("p")))
+    merged = merging.merge(defaults, custom)
+    assert merged == Plugins(
+        multi_point=PluginSet(enabled=entries("a")),
+        score=PluginSet(disabled=entries("*")),
+        permit=PluginSet(enabled=entries("p")),
+    )
+
+
+DEFAULT_ORDER = [
+    *("SchedulingGates", "PrioritySort", "NodeUnschedulable", "NodeName", "TaintToleration:3"),
+    *("NodeAffinity:2", "NodePorts", "NodeResourcesFit:1", "VolumeRestrictions", "NodeVolumeLimits"),
+    *("VolumeBinding", "VolumeZone", "PodTopologySpread:2", "InterPodAffinity:2", "DynamicResources:2"),
+    *("DefaultPreemption", "NodeResourcesBalancedAllocation:1", "ImageLocality:1", "DefaultBinder"),
+    "NodeDeclaredFeatures",
+]
+
+
+def test_the_default_plugins_of_v1():
+    (default,) = config.load(text()).profiles
+    assert written(default.plugins.multi_point.enabled) == DEFAULT_ORDER
+    assert default.user_named == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("gates", "last"),
+    [
+        ("NodeDeclaredFeatures=false", ["DefaultBinder"]),
+        ("GenericWorkload=true,GangScheduling=true", ["NodeDeclaredFeatures", "GangScheduling"]),
+        (
+            "GenericWorkload=true,TopologyAwareWorkloadScheduling=true",
+            ["NodeDeclaredFeatures", "TopologyPlacementGenerator", "PodGroupPodsCount:1"],
+        ),
+    ],
+    ids=["off", "gangs", "topology"],
+)
+def test_gates_add_and_remove_default_plugins(gates, last):
+    plugins = default_plugins("v1", config.FeatureGates.parse(gates))
+    assert written(plugins.multi_point.enabled)[-len(last) :] == last
+
+
+@pytest.mark.parametrize(
+    ("plugins", "named"),
+    [
+        pytest.param("filter: {enabled: [{name: NodeName}]}", {"NodeName"}, id="a default named at a point"),
+        pytest.param("multiPoint: {enabled: [{name: x}]}", {"x"}, id="an outside plugin"),
+        pytest.param(
+            "multiPoint: {enabled: [{name: TaintToleration, weight: 9}]}",
+            {"TaintToleration"},
+            id="another weight",
+        ),
+        pytest.param(
+            "multiPoint: {enabled: [{name: TaintToleration, weight: 3}]}",
+            set(),
+            id="the default word for word",
+        ),
+        pytest.param(
+            "multiPoint: {enabled: [{name: NodeName}], disabled: [{name: '*'}]}",
+            {"NodeName"},
+            id="the only one wanted",
+        ),
+        pytest.param("multiPoint: {disabled: [{name: NodeName}]}", set(), id="disabling does not ask for it"),
+    ],
+)
+def test_what_the_user_asked_for_is_remembered(plugins, named):
+    (loaded,) = config.load(profile(f"plugins: {{{plugins}}}")).profiles
+    assert loaded.user_named == named
+
+
+def test_reading_back_a_completed_configuration_keeps_who_asked_for_what():
+    loaded = config.load(profile("plugins: {filter: {enabled: [{name: x}]}}"))
+    again = config.load(config.dump(loaded))
+    assert again.profiles[0].user_named == loaded.profiles[0].user_named == {"x"}
+
+
+def test_default_plugins_do_not_depend_on_who_asks():
+    assert default_plugins("v1beta3", DEFAULT_GATES) == default_plugins("v1", DEFAULT_GATES)
