@@ -9,9 +9,21 @@ from mooring.framework.events import UNSCHEDULED_POD, ActionType, ClusterEvent
 
 
 def own_changes(old: Pod, new: Pod) -> list[ClusterEvent]:
-    """One event per kind of change, in kube-scheduler's order; any other change is a plain Update."""
-    actions = [action for action, changed in _CHANGES if changed(old, new)] or [ActionType.UPDATE_OTHER]
+    """One event per kind of change, in kube-scheduler's order; any other change is a plain Update.
+
+    A change of the status alone is none: most of them are the scheduler's own condition, and would wake the
+    pod that has just been refused (kube-scheduler does try it once more then).
+    """
+    actions = [action for action, changed in _CHANGES if changed(old, new)]
+    if not actions and _wanted(old) != _wanted(new):
+        actions = [ActionType.UPDATE_OTHER]
     return [ClusterEvent(UNSCHEDULED_POD, action) for action in actions]
+
+
+def _wanted(pod: Pod) -> tuple[object, ...]:
+    """What the pod's owner can say about it."""
+    meta = pod.metadata
+    return pod.spec, meta.annotations, meta.owner_references, meta.finalizers, meta.deletion_timestamp
 
 
 def _labels(old: Pod, new: Pod) -> bool:

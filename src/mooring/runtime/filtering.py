@@ -187,7 +187,8 @@ async def run_post_filter(
         if status.is_success:
             return result, status
         if status.code is Code.ERROR:
-            return None, Status(Code.ERROR, (answer.message if answer else status.message,), plugin.name)
+            # Told as it is, without a prefix: it ends up at the tail of the pod's message.
+            return None, Status(Code.ERROR, status.reasons if answer is None else answer.reasons, plugin.name)
         if not status.is_rejected:
             return None, unexpected(plugin, "PostFilter", pod, status)
         if result is not None and result.nominated_node is not None:

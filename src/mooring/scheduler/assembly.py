@@ -106,6 +106,7 @@ def assemble(
         binding=BindingCycle(ports.client, ports.clock, ports.recorder, writer, services.waiting, after),
         failures=FailureHandler(queue, stores.lister(PODS), ports.recorder, writer),
         records=records,
+        services=services,
         clock=ports.clock,
         tasks=tasks,
         bindings=bindings,

@@ -20,6 +20,7 @@ from mooring.framework.queued import QueuedPod
 from mooring.queue.scheduling_queue import SchedulingQueue
 from mooring.runtime.committing import run_unreserve
 from mooring.runtime.profile import Profile
+from mooring.runtime.services import Services
 from mooring.runtime.tasks import Tasks
 from mooring.scheduler.attempt import Failure, Outcome
 from mooring.scheduler.binding import BindingCycle
@@ -54,6 +55,8 @@ class Engine:
     binding: BindingCycle
     failures: FailureHandler
     records: RecordRing
+    services: Services
+    """What plugins reach through their Handle."""
     clock: Clock
     tasks: Tasks
     """Background work of plugins and status writes."""
