@@ -1,6 +1,7 @@
 """Every field: its default, its value on the wire, and the mistakes one can make in it."""
 
 import contextlib
+from typing import Any
 
 import msgspec
 import pytest
@@ -36,7 +37,7 @@ DEFAULTS = [
 ]
 
 
-def attribute(value, path):
+def attribute(value: Any, path: str) -> Any:
     for name in path.split("."):
         value = getattr(value, name)
     return value
@@ -321,7 +322,7 @@ class OutsideArgs(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     wait_for: Duration = 1.0
     labels: dict[str, int] = {}
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.threshold > 1:
             raise ValueError("threshold is a share, at most 1")
 

@@ -1,5 +1,7 @@
 """Joining default and chosen plugins, with every quirk of upstream's mergePluginSet."""
 
+from collections.abc import Iterable
+
 import pytest
 
 from mooring import config
@@ -10,14 +12,14 @@ from mooring.config.types import Plugin, Plugins, PluginSet
 from tests.config.builders import profile, text
 
 
-def entries(*written):
+def entries(*written: str) -> tuple[Plugin, ...]:
     """`a` or `a:3` -> plugins."""
     return tuple(
         Plugin(name=name, weight=int(weight or 0)) for name, _, weight in (w.partition(":") for w in written)
     )
 
 
-def written(plugins):
+def written(plugins: Iterable[Plugin]) -> list[str]:
     return [f"{p.name}:{p.weight}" if p.weight else p.name for p in plugins]
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from mooring.config import yaml_source
 
 
-def parse(text):
+def parse(text: str | bytes) -> tuple[object, list[str]]:
     value, problems = yaml_source.parse(text)
     return value, [str(problem) for problem in problems]
 

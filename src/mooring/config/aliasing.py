@@ -30,6 +30,7 @@ def rename(profile: Profile, aliases: Mapping[str, str]) -> Profile:
     return replace(
         profile,
         plugins=_rename_plugins(profile.plugins, aliases),
+        written=_rename_plugins(profile.written, aliases),
         plugin_config=tuple(
             replace(entry, name=aliases.get(entry.name, entry.name)) for entry in profile.plugin_config
         ),

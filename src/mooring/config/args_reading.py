@@ -9,11 +9,11 @@ from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
-from mooring.config.decoding import decode, wire_fields
+from mooring.config.decoding import decode
 from mooring.config.gates import FeatureGates
 from mooring.config.plugin_args import IN_TREE_ARGS, PluginArgs
 from mooring.config.problems import Problem, child, did_you_mean
-from mooring.config.types import GROUP, PluginConfig
+from mooring.config.types import GROUP, PluginConfig, wire_fields
 
 _HEADER = ("apiVersion", "kind")
 

@@ -14,7 +14,7 @@ import msgspec
 
 from mooring.config import durations
 from mooring.config.problems import Problem, child, did_you_mean, required
-from mooring.config.types import on_wire
+from mooring.config.types import wire_fields
 
 _WORDS = {
     "int": "an integer",
@@ -40,11 +40,6 @@ def decode(value: object, target: Any, path: str, problems: list[Problem]) -> An
     return None if decoded is _REFUSED else decoded
 
 
-def wire_fields(record: type[msgspec.Struct]) -> dict[str, msgspec.structs.FieldInfo]:
-    """The fields of a record that a file can contain, by wire name."""
-    return {field.encode_name: field for field in msgspec.structs.fields(record) if on_wire(field.type)}
-
-
 def is_duration(annotation: Any) -> bool:
     metadata = getattr(annotation, "__metadata__", ())
     return any(getattr(meta, "extra", None) == durations.DURATION_ON_WIRE for meta in metadata)
@@ -58,13 +53,23 @@ def without_none(annotation: Any) -> Any:
     return annotation
 
 
+def item_type(target: Any) -> Any:
+    """The item type of a list or of a tuple of any length."""
+    origin, arguments = get_origin(target), get_args(target)
+    if origin is list:
+        return arguments[0]
+    if origin is tuple and len(arguments) == 2 and arguments[1] is Ellipsis:
+        return arguments[0]
+    return None
+
+
 def _decode(value: object, target: Any, path: str, problems: list[Problem]) -> Any:
     target = without_none(target)
     if is_duration(target):
         return _duration(value, path, problems)
     if _is_walkable(target):
         return _record(value, target, path, problems)
-    if (item := _item_type(target)) is not None:
+    if (item := item_type(target)) is not None:
         return _sequence(value, target, item, path, problems)
     return _leaf(value, target, path, problems)
 
@@ -74,16 +79,6 @@ def _is_walkable(target: Any) -> bool:
         return False
     config = target.__struct_config__
     return config.tag is None and not config.array_like
-
-
-def _item_type(target: Any) -> Any:
-    """The item type of a list or of a tuple of any length."""
-    origin, arguments = get_origin(target), get_args(target)
-    if origin is list:
-        return arguments[0]
-    if origin is tuple and len(arguments) == 2 and arguments[1] is Ellipsis:
-        return arguments[0]
-    return None
 
 
 def _record(value: object, record: type[msgspec.Struct], path: str, problems: list[Problem]) -> Any:

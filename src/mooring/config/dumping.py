@@ -9,7 +9,7 @@ import msgspec
 import yaml
 
 from mooring.config import durations
-from mooring.config.decoding import is_duration, wire_fields, without_none
+from mooring.config.decoding import is_duration, item_type, without_none
 from mooring.config.plugin_args import PluginArgs
 from mooring.config.types import (
     API_VERSION,
@@ -17,6 +17,7 @@ from mooring.config.types import (
     KubeSchedulerConfiguration,
     Plugin,
     Plugins,
+    wire_fields,
 )
 
 
@@ -59,7 +60,7 @@ def _plain(value: Any, annotation: Any) -> Any:
     if isinstance(value, msgspec.Struct) and value.__struct_config__.tag is None:
         return to_wire(value)
     if isinstance(value, tuple | list):
-        return [_plain(item, None) for item in value]
+        return [_plain(item, item_type(without_none(annotation))) for item in value]
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return msgspec.to_builtins(value, str_keys=True)

@@ -115,6 +115,7 @@ class _Loader:
             converted,
             plugins=merging.merge(own, custom),
             user_named=merging.user_named(own, custom),
+            written=profile.value.plugins,
         )
         self.problems += problems
         self.notes += notes

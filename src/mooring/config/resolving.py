@@ -91,6 +91,7 @@ class _Resolver:
         missing_defaults: bool,
     ) -> None:
         self.problems: list[Problem] = []
+        self._told: set[str] = set()
         self._profile = profile
         self._path = path
         self._known = known
@@ -104,7 +105,8 @@ class _Resolver:
     def resolve(self, config: KubeSchedulerConfiguration) -> ResolvedProfile:
         profile = self._profile
         self._refuse_unsupported_points()
-        order = {point: self._order(point) for point in GO_TYPES}
+        own = {point: self._own(point) for point in GO_TYPES}
+        order = {point: self._order(point, own[point]) for point in GO_TYPES}
         weights = self._weights()
         points = {
             point: tuple(self._ref(name, weights[name] if point == "score" else 0) for name in order[point])
@@ -136,9 +138,8 @@ class _Resolver:
             if self._sets[point].enabled:
                 self._problem(f"the extension point {point} is not supported", "plugins", point, "enabled")
 
-    def _order(self, point: str) -> list[str]:
+    def _order(self, point: str, own: list[str]) -> list[str]:
         """The plugins at one point: overridden multiPoint ones, other multiPoint ones, the point's own."""
-        own = self._own(point)
         off = {entry.name for entry in self._sets[point].disabled}
         if "*" in off:
             return own
@@ -154,42 +155,63 @@ class _Resolver:
         """The plugins that the point itself enables and that can run there."""
         usable: list[str] = []
         for index, entry in enumerate(self._sets[point].enabled):
-            where = ("plugins", point, "enabled", index)
             if entry.name in self._missing:
                 continue
             if entry.name not in self._points:
-                self._problem(self._unknown(entry.name, point), *where, hint=self._nearest(entry.name))
+                self._tell_unknown(point, point, index)
             elif point not in self._points[entry.name]:
-                self._problem(f'plugin "{entry.name}" does not extend {GO_TYPES[point]} plugin', *where)
+                message = f'plugin "{entry.name}" does not extend {GO_TYPES[point]} plugin'
+                self._problem(message, *self._where(point, index))
             elif entry.name in usable:
-                self._problem(f'plugin "{entry.name}" already registered as "{GO_TYPES[point]}"', *where)
+                self._tell_twice(point, point, index)
             else:
                 usable.append(entry.name)
         return usable
 
     def _multi_point(self, point: str) -> list[str]:
-        """The multiPoint plugins that implement the point; mistakes are told at the first point only."""
+        """The multiPoint plugins that implement the point."""
         own = {entry.name for entry in self._sets[point].enabled}
         off = {entry.name for entry in self._sets[point].disabled}
         spread: list[str] = []
         for index, entry in enumerate(self._sets[MULTI_POINT].enabled):
-            where = ("plugins", MULTI_POINT, "enabled", index)
+            if entry.name in self._missing:
+                continue
             if entry.name not in self._points:
-                if entry.name not in self._missing and self._tells(*where):
-                    self._problem(self._unknown(entry.name, point), *where, hint=self._nearest(entry.name))
+                self._tell_unknown(point, MULTI_POINT, index)
             elif point in self._points[entry.name]:
                 if entry.name not in spread:
                     spread.append(entry.name)
-                elif entry.name not in own | off and self._tells(*where):
-                    self._problem(f'plugin "{entry.name}" already registered as "{GO_TYPES[point]}"', *where)
+                elif entry.name not in own | off:
+                    self._tell_twice(point, MULTI_POINT, index)
         return spread
 
-    def _tells(self, *where: str | int) -> bool:
-        path = child(self._path, *where)
-        return all(problem.path != path for problem in self.problems)
+    def _tell_unknown(self, point: str, set_name: str, index: int) -> None:
+        name = self._sets[set_name].enabled[index].name
+        # A multiPoint entry comes by at every point; the first one tells.
+        if set_name != MULTI_POINT or name not in self._told:
+            message = f'{GO_TYPES[point]} "{name}" does not exist'
+            self._problem(message, *self._where(set_name, index), hint=self._nearest(name))
+        self._told.add(name)
 
-    def _unknown(self, name: str, point: str) -> str:
-        return f'{GO_TYPES[point]} "{name}" does not exist'
+    def _tell_twice(self, point: str, set_name: str, index: int) -> None:
+        name = self._sets[set_name].enabled[index].name
+        if set_name != MULTI_POINT or name not in self._told:
+            message = f'plugin "{name}" already registered as "{GO_TYPES[point]}"'
+            self._problem(message, *self._where(set_name, index))
+        self._told.add(name)
+
+    def _where(self, set_name: str, index: int) -> tuple[str | int, ...]:
+        """Where an entry of a merged set stands in the file; merging has moved it."""
+        entries = self._sets[set_name].enabled
+        name = entries[index].name
+        earlier = sum(entry.name == name for entry in entries[:index])
+        written = [
+            position
+            for position, entry in enumerate(self._profile.written.sets()[set_name].enabled)
+            if entry.name == name
+        ]
+        position = written[earlier] if earlier < len(written) else index
+        return ("plugins", set_name, "enabled", position)
 
     def _nearest(self, name: str) -> str:
         return history.successor(name) or did_you_mean(name, sorted({*self._known, *self._points}))

@@ -4,6 +4,9 @@ Attributes are snake_case, the wire is camelCase; durations are seconds here and
 are plain: decoding, defaults that depend on each other, merging and validation live in modules of their own.
 """
 
+import functools
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Annotated
 
 import msgspec
@@ -23,10 +26,16 @@ Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 NOT_ON_WIRE = msgspec.Meta(extra={"wire": "absent"})
 
 
-def on_wire(annotation: object) -> bool:
-    """Whether a field with this annotation exists in a configuration file."""
+@functools.cache  # resolving annotations costs more than everything else that loading does
+def wire_fields(record: type[msgspec.Struct]) -> Mapping[str, msgspec.structs.FieldInfo]:
+    """The fields of a record that a file can contain, by wire name."""
+    fields = (field for field in msgspec.structs.fields(record) if not _is_absent(field.type))
+    return MappingProxyType({field.encode_name: field for field in fields})
+
+
+def _is_absent(annotation: object) -> bool:
     metadata = getattr(annotation, "__metadata__", ())
-    return not any(isinstance(meta, msgspec.Meta) and meta.extra == NOT_ON_WIRE.extra for meta in metadata)
+    return any(isinstance(meta, msgspec.Meta) and meta.extra == NOT_ON_WIRE.extra for meta in metadata)
 
 
 class Traced(Record, eq=False):
@@ -35,8 +44,8 @@ class Traced(Record, eq=False):
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return NotImplemented
-        fields = (field for field in msgspec.structs.fields(type(self)) if on_wire(field.type))
-        return all(getattr(self, field.name) == getattr(other, field.name) for field in fields)
+        names = [field.name for field in wire_fields(type(self)).values()]
+        return all(getattr(self, name) == getattr(other, name) for name in names)
 
     __hash__ = None  # type: ignore[assignment]  # plugin args may be dicts
 
@@ -76,13 +85,13 @@ class Plugins(Record):
 
     def sets(self) -> dict[str, PluginSet]:
         """Every set under its wire name."""
-        return {field.encode_name: getattr(self, field.name) for field in msgspec.structs.fields(type(self))}
+        return {name: getattr(self, field.name) for name, field in wire_fields(type(self)).items()}
 
     @classmethod
     def of(cls, sets: dict[str, PluginSet]) -> "Plugins":
         """The inverse of `sets`; sets that are not named stay empty."""
-        names = {field.encode_name: field.name for field in msgspec.structs.fields(cls)}
-        return cls(**{names[point]: chosen for point, chosen in sets.items()})
+        fields = wire_fields(cls)
+        return cls(**{fields[point].name: chosen for point, chosen in sets.items()})
 
 
 class PluginConfig(Record):
@@ -102,6 +111,8 @@ class Profile(Traced):
     plugin_config: tuple[PluginConfig, ...] = ()
     # Plugins that the file itself asks for, as opposed to those that the defaults brought in.
     user_named: Annotated[frozenset[str], NOT_ON_WIRE] = frozenset()
+    # The plugin sets as the file has them, before merging: where an entry stands, for messages.
+    written: Annotated[Plugins, NOT_ON_WIRE] = Plugins()
 
 
 class LeaderElection(Record):
