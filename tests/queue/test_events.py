@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -349,20 +350,24 @@ def test_an_event_over_50000_parked_pods_of_100_signatures_asks_100_hints():
         Fit=[on(NODE_DELETE, hint), on(ClusterEvent(POD, ActionType.DELETE), hint)], Other=[on(NODE_ADD)]
     )
     park_many(world, 50_000, 100)
-    start = time.perf_counter()
     assert world.queue.on_event(NODE_DELETE) == 0
     assert len(hint.asked) == 100
     assert world.queue.on_event(ASSIGNED_POD_DELETE) == 0
     assert len(hint.asked) == 200
-    skipping = time.perf_counter() - start
-    start = time.perf_counter()
-    for _ in range(1000):
-        world.queue.on_event(NODE_ADD)
-    unregistered = time.perf_counter() - start
-    hint.answer = QueueingHint.QUEUE
+    # 0.4 ms and 0.01 ms on a slow machine; a look at each of the pods takes at least 10 ms.
+    assert fastest(lambda: world.queue.on_event(NODE_DELETE)) < 0.005
+    assert fastest(lambda: world.queue.on_event(NODE_ADD)) < 0.001
+    hint.answer, hint.asked = QueueingHint.QUEUE, []
     assert world.queue.on_event(NODE_DELETE) == 50_000
+    assert len(hint.asked) == 100
     world.queue.validate()
-    assert len(hint.asked) == 300
-    # Generous: 1-2 ms and 3 ms on a slow machine. What matters is that neither looks at 50,000 pods.
-    assert skipping < 0.02
-    assert unregistered < 0.05
+
+
+def fastest(call: Callable[[], object]) -> float:
+    """Seconds of CPU that a call takes when nothing disturbs it."""
+    times = []
+    for _ in range(10):
+        start = time.process_time()
+        call()
+        times.append(time.process_time() - start)
+    return min(times)

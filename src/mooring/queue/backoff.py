@@ -56,9 +56,9 @@ class Backoff:
         self._refused.sort_by(_by_end(order))
         self._errored.sort_by(_by_end(order))
 
-    def first_refused(self) -> QueuedPod | None:
+    def pop_refused(self) -> QueuedPod | None:
         """Who may be taken early when nothing else is to do."""
-        return self._refused.peek()
+        return self._refused.pop()
 
     def first_completed(self, now: float) -> QueuedPod | None:
         """A pod whose wait is over, the refused ones first."""

@@ -9,9 +9,10 @@ from __future__ import annotations
 import copy
 import functools
 import heapq
+import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from mooring.framework.queued import QueuedPod
 
@@ -53,14 +54,14 @@ def _compare(less: Less, a: QueuedPod, b: QueuedPod) -> int:
     return 1 if less(b, a) else 0
 
 
-@dataclass(slots=True, eq=False)
-class _Entry:
+class _Entry(NamedTuple):
+    """Compared as a plain tuple, which is what makes the heap fast; `serial` keeps the rest out of it."""
+
     rank: Any
     arrival: int
+    serial: int
+    uid: str
     info: QueuedPod
-
-    def __lt__(self, other: _Entry) -> bool:
-        return bool((self.rank, self.arrival) < (other.rank, other.arrival))
 
 
 class PodHeap:
@@ -70,12 +71,11 @@ class PodHeap:
         self._order = order
         self._live: dict[str, _Entry] = {}
         self._entries: list[_Entry] = []
-        self._arrivals = 0
+        self._serials = itertools.count()
 
     def add(self, info: QueuedPod) -> None:
         """Put a pod in; it must not be there yet."""
-        self._arrivals += 1
-        self._push(info, self._arrivals)
+        self._push(info, next(self._serials))
 
     def remove(self, uid: str) -> None:
         del self._live[uid]
@@ -83,15 +83,15 @@ class PodHeap:
 
     def pop(self) -> QueuedPod | None:
         """Take the first pod out."""
-        info = self.peek()
-        if info is not None:
-            heapq.heappop(self._entries)
-            del self._live[info.uid]
-        return info
+        if self.peek() is None:
+            return None
+        entry = heapq.heappop(self._entries)
+        del self._live[entry.uid]
+        return entry.info
 
     def peek(self) -> QueuedPod | None:
         entries = self._entries
-        while entries and self._live.get(entries[0].info.uid) is not entries[0]:
+        while entries and self._live.get(entries[0].uid) is not entries[0]:
             heapq.heappop(entries)
         return entries[0].info if entries else None
 
@@ -135,8 +135,8 @@ class PodHeap:
         return lost + unsorted
 
     def _push(self, info: QueuedPod, arrival: int) -> None:
-        entry = _Entry(self._order.rank(info), arrival, info)
-        self._live[info.uid] = entry
+        uid = info.uid
+        entry = self._live[uid] = _Entry(self._order.rank(info), arrival, next(self._serials), uid, info)
         heapq.heappush(self._entries, entry)
 
     def _tidy(self) -> None:
@@ -145,7 +145,7 @@ class PodHeap:
             heapq.heapify(self._entries)
 
     def _rebuild(self) -> None:
-        for entry in self._live.values():
-            entry.rank = self._order.rank(entry.info)
+        for uid, entry in self._live.items():
+            self._live[uid] = entry._replace(rank=self._order.rank(entry.info))
         self._entries = list(self._live.values())
         heapq.heapify(self._entries)

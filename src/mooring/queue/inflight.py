@@ -7,7 +7,7 @@ never reported as done would make it grow for ever (k/k#120622, #126962).
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -60,7 +60,8 @@ class InFlight:
     """All flights, oldest first, and the events since the oldest of them began."""
 
     def __init__(self) -> None:
-        self._flights: dict[str, Flight] = {}
+        # Ordered, because a plain dict that loses its first entries one by one finds the next ever slower.
+        self._flights: OrderedDict[str, Flight] = OrderedDict()
         self._profiles: dict[str, dict[str, Flight]] = {}
         self._events: deque[Happening] = deque()
         self._first = 0

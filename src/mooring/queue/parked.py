@@ -7,6 +7,7 @@ register it. What the hints say is `hinting`'s part.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 
@@ -61,7 +62,8 @@ class Parked:
         self._groups: dict[GroupKey, Group] = {}
         self._by_plugin: dict[str, dict[str, dict[GroupKey, Group]]] = {}
         self._group_of: dict[str, Group] = {}
-        self._since: dict[str, float] = {}
+        # Ordered, because a plain dict that loses its first entries one by one finds the next ever slower.
+        self._since: OrderedDict[str, float] = OrderedDict()
         self._gated = 0
 
     def add(self, info: QueuedPod, now: float) -> None:

@@ -43,20 +43,32 @@ class Places:
 
     def put(self, info: QueuedPod, place: Place, now: float) -> bool:
         """Move a pod to a place, from wherever it is; whether it was elsewhere before."""
-        before = self.slots.get(info.uid)
+        uid = info.uid
+        before = self.slots.get(uid)
         if before is not None:
             self._leave(before)
         self._enter(info, place, now)
-        stays = before is not None and before.place == place
-        since = before.since if before is not None and stays else now
-        self.slots[info.uid] = Slot(info, place, since)
-        return not stays
+        if before is not None and before.place == place:
+            return False
+        self.slots[uid] = Slot(info, place, now)
+        return True
 
     def take(self, uid: str) -> None:
         """Remove a pod from its place; unknown ones are ignored."""
         slot = self.slots.pop(uid, None)
         if slot is not None:
             self._leave(slot)
+
+    def take_next(self) -> tuple[QueuedPod, Place] | None:
+        """The pod whose turn it is, and where it was: the first active one; with none, the first one that backs
+        off after a refusal."""
+        info, place = self.active.pop(), ACTIVE
+        if info is None:
+            info, place = self.backoff.pop_refused(), BACKOFF
+        if info is None:
+            return None
+        del self.slots[info.uid]
+        return info, place
 
     def place_of(self, uid: str) -> Place | None:
         slot = self.slots.get(uid)

@@ -130,13 +130,13 @@ class SchedulingQueue:
     def pop(self) -> QueuedPod | None:
         """The next pod to try, or None. With nothing active, the first refused pod that still backs off is
         taken early; pods that failed by an error never are."""
-        info = self._places.active.peek() or self._places.backoff.first_refused()
-        if info is None:
+        taken = self._places.take_next()
+        if taken is None:
             return None
-        now = self._clock.now()
-        if self._places.place_of(info.uid) == BACKOFF:
+        info, place = taken
+        if place == BACKOFF:
             self._count_incoming(ACTIVE, events.POP_FROM_BACKOFF)
-        self._places.take(info.uid)
+        now = self._clock.now()
         info.attempts += 1
         info.initial_attempt = now if info.initial_attempt is None else info.initial_attempt
         info.backoff_until = 0.0
@@ -288,17 +288,16 @@ class SchedulingQueue:
 
     def _begin(self, pod: Pod, event: ClusterEvent) -> None:
         info = QueuedPod(pod, self._clock.now(), woken_by=event.label)
-        info.signature = self._signature(pod)
         self._release(info, Strategy.AT_ONCE, event)
 
-    def _signature(self, pod: Pod) -> Any:
+    def _sign(self, info: QueuedPod) -> None:
+        """Needed while the pod is parked only: most pods are placed at once and never signed here."""
         try:
-            signature = self._hooks.signature(pod)
-            hash(signature)
+            info.signature = self._hooks.signature(info.pod)
+            hash(info.signature)
         except Exception as error:
-            log.error("No signature, the pod shares its hints with nobody", error, stack=True, pod=pod)
-            return None
-        return signature
+            info.signature = None
+            log.error("No signature, the pod shares its hints with nobody", error, stack=True, pod=info.pod)
 
     def _known(self, uid: str) -> Pod | None:
         slot = self._places.slots.get(uid)
@@ -326,7 +325,8 @@ class SchedulingQueue:
             return
         slot = self._places.slots[new.uid]
         slot.info.pod = new
-        slot.info.signature = self._signature(new)
+        if slot.place in (PARKED, GATED):
+            self._sign(slot.info)
         self._places.replaced(slot.info)
         self.nominator.updated(old, new)
         if slot.place in (PARKED, GATED):
@@ -372,7 +372,6 @@ class SchedulingQueue:
             info.consecutive_errors += 1
         info.timestamp = self._clock.now()
         info.backoff_until = self._places.backoff.until(info)
-        info.signature = self._signature(info.pod)
         info.woken_by = info.woken_hint = ""
         info.was_flushed = False
 
@@ -454,7 +453,10 @@ class SchedulingQueue:
         if place == ACTIVE and info.initial_attempt is None:
             info.initial_attempt = now
             # Only now: a pod behind a gate must not hold space that others could use.
-            self.nominator.nominate(info.pod, info.pod.nominated_node_name)
+            if (node := info.pod.nominated_node_name) and not self.nominator.nominated_node(info.uid):
+                self.nominator.nominate(info.pod, node)
+        if place in (PARKED, GATED):
+            self._sign(info)
         if self._places.put(info, place, now):
             self._count_incoming(place, event)
             if log.enabled(5):
