@@ -1,0 +1,53 @@
+"""How commands write: consoles that stay readable without colours, on narrow terminals and in files."""
+
+from __future__ import annotations
+
+import enum
+import io
+import os
+import sys
+from typing import NoReturn
+
+import typer
+from rich.console import Console
+
+FILE_WIDTH = 120
+"""Columns when nobody is watching: tables in a file or a pipe need not fit a terminal."""
+
+
+class Output(enum.StrEnum):
+    """What to print for people, or for programs."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+def console(*, stderr: bool = False, no_color: bool = False) -> Console:
+    """A console of this moment: tests and pipes replace the streams. Markup in data is never obeyed."""
+    made = Console(stderr=stderr, no_color=no_color or None, highlight=False, markup=False, emoji=False)
+    if not made.is_terminal and "COLUMNS" not in os.environ:
+        made.width = FILE_WIDTH
+    return made
+
+
+def line(text: str, *, style: str = "", stderr: bool = False) -> None:
+    """One line that the terminal may wrap and nobody cuts."""
+    console(stderr=stderr).print(printable(text), style=style or None, soft_wrap=True)
+
+
+def printable(text: str) -> str:
+    """Without control characters: file contents must not drive the terminal."""
+    return "".join(char if char.isprintable() or char == "\n" else repr(char)[1:-1] for char in text)
+
+
+def fail(message: str) -> NoReturn:
+    """One clear sentence on standard error, exit code 1."""
+    line(f"Error: {message}", style="bold red", stderr=True)
+    raise typer.Exit(1)
+
+
+def tolerate_any_encoding() -> None:
+    """A terminal that cannot show a character gets its escape, not a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")

@@ -1,0 +1,45 @@
+"""`mooring demo` tells the story of the label to its end."""
+
+import re
+
+from mooring.cli.root import app
+from tests.cli.running import run_in, runner
+
+REFUSAL = (
+    "0/4 nodes are available: 1 Node: k8s, 1 Node: node1, 1 node(s) had untolerated taint(s), "
+    "1 node(s) were unschedulable."
+)
+
+
+def test_tells_the_whole_story():
+    result = runner.invoke(app, ["demo", "--speed", "0"])
+    assert result.exit_code == 0, result.output
+    told = result.output
+    assert told.count(REFUSAL) == 2  # when it happens, and in the end
+    assert re.search(r"node2 +TaintToleration +node\(s\) had untolerated taint\(s\)", told)
+    assert re.search(r"node3 +NodeUnschedulable +node\(s\) were unschedulable", told)
+    assert re.search(r"node1 +sample +Node: node1 +Unschedulable", told)
+    assert "Event NodeUpdateNodeLabel: the hint of plugin sample" in told
+    assert "Successfully bound to node1: evaluatedNodes=4 feasibleNodes=1" in told
+    assert re.search(
+        r"Normal +Scheduled +\d\d:\d\d:\d\d\.\d{3} +0s +sample-scheduler +Successfully assigned", told
+    )
+
+
+def test_steps_come_in_order():
+    told = runner.invoke(app, ["demo", "--speed", "0"]).output
+    assert re.findall(r"^(\d)\. ", told, re.MULTILINE) == ["1", "2", "3", "4", "5", "6"]
+
+
+def test_pipes_and_no_color_get_plain_text(tmp_path):
+    piped = run_in(tmp_path, "demo", "--speed", "0")
+    plain = run_in(tmp_path, "demo", "--speed", "0", "--no-color", FORCE_COLOR="1")
+    assert "\x1b" not in piped.stdout
+    assert not re.search(r"\x1b\[[0-9;]*3[0-9]", plain.stdout)
+    assert (piped.returncode, plain.returncode, piped.stderr) == (0, 0, "")
+
+
+def test_works_on_a_terminal_without_unicode(tmp_path):
+    result = run_in(tmp_path, "demo", "--speed", "0", PYTHONIOENCODING="ascii")
+    assert result.returncode == 0
+    assert "\\u" not in result.stdout
