@@ -10,6 +10,7 @@ from mooring.api.pod import Pod
 from mooring.api.resources import Resource
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.extending import Extender
+from mooring.framework.indexes import NodeIndex, NodeKeys, PodIndex, PodKeys
 from mooring.framework.nodes import Nodes, NodeView
 from mooring.framework.ports import ApiClient, Clock, EventRecorder
 from mooring.framework.status import Status
@@ -167,6 +168,14 @@ class Handle(Protocol):
 
     def assume_cache(self, resource: Resource) -> AssumeCache:
         """One per process and kind; survives a reload, updated before any wake-up."""
+        ...
+
+    def pod_index(self, name: str, extract: PodKeys) -> PodIndex:
+        """The index of that name over all pods on nodes; made on the first call, one per process."""
+        ...
+
+    def node_index(self, name: str, extract: NodeKeys) -> NodeIndex:
+        """The same over the nodes."""
         ...
 
     def waiting_pods(self) -> Iterable[WaitingPod]: ...

@@ -79,6 +79,10 @@ class Columns(Protocol):
 
     def view(self, row: int) -> NodeView: ...
 
+    def table_rows(self, rows: IntArray) -> IntArray:
+        """The rows of the node table behind rows of this source; they differ in a dry run."""
+        ...
+
     def pods_on(self, row: int) -> Sequence[Pod]: ...
 
     def requested_on(self, row: int) -> Mapping[str, int]: ...
@@ -168,6 +172,11 @@ class Nodes:
             table = self.columns.node_names()
             self._names = [table[row] for row in self.rows.tolist()]
         return self._names
+
+    @property
+    def table_rows(self) -> IntArray:
+        """Rows of the node table, as indexes and plugins' own columns number them."""
+        return self.columns.table_rows(self.rows)
 
     def take(self, column: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """The entries of a full-width column for these nodes; a view where that costs nothing."""

@@ -11,6 +11,7 @@ from mooring.api.resources import Resource
 from mooring.framework.access import Access
 from mooring.framework.extending import Extender
 from mooring.framework.handle import AssumeCache, Lister, Nominator, WaitingPod
+from mooring.framework.indexes import NodeIndex, NodeKeys, PodIndex, PodKeys
 from mooring.framework.nodes import Nodes, NodeView
 from mooring.framework.points import Plugin
 from mooring.framework.ports import ApiClient, Clock, EventRecorder
@@ -79,6 +80,12 @@ class PluginHandle:
     def _must_read(self, resource: Resource) -> None:
         if resource not in self._reads:
             raise undeclared(self._plugin.name, Access(resource))
+
+    def pod_index(self, name: str, extract: PodKeys) -> PodIndex:
+        return self._services.pod_index(name, extract)
+
+    def node_index(self, name: str, extract: NodeKeys) -> NodeIndex:
+        return self._services.node_index(name, extract)
 
     def waiting_pods(self) -> Iterable[WaitingPod]:
         return self._services.waiting

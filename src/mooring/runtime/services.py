@@ -11,6 +11,7 @@ from mooring.api.pod import Pod
 from mooring.api.resources import Resource
 from mooring.framework.extending import Extender
 from mooring.framework.handle import AssumeCache, Lister, Nominator
+from mooring.framework.indexes import NodeIndex, NodeKeys, PodIndex, PodKeys
 from mooring.framework.nodes import Nodes, NodeView
 from mooring.framework.ports import ApiClient, Clock, EventRecorder
 from mooring.runtime.tasks import Tasks
@@ -42,6 +43,8 @@ class Services:
     """A copy of the row of a node."""
     lister: Callable[[Resource], Lister]
     assume_cache: Callable[[Resource], AssumeCache]
+    pod_index: Callable[[str, PodKeys], PodIndex]
+    node_index: Callable[[str, NodeKeys], NodeIndex]
     activate: Callable[[Iterable[Pod]], None]
     resort: Callable[[Iterable[str]], None]
     waiting: WaitingPods

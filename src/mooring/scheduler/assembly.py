@@ -35,6 +35,7 @@ from mooring.scheduler.records import DEFAULT_BYTES, RecordRing
 from mooring.scheduler.status_writer import StatusWriter
 from mooring.state.assume_cache import AssumeStore
 from mooring.state.cache import ClusterCache
+from mooring.state.indexes import Indexes
 from mooring.state.node_table import NodeTable
 from mooring.state.stores import Stores
 from mooring.state.what_if import WhatIfRow
@@ -131,6 +132,7 @@ def _services(
         wanted = list(uids)
         inbox.post(lambda: lambda: queue.resort(wanted))
 
+    indexes = Indexes(table)
     assumed: dict[Resource, AssumeStore] = {}
 
     def assume_cache(resource: Resource) -> AssumeStore:
@@ -146,6 +148,8 @@ def _services(
         what_if=lambda name: WhatIfRow(table, cache.entries, name),
         lister=stores.lister,
         assume_cache=assume_cache,
+        pod_index=indexes.pod_index,
+        node_index=indexes.node_index,
         activate=activate,
         resort=resort,
         waiting=WaitingPods(ports.clock),

@@ -28,6 +28,7 @@ from mooring.framework.record import NodeEpoch
 from mooring.state.amounts import clamp
 from mooring.state.change_log import ChangeLog
 from mooring.state.errors import CacheError
+from mooring.state.indexes import Observer
 from mooring.state.label_columns import LabelColumns
 from mooring.state.node_load import NodeLoad
 from mooring.state.node_order import NodeOrder, zone_of
@@ -64,6 +65,7 @@ class NodeTable:
         self._epoch: NodeEpoch | None = None
         self._epochs = 0
         """How often the order has changed; the number of the present epoch."""
+        self._observers: list[Observer] = []
 
     # What views read: framework.nodes.Columns
 
@@ -163,6 +165,19 @@ class NodeTable:
         """Names that have pods and no node."""
         return [name for name, row in self._rows.items() if self._views[row] is None]
 
+    def table_rows(self, rows: IntArray) -> IntArray:
+        return rows
+
+    def observe(self, observer: Observer) -> None:
+        """Tell `observer` about all that is here, and from now on about every change."""
+        for row in self._rows.values():
+            view = self._views[row]
+            if view is not None:
+                observer.node_changed(row, None, view.node)
+            for pod in self._loads[row].pods.values():
+                observer.pod_added(row, pod)
+        self._observers.append(observer)
+
     # What changed
 
     @property
@@ -202,6 +217,8 @@ class NodeTable:
         if self._order.put(row, zone_of(node)):
             self._reordered()
         self._changes.mark(row)
+        for observer in self._observers:
+            observer.node_changed(row, old.node if old else None, node)
         return row
 
     def remove_node(self, name: str) -> bool:
@@ -209,7 +226,8 @@ class NodeTable:
         row = self.row_of(name)
         if row < 0:
             return False
-        self._allocatable.replace(row, self.view(row).allocatable, {})
+        gone = self.view(row)
+        self._allocatable.replace(row, gone.allocatable, {})
         self._labels.clear(row)
         self._taints.clear(row)
         self._names[row] = ""
@@ -217,6 +235,8 @@ class NodeTable:
         self._order.remove(row)
         self._reordered()
         self._changes.mark(row)
+        for observer in self._observers:
+            observer.node_changed(row, gone.node, None)
         self._release_if_unused(name, row)
         return True
 
@@ -228,6 +248,8 @@ class NodeTable:
         load = self._loads[row]
         load.add(entry)
         self._write(row, load, entry)
+        for observer in self._observers:
+            observer.pod_added(row, entry.pod)
         return row
 
     def replace_pod(self, node_name: str, old: PodEntry, new: PodEntry) -> None:
@@ -236,6 +258,9 @@ class NodeTable:
             row = self._rows[node_name]
             self._loads[row].replace(new)
             self._changes.mark(row)
+            for observer in self._observers:
+                observer.pod_removed(row, old.pod)
+                observer.pod_added(row, new.pod)
         else:
             self.remove_pod(node_name, old)
             self.add_pod(node_name, new)
@@ -248,6 +273,8 @@ class NodeTable:
         load = self._loads[row]
         load.remove(entry)
         self._write(row, load, entry)
+        for observer in self._observers:
+            observer.pod_removed(row, entry.pod)
         self._release_if_unused(node_name, row)
 
     def _write(self, row: int, load: NodeLoad, entry: PodEntry) -> None:

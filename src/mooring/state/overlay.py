@@ -78,6 +78,9 @@ class Overlay:
                 column[row] = clamp(load.nonzero(resource))
         return read_only(column)
 
+    def table_rows(self, rows: IntArray) -> IntArray:
+        return self._base.table_rows(self._index[rows])
+
     def label_codes(self, key: str) -> CodeArray:
         return self._base.label_codes(key)[self._index]
 

@@ -1,0 +1,114 @@
+"""The indexes that plugins keep over pods and nodes: built once, then changed by every event.
+
+Implements `framework.indexes`. The NodeTable tells its observers what comes and goes on which row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, Protocol
+
+from mooring.api.node import Node
+from mooring.api.pod import Pod
+from mooring.framework.indexes import NodeKeys, PodKeys
+
+_NONE: Mapping[int, Any] = MappingProxyType({})
+
+
+class Observer(Protocol):
+    """Told about every change of the table, after it has happened. Ghost rows have pods and no node."""
+
+    def pod_added(self, row: int, pod: Pod) -> None: ...
+
+    def pod_removed(self, row: int, pod: Pod) -> None: ...
+
+    def node_changed(self, row: int, old: Node | None, new: Node | None) -> None: ...
+
+
+class RowPodIndex:
+    """key → {row: number of pods}; empty entries are dropped."""
+
+    def __init__(self, extract: PodKeys) -> None:
+        self._extract = extract
+        self._rows: dict[Hashable, dict[int, int]] = {}
+
+    def rows(self, key: Hashable) -> Mapping[int, int]:
+        return self._rows.get(key, _NONE)
+
+    def keys(self) -> Iterable[Hashable]:
+        return self._rows.keys()
+
+    def pod_added(self, row: int, pod: Pod) -> None:
+        for key in self._extract(pod):
+            rows = self._rows.setdefault(key, {})
+            rows[row] = rows.get(row, 0) + 1
+
+    def pod_removed(self, row: int, pod: Pod) -> None:
+        for key in self._extract(pod):
+            rows = self._rows[key]
+            rows[row] -= 1
+            if not rows[row]:
+                del rows[row]
+                if not rows:
+                    del self._rows[key]
+
+    def node_changed(self, row: int, old: Node | None, new: Node | None) -> None:
+        pass  # pods stay on their row whatever becomes of the node
+
+
+class RowNodeIndex:
+    """key → {row: value} of the live nodes."""
+
+    def __init__(self, extract: NodeKeys) -> None:
+        self._extract = extract
+        self._rows: dict[Hashable, dict[int, Any]] = {}
+
+    def rows(self, key: Hashable) -> Mapping[int, Any]:
+        return self._rows.get(key, _NONE)
+
+    def keys(self) -> Iterable[Hashable]:
+        return self._rows.keys()
+
+    def pod_added(self, row: int, pod: Pod) -> None:
+        pass  # nodes only
+
+    def pod_removed(self, row: int, pod: Pod) -> None:
+        pass
+
+    def node_changed(self, row: int, old: Node | None, new: Node | None) -> None:
+        if old is not None:
+            for key, _ in self._extract(old):
+                rows = self._rows.get(key)
+                if rows is not None and rows.pop(row, None) is not None and not rows:
+                    del self._rows[key]
+        if new is not None:
+            for key, value in self._extract(new):
+                self._rows.setdefault(key, {})[row] = value
+
+
+class Observed(Protocol):
+    """The table, as far as indexes need it."""
+
+    def observe(self, observer: Observer) -> None: ...
+
+
+class Indexes:
+    """All indexes of a process, by name. The first caller's function makes it; later ones get the same."""
+
+    def __init__(self, table: Observed) -> None:
+        self._table = table
+        self._pods: dict[str, RowPodIndex] = {}
+        self._nodes: dict[str, RowNodeIndex] = {}
+
+    def pod_index(self, name: str, extract: PodKeys) -> RowPodIndex:
+        if name not in self._pods:
+            self._pods[name] = RowPodIndex(extract)
+            self._table.observe(self._pods[name])
+        return self._pods[name]
+
+    def node_index(self, name: str, extract: NodeKeys) -> RowNodeIndex:
+        if name not in self._nodes:
+            self._nodes[name] = RowNodeIndex(extract)
+            self._table.observe(self._nodes[name])
+        return self._nodes[name]
