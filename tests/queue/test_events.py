@@ -371,3 +371,12 @@ def fastest(call: Callable[[], object]) -> float:
         call()
         times.append(time.process_time() - start)
     return min(times)
+
+
+def test_a_change_of_the_status_alone_does_not_wake_the_pod(world):
+    world.register(Fit=[on(POD_ALL)])
+    pod = a_pod("p")
+    info = world.refuse(pod, "Fit")
+    newer = changed(pod, nominated="n1")
+    world.queue.update(pod, newer)
+    assert (world.place(pod), info.pod) == ("parked", newer)

@@ -60,8 +60,8 @@ class Places:
             self._leave(slot)
 
     def take_next(self) -> tuple[QueuedPod, Place] | None:
-        """The pod whose turn it is, and where it was: the first active one; with none, the first one that backs
-        off after a refusal."""
+        """The pod whose turn it is, and where it was: the first active one; without any, the first one that
+        backs off after a refusal."""
         info, place = self.active.pop(), ACTIVE
         if info is None:
             info, place = self.backoff.pop_refused(), BACKOFF
