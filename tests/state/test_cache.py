@@ -271,6 +271,12 @@ class TestNodes:
         assert cache.table.nodes().names == ["b", "a"]
         assert used(cache) == {"a": 1000}
 
+    def test_a_node_without_a_name_is_set_aside(self, cache):
+        cache.add_node(make_node(""))
+
+        assert cache.table.nodes().names == ["a", "b"]
+        assert cache.corrections == {"node without a name": 1}
+
     def test_another_name_is_another_node(self, cache):
         cache.update_node(make_node("a"), make_node("c"))
 

@@ -1,13 +1,13 @@
 """ClusterCache: which pod is accounted on which node. The only writer of the NodeTable.
 
-States of a pod, by UID:
+States of a pod, by UID; "seen" is `add_pod` or `update_pod` with a version that names a node:
 
-                     assume                add_pod, update_pod
-    unknown ──────────────────▶ assumed ──────────────────────▶ added
-     ▲  │ ▲                        │                              │ │
-     │  │ └──── forget, remove_pod ┘                              │ │ add_pod, update_pod: replaced,
-     │  └───────────────── add_pod ───────────────────────────────▶ ◀┘ moved when on another node
-     └──────────── remove_pod, or Succeeded / Failed ─────────────┘
+                 assume                  seen
+    unknown ───────────────▶ assumed ──────────────▶ added ◀──┐ seen again: replaced,
+     ▲ │ ▲                      │                     ▲ │ └───┘ or moved to another node
+     │ │ └─ forget, remove_pod ─┘                     │ │
+     │ └────────────────── seen ──────────────────────┘ │
+     └───────── remove_pod, or seen Succeeded or Failed ┘
 
 An assumed pod is one that was decided for a node and not yet seen there. It counts in full and never
 expires: only being seen, forgotten or removed ends it. The API server is right where it contradicts the
@@ -161,6 +161,10 @@ class ClusterCache:
 
     def add_node(self, node: Node) -> None:
         """A node was seen, for the first time or in a new version. Another UID is another node."""
+        if not node.name:
+            self.corrections["node without a name"] += 1
+            _log.warning("node without a name set aside", extra={"uid": node.uid})
+            return
         row = self.table.row_of(node.name)
         if row >= 0 and self.table.view(row).node.uid != node.uid:
             self.table.remove_node(node.name)
