@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from mooring import config
-from mooring.config.extension_points import GO_TYPES, PLUGIN_SETS, POINTS
+from mooring.config.extension_points import GO_TYPES, MULTI_POINT, POINTS, UNSUPPORTED_POINTS
 from mooring.config.types import Plugin, Plugins, PluginSet
 from tests.config.builders import problems, profile, resolve_problems, text
 from tests.config.in_tree import DEFAULT_ORDER, IMPLEMENTS, with_plugins
@@ -360,7 +360,7 @@ def test_a_plugin_configured_under_two_spellings_is_configured_twice():
 
 
 def test_every_plugin_set_is_known():
-    assert set(Plugins().sets()) == set(PLUGIN_SETS)
+    assert set(Plugins().sets()) == {*POINTS, MULTI_POINT, *UNSUPPORTED_POINTS}
     assert set(GO_TYPES) == set(POINTS)
     assert Plugins.of(Plugins().sets()) == Plugins()
 

@@ -12,7 +12,7 @@ from mooring import config
 from mooring.config import durations
 from mooring.config.defaults import DEFAULT_NAMES
 from mooring.config.durations import Duration
-from mooring.config.extension_points import PLUGIN_SETS
+from mooring.config.types import Plugins
 from tests.config.builders import args, profile, text
 
 NAMES = st.sampled_from([*sorted(DEFAULT_NAMES), "mine", "yours", "on", "1e3", "0x1", "my.module:Class"])
@@ -37,7 +37,7 @@ def plugin_sets() -> st.SearchStrategy[dict[str, Any]]:
 
 
 def plugins() -> st.SearchStrategy[dict[str, Any]]:
-    others = [name for name in PLUGIN_SETS if name != "queueSort"]
+    others = [name for name in Plugins().sets() if name != "queueSort"]
     return st.dictionaries(st.sampled_from(others), plugin_sets(), max_size=4)
 
 

@@ -41,6 +41,3 @@ POINTS: tuple[str, ...] = (
 
 # Accepted in a file because v1 has them, but nothing runs them yet.
 UNSUPPORTED_POINTS: tuple[str, ...] = ("placementGenerate", "placementScore")
-
-# Every plugin set of a profile.
-PLUGIN_SETS: tuple[str, ...] = (*POINTS, MULTI_POINT, *UNSUPPORTED_POINTS)
