@@ -7,7 +7,7 @@ Types only; the runtime and the cycle fill them, `scheduler.records` keeps them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -100,9 +100,6 @@ class DecisionRecord:
     """The plugin whose hint said so."""
     plugin: str = ""
     """The plugin that failed or refused, where a single one did."""
-    point: str = ""
-    timings: dict[str, float] = field(default_factory=dict)
-    """Extension point → seconds; only in sampled attempts."""
 
     def refusal_of(self, node: str) -> RefusalCount | None:
         """Why `node` was refused; None when it was not, or is not known to this record."""
@@ -154,5 +151,4 @@ class DecisionRecord:
             "wokenBy": self.woken_by,
             "wokenHint": self.woken_hint,
             "plugin": self.plugin,
-            "point": self.point,
         }

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mooring.api.pod import Pod
+
 
 @dataclass(frozen=True, slots=True)
 class PreFilterResult:
@@ -17,10 +19,12 @@ class PreFilterResult:
 class PostFilterResult:
     """PostFilter's wish for the pod's nomination.
 
-    `nominated_node` None leaves `status.nominatedNodeName` alone, "" clears it, a name sets it.
+    `nominated_node` None leaves `status.nominatedNodeName` alone, "" clears it, a name sets it. `victims` are
+    the pods that have to go; for the decision record.
     """
 
     nominated_node: str | None = None
+    victims: tuple[Pod, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

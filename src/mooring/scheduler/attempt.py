@@ -43,6 +43,8 @@ class Attempt:
     feasible: int = 0
     pre_filter_message: str = ""
     post_filter_message: str = ""
+    victims: tuple[Pod, ...] = ()
+    """Pods that PostFilter sends away."""
     narrowed_by: tuple[str, ...] = ()
     """PreFilter plugins that narrowed the nodes; rejectors when nothing fits."""
 
@@ -81,6 +83,7 @@ def fill_record(record: DecisionRecord, attempt: Attempt, epoch: NodeEpoch) -> N
     record.pre_filter = attempt.pre_filter_message
     record.post_filter = attempt.post_filter_message
     record.node = attempt.node
+    record.victims = tuple(victim.key for victim in attempt.victims)
     record.woken_by = attempt.info.woken_by
     record.woken_hint = attempt.info.woken_hint
     record.epoch = epoch

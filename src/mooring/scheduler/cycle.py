@@ -112,6 +112,7 @@ class SchedulingCycle:
         if profile.post_filter:
             result, status = await run_post_filter(profile, attempt.state, attempt.pod, attempt.statuses)
             nominated = result.nominated_node if result is not None else None
+            attempt.victims = result.victims if result is not None else ()
             if not status.is_success:
                 attempt.post_filter_message = status.message
         message = messages.fit_error(

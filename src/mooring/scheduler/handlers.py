@@ -89,7 +89,7 @@ class Handlers:
                     return self._pending_updated(old, new)
                 case Place.ASSIGNED:
                     return self._assigned_updated(old, new)
-        left = self._left(before, old, after) if old is not None else []
+        left = self._left(before, old, new if after is Place.ASSIGNED else None) if old is not None else []
         return left + (self._came(after, new) if new is not None else [])
 
     def _came(self, place: Place, pod: Pod) -> list[WakeUp]:
@@ -99,14 +99,16 @@ class Handlers:
             return []
         return [lambda: self._queue.add(pod), lambda: self._tell_others(events.UNSCHEDULED_POD_ADD, None, pod)]
 
-    def _left(self, place: Place, pod: Pod, to: Place) -> list[WakeUp]:
+    def _left(self, place: Place, pod: Pod, bound: Pod | None) -> list[WakeUp]:
         if place is Place.ASSIGNED:
             self._cache.remove_pod(pod)
             return [lambda: self._queue.on_event(events.ASSIGNED_POD_DELETE, pod, None)]
         if place is Place.GONE or not self._serves(pod):
             return []
-        leave: list[WakeUp] = [lambda: self._queue.delete(pod)]
-        return leave if to is Place.ASSIGNED else leave + self._pending_deleted(pod)
+        if bound is not None:
+            # The new object: a pod that is bound where it was nominated gives no room up.
+            return [lambda: self._queue.delete(bound)]
+        return [lambda: self._queue.delete(pod), *self._pending_deleted(pod)]
 
     def _pending_deleted(self, pod: Pod) -> list[WakeUp]:
         """A pod that is deleted on its way to a node gives its place back at once."""

@@ -1,0 +1,261 @@
+"""What would the scheduler say: one pod on one cluster, judged by every plugin, offline.
+
+Runs the production runtime and state on the objects that are handed in; nothing is written anywhere. The form of
+input and answer is that of the conformance cases: see docs/evaluate.md.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import json
+import random
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from mooring.api import decoding
+from mooring.api import resources as kinds
+from mooring.api.errors import MooringError
+from mooring.api.resources import Resource
+from mooring.app.clock import SystemClock
+from mooring.app.configuring import EMPTY, Configuration, configure
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.nodes import Nodes
+from mooring.framework.ports import Change, ObjectList, WatchEvent
+from mooring.framework.status import Status
+from mooring.framework.statuses import NodeStatuses
+from mooring.runtime.building import build_profile
+from mooring.runtime.filtering import run_filters, run_post_filter, run_pre_filter
+from mooring.runtime.profile import Profile
+from mooring.runtime.scoring import run_pre_score, run_scores
+from mooring.scheduler.assembly import Ports, assemble
+from mooring.scheduler.engine import Engine
+
+INPUTS: dict[str, Resource] = {
+    "namespaces": kinds.NAMESPACES,
+    "nodes": kinds.NODES,
+    "services": kinds.SERVICES,
+    "replicationControllers": kinds.REPLICATION_CONTROLLERS,
+    "replicaSets": kinds.REPLICA_SETS,
+    "statefulSets": kinds.STATEFUL_SETS,
+    "storageClasses": kinds.STORAGE_CLASSES,
+    "pvs": kinds.PERSISTENT_VOLUMES,
+    "pvcs": kinds.PERSISTENT_VOLUME_CLAIMS,
+    "csiNodes": kinds.CSI_NODES,
+    "csiDrivers": kinds.CSI_DRIVERS,
+    "csiStorageCapacities": kinds.CSI_STORAGE_CAPACITIES,
+    "volumeAttachments": kinds.VOLUME_ATTACHMENTS,
+    "pdbs": kinds.POD_DISRUPTION_BUDGETS,
+    "priorityClasses": kinds.PRIORITY_CLASSES,
+    "pods": kinds.PODS,
+}
+"""Key of the input → what it lists, in the order in which it is loaded."""
+
+NOT_JUDGED = ("SchedulingGates", "DynamicResources")
+"""Left out of the whole profile: they say nothing about nodes here."""
+ALONE = ("PrioritySort", "DefaultBinder")
+"""What a profile needs beside the one plugin that is asked."""
+WITHOUT_NODES = (*NOT_JUDGED, *ALONE, "DefaultPreemption")
+
+
+def evaluate(case: Mapping[str, Any]) -> dict[str, Any]:
+    """The answer for one case; a case that cannot be read gives an `error`."""
+    answer: dict[str, Any] = {"id": case.get("id")}
+    try:
+        world = World(case["input"] if "input" in case else case)
+        answer |= {"plugins": world.by_plugin(), **world.whole_profile()}
+    except (MooringError, KeyError, TypeError, ValueError) as error:
+        return {"id": case.get("id"), "error": f"{type(error).__name__}: {error}"}
+    return answer
+
+
+class World:
+    """A cluster in memory with one pod that waits."""
+
+    def __init__(self, data: Mapping[str, Any]) -> None:
+        unknown = sorted(set(data) - set(INPUTS) - {"pod", "args"})
+        if unknown:
+            raise ValueError(f"unknown input {unknown[0]!r}; known are {', '.join([*INPUTS, 'pod', 'args'])}")
+        self._args = json.dumps(data.get("args") or {}, sort_keys=True)
+        self.pod = _read(kinds.PODS, data["pod"])
+        self.engine = _engine(configuration(self._args, ()))
+        for key, resource in INPUTS.items():
+            for raw in data.get(key) or ():
+                self.put(resource, _read(resource, raw))
+        self.engine.drain()
+
+    def put(self, resource: Resource, obj: Any, old: Any = None) -> None:
+        """A change of the cluster, applied with the next `drain` of the engine."""
+        self.engine.inbox.deliver(Change(resource, old, obj))
+
+    @property
+    def nodes(self) -> Nodes:
+        return self.engine.services.nodes()
+
+    def by_plugin(self) -> dict[str, Any]:
+        """Each plugin alone, as if the others did not exist."""
+        found = {}
+        for name in default_weights():
+            if name in WITHOUT_NODES or name not in configuration("{}", ()).registry:
+                continue
+            alone = configuration(self._args, (name,))
+            profile = build_profile(alone.profiles[0], alone.registry, self.engine.services, self.engine.tasks)
+            verdict = self._one_plugin(profile, name)
+            if verdict:
+                found[name] = verdict
+        return found
+
+    def _one_plugin(self, profile: Profile, name: str) -> dict[str, Any]:
+        state, nodes = CycleState(), self.nodes
+        pre = run_pre_filter(profile, state, self.pod, nodes)
+        if not pre.status.is_success:
+            return {"preFilter": _told(pre.status)}
+        verdict: dict[str, Any] = {}
+        asked = nodes
+        if pre.node_names is not None:
+            asked = nodes.where(nodes.named(*pre.node_names))
+            verdict["preFilterNodes"] = sorted(pre.node_names)
+        statuses = NodeStatuses(nodes)
+        _, status = run_filters(profile, state, self.pod, asked, statuses)
+        if not status.is_success:
+            return {"error": status.message}
+        if len(statuses):
+            verdict["filter"] = {node: _told(refusal) for node, refusal in statuses}
+        return verdict | self._score_alone(profile, state, name)
+
+    def _score_alone(self, profile: Profile, state: CycleState, name: str) -> dict[str, Any]:
+        if not profile.score or not len(self.nodes):
+            return {}
+        status = run_pre_score(profile, state, self.pod, self.nodes)
+        if not status.is_success:
+            return {"preScore": _told(status)}
+        if name in state.skip_score:
+            return {}
+        board, status = run_scores(profile, state, self.pod, self.nodes)
+        if not status.is_success:
+            return {"error": status.message}
+        return {"score": _by_name(self.nodes, board.totals)}
+
+    def whole_profile(self) -> dict[str, Any]:
+        """All plugins together: the feasible nodes with their totals, or what preemption would do."""
+        profile = next(iter(self.engine.profiles.values()))
+        state, nodes, statuses = CycleState(), self.nodes, NodeStatuses(self.nodes)
+        pre = run_pre_filter(profile, state, self.pod, nodes)
+        feasible = nodes.where(np.zeros(len(nodes), dtype=np.bool_))
+        if pre.status.is_success:
+            asked = nodes if pre.node_names is None else nodes.where(nodes.named(*pre.node_names))
+            outside = Status.unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(pre.narrowed_by))}]")
+            statuses.set_rows(np.setdiff1d(nodes.rows, asked.rows), outside)
+            feasible, status = run_filters(profile, state, self.pod, asked, statuses)
+            if not status.is_success:
+                return {"error": status.message}
+        else:
+            statuses.set_rows(nodes.rows, pre.status)
+        answer: dict[str, Any] = {"feasible": sorted(feasible.names), "total": {}}
+        if len(feasible):
+            answer["total"] = self._totals(profile, state, feasible)
+        elif self.pod.priority > 0:
+            answer["preemption"] = asyncio.run(self._preempt(profile, state, statuses))
+        return answer
+
+    def _totals(self, profile: Profile, state: CycleState, feasible: Nodes) -> dict[str, int]:
+        status = run_pre_score(profile, state, self.pod, feasible)
+        if status.is_success:
+            board, status = run_scores(profile, state, self.pod, feasible)
+        if not status.is_success:
+            raise ValueError(status.message)
+        return _by_name(feasible, board.totals)
+
+    async def _preempt(self, profile: Profile, state: CycleState, statuses: NodeStatuses) -> dict[str, Any]:
+        result, status = await run_post_filter(profile, state, self.pod, statuses)
+        await self.engine.tasks.stop()
+        told = {"code": status.code.label, "node": "", "victims": []}
+        if status.reasons:
+            told["reasons"] = list(status.reasons)
+        if result is not None:
+            told |= {"node": result.nominated_node or "", "victims": sorted(v.name for v in result.victims)}
+        return told
+
+
+def _told(status: Status) -> dict[str, Any]:
+    return {"code": status.code.label, "reasons": list(status.reasons)}
+
+
+def _by_name(nodes: Nodes, scores: Any) -> dict[str, int]:
+    return dict(zip(nodes.names, scores.tolist(), strict=True))
+
+
+def _read(resource: Resource, raw: Any) -> Any:
+    obj = decoding.convert(resource, raw)
+    decoding.validate(obj)
+    return obj
+
+
+@functools.lru_cache(maxsize=512)
+def configuration(args: str, only: tuple[str, ...]) -> Configuration:
+    """The default profile with these plugin arguments (JSON), or a profile of a few plugins alone."""
+    disabled: list[dict[str, Any]] = [{"name": name} for name in NOT_JUDGED]
+    enabled: list[dict[str, Any]] = []
+    if only:
+        weights = default_weights()
+        disabled = [{"name": "*"}]
+        enabled = [{"name": name, "weight": weights[name]} for name in (ALONE[0], *only, ALONE[1])]
+    profile = {
+        "schedulerName": "default-scheduler",
+        "plugins": {"multiPoint": {"disabled": disabled, "enabled": enabled}},
+        "pluginConfig": [
+            {"name": name, "args": given} for name, given in json.loads(args).items() if not only or name in only
+        ],
+    }
+    header = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    return configure(json.dumps({**header, "profiles": [profile]}), discover=False)
+
+
+@functools.lru_cache(maxsize=1)
+def default_weights() -> dict[str, int]:
+    """The default plugins in order, with their weights."""
+    profile = configure(EMPTY, discover=False).config.profiles[0]
+    return {plugin.name: plugin.weight for plugin in profile.plugins.multi_point.enabled}
+
+
+def _engine(configured: Configuration) -> Engine:
+    ports = Ports(NoApi(), SystemClock(), random.Random(0), NoEvents())
+    return assemble(configured.config, configured.profiles, configured.registry, ports)
+
+
+class NoEvents:
+    """An event sink that keeps nothing."""
+
+    def event(self, regarding: Any, **_: Any) -> None:
+        pass
+
+
+class NoApi:
+    """An API server on which every write succeeds and changes nothing."""
+
+    async def list(self, resource: Resource, **_: Any) -> ObjectList:
+        return ObjectList((), "0")
+
+    async def watch(self, resource: Resource, **_: Any) -> AsyncIterator[WatchEvent]:
+        return
+        yield
+
+    async def get(self, resource: Resource, name: str, namespace: str = "") -> Any:
+        return None
+
+    async def create(self, resource: Resource, obj: Any, **_: Any) -> Any:
+        return obj
+
+    async def replace(self, resource: Resource, obj: Any, **_: Any) -> Any:
+        return obj
+
+    async def patch(self, resource: Resource, name: str, patch: Any, **_: Any) -> Any:
+        return None
+
+    async def delete(self, resource: Resource, name: str, **_: Any) -> None:
+        return None
+
+    async def bind(self, name: str, namespace: str, uid: str, node: str) -> None:
+        return None
