@@ -7,7 +7,10 @@ duplicates, confirmations elsewhere, resizes, finished pods, successors under th
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -18,6 +21,7 @@ from mooring.api.pod import Pod
 from mooring.api.taints import Taint
 from mooring.framework.nodes import TaintClass
 from mooring.state.cache import ClusterCache, Outcome
+from mooring.state.indexes import Indexes, RowNodeIndex, RowPodIndex
 from mooring.state.node_table import NodeTable
 from tests.state.objects import ZONE, make_node, make_pod
 
@@ -55,6 +59,19 @@ def pod_of(uid: str, node: str, cpu: str, gpu: int, phase: str = "") -> Pod:
 bound_pods = st.builds(pod_of, uids, node_names, amounts, st.integers(0, 1))
 
 
+def cpu_keys(pod: Pod) -> list[str]:
+    return [str(pod.spec.containers[0].resources.requests["cpu"])]
+
+
+def zone_keys(node: Node) -> list[tuple[str, str]]:
+    return [(node.labels[ZONE], node.uid)] if ZONE in node.labels else []
+
+
+def flat(index: RowPodIndex | RowNodeIndex) -> dict[tuple[Hashable, int], Any]:
+    keys = list(index.keys())
+    return {(key, row): value for key in keys for row, value in index.rows(key).items()}
+
+
 @dataclass(frozen=True)
 class Place:
     """Where the model has a pod."""
@@ -74,6 +91,9 @@ class CacheMachine(RuleBasedStateMachine):
         self.places: dict[str, Place] = {}
         self.asked: set[str] = set()
         self.seen_generation = 0
+        self.indexes = Indexes(self.cache.table)
+        self.pod_index: RowPodIndex | None = None
+        self.node_index: RowNodeIndex | None = None
 
     @rule(node=nodes)
     def node_seen(self, node: Node) -> None:
@@ -139,6 +159,11 @@ class CacheMachine(RuleBasedStateMachine):
     def somebody_asks_for_a_label(self, key: str) -> None:
         self.asked.add(key)
 
+    @rule()
+    def somebody_asks_for_the_indexes(self) -> None:
+        self.pod_index = self.indexes.pod_index("cpu", cpu_keys)
+        self.node_index = self.indexes.node_index("zone", zone_keys)
+
     def expected(self, place: Place | None, pod: Pod) -> Outcome:
         if place is None:
             return Outcome.ADDED
@@ -184,6 +209,16 @@ class CacheMachine(RuleBasedStateMachine):
                 assert table.label_codes(key)[row] == code
                 number = table.label_numbers(key)[row]
                 assert number == 4 if value == "4" else math.isnan(number)
+
+    @invariant()
+    def indexes_equal_a_recount(self) -> None:
+        if self.pod_index is None or self.node_index is None:
+            return
+        rows = dict(self.cache.table.known_rows())
+        pods = Counter((cpu_keys(place.pod)[0], rows[place.node]) for place in self.places.values())
+        nodes = {(k, rows[name]): uid for name, node in self.nodes.items() for k, uid in zone_keys(node)}
+        assert flat(self.pod_index) == pods
+        assert flat(self.node_index) == nodes
 
     @invariant()
     def generations_tell_what_changed(self) -> None:
