@@ -50,12 +50,16 @@ def configure(
     return Configuration(loaded, profiles, registry)
 
 
-def configure_file(path: Path, *, plugins: Iterable[type[Plugin]] = (), discover: bool = True) -> Configuration:
+def configure_file(
+    path: Path, *, plugins: Iterable[type[Plugin]] = (), discover: bool = True
+) -> Configuration:
     """The same from a file; a file that cannot be read is a ConfigError too."""
     try:
         text = path.read_bytes()
     except OSError as error:
-        raise ConfigError([Problem(path="", message=f"cannot be read: {error.strerror}")], str(path)) from error
+        raise ConfigError(
+            [Problem(path="", message=f"cannot be read: {error.strerror}")], str(path)
+        ) from error
     return configure(text, plugins=plugins, discover=discover, source=str(path))
 
 

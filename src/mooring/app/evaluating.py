@@ -101,7 +101,9 @@ class World:
             if name in WITHOUT_NODES or name not in configuration("{}", ()).registry:
                 continue
             alone = configuration(self._args, (name,))
-            profile = build_profile(alone.profiles[0], alone.registry, self.engine.services, self.engine.tasks)
+            profile = build_profile(
+                alone.profiles[0], alone.registry, self.engine.services, self.engine.tasks
+            )
             verdict = self._one_plugin(profile, name)
             if verdict:
                 found[name] = verdict
@@ -146,7 +148,9 @@ class World:
         feasible = nodes.where(np.zeros(len(nodes), dtype=np.bool_))
         if pre.status.is_success:
             asked = nodes if pre.node_names is None else nodes.where(nodes.named(*pre.node_names))
-            outside = Status.unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(pre.narrowed_by))}]")
+            outside = Status.unresolvable(
+                f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(pre.narrowed_by))}]"
+            )
             statuses.set_rows(np.setdiff1d(nodes.rows, asked.rows), outside)
             feasible, status = run_filters(profile, state, self.pod, asked, statuses)
             if not status.is_success:
@@ -206,7 +210,9 @@ def configuration(args: str, only: tuple[str, ...]) -> Configuration:
         "schedulerName": "default-scheduler",
         "plugins": {"multiPoint": {"disabled": disabled, "enabled": enabled}},
         "pluginConfig": [
-            {"name": name, "args": given} for name, given in json.loads(args).items() if not only or name in only
+            {"name": name, "args": given}
+            for name, given in json.loads(args).items()
+            if not only or name in only
         ],
     }
     header = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}

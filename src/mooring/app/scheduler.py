@@ -52,9 +52,13 @@ class Scheduler:
         self.clock = clock or SystemClock()
         self.random = random or randomness.Random()
         if self.configuration.config.extenders:
-            raise MooringError("this version cannot call extenders yet: remove `extenders` from the configuration")
+            raise MooringError(
+                "this version cannot call extenders yet: remove `extenders` from the configuration"
+            )
         self._client = client
-        self._recorder = ApiEventRecorder(client, self.clock, self.random, instance=instance or socket.gethostname())
+        self._recorder = ApiEventRecorder(
+            client, self.clock, self.random, instance=instance or socket.gethostname()
+        )
         ports = Ports(client, self.clock, self.random, self._recorder)
         self.engine: Engine = assemble(
             self.configuration.config,

@@ -15,7 +15,9 @@ class StateKeyError(KeyError):
     """A plugin read a key that nobody wrote in this attempt."""
 
     def __str__(self) -> str:
-        return f"no entry {self.args[0]!r} in the cycle state: the point that writes it did not run for this pod"
+        return (
+            f"no entry {self.args[0]!r} in the cycle state: the point that writes it did not run for this pod"
+        )
 
 
 _ABSENT: Any = object()

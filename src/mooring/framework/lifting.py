@@ -75,7 +75,9 @@ def lift_filter(plugin: Any, state: CycleState, pod: Pod, nodes: Nodes) -> Refus
     return result
 
 
-def _add_scalar_refusals(result: Refusals, code: Code, indices: list[int], statuses: dict[int, Status]) -> None:
+def _add_scalar_refusals(
+    result: Refusals, code: Code, indices: list[int], statuses: dict[int, Status]
+) -> None:
     # A node may have several reasons; the k-th entry holds everybody's k-th reason.
     depth = max(1, *(len(status.reasons) for status in statuses.values()))
     for level in range(depth):
@@ -190,7 +192,9 @@ def lift_normalize(plugin: Any, state: CycleState, pod: Pod, scores: IntArray, n
         raise TypeError(f"normalize_scores() must return a mapping of node names to scores, got {answer!r}")
     unknown = sorted(set(answer) - set(named))
     if unknown:
-        raise ValueError(f"normalize_scores() returned a score for {unknown[0]!r}, which is not among the nodes")
+        raise ValueError(
+            f"normalize_scores() returned a score for {unknown[0]!r}, which is not among the nodes"
+        )
     out = np.empty(len(nodes), dtype=np.float64)
     for index, name in enumerate(nodes.names):
         if name not in answer:

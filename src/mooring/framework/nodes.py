@@ -6,7 +6,7 @@ a view is valid until the hook that received it returns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -22,6 +22,11 @@ IntArray = npt.NDArray[np.int64]
 CodeArray = npt.NDArray[np.int32]
 BoolArray = npt.NDArray[np.bool_]
 FloatArray = npt.NDArray[np.float64]
+
+Compute = Callable[["Nodes"], npt.NDArray[Any]]
+"""A derived column for some nodes: one entry per node of the view that is handed in."""
+ComputeRow = Callable[["NodeView"], Any]
+"""The same for a single node; cheaper when few rows have changed."""
 
 Reason = str | Sequence[str] | Callable[[int], str]
 """One text for all refused nodes, one per node of the view, or a function of the index in the view."""
@@ -68,6 +73,18 @@ class Columns(Protocol):
     def taint_class_ids(self) -> CodeArray: ...
 
     def taint_classes(self) -> Sequence[TaintClass]: ...
+
+    def node_column(self, key: Hashable, compute: Compute) -> npt.NDArray[Any]:
+        """A column of the caller's own that depends on the node objects only (labels, taints, allocatable).
+        Computed once per key, later for changed nodes only; 0 where there is no node. `key` must name all
+        that `compute` depends on beside the nodes."""
+        ...
+
+    def row_column(
+        self, key: Hashable, compute: Compute, compute_row: ComputeRow | None = None
+    ) -> npt.NDArray[Any]:
+        """The same for what depends on the pods of the node too (requested, pods)."""
+        ...
 
     def node_names(self) -> Sequence[str]:
         """Row → name; "" for a free row."""
@@ -219,6 +236,16 @@ class Nodes:
     def label_numbers(self, key: str) -> FloatArray:
         return self.take(self.columns.label_numbers(key))
 
+    def node_column(self, key: Hashable, compute: Compute) -> npt.NDArray[Any]:
+        """A column that depends on the node objects only, computed once per key and per changed node."""
+        return self.take(self.columns.node_column(key, compute))
+
+    def row_column(
+        self, key: Hashable, compute: Compute, compute_row: ComputeRow | None = None
+    ) -> npt.NDArray[Any]:
+        """A column that depends on the pods of each node too, computed once per key and per changed row."""
+        return self.take(self.columns.row_column(key, compute, compute_row))
+
     def by_taints(self, judge: Callable[[TaintClass], bool | int]) -> npt.NDArray[Any]:
         """`judge` asked once per distinct combination of taints, spread to the nodes."""
         verdicts = np.array([judge(cls) for cls in self.columns.taint_classes()])
@@ -273,7 +300,11 @@ class Refusals:
     def add(self, mask: BoolArray, reason: Reason, code: Code = Code.UNSCHEDULABLE) -> Refusals:
         """Refuse the nodes where `mask` is true. Returns self, so that calls can be chained."""
         if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.shape != (len(self.nodes),):
-            shape = f"{mask.dtype} array of shape {mask.shape}" if isinstance(mask, np.ndarray) else repr(mask)
-            raise TypeError(f"a refusal mask is a bool array with one entry per node ({len(self.nodes)}), got {shape}")
+            shape = (
+                f"{mask.dtype} array of shape {mask.shape}" if isinstance(mask, np.ndarray) else repr(mask)
+            )
+            raise TypeError(
+                f"a refusal mask is a bool array with one entry per node ({len(self.nodes)}), got {shape}"
+            )
         self.entries.append(Refusal(mask, reason, code))
         return self

@@ -124,6 +124,11 @@ class PreFilterPlugin(Plugin):
 class FilterPlugin(Plugin):
     """Can the pod run there? Write `filter` for one node at a time, or `filter_nodes` for all at once."""
 
+    filters_anywhere: ClassVar[bool] = False
+    """A hot plugin may set this: `filter_nodes` is then asked about all rows of the table, also those that
+    another filter has refused or that have no node (no labels, nothing allocatable). Its answers there are
+    not used; it must not fail on them nor answer Error."""
+
     @lifting.derived
     def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Status | None:
         """Success keeps the node. Unschedulable, UnschedulableAndUnresolvable or Pending refuse it, with
@@ -169,6 +174,9 @@ class ScorePlugin(Plugin):
     """How good is the node? Write `score` for one node at a time, `score_nodes` for all at once, or
     `score_into` for a hot path without a fresh array."""
 
+    scores_anywhere: ClassVar[bool] = False
+    """The same as `filters_anywhere` for `score_nodes` and `score_into`."""
+
     @lifting.derived
     def score(self, state: CycleState, pod: Pod, node: NodeView) -> float | Status:
         """Any number; after normalisation it must be in 0-100. Fractions are cut off. A Status other than
@@ -186,7 +194,9 @@ class ScorePlugin(Plugin):
         return lifting.fill_scores(self, state, pod, nodes, out)
 
     @lifting.derived
-    def normalize_scores(self, state: CycleState, pod: Pod, scores: Mapping[str, int]) -> Mapping[str, int] | Status:
+    def normalize_scores(
+        self, state: CycleState, pod: Pod, scores: Mapping[str, int]
+    ) -> Mapping[str, int] | Status:
         """Node name → score of this plugin for all feasible nodes; returns them scaled into 0-100. Override
         this or `normalize_nodes`; a plugin whose scores are already in 0-100 needs neither."""
         return scores
@@ -223,12 +233,16 @@ class PreBindPlugin(Plugin):
     """Work that must be finished before the pod is bound (volumes, devices)."""
 
     @lifting.derived
-    def pre_bind_pre_flight(self, state: CycleState, pod: Pod, node_name: str) -> PreBindPreFlight | Status | None:
+    def pre_bind_pre_flight(
+        self, state: CycleState, pod: Pod, node_name: str
+    ) -> PreBindPreFlight | Status | None:
         """Cheap look ahead. Skip: `pre_bind` has nothing to do and is not called. Anything else announces
         work, and the pod's nominatedNodeName is set first. Error fails the attempt."""
         return None
 
-    def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Awaitable[Status | None] | Status | None:
+    def pre_bind(
+        self, state: CycleState, pod: Pod, node_name: str
+    ) -> Awaitable[Status | None] | Status | None:
         """Anything but Success fails the attempt: Unreserve, forget, retry by backoff. May be cancelled."""
         raise lifting.missing(self, "pre_bind")
 

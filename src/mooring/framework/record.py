@@ -128,7 +128,11 @@ class DecisionRecord:
             "durationSeconds": self.duration,
             "result": self.result,
             "message": self.message,
-            "nodes": {"total": self.total_nodes, "evaluated": self.evaluated_nodes, "feasible": self.feasible_nodes},
+            "nodes": {
+                "total": self.total_nodes,
+                "evaluated": self.evaluated_nodes,
+                "feasible": self.feasible_nodes,
+            },
             "refusals": [
                 {"plugin": r.plugin, "code": r.code, "reasons": list(r.reasons), "nodes": r.nodes}
                 for r in self.refusals

@@ -9,7 +9,15 @@ import numpy as np
 
 from mooring.api.node import Node
 from mooring.api.pod import Pod
-from mooring.api.taints import NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE, Taint, Toleration, find_untolerated, tolerates
+from mooring.api.taints import (
+    NO_EXECUTE,
+    NO_SCHEDULE,
+    PREFER_NO_SCHEDULE,
+    Taint,
+    Toleration,
+    find_untolerated,
+    tolerates,
+)
 from mooring.framework.access import NODE as NODE_OBJECT
 from mooring.framework.access import Reads
 from mooring.framework.cycle_state import CycleState

@@ -58,7 +58,9 @@ def checked(plugin: Plugin, point: str, pod: Pod, answer: Any, node: str = "") -
 
 def unexpected(plugin: Plugin, point: str, pod: Pod, status: Status, node: str = "") -> Status:
     """The Error for a code that has no meaning at this point."""
-    return failed(plugin, point, pod, ValueError(f"{status.code.label} is no answer to {point}: {status.message}"), node)
+    return failed(
+        plugin, point, pod, ValueError(f"{status.code.label} is no answer to {point}: {status.message}"), node
+    )
 
 
 async def maybe_await(answer: Any) -> Any:

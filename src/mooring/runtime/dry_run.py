@@ -57,7 +57,9 @@ class Session:
 class PodTrial:
     """Implements `framework.handle.Trial`: one pod in a world of its own."""
 
-    def __init__(self, profile: Profile, pod: Pod, state: CycleState, status: Status, changes: Changes) -> None:
+    def __init__(
+        self, profile: Profile, pod: Pod, state: CycleState, status: Status, changes: Changes
+    ) -> None:
         self._profile = profile
         self._pod = pod
         self._changes = changes
@@ -89,7 +91,11 @@ class PodTrial:
 
     def filter(self, node_name: str) -> Status:
         status = self.filter_with_nominated(node_name)
-        return filter_one(self._profile, self.state, self._pod, self.node(node_name)) if status.is_success else status
+        return (
+            filter_one(self._profile, self.state, self._pod, self.node(node_name))
+            if status.is_success
+            else status
+        )
 
     def filter_with_nominated(self, node_name: str) -> Status:
         """The first pass of a node that others are nominated to: would the pod fit beside them? Success when
@@ -108,7 +114,9 @@ class PodTrial:
         """Every node: unchanged ones together in columns, changed and nominated ones each on its own."""
         nodes = self._profile.services.nodes()
         statuses = NodeStatuses(nodes)
-        special = [name for name in nodes.names if name in self._changes or rivals(self._profile, self._pod, name)]
+        special = [
+            name for name in nodes.names if name in self._changes or rivals(self._profile, self._pod, name)
+        ]
         plain = nodes.where(~nodes.named(*special)) if special else nodes
         survivors, error = run_filters(self._profile, self.state, self._pod, plain, statuses)
         if not error.is_success:

@@ -88,7 +88,9 @@ def run_filters(
             if refusals is None:
                 continue
             if not isinstance(refusals, Refusals):
-                raise TypeError(f"filter_nodes() must return nodes.refuse(…), nodes.refusals() or None, got {refusals!r}")
+                raise TypeError(
+                    f"filter_nodes() must return nodes.refuse(…), nodes.refusals() or None, got {refusals!r}"
+                )
             if refusals.nodes is not nodes:
                 raise ValueError("filter_nodes() answered for another set of nodes than it was asked about")
             nodes, error = _apply(plugin, pod, nodes, refusals, statuses)
@@ -162,7 +164,9 @@ def run_remove_pod(profile: Profile, state: CycleState, pod: Pod, removed: Pod, 
     for plugin in profile.pre_filter:
         if plugin.name not in state.skip_filter:
             try:
-                status = checked(plugin, "RemovePod", pod, plugin.remove_pod(state, pod, removed, node), node.name)
+                status = checked(
+                    plugin, "RemovePod", pod, plugin.remove_pod(state, pod, removed, node), node.name
+                )
             except Exception as error:
                 return failed(plugin, "RemovePod", pod, error, node.name)
             if not status.is_success:
@@ -209,7 +213,9 @@ def _split(answer: object) -> tuple[PostFilterResult | None, Status | None]:
         case (PostFilterResult() | None as result, Status() | None as status):
             return result, status
         case _:
-            raise TypeError(f"post_filter() must return a Status, a (PostFilterResult, Status) pair or None, got {answer!r}")
+            raise TypeError(
+                f"post_filter() must return a Status, a (PostFilterResult, Status) pair or None, got {answer!r}"
+            )
 
 
 def sample_size(percentage: int, nodes: int) -> int:

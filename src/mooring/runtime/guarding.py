@@ -43,7 +43,9 @@ class GuardedClient:
         self._check(resource, "update", subresource)
         return await self._client.replace(resource, obj, subresource=subresource)
 
-    async def patch(self, resource: Resource, name: str, patch: Any, *, subresource: str = "", **options: Any) -> Any:
+    async def patch(
+        self, resource: Resource, name: str, patch: Any, *, subresource: str = "", **options: Any
+    ) -> Any:
         self._check(resource, "patch", subresource)
         return await self._client.patch(resource, name, patch, subresource=subresource, **options)
 

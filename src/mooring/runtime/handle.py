@@ -112,4 +112,3 @@ class PluginHandle:
         if self._profile is None:
             raise RuntimeError(f"plugin {self._plugin.name!r}: dry_run() cannot be used in the constructor")
         return Session(self._profile)
-

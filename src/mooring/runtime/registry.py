@@ -80,7 +80,9 @@ class Registry(Mapping[str, type[Plugin]]):
                 f"is the package installed, or its folder on PYTHONPATH?"
             ) from error
         except Exception as error:
-            raise PluginError(f"plugin reference {reference!r}: importing raised {type(error).__name__}: {error}") from error
+            raise PluginError(
+                f"plugin reference {reference!r}: importing raised {type(error).__name__}: {error}"
+            ) from error
         self.add(cls, source=reference)
         self.aliases[reference] = cls.name
         return str(cls.name)
@@ -101,7 +103,9 @@ def describe(cls: type) -> str:
 def check_class(cls: object, source: str) -> None:
     """Raise a PluginError that names the class, the source and everything that is wrong with it."""
     if not isinstance(cls, type) or not issubclass(cls, Plugin):
-        raise PluginError(f"{source}: {cls!r} is not a plugin: it must be a class derived from mooring.framework.Plugin")
+        raise PluginError(
+            f"{source}: {cls!r} is not a plugin: it must be a class derived from mooring.framework.Plugin"
+        )
     problems = unwritten(cls)
     if not isinstance(cls.name, str) or not cls.name:
         problems.append("has no `name` (a non-empty string, as configurations will spell it)")

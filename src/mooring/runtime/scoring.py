@@ -61,7 +61,9 @@ class ScoreBoard:
 
     def _node_score(self, index: int) -> NodeScore:
         parts = tuple(
-            PluginScore(c.plugin, int(c.raw[index]), int(c.normalized[index]), int(c.normalized[index]) * c.weight)
+            PluginScore(
+                c.plugin, int(c.raw[index]), int(c.normalized[index]), int(c.normalized[index]) * c.weight
+            )
             for c in self.columns
         )
         return NodeScore(self.nodes.names[index], int(self.totals[index]), parts)
@@ -112,7 +114,11 @@ def _score(plugin: ScorePlugin, state: CycleState, pod: Pod, nodes: Nodes, out: 
         answer = checked(plugin, "Score", pod, plugin.score_into(state, pod, nodes, out))
     except Exception as error:
         return failed(plugin, "Score", pod, error)
-    return answer if answer.is_success else _as_error(answer, f'running Score plugins: plugin "{plugin.name}" failed with: ')
+    return (
+        answer
+        if answer.is_success
+        else _as_error(answer, f'running Score plugins: plugin "{plugin.name}" failed with: ')
+    )
 
 
 def _normalize(plugin: ScorePlugin, state: CycleState, pod: Pod, nodes: Nodes, column: Column) -> Status:
@@ -121,7 +127,9 @@ def _normalize(plugin: ScorePlugin, state: CycleState, pod: Pod, nodes: Nodes, c
             answer = plugin.normalize_nodes(state, pod, column.raw.copy(), nodes)
             if isinstance(answer, Status):
                 status = checked(plugin, "NormalizeScore", pod, answer)
-                return _as_error(status, "") if not status.is_success else _in_range(plugin, pod, nodes, column)
+                return (
+                    _as_error(status, "") if not status.is_success else _in_range(plugin, pod, nodes, column)
+                )
             column.normalized = np.zeros(len(nodes), dtype=np.int64)
             write_scores(answer, nodes, column.normalized)
     except Exception as error:

@@ -46,7 +46,9 @@ class HeldPod:
         self._decide(Status(Code.ERROR, (f"waiting on permit for pod: {message}",), plugin))
 
     def _time_out(self, plugin: str, seconds: float) -> None:
-        self.reject(plugin, f"rejected due to timeout after waiting {durations.format(seconds)} at plugin {plugin}")
+        self.reject(
+            plugin, f"rejected due to timeout after waiting {durations.format(seconds)} at plugin {plugin}"
+        )
 
     def _decide(self, status: Status) -> None:
         if self._outcome.done():
@@ -94,4 +96,3 @@ class WaitingPods:
 def permit_timeout(seconds: float | None) -> float:
     """The wait that a plugin gets: at most 15 minutes, never negative."""
     return MAX_PERMIT_TIMEOUT if seconds is None else min(max(seconds, 0.0), MAX_PERMIT_TIMEOUT)
-

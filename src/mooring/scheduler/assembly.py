@@ -40,6 +40,7 @@ from mooring.state.node_table import NodeTable
 from mooring.state.stores import Stores
 from mooring.state.what_if import WhatIfRow
 
+
 class _Order(TypedDict, total=False):
     key: Callable[[QueuedPod], Any]
     less: Callable[[QueuedPod, QueuedPod], bool]

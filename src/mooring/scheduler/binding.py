@@ -119,7 +119,9 @@ class BindingCycle:
         if not flight.groups:
             return SUCCESS
         uid = placement.pod.uid
-        task = asyncio.ensure_future(run_pre_bind(flight, placement.attempt.state, placement.pod, placement.node))
+        task = asyncio.ensure_future(
+            run_pre_bind(flight, placement.attempt.state, placement.pod, placement.node)
+        )
         self._pre_binding[uid] = task
         try:
             return await task
@@ -139,7 +141,12 @@ class BindingCycle:
         try:
             status = await self._send(placement)
         except OutcomeUnknown as error:
-            _log.warning("Answer to bind lost; asking the API", pod=placement.pod.key, node=placement.node, err=str(error))
+            _log.warning(
+                "Answer to bind lost; asking the API",
+                pod=placement.pod.key,
+                node=placement.node,
+                err=str(error),
+            )
             truth = await self._settle(placement)
             status = SUCCESS if truth is Truth.HERE else Status.error(str(error), cause=error)
         else:
@@ -166,7 +173,9 @@ class BindingCycle:
                 except ExtenderError as error:
                     if not extender.ignorable:
                         return Status.error(str(error), cause=error)
-                    _log.warning("Skipping extender that failed to bind", extender=extender.name, err=str(error))
+                    _log.warning(
+                        "Skipping extender that failed to bind", extender=extender.name, err=str(error)
+                    )
         return await run_bind(profile, placement.attempt.state, pod, placement.node)
 
     async def _settle(self, placement: Placement) -> Truth:

@@ -186,12 +186,16 @@ async def _ask(extender: Extender, attempt: Attempt, nodes: Nodes) -> Status:
     columns = nodes.columns
     for name, row in zip(nodes.names, nodes.rows.tolist(), strict=True):
         if name in result.failed_and_unresolvable:
-            attempt.statuses.set_row(row, Status.unresolvable(result.failed_and_unresolvable[name]).by(EXTENDER))
+            attempt.statuses.set_row(
+                row, Status.unresolvable(result.failed_and_unresolvable[name]).by(EXTENDER)
+            )
         elif name in result.failed or name not in result.names:
             attempt.statuses.set_row(row, Status.unschedulable(result.failed.get(name, "")).by(EXTENDER))
     unknown = sorted(name for name in result.names if columns.row_of(name) < 0)
     if unknown and not extender.ignorable:
-        return Status.error(f'extender {extender.name!r} claims a filtered node "{unknown[0]}" which is not found').by(EXTENDER)
+        return Status.error(
+            f'extender {extender.name!r} claims a filtered node "{unknown[0]}" which is not found'
+        ).by(EXTENDER)
     return SUCCESS
 
 
@@ -220,5 +224,18 @@ def _log_scores(attempt: Attempt, board: ScoreBoard) -> None:
     for i, name in enumerate(board.nodes.names):
         for column in board.columns:
             score = int(column.normalized[i]) * column.weight
-            _log.info(10, "Plugin scored node for pod", pod=attempt.pod.key, plugin=column.plugin, node=name, score=score)
-        _log.info(10, "Calculated node's final score for pod", pod=attempt.pod.key, node=name, score=int(board.totals[i]))
+            _log.info(
+                10,
+                "Plugin scored node for pod",
+                pod=attempt.pod.key,
+                plugin=column.plugin,
+                node=name,
+                score=score,
+            )
+        _log.info(
+            10,
+            "Calculated node's final score for pod",
+            pod=attempt.pod.key,
+            node=name,
+            score=int(board.totals[i]),
+        )

@@ -59,7 +59,12 @@ class Cluster(Protocol):
 
 class SchedulingCycle:
     def __init__(
-        self, cluster: Cluster, clock: Clock, recorder: EventRecorder, records: RecordRing, chooser: NodeChooser
+        self,
+        cluster: Cluster,
+        clock: Clock,
+        recorder: EventRecorder,
+        records: RecordRing,
+        chooser: NodeChooser,
     ) -> None:
         self._cluster = cluster
         self._clock = clock
@@ -72,7 +77,12 @@ class SchedulingCycle:
         if pod.is_terminating:
             note = f"skip schedule deleting pod: {pod.key}"
             self._recorder.event(
-                pod, type="Warning", reason="FailedScheduling", action="Scheduling", note=note, controller=profile.name
+                pod,
+                type="Warning",
+                reason="FailedScheduling",
+                action="Scheduling",
+                note=note,
+                controller=profile.name,
             )
             _log.info(3, "Skip schedule deleting pod", pod=pod.key)
             return True

@@ -188,7 +188,9 @@ class Engine:
         info, name = placement.attempt.info, placement.profile.name
 
         def wake() -> None:
-            self.queue.on_event(ASSIGNED_POD_DELETE, placement.pod, None, only=lambda other: other.uid != info.uid)
+            self.queue.on_event(
+                ASSIGNED_POD_DELETE, placement.pod, None, only=lambda other: other.uid != info.uid
+            )
 
         self.failures.handle(info, name, failure)
         wake()

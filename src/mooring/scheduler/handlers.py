@@ -97,7 +97,10 @@ class Handlers:
             return self._assigned_added(pod)
         if place is Place.GONE or not self._serves(pod):
             return []
-        return [lambda: self._queue.add(pod), lambda: self._tell_others(events.UNSCHEDULED_POD_ADD, None, pod)]
+        return [
+            lambda: self._queue.add(pod),
+            lambda: self._tell_others(events.UNSCHEDULED_POD_ADD, None, pod),
+        ]
 
     def _left(self, place: Place, pod: Pod, bound: Pod | None) -> list[WakeUp]:
         if place is Place.ASSIGNED:

@@ -13,7 +13,9 @@ def histogram(counts: Counter[str]) -> str:
     return ", ".join(sorted(f"{count} {reason}" for reason, count in counts.items()))
 
 
-def fit_error(nodes: int, *, pre_filter: str = "", reasons: Counter[str] | None = None, post_filter: str = "") -> str:
+def fit_error(
+    nodes: int, *, pre_filter: str = "", reasons: Counter[str] | None = None, post_filter: str = ""
+) -> str:
     """The FailedScheduling message."""
     text = f"0/{nodes} nodes are available:"
     if pre_filter:

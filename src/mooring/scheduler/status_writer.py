@@ -9,7 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from mooring.api.errors import ApiError, Conflict, Invalid, NotFound, ServerError, TooManyRequests, TransportError
+from mooring.api.errors import (
+    ApiError,
+    Conflict,
+    Invalid,
+    NotFound,
+    ServerError,
+    TooManyRequests,
+    TransportError,
+)
 from mooring.api.pod import Pod, PodCondition
 from mooring.api.resources import PODS
 from mooring.api.times import format_time
@@ -91,7 +99,9 @@ def merge(first: Wish | None, second: Wish) -> Wish:
     """The later wish, with what only the earlier one asked for."""
     if first is None:
         return second
-    reason, message = (first.reason, first.message) if second.reason is None else (second.reason, second.message)
+    reason, message = (
+        (first.reason, first.message) if second.reason is None else (second.reason, second.message)
+    )
     nominated = first.nominated_node if second.nominated_node is None else second.nominated_node
     return Wish(second.pod, reason, message, nominated)
 

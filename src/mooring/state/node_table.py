@@ -16,23 +16,36 @@ only.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from mooring.api.node import Node
 from mooring.api.pod import Pod
 from mooring.api.requests import CPU, MEMORY, node_allocatable
-from mooring.framework.nodes import CodeArray, FloatArray, IntArray, Nodes, NodeView, TaintClass
+from mooring.framework.nodes import (
+    CodeArray,
+    Compute,
+    ComputeRow,
+    FloatArray,
+    IntArray,
+    Nodes,
+    NodeView,
+    TaintClass,
+)
 from mooring.framework.record import NodeEpoch
 from mooring.state.amounts import clamp
 from mooring.state.change_log import ChangeLog
+from mooring.state.derived import DerivedColumns
 from mooring.state.errors import CacheError
 from mooring.state.indexes import Observer
 from mooring.state.label_columns import LabelColumns
 from mooring.state.node_load import NodeLoad
 from mooring.state.node_order import NodeOrder, zone_of
 from mooring.state.pod_entry import PodEntry
+from mooring.state.read_only import read_only
 from mooring.state.resource_columns import ResourceColumns
 from mooring.state.taint_classes import TaintClasses
 
@@ -66,6 +79,10 @@ class NodeTable:
         self._epochs = 0
         """How often the order has changed; the number of the present epoch."""
         self._observers: list[Observer] = []
+        self._node_changes = ChangeLog(width)
+        """Changes of the node objects alone."""
+        self._by_node = DerivedColumns(self._node_changes, self._some, self._live)
+        self._by_row = DerivedColumns(self._changes, self._some, self._live)
 
     # What views read: framework.nodes.Columns
 
@@ -99,6 +116,20 @@ class NodeTable:
     def taint_classes(self) -> Sequence[TaintClass]:
         """Ids stay valid for as long as this returns the same object."""
         return self._taints.classes
+
+    def node_column(self, key: Hashable, compute: Compute) -> npt.NDArray[Any]:
+        return read_only(self._by_node.get(key, self.order, self._width, compute))
+
+    def row_column(
+        self, key: Hashable, compute: Compute, compute_row: ComputeRow | None = None
+    ) -> npt.NDArray[Any]:
+        return read_only(self._by_row.get(key, self.order, self._width, compute, compute_row))
+
+    def _some(self, rows: IntArray) -> Nodes:
+        return Nodes(self, rows)
+
+    def _live(self, rows: list[int]) -> IntArray:
+        return np.array([row for row in rows if self._views[row] is not None], dtype=np.int64)
 
     def node_names(self) -> Sequence[str]:
         return self._names
@@ -217,6 +248,7 @@ class NodeTable:
         if self._order.put(row, zone_of(node)):
             self._reordered()
         self._changes.mark(row)
+        self._node_changes.mark(row)
         for observer in self._observers:
             observer.node_changed(row, old.node if old else None, node)
         return row
@@ -235,6 +267,7 @@ class NodeTable:
         self._order.remove(row)
         self._reordered()
         self._changes.mark(row)
+        self._node_changes.mark(row)
         for observer in self._observers:
             observer.node_changed(row, gone.node, None)
         self._release_if_unused(name, row)
@@ -304,6 +337,7 @@ class NodeTable:
         self._labels.grow(width)
         self._taints.grow(width)
         self._changes.grow(width)
+        self._node_changes.grow(width)
         self._names.extend([""] * old)
         self._views.extend([None] * old)
         self._loads.extend(NodeLoad() for _ in range(old))

@@ -7,12 +7,24 @@ change.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from mooring.api.pod import Pod
-from mooring.framework.nodes import CodeArray, Columns, FloatArray, IntArray, Nodes, NodeView, TaintClass
+from mooring.framework.nodes import (
+    CodeArray,
+    Columns,
+    Compute,
+    ComputeRow,
+    FloatArray,
+    IntArray,
+    Nodes,
+    NodeView,
+    TaintClass,
+)
 from mooring.state.amounts import clamp
 from mooring.state.node_load import NodeLoad
 from mooring.state.pod_entry import PodEntry
@@ -95,6 +107,17 @@ class Overlay:
 
     def taint_classes(self) -> Sequence[TaintClass]:
         return self._base.taint_classes()
+
+    def node_column(self, key: Hashable, compute: Compute) -> npt.NDArray[Any]:
+        return self._base.node_column(key, compute)[self._index]
+
+    def row_column(
+        self, key: Hashable, compute: Compute, compute_row: ComputeRow | None = None
+    ) -> npt.NDArray[Any]:
+        """Computed afresh: a few rows, some of which have changed."""
+        if compute_row is not None:
+            return np.array([compute_row(self.view(row)) for row in range(len(self._rows))])
+        return np.asarray(compute(self.nodes()))
 
     def node_names(self) -> Sequence[str]:
         names = self._base.node_names()

@@ -101,10 +101,14 @@ class Cluster:
     def delete(self, obj: Object | Unstructured) -> None:
         self.run(self.client.delete(resource_of(obj), obj.name, namespace=obj.namespace))
 
-    def patch(self, resource: Resource, name: str, patch: dict[str, Any], namespace: str = "", **options: Any) -> Any:
+    def patch(
+        self, resource: Resource, name: str, patch: dict[str, Any], namespace: str = "", **options: Any
+    ) -> Any:
         """A merge patch; `subresource="status"` for status."""
         kind = options.pop("patch_type", PatchType.MERGE)
-        return self.run(self.client.patch(resource, name, patch, namespace=namespace, patch_type=kind, **options))
+        return self.run(
+            self.client.patch(resource, name, patch, namespace=namespace, patch_type=kind, **options)
+        )
 
     def label_node(self, name: str, **labels: str | None) -> None:
         """Set labels of a node; None removes one."""
@@ -144,7 +148,9 @@ class Cluster:
     def events(self, name: str = "", reason: str = "") -> list[Event]:
         """Events about objects of that name, oldest first."""
         found = [typed(stored, Event) for stored in self.store.list(EVENTS).items]
-        return [e for e in found if (not name or e.regarding.name == name) and (not reason or e.reason == reason)]
+        return [
+            e for e in found if (not name or e.regarding.name == name) and (not reason or e.reason == reason)
+        ]
 
     def record(self, name: str, namespace: str = "default") -> DecisionRecord:
         """The newest decision record of a pod."""

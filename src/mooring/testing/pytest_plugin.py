@@ -1,7 +1,7 @@
 """Fixtures for plugin authors: `mooring_cluster` makes clusters and closes them after the test.
 
-    def test_mine(mooring_cluster):
-        cluster = mooring_cluster(plugins=[Mine])
+def test_mine(mooring_cluster):
+    cluster = mooring_cluster(plugins=[Mine])
 """
 
 from __future__ import annotations

@@ -1,0 +1,87 @@
+"""Columns that are computed from others, per changed row only: masks of selectors, verdicts on taints, sums.
+
+Two kinds: what depends on the node objects alone, and what depends on the pods there as well. Each remembers
+the generation it is computed for. Bounded in bytes; the least recently used go first.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mooring.framework.nodes import Compute, ComputeRow, IntArray
+from mooring.state.change_log import ChangeLog
+
+_BYTES = 32 * 1024 * 1024
+
+Refresh = Callable[[npt.NDArray[Any], IntArray], None]
+
+
+@dataclass(slots=True)
+class _Column:
+    values: npt.NDArray[Any]
+    generation: int
+
+
+class DerivedColumns:
+    """Key → column of full width; 0 in rows without a node. `live` says which of some rows have one."""
+
+    def __init__(
+        self, changes: ChangeLog, view: Callable[[IntArray], Any], live: Callable[[list[int]], IntArray]
+    ) -> None:
+        self._changes = changes
+        self._view = view
+        """Rows → the `Nodes` that `compute` gets."""
+        self._live = live
+        self._columns: OrderedDict[Hashable, _Column] = OrderedDict()
+        self._bytes = 0
+
+    def get(
+        self,
+        key: Hashable,
+        rows: IntArray,
+        width: int,
+        compute: Compute,
+        compute_row: ComputeRow | None = None,
+    ) -> npt.NDArray[Any]:
+        """The column, up to date. `rows` are all live rows, for the first computation."""
+        column = self._columns.get(key)
+        if column is None or len(column.values) != width:
+            column = self._create(key, rows, width, compute)
+        elif column.generation != self._changes.generation:
+            self._refresh(column, compute, compute_row)
+        self._columns.move_to_end(key)
+        return column.values
+
+    def _create(self, key: Hashable, rows: IntArray, width: int, compute: Compute) -> _Column:
+        first = np.asarray(compute(self._view(rows)))
+        values = np.zeros(width, dtype=first.dtype)
+        values[rows] = first
+        self._forget(key)
+        column = self._columns[key] = _Column(values, self._changes.generation)
+        self._bytes += values.nbytes
+        while self._bytes > _BYTES and len(self._columns) > 1:
+            self._forget(next(iter(self._columns)))
+        return column
+
+    def _refresh(self, column: _Column, compute: Compute, compute_row: ComputeRow | None) -> None:
+        changed = self._changes.since(column.generation)
+        live = self._live(changed)
+        if len(live) < len(changed):
+            column.values[changed] = 0
+        if compute_row is not None and len(live) <= 4:
+            for node in self._view(live):
+                column.values[node.row] = compute_row(node)
+        elif len(live):
+            column.values[live] = compute(self._view(live))
+        column.generation = self._changes.generation
+
+    def _forget(self, key: Hashable) -> None:
+        gone = self._columns.pop(key, None)
+        if gone is not None:
+            self._bytes -= gone.values.nbytes
