@@ -15,7 +15,7 @@ from mooring.embedded.objects import Key, Raw, copy_json
 from mooring.embedded.watching import Subscription
 from tests.embedded.kit import new_store, node, pod
 
-NAMES = st.sampled_from(["a", "b", "c", "d"])
+NAMES = st.sampled_from(["a", "b", "c"])
 PHASES = st.sampled_from(["Pending", "Running", "Succeeded", "Failed"])
 SELECTOR = "status.phase!=Succeeded,status.phase!=Failed"
 
@@ -76,7 +76,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.uids.add(uid)
         self.note()
 
-    @rule(name=NAMES, value=st.integers(0, 2), old=st.booleans())
+    @rule(name=NAMES, value=st.integers(0, 1), old=st.booleans())
     def label(self, name: str, value: int, old: bool) -> None:
         raw = self.now().get(("default", name))
         if raw is None:
@@ -167,9 +167,9 @@ class StoreMachine(RuleBasedStateMachine):
             expected = sorted(name for _, name in self.now())[1:]
             self.pages.append((first.version, first.next_page, expected))
 
-    @rule()
-    def continue_pages(self) -> None:
-        for version, page, expected in self.pages:
+    @invariant()
+    def later_pages_show_the_moment_of_the_first(self) -> None:
+        for version, page, expected in self.pages[-3:]:
             try:
                 rest = self.store.list(PODS, page=page)
             except Gone:
@@ -201,5 +201,5 @@ def strip(state: dict[Key, Raw]) -> dict[Key, Any]:
     return {key: raw["metadata"]["uid"] for key, raw in state.items()}
 
 
-StoreMachine.TestCase.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)
+StoreMachine.TestCase.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
 TestStoreMachine = StoreMachine.TestCase

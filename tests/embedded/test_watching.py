@@ -176,6 +176,15 @@ class TestForgetting:
             store.watch(PODS, resource_version="2")
         assert seen(store.watch(PODS, resource_version="3")) == [("ADDED", "c", 4)]
 
+    def test_compaction_forgets_moments_in_which_the_resource_did_not_change_too(self):
+        store = new_store()
+        store.create(PODS, pod())
+        store.create(NODES, node())
+        store.compact()
+        with pytest.raises(Gone, match=r"too old resource version: 2 \(3\)"):
+            store.watch(PODS, resource_version="2")
+        assert seen(store.watch(PODS, resource_version="3")) == []
+
     def test_a_watcher_beyond_its_buffer_is_ended_and_nothing_is_dropped_silently(self):
         store = new_store()
         watch = store.watch(PODS, buffer=3)
