@@ -7,6 +7,8 @@ A refusal is a value of this type. An exception raised by a plugin is a bug; the
 from __future__ import annotations
 
 import enum
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 
@@ -65,6 +67,20 @@ class Status:
     """Seconds that a WAIT may last; `None` means the maximum of 15 minutes."""
     cause: BaseException | None = None
     """What was raised, for an ERROR that comes from an exception."""
+
+    def __post_init__(self) -> None:
+        """A malformed answer fails here, inside the plugin that makes it, and not in what reads it later."""
+        if type(self.code) is not Code:
+            raise TypeError(f"the code of a Status is a Code, got {self.code!r}")
+        if type(self.reasons) is not tuple:
+            object.__setattr__(self, "reasons", _as_tuple(self.reasons))
+        for reason in self.reasons:
+            if not isinstance(reason, str):
+                raise TypeError(f"a reason of a Status is a text, got {reason!r}")
+        if self.timeout is not None and (
+            not isinstance(self.timeout, int | float) or math.isnan(self.timeout)
+        ):
+            raise TypeError(f"the timeout of a Status is a number of seconds or None, got {self.timeout!r}")
 
     @classmethod
     def success(cls) -> Status:
@@ -129,6 +145,30 @@ class Status:
 
     def __bool__(self) -> bool:
         raise TypeError("a Status is neither true nor false; ask is_success, is_rejected or code")
+
+
+def _as_tuple(reasons: object) -> tuple[str, ...]:
+    if isinstance(reasons, str) or not isinstance(reasons, Iterable):
+        raise TypeError(f"the reasons of a Status are a tuple of texts, got {reasons!r}")
+    return tuple(reasons)
+
+
+def _as_tuple(reasons: object) -> tuple[str, ...]:
+    if isinstance(reasons, str) or not isinstance(reasons, Iterable):
+        raise TypeError(f"the reasons of a Status are a tuple of texts, got {reasons!r}")
+    return tuple(reasons)
+
+
+def _as_tuple(reasons: object) -> tuple[str, ...]:
+    if isinstance(reasons, str) or not isinstance(reasons, Iterable):
+        raise TypeError(f"the reasons of a Status are a tuple of texts, got {reasons!r}")
+    return tuple(reasons)
+
+
+def _as_tuple(reasons: object) -> tuple[str, ...]:
+    if isinstance(reasons, str) or not isinstance(reasons, Iterable):
+        raise TypeError(f"the reasons of a Status are a tuple of texts, got {reasons!r}")
+    return tuple(reasons)
 
 
 SUCCESS = Status()
