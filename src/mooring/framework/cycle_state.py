@@ -1,7 +1,7 @@
 """CycleState: what plugins hand from one extension point to the next during one attempt.
 
-A clone is a delta on its parent: reading falls through, writing stays in the clone. A dry run over
-hundreds of candidate nodes therefore copies nothing but what it changes.
+A clone is a delta on what its origin held at that moment: reading falls through, writing stays where it was
+done, on either side. A dry run over hundreds of candidate nodes therefore copies nothing but what it changes.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class CycleState:
     def __init__(self, parent: CycleState | None = None) -> None:
         self._parent = parent
         self._data: dict[str, Any] = {}
-        self.skip_filter: set[str] = set() if parent is None else set(parent.skip_filter)
+        self.skip_filter: set[str] = set()
         """Plugins whose PreFilter returned Skip: no Filter, no AddPod/RemovePod."""
-        self.skip_score: set[str] = set() if parent is None else set(parent.skip_score)
+        self.skip_score: set[str] = set()
         """Plugins whose PreScore returned Skip: no Score, no NormalizeScore."""
         self.to_activate: dict[str, Any] = {}
         """Pods (by key) that a plugin wants in the active queue when this attempt has succeeded."""
@@ -78,8 +78,15 @@ class CycleState:
         return value
 
     def clone(self) -> CycleState:
-        """A state that reads as this one and whose writes stay its own."""
-        return CycleState(self)
+        """A state that reads as this one does now. What either of them changes later is its own."""
+        if self._data:
+            # What is here becomes the common ground of both; from now on this state is a delta on it too.
+            ground = CycleState(self._parent)
+            ground._data = self._data
+            self._data, self._parent = {}, ground
+        clone = CycleState(self._parent)
+        clone.skip_filter, clone.skip_score = set(self.skip_filter), set(self.skip_score)
+        return clone
 
     def __contains__(self, key: str) -> bool:
         return self.read(key, _MISSING) is not _MISSING
