@@ -1,4 +1,4 @@
-"""CycleState: a clone reads as its parent did when it was cloned, and neither sees what the other does later."""
+"""CycleState: a clone reads as its origin did at that moment, and neither sees what the other does later."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Counts:
 
 
 def test_reading_what_nobody_wrote_names_the_key():
-    with pytest.raises(StateKeyError, match="no entry 'Plugin.key' in the cycle state"):
+    with pytest.raises(StateKeyError, match=r"no entry 'Plugin\.key' in the cycle state"):
         CycleState().read("Plugin.key")
 
 
@@ -142,8 +142,9 @@ def test_clones_behave_as_deep_copies(sequence):
 
 
 def _content(state: CycleState) -> dict[str, Any]:
-    assert [key in state for key in KEYS] == [key in list(state.keys()) for key in KEYS]
-    return {key: state.read(key) for key in state.keys()}
+    keys = list(state.keys())
+    assert [key in state for key in KEYS] == [key in keys for key in KEYS]
+    return {key: state.read(key) for key in keys}
 
 
 def test_many_clones_of_an_unchanged_state_stay_shallow():

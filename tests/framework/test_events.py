@@ -67,6 +67,6 @@ def test_every_action_has_a_label_of_its_own_except_the_unspecific_update():
 
 def test_without_registration_there_are_ten_kinds():
     assert set(map(str, e.WITHOUT_REGISTRATION)) == {
-        "Pod", "Node", "PersistentVolume", "PersistentVolumeClaim", "CSINode", "CSIDriver", "CSIStorageCapacity",
-        "StorageClass", "ResourceClaim", "DeviceClass",
+        "Pod", "Node", "PersistentVolume", "PersistentVolumeClaim", "CSINode", "CSIDriver",
+        "CSIStorageCapacity", "StorageClass", "ResourceClaim", "DeviceClass",
     }  # fmt: skip

@@ -153,22 +153,4 @@ def _as_tuple(reasons: object) -> tuple[str, ...]:
     return tuple(reasons)
 
 
-def _as_tuple(reasons: object) -> tuple[str, ...]:
-    if isinstance(reasons, str) or not isinstance(reasons, Iterable):
-        raise TypeError(f"the reasons of a Status are a tuple of texts, got {reasons!r}")
-    return tuple(reasons)
-
-
-def _as_tuple(reasons: object) -> tuple[str, ...]:
-    if isinstance(reasons, str) or not isinstance(reasons, Iterable):
-        raise TypeError(f"the reasons of a Status are a tuple of texts, got {reasons!r}")
-    return tuple(reasons)
-
-
-def _as_tuple(reasons: object) -> tuple[str, ...]:
-    if isinstance(reasons, str) or not isinstance(reasons, Iterable):
-        raise TypeError(f"the reasons of a Status are a tuple of texts, got {reasons!r}")
-    return tuple(reasons)
-
-
 SUCCESS = Status()
