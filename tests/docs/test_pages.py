@@ -1,0 +1,54 @@
+"""What all pages share: links lead somewhere, configurations load, examples print what they say."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mooring.app.configuring import configure
+from tests.docs.snippets import ROOT, snippets
+
+PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*/*.md")]
+EXAMPLES = sorted(ROOT.glob("examples/*/"))
+SAMPLE = ROOT / "examples" / "01-sample-plugin"
+_LINK = re.compile(r"\]\(([^)#]*)(?:#([^)]*))?\)")
+
+
+def anchors(page: Path) -> set[str]:
+    heads = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", head).lower().replace(" ", "-") for head in heads}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page):
+    for target, anchor in _LINK.findall(page.read_text()):
+        if not target.startswith("http"):
+            linked = page.parent / target if target else page
+            assert linked.exists(), target
+            assert not anchor or anchor in anchors(linked), anchor
+
+
+@pytest.mark.parametrize(
+    "snippet", snippets(ROOT / "docs" / "configuration.md", "yaml"), ids=lambda snippet: snippet.section
+)
+def test_configurations_on_the_page_load(snippet, monkeypatch):
+    monkeypatch.syspath_prepend(str(SAMPLE))
+    assert configure(snippet.text, discover=False).profiles
+
+
+@pytest.mark.parametrize("folder", EXAMPLES, ids=lambda folder: folder.name)
+def test_examples_print_what_their_readme_says(folder):
+    command = [sys.executable, "run.py"]
+    result = subprocess.run(command, cwd=folder, text=True, capture_output=True, timeout=120, check=False)
+    assert result.returncode == 0, result.stderr
+    said = [snippet.text for snippet in snippets(folder / "README.md", "")]
+    assert result.stdout.strip() in said
+
+
+def test_the_example_is_the_plugin_of_the_demo():
+    demo = (ROOT / "src" / "mooring" / "cli" / "story.py").read_text()
+    example = (SAMPLE / "sample.py").read_text()
+    method = example.partition("    def filter")[2].partition("    def ")[0]
+    assert method in demo
