@@ -5,7 +5,7 @@ Validation, quota and webhooks are not here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from mooring.api import resources
@@ -37,12 +37,12 @@ _FIRST_STATUS: dict[Resource, Raw] = {
 }
 
 
-def fill_in(resource: Resource, raw: Raw, classes: Iterable[Raw], *, keep_status: bool) -> Raw:
-    """The object as it is stored on creation. `classes` are the priority classes that exist."""
+def fill_in(resource: Resource, raw: Raw, classes: Callable[[], Iterable[Raw]], *, keep_status: bool) -> Raw:
+    """The object as it is stored on creation. `classes` gives the priority classes that exist."""
     if not keep_status and resource in _FIRST_STATUS:
         raw = {**raw, "status": _FIRST_STATUS[resource]}
     if resource == resources.PODS:
-        return _fill_in_pod(raw, classes)
+        return _fill_in_pod(raw, classes())
     if resource == resources.NODES:
         return _fill_in_node(raw)
     if resource == resources.NAMESPACES:

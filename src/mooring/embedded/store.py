@@ -208,14 +208,16 @@ class Store:
         table = self._table(resource)
         meta = self._namer.metadata(table, metadata_of(raw), keep_times=keep_status)
         raw = {**raw, "apiVersion": resource.api_version, "kind": resource.kind, "metadata": meta}
-        classes = [stored.raw for stored in self._table(resources.PRIORITY_CLASSES).objects.values()]
-        raw = defaulting.fill_in(resource, raw, classes, keep_status=keep_status)
+        raw = defaulting.fill_in(resource, raw, self._priority_classes, keep_status=keep_status)
         if dry_run:
             return Stored(table.resource, raw, self.version)
         self._namer.keep(meta["uid"])
         stored = self._next(table.resource, raw)
         table.put(stored)
         return stored
+
+    def _priority_classes(self) -> Sequence[Raw]:
+        return [stored.raw for stored in self._table(resources.PRIORITY_CLASSES).objects.values()]
 
     def _update(self, current: Stored, proposed: Raw, subresource: str, dry_run: bool) -> Stored:
         raw = updating.updated(current, proposed, subresource)

@@ -33,15 +33,17 @@ class Stream:
 
     async def batch(self) -> list[Event]:
         """The next events, however long they take; none when the stream has ended."""
+        waited = False
         while not self.ended():
             events = self._subscription.take(_BATCH)
             if events:
-                # Without a delay this is one turn of the loop: a burst of events must not lock others out.
-                await self._clock.sleep(self._effect.event_delay)
+                if self._effect.event_delay or not waited:  # a burst must not lock others out of the loop
+                    await self._clock.sleep(self._effect.event_delay)
                 return events
             if self._timed_out:
                 break
             await self._changed()
+            waited = True
         return []
 
     def hand_out(self, event: Event) -> WatchEvent:
