@@ -121,7 +121,7 @@ def gravest(codes: Iterable[Code]) -> Code:
 
 def lift_score(plugin: Any, state: CycleState, pod: Pod, nodes: Nodes) -> Any:
     """Call the scalar `score` for every node."""
-    out = np.empty(len(nodes), dtype=np.float64)
+    out: IntArray = np.empty(len(nodes), dtype=np.int64)
     call = plugin.score
     for index, node in enumerate(nodes):
         try:
@@ -130,19 +130,25 @@ def lift_score(plugin: Any, state: CycleState, pod: Pod, nodes: Nodes) -> Any:
                 if not value.is_success:
                     return value
                 raise TypeError("score() returned a Success status instead of a number")
-            out[index] = as_number(value)
+            out[index] = whole(value)
         except Exception as error:
             raise NodeFailure(node.name, error) from error
     return out
 
 
-def as_number(value: Any) -> float:
-    """A finite int or float; bool and text are no scores."""
+_SMALLEST, _LARGEST = -(2**63), 2**63 - 1
+
+
+def whole(value: Any) -> int:
+    """A score as int64: a finite int or float with its fraction cut off; bool and text are no scores."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         raise TypeError(f"expected a number as score, got {value!r}")
-    if not np.isfinite(value):
+    if not isinstance(value, int) and not np.isfinite(value):
         raise ValueError(f"a score must be finite, got {value!r}")
-    return float(value)
+    cut = int(value)
+    if not _SMALLEST <= cut <= _LARGEST:
+        raise ValueError("a score must fit into 64 bits")
+    return cut
 
 
 def lower_score(plugin: Any, state: CycleState, pod: Pod, node: NodeView) -> float | Status:
@@ -150,7 +156,7 @@ def lower_score(plugin: Any, state: CycleState, pod: Pod, node: NodeView) -> flo
     nodes = node.alone()
     if writes(plugin, "score_nodes"):
         answer = plugin.score_nodes(state, pod, nodes)
-        return answer if isinstance(answer, Status) else as_number(answer[0])
+        return answer if isinstance(answer, Status) else whole(answer[0])
     if writes(plugin, "score_into"):
         out: IntArray = np.zeros(1, dtype=np.int64)
         status = plugin.score_into(state, pod, nodes, out)
@@ -179,6 +185,13 @@ def write_scores(answer: Any, nodes: Nodes, out: IntArray) -> None:
             index = int(np.argmin(finite))
             bad = ValueError(f"a score must be finite, got {answer[index]}")
             raise NodeFailure(nodes.names[index], bad)
+    if answer.dtype.kind != "i":
+        # 2^63 itself is a float, the largest int64 is none.
+        outside = answer >= 2.0**63 if answer.dtype.kind == "u" else np.abs(answer) >= 2.0**63
+        if outside.any():
+            raise NodeFailure(
+                nodes.names[int(np.argmax(outside))], ValueError("a score must fit into 64 bits")
+            )
     out[:] = answer  # numpy cuts fractions towards zero
 
 
@@ -195,11 +208,14 @@ def lift_normalize(plugin: Any, state: CycleState, pod: Pod, scores: IntArray, n
         raise ValueError(
             f"normalize_scores() returned a score for {unknown[0]!r}, which is not among the nodes"
         )
-    out = np.empty(len(nodes), dtype=np.float64)
+    out: IntArray = np.empty(len(nodes), dtype=np.int64)
     for index, name in enumerate(nodes.names):
         if name not in answer:
             raise NodeFailure(name, ValueError("normalize_scores() returned no score for this node"))
-        out[index] = as_number(answer[name])
+        try:
+            out[index] = whole(answer[name])
+        except (TypeError, ValueError) as error:
+            raise NodeFailure(name, error) from error
     return out
 
 
