@@ -306,5 +306,7 @@ class Refusals:
             raise TypeError(
                 f"a refusal mask is a bool array with one entry per node ({len(self.nodes)}), got {shape}"
             )
+        if not isinstance(code, Code):
+            raise TypeError(f"the code of a refusal is a Code, got {code!r}")
         self.entries.append(Refusal(mask, reason, code))
         return self
