@@ -103,6 +103,8 @@ def run(folder: Path, *command: str, path: str = "") -> subprocess.CompletedProc
         # Their classes are called as classes of Mooring that the new files use.
         pytest.param("cluster", marks=pytest.mark.slow),
         pytest.param("status", marks=pytest.mark.slow),
+        # Bare, YAML would read it as a truth value.
+        pytest.param("on", marks=pytest.mark.slow),
     ],
 )
 def test_the_test_of_a_new_package_passes(tmp_path, name):

@@ -73,6 +73,7 @@ class _Teller:
         pod = await self._story.create_pod()
         record = await self._story.attempt(1)
         self._table(("NAME", "STATUS", "NODE"), [(pod.name, (await self._story.pod()).status.phase, NONE)])
+        self._say("")
         self._events()
         await asyncio.sleep(self._pause)
         self._head("Why, node by node, from the record of the decision")
@@ -116,7 +117,7 @@ class _Teller:
         self._console.print(text, style=style or None, soft_wrap=True)
 
     def _block(self, text: str) -> None:
-        self._say("".join(f"      {line}".rstrip() + "\n" for line in text.splitlines()), "dim")
+        self._say("".join(f"      {line}".rstrip() + "\n" for line in text.splitlines()))
 
     def _table(self, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """Columns as kubectl sets them; the last one may be as long as it likes."""
