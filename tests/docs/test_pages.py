@@ -52,3 +52,8 @@ def test_the_example_is_the_plugin_of_the_demo():
     example = (SAMPLE / "sample.py").read_text()
     method = example.partition("    def filter")[2].partition("    def ")[0]
     assert method in demo
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_pages_hold_for_every_machine(page):
+    assert re.findall(r"/(?:work|home|root|Users|tmp)/", page.read_text()) == []
