@@ -197,7 +197,7 @@ class Nodes:
 
     def take(self, column: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """The entries of a full-width column for these nodes; a view where that costs nothing."""
-        return column[: len(self.rows)] if self._whole else column[self.rows]
+        return column[: len(self.rows)] if self._whole else column.take(self.rows)
 
     def allocatable(self, resource: str) -> IntArray:
         return self.take(self.columns.allocatable(resource))

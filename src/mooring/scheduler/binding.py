@@ -24,7 +24,7 @@ from mooring.runtime.binding import Flight, pre_flight, run_bind, run_post_bind,
 from mooring.runtime.waiting import HeldPod, WaitingPods
 from mooring.scheduler.attempt import Failure, Outcome
 from mooring.scheduler.cycle import Placement, refusal
-from mooring.scheduler.status_writer import StatusWriter, Wish
+from mooring.scheduler.status_writer import StatusWriter
 from mooring.telemetry import logs
 
 _log = logs.get(__name__)
@@ -87,7 +87,7 @@ class BindingCycle:
 
     async def run(self, placement: Placement) -> None:
         """Bind the pod, or give everything back."""
-        flight, status = self._announce(placement)
+        flight, status = await self._announce(placement)
         if status.is_success and placement.held is not None:
             status = await self._wait_on_permit(placement.pod.uid, placement.held)
         if not status.is_success:
@@ -108,11 +108,11 @@ class BindingCycle:
         finally:
             self._waiting.release(uid)
 
-    def _announce(self, placement: Placement) -> tuple[Flight, Status]:
+    async def _announce(self, placement: Placement) -> tuple[Flight, Status]:
         """Pre-flight; where work or waiting lies ahead others are told which node the pod is going to."""
         flight, status = pre_flight(placement.profile, placement.attempt.state, placement.pod, placement.node)
         if status.is_success and (flight.groups or placement.held is not None):
-            self._writer.submit(Wish(placement.pod, nominated_node=placement.node))
+            await self._writer.announce(placement.pod, placement.node)
         return flight, status
 
     async def _pre_bind(self, placement: Placement, flight: Flight) -> Status:

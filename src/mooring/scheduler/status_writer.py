@@ -61,6 +61,17 @@ class StatusWriter:
             self._waiting[uid] = None
             self._tasks.spawn(self._write(uid, wish, patch), "status", wish.pod.key)
 
+    async def announce(self, pod: Pod, node: str) -> None:
+        """Tell others now where the pod is going, before it gets there: after the binding it would be a lie.
+        One try; a failure costs nothing but the news."""
+        if pod.nominated_node_name == node:
+            return
+        patch = {"metadata": {"uid": pod.uid}, "status": {"nominatedNodeName": node}}
+        try:
+            await self._client.patch(PODS, pod.name, patch, namespace=pod.namespace, subresource="status")
+        except (ApiError, TransportError) as error:
+            _log.warning("Cannot announce the nominated node", pod=pod.key, node=node, err=str(error))
+
     async def _write(self, uid: str, wish: Wish, patch: dict[str, Any]) -> None:
         try:
             while True:

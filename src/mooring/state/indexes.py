@@ -5,13 +5,16 @@ Implements `framework.indexes`. The NodeTable tells its observers what comes and
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Protocol
 
 from mooring.api.node import Node
 from mooring.api.pod import Pod
 from mooring.framework.indexes import NodeKeys, PodKeys
+from mooring.telemetry import logs
+
+_log = logs.get(__name__)
 
 _NONE: Mapping[int, Any] = MappingProxyType({})
 
@@ -24,6 +27,16 @@ class Observer(Protocol):
     def pod_removed(self, row: int, pod: Pod) -> None: ...
 
     def node_changed(self, row: int, old: Node | None, new: Node | None) -> None: ...
+
+
+def _keys(extract: Callable[[Any], Iterable[Any]], obj: Any) -> list[Any]:
+    """The keys of one object. A plugin's function that raises must not tear cache and table apart: the
+    object is left out of that index, and the log says so."""
+    try:
+        return list(extract(obj))
+    except Exception as error:
+        _log.error("An index function failed", error=error, stack=True, object=obj.key)
+        return []
 
 
 class RowPodIndex:
@@ -40,18 +53,20 @@ class RowPodIndex:
         return self._rows.keys()
 
     def pod_added(self, row: int, pod: Pod) -> None:
-        for key in self._extract(pod):
+        for key in _keys(self._extract, pod):
             rows = self._rows.setdefault(key, {})
             rows[row] = rows.get(row, 0) + 1
 
     def pod_removed(self, row: int, pod: Pod) -> None:
-        for key in self._extract(pod):
-            rows = self._rows[key]
-            rows[row] -= 1
-            if not rows[row]:
-                del rows[row]
-                if not rows:
-                    del self._rows[key]
+        for key in _keys(self._extract, pod):
+            rows = self._rows.get(key, {})
+            left = rows.get(row, 0) - 1
+            if left > 0:
+                rows[row] = left
+                continue
+            rows.pop(row, None)
+            if not rows:
+                self._rows.pop(key, None)
 
     def node_changed(self, row: int, old: Node | None, new: Node | None) -> None:
         pass  # pods stay on their row whatever becomes of the node
@@ -78,12 +93,13 @@ class RowNodeIndex:
 
     def node_changed(self, row: int, old: Node | None, new: Node | None) -> None:
         if old is not None:
-            for key, _ in self._extract(old):
-                rows = self._rows.get(key)
-                if rows is not None and rows.pop(row, None) is not None and not rows:
-                    del self._rows[key]
+            for key, _ in _keys(self._extract, old):
+                rows = self._rows.get(key, {})
+                rows.pop(row, None)
+                if not rows:
+                    self._rows.pop(key, None)
         if new is not None:
-            for key, value in self._extract(new):
+            for key, value in _keys(self._extract, new):
                 self._rows.setdefault(key, {})[row] = value
 
 

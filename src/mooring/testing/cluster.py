@@ -9,6 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
+from mooring.api import decoding
 from mooring.api.errors import NotFound
 from mooring.api.events import Event
 from mooring.api.meta import Object
@@ -91,10 +92,10 @@ class Cluster:
             self.settle(0.1)
 
     def add(self, *objects: Object | Unstructured | Iterable[Object]) -> None:
-        """Create objects; iterables of objects are unpacked."""
+        """Put objects into the cluster as they are, their status included; iterables are unpacked."""
         for obj in objects:
             if isinstance(obj, Object | Unstructured):
-                self.run(self.client.create(resource_of(obj), obj))
+                self.store.load(resource_of(obj), decoding.to_builtins(obj))
             else:
                 self.add(*obj)
 
