@@ -19,6 +19,7 @@ def main() -> None:
         cluster.add(make_node("k8s"), make_node("node1"))
         cluster.add(make_node("node2", taints=["node.kubernetes.io/unreachable:NoSchedule"]))
         cluster.add(make_node("node3", unschedulable=True))
+        cluster.settle()
         pod = yaml.safe_load((HERE / "pod.yaml").read_text())
         cluster.run(
             cluster.client.create(PODS, {**pod, "metadata": {**pod["metadata"], "namespace": "default"}})
