@@ -11,7 +11,7 @@ from mooring.framework.cycle_state import CycleState
 from mooring.framework.points import PreBindPlugin
 from mooring.framework.results import PreBindPreFlight
 from mooring.framework.status import SUCCESS, Code, Status
-from mooring.runtime.calling import call_async, checked, failed, maybe_await
+from mooring.runtime.calling import call_async, checked, failed, is_being_cancelled, maybe_await
 from mooring.runtime.profile import Profile
 
 
@@ -87,6 +87,10 @@ async def run_bind(profile: Profile, state: CycleState, pod: Pod, node: str) -> 
             answer = await maybe_await(plugin.bind(state, pod, node))
         except OutcomeUnknown:
             raise
+        except asyncio.CancelledError as error:
+            if is_being_cancelled():
+                raise
+            return failed(plugin, "Bind", pod, error, node)
         except Exception as error:
             return failed(plugin, "Bind", pod, error, node)
         status = checked(plugin, "Bind", pod, answer, node)
@@ -105,5 +109,9 @@ async def run_post_bind(profile: Profile, state: CycleState, pod: Pod, node: str
     for plugin in profile.post_bind:
         try:
             await maybe_await(plugin.post_bind(state, pod, node))
+        except asyncio.CancelledError as error:
+            if is_being_cancelled():
+                raise
+            failed(plugin, "PostBind", pod, error, node)
         except Exception as error:
             failed(plugin, "PostBind", pod, error, node)

@@ -68,12 +68,21 @@ async def maybe_await(answer: Any) -> Any:
     return await answer if inspect.isawaitable(answer) else answer
 
 
+def is_being_cancelled() -> bool:
+    """Whether somebody wants the running task to end. If not, a CancelledError comes from inside a plugin,
+    from work of its own that was cancelled, and is a failure like any other."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
 async def call_async(plugin: Plugin, point: str, pod: Pod, hook: Any, *args: Any, node: str = "") -> Status:
     """Call a hook of the binding cycle and turn what it raises into a Status; cancellation passes."""
     try:
         answer = await maybe_await(hook(*args))
-    except asyncio.CancelledError:
-        raise
+    except asyncio.CancelledError as error:
+        if is_being_cancelled():
+            raise
+        return failed(plugin, point, pod, error, node)
     except Exception as error:
         return failed(plugin, point, pod, error, node)
     return checked(plugin, point, pod, answer, node)
