@@ -34,13 +34,16 @@ def build_profile(
             problems.append(f'initializing plugin "{name}": {type(error).__name__}: {error}')
     if problems:
         raise PluginError(f'profile "{resolved.scheduler_name}": ' + "; ".join(problems))
-    profile = Profile(
-        resolved.scheduler_name,
-        {point: [plugins[ref.name] for ref in refs] for point, refs in resolved.points.items()},
-        {ref.name: ref.weight or 1 for ref in resolved.points.get("score", ())},
-        services,
-        resolved.percentage_of_nodes_to_score or 0,
-    )
+    try:
+        profile = Profile(
+            resolved.scheduler_name,
+            {point: [plugins[ref.name] for ref in refs] for point, refs in resolved.points.items()},
+            {ref.name: ref.weight or 1 for ref in resolved.points.get("score", ())},
+            services,
+            resolved.percentage_of_nodes_to_score or 0,
+        )
+    except PluginError as error:
+        raise PluginError(f'profile "{resolved.scheduler_name}": {error}') from error
     for handle in handles:
         handle.attach(profile)
     return profile

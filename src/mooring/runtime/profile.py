@@ -12,6 +12,7 @@ from mooring.framework import points
 from mooring.framework.events import NODE, WITHOUT_REGISTRATION, ActionType, ClusterEvent, Registration
 from mooring.framework.lifting import writes
 from mooring.framework.points import Plugin
+from mooring.runtime.registry import PluginError
 from mooring.runtime.services import Services
 
 EXTENDER = "Extender"
@@ -83,10 +84,30 @@ def template_of(pod: Pod) -> Hashable:
 
 def registrations(plugins: Iterable[Plugin], *, extenders: bool) -> dict[str, Sequence[Registration]]:
     """The events of plugins that can refuse a pod, with kube-scheduler's two additions."""
-    known: dict[str, Sequence[Registration]] = {plugin.name: _registrations_of(plugin) for plugin in plugins}
+    known: dict[str, Sequence[Registration]] = {}
+    for plugin in plugins:
+        try:
+            known[plugin.name] = _registrations_of(plugin)
+        except Exception as error:
+            text = f'plugin "{plugin.name}": events_to_register(): {type(error).__name__}: {error}'
+            raise PluginError(text) from error
     if extenders:
         known[EXTENDER] = every_event()
     return known
+
+
+def check_registrations(declared: object) -> list[Registration]:
+    """What `events_to_register()` gave, or a TypeError: shown at start, not with the first event."""
+    if not isinstance(declared, Sequence) or isinstance(declared, str):
+        raise TypeError(f"expected a list of Registration or None, got {declared!r}")
+    for entry in declared:
+        if not isinstance(entry, Registration):
+            raise TypeError(f"expected a Registration, got {entry!r}")
+        if not isinstance(entry.event, ClusterEvent):
+            raise TypeError(f"the event of a Registration is a ClusterEvent, got {entry.event!r}")
+        if entry.hint is not None and not callable(entry.hint):
+            raise TypeError(f"the hint of a Registration is a function or None, got {entry.hint!r}")
+    return list(declared)
 
 
 def every_event() -> list[Registration]:
@@ -97,7 +118,7 @@ def _registrations_of(plugin: Plugin) -> list[Registration]:
     declared = plugin.events_to_register()
     if declared is None:
         return every_event()
-    found = list(declared)
+    found = check_registrations(declared)
     # A node may be added tainted and become usable when the taint goes (kubernetes#109437).
     adds = any(r.event.resource == NODE and r.event.action & ActionType.ADD for r in found)
     taints = any(r.event.resource == NODE and r.event.action & ActionType.UPDATE_NODE_TAINT for r in found)
