@@ -1,8 +1,11 @@
-"""PreEnqueue, as the queue calls it."""
+"""PreEnqueue and QueueSort, as the queue calls them."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from mooring.api.pod import Pod
+from mooring.framework.queued import QueuedPod
 from mooring.framework.status import Status
 from mooring.runtime.calling import checked, failed
 from mooring.runtime.profile import Profile
@@ -20,3 +23,36 @@ def run_pre_enqueue(profile: Profile, pod: Pod, first: str = "") -> Status | Non
         if not status.is_success:
             return status
     return None
+
+
+class Last:
+    """A sort key that goes after every other, for a pod whose own could not be computed."""
+
+    def __lt__(self, other: object) -> bool:
+        return False
+
+    def __gt__(self, other: object) -> bool:
+        return not isinstance(other, Last)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Last)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def sort_key(profile: Profile, pod: QueuedPod) -> Any:
+    """QueueSort's key. A plugin that fails puts the pod last: the queue must never lose one."""
+    try:
+        return profile.queue_sort.key(pod)
+    except Exception as error:
+        failed(profile.queue_sort, "QueueSort", pod.pod, error)
+        return Last()
+
+
+def goes_before(profile: Profile, a: QueuedPod, b: QueuedPod) -> bool:
+    """QueueSort's `less`. A plugin that fails leaves the two to the order of their arrival."""
+    try:
+        return bool(profile.queue_sort.less(a, b))
+    except Exception as error:
+        failed(profile.queue_sort, "QueueSort", a.pod, error)
+        return False

@@ -18,6 +18,7 @@ from mooring.framework.ports import ApiClient, Clock, EventRecorder
 from mooring.framework.queued import QueuedPod
 from mooring.queue.scheduling_queue import SchedulingQueue
 from mooring.runtime.building import build_profile
+from mooring.runtime.enqueuing import goes_before, sort_key
 from mooring.runtime.profile import Profile
 from mooring.runtime.services import Services
 from mooring.runtime.tasks import Tasks
@@ -166,8 +167,8 @@ def _order(
     not exist yet when the queue is built, hence the detour."""
     name = resolved[0].scheduler_name
     if writes(registry[resolved[0].points["queueSort"][0].name], "key"):
-        return {"key": lambda pod: profiles[name].queue_sort.key(pod)}
-    return {"less": lambda a, b: profiles[name].queue_sort.less(a, b)}
+        return {"key": lambda pod: sort_key(profiles[name], pod)}
+    return {"less": lambda a, b: goes_before(profiles[name], a, b)}
 
 
 def needed_resources(profiles: Iterable[Profile]) -> list[Resource]:
