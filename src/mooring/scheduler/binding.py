@@ -21,7 +21,7 @@ from mooring.framework.extending import ExtenderError
 from mooring.framework.ports import ApiClient, Clock, EventRecorder
 from mooring.framework.status import SUCCESS, Status
 from mooring.runtime.binding import Flight, pre_flight, run_bind, run_post_bind, run_pre_bind
-from mooring.runtime.waiting import HeldPod, WaitingPods
+from mooring.runtime.waiting import WaitingPods
 from mooring.scheduler.attempt import Failure, Outcome
 from mooring.scheduler.cycle import Placement, refusal
 from mooring.scheduler.status_writer import StatusWriter
@@ -87,9 +87,12 @@ class BindingCycle:
 
     async def run(self, placement: Placement) -> None:
         """Bind the pod, or give everything back."""
-        flight, status = await self._announce(placement)
-        if status.is_success and placement.held is not None:
-            status = await self._wait_on_permit(placement.pod.uid, placement.held)
+        try:
+            flight, status = await self._announce(placement)
+            if status.is_success and placement.held is not None:
+                status = await placement.held.outcome()
+        finally:
+            self._waiting.release(placement.pod.uid)
         if not status.is_success:
             return self._after.failed(placement, refusal(status))
         self._after.permitted(placement)
@@ -101,12 +104,6 @@ class BindingCycle:
         self._sent.add(sent)
         sent.add_done_callback(self._sent.discard)
         return await asyncio.shield(sent)
-
-    async def _wait_on_permit(self, uid: str, held: HeldPod) -> Status:
-        try:
-            return await held.outcome()
-        finally:
-            self._waiting.release(uid)
 
     async def _announce(self, placement: Placement) -> tuple[Flight, Status]:
         """Pre-flight; where work or waiting lies ahead others are told which node the pod is going to."""
