@@ -281,7 +281,10 @@ class Refusal:
     def text(self, index: int) -> str:
         if isinstance(self.reason, str):
             return self.reason
-        return self.reason(index) if callable(self.reason) else self.reason[index]
+        text = self.reason(index) if callable(self.reason) else self.reason[index]
+        if not isinstance(text, str):
+            raise TypeError(f"the reason of a refusal is a text, got {text!r}")
+        return text
 
 
 class Refusals:

@@ -1,0 +1,68 @@
+"""What the tests of this folder share: configurations in one line, and looks into a cluster."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+
+from mooring.api.pod import Pod
+from mooring.app.scheduler import Scheduler
+from mooring.embedded.local import LocalClient
+from mooring.embedded.store import Store
+from mooring.framework import Plugin
+from mooring.queue.location import Location
+from mooring.sim.clock import VirtualClock
+from mooring.sim.loop import VirtualLoop
+from mooring.testing import Cluster
+
+
+def config(
+    *names: str, profiles: Iterable[str] = ("default-scheduler",), head: str = "", extra: str = ""
+) -> str:
+    """Profiles with PrioritySort, DefaultBinder and these plugins only; `extra` goes into each profile."""
+    enabled = ", ".join(f"{{name: {name}}}" for name in ("PrioritySort", *names, "DefaultBinder"))
+    text = (
+        f"apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n{head}\nprofiles:\n"
+    )
+    for profile in profiles:
+        text += f"- schedulerName: {profile}\n"
+        text += f'  plugins: {{multiPoint: {{disabled: [{{name: "*"}}], enabled: [{enabled}]}}}}\n'
+        text += f"  {extra}\n" if extra else ""
+    return text
+
+
+def built(text: str, plugins: Iterable[type[Plugin]]) -> Scheduler:
+    """A scheduler that is built and never started."""
+    loop = VirtualLoop(0)
+    try:
+        clock = VirtualClock(loop)
+        client = LocalClient(Store(clock.wall, random.Random(0)), clock)
+        return Scheduler(client, config=text, plugins=plugins, clock=clock, discover=False, instance="test")
+    finally:
+        loop.close()
+
+
+def the_pod(cluster: Cluster, name: str) -> Pod:
+    pod = cluster.pod(name)
+    assert pod is not None, f"no pod {name}"
+    return pod
+
+
+def where(cluster: Cluster, name: str) -> Location:
+    found = cluster.scheduler.where(the_pod(cluster, name))
+    assert found is not None, f"pod {name} is in no place of the queue"
+    return found
+
+
+def place(cluster: Cluster, name: str) -> str:
+    """The pod's place in the queue; empty when it has none."""
+    found = cluster.scheduler.where(the_pod(cluster, name))
+    return found.place if found is not None else ""
+
+
+def assumed(cluster: Cluster) -> list[str]:
+    return [cached.pod.key for cached in cluster.scheduler.engine.cache.assumed()]
+
+
+def notes(cluster: Cluster, name: str) -> list[str]:
+    return [event.note for event in cluster.events(name)]
