@@ -13,8 +13,6 @@ import random
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
-import numpy as np
-
 from mooring.api import decoding
 from mooring.api import resources as kinds
 from mooring.api.errors import MooringError
@@ -24,13 +22,17 @@ from mooring.app.configuring import EMPTY, Configuration, configure
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.nodes import Nodes
 from mooring.framework.ports import Change, ObjectList, WatchEvent
-from mooring.framework.status import Status
+from mooring.framework.queued import QueuedPod
+from mooring.framework.status import SUCCESS, Code, Status
 from mooring.framework.statuses import NodeStatuses
 from mooring.runtime.building import build_profile
-from mooring.runtime.filtering import run_filters, run_post_filter, run_pre_filter
+from mooring.runtime.filtering import run_post_filter, run_pre_filter
+from mooring.runtime.filtering_rows import filter_rows
 from mooring.runtime.profile import Profile
 from mooring.runtime.scoring import run_pre_score, run_scores
 from mooring.scheduler.assembly import Ports, assemble
+from mooring.scheduler.attempt import Attempt
+from mooring.scheduler.choosing import NO_FIT, NodeChooser
 from mooring.scheduler.engine import Engine
 
 INPUTS: dict[str, Resource] = {
@@ -64,7 +66,7 @@ def evaluate(case: Mapping[str, Any]) -> dict[str, Any]:
     """The answer for one case; a case that cannot be read gives an `error`."""
     answer: dict[str, Any] = {"id": case.get("id")}
     try:
-        world = World(case["input"] if "input" in case else case)
+        world = World(case.get("input", case))
         answer |= {"plugins": world.by_plugin(), **world.whole_profile()}
     except (MooringError, KeyError, TypeError, ValueError) as error:
         return {"id": case.get("id"), "error": f"{type(error).__name__}: {error}"}
@@ -110,17 +112,17 @@ class World:
         return found
 
     def _one_plugin(self, profile: Profile, name: str) -> dict[str, Any]:
-        state, nodes = CycleState(), self.nodes
-        pre = run_pre_filter(profile, state, self.pod, nodes)
+        state, every = CycleState(), self.nodes.columns.every_row()
+        pre = run_pre_filter(profile, state, self.pod, self.nodes)
         if not pre.status.is_success:
             return {"preFilter": _told(pre.status)}
         verdict: dict[str, Any] = {}
-        asked = nodes
+        ok = every.alive.copy()
         if pre.node_names is not None:
-            asked = nodes.where(nodes.named(*pre.node_names))
+            ok &= every.nodes.named(*pre.node_names)
             verdict["preFilterNodes"] = sorted(pre.node_names)
-        statuses = NodeStatuses(nodes)
-        _, status = run_filters(profile, state, self.pod, asked, statuses)
+        statuses = NodeStatuses(self.nodes)
+        status = filter_rows(profile.filter, state, self.pod, every, statuses, ok)
         if not status.is_success:
             return {"error": status.message}
         if len(statuses):
@@ -135,7 +137,8 @@ class World:
             return {"preScore": _told(status)}
         if name in state.skip_score:
             return {}
-        board, status = run_scores(profile, state, self.pod, self.nodes)
+        every = self.nodes.columns.every_row()
+        board, status = run_scores(profile, state, self.pod, every, every.alive)
         if not status.is_success:
             return {"error": status.message}
         return {"score": _by_name(self.nodes, board.totals)}
@@ -143,32 +146,26 @@ class World:
     def whole_profile(self) -> dict[str, Any]:
         """All plugins together: the feasible nodes with their totals, or what preemption would do."""
         profile = next(iter(self.engine.profiles.values()))
-        state, nodes, statuses = CycleState(), self.nodes, NodeStatuses(self.nodes)
-        pre = run_pre_filter(profile, state, self.pod, nodes)
-        feasible = nodes.where(np.zeros(len(nodes), dtype=np.bool_))
-        if pre.status.is_success:
-            asked = nodes if pre.node_names is None else nodes.where(nodes.named(*pre.node_names))
-            outside = Status.unresolvable(
-                f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(pre.narrowed_by))}]"
-            )
-            statuses.set_rows(np.setdiff1d(nodes.rows, asked.rows), outside)
-            feasible, status = run_filters(profile, state, self.pod, asked, statuses)
-            if not status.is_success:
-                return {"error": status.message}
-        else:
-            statuses.set_rows(nodes.rows, pre.status)
+        attempt = Attempt(QueuedPod(self.pod, 0.0), profile, self.nodes)
+        status = asyncio.run(NodeChooser().choose(attempt)) if len(self.nodes) else NO_FIT
+        if status.code is Code.ERROR:
+            return {"error": status.message}
+        feasible = attempt.every.dense(attempt.ok)
         answer: dict[str, Any] = {"feasible": sorted(feasible.names), "total": {}}
         if len(feasible):
-            answer["total"] = self._totals(profile, state, feasible)
+            answer["total"] = self._totals(attempt, feasible)
         elif self.pod.priority > 0:
-            answer["preemption"] = asyncio.run(self._preempt(profile, state, statuses))
+            answer["preemption"] = asyncio.run(self._preempt(profile, attempt.state, attempt.statuses))
         return answer
 
-    def _totals(self, profile: Profile, state: CycleState, feasible: Nodes) -> dict[str, int]:
-        status = run_pre_score(profile, state, self.pod, feasible)
-        if status.is_success:
-            board, status = run_scores(profile, state, self.pod, feasible)
-        if not status.is_success:
+    def _totals(self, attempt: Attempt, feasible: Nodes) -> dict[str, int]:
+        """A single feasible node is taken without scoring; here its total is of interest all the same."""
+        board, status = attempt.board, SUCCESS
+        if board is None:
+            status = run_pre_score(attempt.profile, attempt.state, self.pod, feasible)
+        if board is None and status.is_success:
+            board, status = run_scores(attempt.profile, attempt.state, self.pod, attempt.every, attempt.ok)
+        if board is None or not status.is_success:
             raise ValueError(status.message)
         return _by_name(feasible, board.totals)
 
@@ -188,7 +185,7 @@ def _told(status: Status) -> dict[str, Any]:
 
 
 def _by_name(nodes: Nodes, scores: Any) -> dict[str, int]:
-    return dict(zip(nodes.names, scores.tolist(), strict=True))
+    return dict(zip(nodes.names, scores[nodes.rows].tolist(), strict=True))
 
 
 def _read(resource: Resource, raw: Any) -> Any:

@@ -159,8 +159,10 @@ def lower_score(plugin: Any, state: CycleState, pod: Pod, node: NodeView) -> flo
         return answer if isinstance(answer, Status) else whole(answer[0])
     if writes(plugin, "score_into"):
         out: IntArray = np.zeros(1, dtype=np.int64)
-        status = plugin.score_into(state, pod, nodes, out)
-        return int(out[0]) if status is None or status.is_success else status
+        told: Status | int | None = plugin.score_into(state, pod, nodes, out)
+        if isinstance(told, int):
+            return told
+        return int(out[0]) if told is None or told.is_success else told
     raise missing(plugin, "score(), score_nodes() or score_into")
 
 

@@ -40,6 +40,24 @@ class TaintClass:
     unschedulable: bool
 
 
+@dataclass(frozen=True, slots=True)
+class EveryRow:
+    """All rows in use at once, in row order, dead ones included: what hot plugins are asked about."""
+
+    nodes: Nodes
+    listed: Nodes
+    """The live ones among them, in snapshot order."""
+    alive: BoolArray
+    """Which rows have a node."""
+    positions: IntArray
+    """Row → place in snapshot order; what decides between equals."""
+
+    def dense(self, mask: BoolArray) -> Nodes:
+        """The live rows where `mask` is true, in snapshot order."""
+        chosen = mask.take(self.listed.rows)
+        return self.listed if chosen.all() else self.listed.where(chosen)
+
+
 class Columns(Protocol):
     """The storage behind the views: full-width arrays, one entry per row. Arrays must not be written."""
 
@@ -95,6 +113,8 @@ class Columns(Protocol):
         ...
 
     def view(self, row: int) -> NodeView: ...
+
+    def every_row(self) -> EveryRow: ...
 
     def table_rows(self, rows: IntArray) -> IntArray:
         """The rows of the node table behind rows of this source; they differ in a dry run."""
@@ -277,6 +297,10 @@ class Refusal:
     mask: BoolArray
     reason: Reason
     code: Code
+
+    def within(self, mask: BoolArray) -> Refusal:
+        """Only where `mask` is true."""
+        return Refusal(self.mask & mask, self.reason, self.code)
 
     def text(self, index: int) -> str:
         if isinstance(self.reason, str):

@@ -29,6 +29,7 @@ from mooring.framework.handle import Handle
 from mooring.framework.nodes import IntArray, Nodes, NodeView, Refusals
 from mooring.framework.queued import QueuedPod
 from mooring.framework.results import PostFilterResult, PreBindPreFlight, PreFilterResult
+from mooring.framework.scoring import Normalization
 from mooring.framework.status import Status
 from mooring.framework.statuses import NodeStatuses
 
@@ -175,7 +176,11 @@ class ScorePlugin(Plugin):
     `score_into` for a hot path without a fresh array."""
 
     scores_anywhere: ClassVar[bool] = False
-    """The same as `filters_anywhere` for `score_nodes` and `score_into`."""
+    """The same as `filters_anywhere` for `score_nodes` and `score_into`. Such scores are trusted: they are
+    not checked to be within 0-100."""
+    normalization: ClassVar[Normalization | None] = None
+    """The default normalisation, left to the runtime. Then scores must not be negative, and neither
+    `normalize_scores` nor `normalize_nodes` is called."""
 
     @lifting.derived
     def score(self, state: CycleState, pod: Pod, node: NodeView) -> float | Status:
@@ -189,8 +194,9 @@ class ScorePlugin(Plugin):
         return lifting.lift_score(self, state, pod, nodes)
 
     @lifting.derived
-    def score_into(self, state: CycleState, pod: Pod, nodes: Nodes, out: IntArray) -> Status | None:
-        """The same, written into `out`, an int64 buffer of `len(nodes)` that belongs to the runtime."""
+    def score_into(self, state: CycleState, pod: Pod, nodes: Nodes, out: IntArray) -> Status | int | None:
+        """The same, written into `out`, an int64 buffer of zeros of `len(nodes)` that belongs to the
+        runtime. Returning an int instead gives every node that score."""
         return lifting.fill_scores(self, state, pod, nodes, out)
 
     @lifting.derived

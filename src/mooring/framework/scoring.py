@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import enum
+
 import numpy as np
 import numpy.typing as npt
 
@@ -32,3 +34,19 @@ _LARGEST = 2**63 - 1
 def _cut(numerator: int, denominator: int) -> int:
     """Division as in Go: towards zero."""
     return numerator // denominator if numerator >= 0 else -(-numerator // denominator)
+
+
+class Normalization(enum.Enum):
+    """The default normalisation as a declaration: a plugin that needs nothing else leaves it to the runtime,
+    which can do it on all rows at once and skip it where all scores are equal."""
+
+    DEFAULT = False
+    REVERSED = True
+
+    def apply(self, scores: Scores | int, feasible: npt.NDArray[np.bool_]) -> Scores | int:
+        """Normalised scores; only feasible rows count for the maximum. Scores are not negative."""
+        highest = scores if isinstance(scores, int) else int((scores * feasible).max(initial=0))
+        if highest <= 0:
+            return MAX_NODE_SCORE if self.value else 0
+        scaled = scores * MAX_NODE_SCORE // highest
+        return MAX_NODE_SCORE - scaled if self.value else scaled

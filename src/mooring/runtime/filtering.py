@@ -6,7 +6,7 @@ refuses a node is its rejector.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from mooring.api.pod import Pod
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.lifting import gravest
-from mooring.framework.nodes import IntArray, Nodes, NodeView, Refusals
+from mooring.framework.nodes import BoolArray, IntArray, Nodes, NodeView, Refusal, Refusals
 from mooring.framework.points import FilterPlugin
 from mooring.framework.results import PostFilterResult, PreFilterResult
 from mooring.framework.status import SUCCESS, Code, Status
@@ -83,50 +83,82 @@ def run_filters(
             continue
         if not len(nodes):
             break
-        try:
-            refusals = plugin.filter_nodes(state, pod, nodes)
-            if refusals is None:
-                continue
-            if not isinstance(refusals, Refusals):
-                raise TypeError(
-                    f"filter_nodes() must return nodes.refuse(…), nodes.refusals() or None, got {refusals!r}"
-                )
-            if refusals.nodes is not nodes:
-                raise ValueError("filter_nodes() answered for another set of nodes than it was asked about")
-            nodes, error = _apply(plugin, pod, nodes, refusals, statuses)
-        except Exception as raised:
-            return nodes, failed(plugin, "Filter", pod, raised)
-        if error is not None:
+        nodes, error = filter_dense(plugin, state, pod, nodes, statuses)
+        if not error.is_success:
             return nodes, error
     return nodes, SUCCESS
 
 
-def _apply(
-    plugin: FilterPlugin, pod: Pod, nodes: Nodes, refusals: Refusals, statuses: NodeStatuses
-) -> tuple[Nodes, Status | None]:
-    """Write one plugin's refusals; returns the survivors, or an Error that it answered for some node."""
-    entries = [entry for entry in refusals.entries if entry.mask.any()]
-    if not entries:
-        return nodes, None
-    if len(entries) == 1 and isinstance(entries[0].reason, str) and entries[0].code in _REFUSALS:
-        entry = entries[0]
-        status = Status(entry.code, (entries[0].text(0),), plugin.name)
-        statuses.set_rows(nodes.rows[entry.mask], status)
-        return nodes.where(~entry.mask), None
+def filter_dense(
+    plugin: FilterPlugin, state: CycleState, pod: Pod, nodes: Nodes, statuses: NodeStatuses
+) -> tuple[Nodes, Status]:
+    """One Filter plugin on the nodes still in play; returns the survivors."""
+    try:
+        refused = np.zeros(len(nodes), dtype=np.bool_)
+        for hit, status in refusals_of(plugin, state, pod, nodes):
+            if status.code not in REFUSALS:
+                return nodes, not_a_refusal(plugin, pod, status, nodes.names[int(np.flatnonzero(hit)[0])])
+            statuses.set_rows(nodes.rows[hit], status)
+            refused |= hit
+    except Exception as error:
+        return nodes, failed(plugin, "Filter", pod, error)
+    return (nodes.where(~refused) if refused.any() else nodes), SUCCESS
+
+
+def refusals_of(
+    plugin: FilterPlugin, state: CycleState, pod: Pod, nodes: Nodes, within: BoolArray | None = None
+) -> Iterator[tuple[BoolArray, Status]]:
+    """What a plugin refuses, as pairs of nodes and the status that they share. `within` leaves nodes out."""
+    answer = plugin.filter_nodes(state, pod, nodes)
+    if answer is None:
+        return
+    if not isinstance(answer, Refusals):
+        raise TypeError(
+            f"filter_nodes() must return nodes.refuse(…), nodes.refusals() or None, got {answer!r}"
+        )
+    if answer.nodes is not nodes:
+        raise ValueError("filter_nodes() answered for another set of nodes than it was asked about")
+    entries = answer.entries if within is None else [entry.within(within) for entry in answer.entries]
+    entries = [entry for entry in entries if entry.mask.any()]
+    if len(entries) == 1 and isinstance(entries[0].reason, str):
+        yield entries[0].mask, Status(entries[0].code, (entries[0].reason,), plugin.name)
+    elif entries:
+        yield from _combined(plugin, entries)
+
+
+def _combined(plugin: FilterPlugin, entries: Sequence[Refusal]) -> Iterator[tuple[BoolArray, Status]]:
+    """Nodes hit by the same entries share a status where the reasons are plain texts; else each has its
+    own."""
+    if len(entries) > _MOST_COMBINED or not all(isinstance(entry.reason, str) for entry in entries):
+        yield from _one_by_one(plugin, entries)
+        return
+    bits = sum(entry.mask.astype(np.int64) << bit for bit, entry in enumerate(entries))
+    for combination in np.unique(bits).tolist():
+        if combination:
+            mine = [entry for bit, entry in enumerate(entries) if combination >> bit & 1]
+            yield bits == combination, _joined(plugin, mine, 0)
+
+
+def _one_by_one(plugin: FilterPlugin, entries: Sequence[Refusal]) -> Iterator[tuple[BoolArray, Status]]:
     hit = np.logical_or.reduce([entry.mask for entry in entries])
     for index in np.flatnonzero(hit).tolist():
-        mine = [entry for entry in entries if entry.mask[index]]
-        reasons = tuple(text for text in (entry.text(index) for entry in mine) if text)
-        status = Status(gravest(entry.code for entry in mine), reasons)
-        if status.code not in _REFUSALS:
-            name = nodes.names[index]
-            bad = checked if status.code is Code.ERROR else unexpected
-            return nodes, bad(plugin, "Filter", pod, status, name)
-        statuses.set_row(int(nodes.rows[index]), status.by(plugin.name))
-    return nodes.where(~hit), None
+        only = np.zeros(len(hit), dtype=np.bool_)
+        only[index] = True
+        yield only, _joined(plugin, [entry for entry in entries if entry.mask[index]], index)
 
 
-_REFUSALS = (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING)
+def _joined(plugin: FilterPlugin, entries: Sequence[Refusal], index: int) -> Status:
+    reasons = tuple(text for text in (entry.text(index) for entry in entries) if text)
+    return Status(gravest(entry.code for entry in entries), reasons, plugin.name)
+
+
+def not_a_refusal(plugin: FilterPlugin, pod: Pod, status: Status, node: str) -> Status:
+    """The Error for a node that was answered with an Error, or with a code that Filter does not have."""
+    return (checked if status.code is Code.ERROR else unexpected)(plugin, "Filter", pod, status, node)
+
+
+REFUSALS = (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING)
+_MOST_COMBINED = 16
 
 
 def filter_one(profile: Profile, state: CycleState, pod: Pod, node: NodeView) -> Status:

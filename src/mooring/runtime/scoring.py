@@ -1,4 +1,7 @@
-"""PreScore, Score, NormalizeScore: from the feasible nodes to a total per node."""
+"""PreScore, Score, NormalizeScore: from the feasible rows to a total per row.
+
+Arrays have one entry per row of the table in use; what they hold in rows that are not feasible means nothing.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import numpy as np
 from mooring.api.pod import Pod
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.lifting import write_scores, writes
-from mooring.framework.nodes import IntArray, Nodes
+from mooring.framework.nodes import BoolArray, EveryRow, IntArray, Nodes
 from mooring.framework.points import ScorePlugin
 from mooring.framework.record import TOP_NODES, NodeScore, PluginScore
 from mooring.framework.scoring import MAX_NODE_SCORE, MIN_NODE_SCORE
@@ -17,56 +20,78 @@ from mooring.framework.status import SUCCESS, Code, Status
 from mooring.runtime.calling import checked, failed
 from mooring.runtime.profile import Profile
 
+Scores = IntArray | int
+"""One score per row, or one for all."""
+
 
 @dataclass(slots=True)
 class Column:
-    """One plugin's scores for all feasible nodes."""
+    """One plugin's scores."""
 
     plugin: str
     weight: int
-    raw: IntArray
-    normalized: IntArray
+    raw: Scores
+    normalized: Scores
+
+    def at(self, row: int) -> PluginScore:
+        raw, normalized = _at(self.raw, row), _at(self.normalized, row)
+        return PluginScore(self.plugin, raw, normalized, normalized * self.weight)
+
+
+def _at(scores: Scores, row: int) -> int:
+    return scores if isinstance(scores, int) else int(scores[row])
 
 
 @dataclass(slots=True)
 class ScoreBoard:
-    """All scores of an attempt; index i of every array is the node `nodes.names[i]`."""
+    """All scores of an attempt, by row."""
 
-    nodes: Nodes
+    every: EveryRow
+    feasible: BoolArray
     totals: IntArray
     columns: list[Column] = field(default_factory=list)
     tie_break: IntArray | None = None
-    """Where extenders scored: a random number per node that decides between equal totals."""
+    """Where extenders scored: a random number per row that decides between equal totals."""
 
-    def winner(self) -> int:
-        """Index of the highest total; the first in snapshot order among equals."""
-        best = int(np.argmax(self.totals))
-        if self.tie_break is not None:
-            equal = np.flatnonzero(self.totals == self.totals[best])
-            best = int(equal[np.argmax(self.tie_break[equal])])
-        return best
+    def masked(self) -> IntArray:
+        """Totals with -1 in rows that are not feasible; totals themselves are never negative."""
+        return np.where(self.feasible, self.totals, -1)
 
-    def margin(self, winner: int) -> int | None:
+    def ranking(self, count: int = TOP_NODES) -> list[int]:
+        """The best rows, the winner first: highest total, among equals the first in snapshot order."""
+        return rank(self.masked(), self.every.positions, count, self.tie_break)
+
+    def margin(self, ranking: list[int]) -> int | None:
         """How far the winner is ahead of the next; None when it is alone."""
-        if len(self.totals) < 2:
-            return None
-        others = np.delete(self.totals, winner)
-        return int(self.totals[winner] - others.max())
+        return int(self.totals[ranking[0]] - self.totals[ranking[1]]) if len(ranking) > 1 else None
 
-    def top(self, winner: int, count: int = TOP_NODES) -> tuple[NodeScore, ...]:
-        """The best nodes with their scores, the winner first."""
-        order = np.argsort(-self.totals, kind="stable")[: count + 1].tolist()
-        best = [winner, *(i for i in order if i != winner)][:count]
-        return tuple(self._node_score(index) for index in best)
-
-    def _node_score(self, index: int) -> NodeScore:
-        parts = tuple(
-            PluginScore(
-                c.plugin, int(c.raw[index]), int(c.normalized[index]), int(c.normalized[index]) * c.weight
-            )
-            for c in self.columns
+    def top(self, ranking: list[int]) -> tuple[NodeScore, ...]:
+        """The best nodes with their scores."""
+        names = self.every.nodes.columns.node_names()
+        return tuple(
+            NodeScore(names[row], int(self.totals[row]), tuple(column.at(row) for column in self.columns))
+            for row in ranking
         )
-        return NodeScore(self.nodes.names[index], int(self.totals[index]), parts)
+
+
+def rank(masked: IntArray, positions: IntArray, count: int, tie_break: IntArray | None = None) -> list[int]:
+    """Up to `count` rows in order of their totals. Totals are small integers, so the threshold that lets
+    `count` rows through comes from a histogram and not from sorting all of them."""
+    best = int(masked.max())
+    rows = np.flatnonzero(masked == best)
+    if len(rows) < count:
+        counts = np.bincount(masked + 1)
+        enough = np.flatnonzero(np.cumsum(counts[:0:-1]) >= count)
+        threshold = best - int(enough[0]) if len(enough) else 0
+        rows = np.flatnonzero(masked >= threshold)
+    keys = positions[rows] if tie_break is None else -tie_break[rows]
+    if len(rows) > 4 * count:
+        # Thousands of equals: only the first few are of interest.
+        rows = rows[np.argpartition(keys, count)[:count]]
+        keys = positions[rows] if tie_break is None else -tie_break[rows]
+    order = np.lexsort((keys, -masked[rows]))[:count]
+    found: list[int] = rows[order].tolist()
+    return found
 
 
 def run_pre_score(profile: Profile, state: CycleState, pod: Pod, nodes: Nodes) -> Status:
@@ -89,62 +114,93 @@ def _as_error(status: Status, prefix: str) -> Status:
     return Status(Code.ERROR, (prefix + status.message,), status.plugin)
 
 
-def run_scores(profile: Profile, state: CycleState, pod: Pod, nodes: Nodes) -> tuple[ScoreBoard, Status]:
+class Scoring:
+    """The scores of one pod on the feasible rows."""
+
+    def __init__(self, state: CycleState, pod: Pod, every: EveryRow, feasible: BoolArray) -> None:
+        self._state = state
+        self._pod = pod
+        self._every = every
+        self._feasible = feasible
+        self._dense: Nodes | None = None
+
+    def dense(self) -> Nodes:
+        """The feasible nodes as plugins expect them; made when the first one asks."""
+        if self._dense is None:
+            self._dense = self._every.dense(self._feasible)
+        return self._dense
+
+    def score(self, plugin: ScorePlugin) -> tuple[Scores, Status]:
+        """Raw scores of one plugin."""
+        raw: IntArray = np.zeros(len(self._feasible), dtype=np.int64)
+        nodes = self._every.nodes if plugin.scores_anywhere else self.dense()
+        out = raw if plugin.scores_anywhere else np.zeros(len(nodes), dtype=np.int64)
+        try:
+            answer = plugin.score_into(self._state, self._pod, nodes, out)
+            if isinstance(answer, int) and not isinstance(answer, bool):
+                return answer, SUCCESS
+            status = checked(plugin, "Score", self._pod, answer)
+        except Exception as error:
+            return raw, failed(plugin, "Score", self._pod, error)
+        if not status.is_success:
+            prefix = f'running Score plugins: plugin "{plugin.name}" failed with: '
+            return raw, _as_error(status, prefix)
+        if out is not raw:
+            raw[nodes.rows] = out
+        return raw, SUCCESS
+
+    def normalize(self, plugin: ScorePlugin, raw: Scores) -> tuple[Scores, Status]:
+        """Scores in 0-100. Of plugins that are not trusted with every row they are checked."""
+        if plugin.normalization is not None:
+            return plugin.normalization.apply(raw, self._feasible), SUCCESS
+        if not (writes(plugin, "normalize_nodes") or writes(plugin, "normalize_scores")):
+            return raw, SUCCESS if plugin.scores_anywhere else self._in_range(plugin, raw)
+        nodes = self.dense()
+        before: IntArray = np.full(len(nodes), raw) if isinstance(raw, int) else raw[nodes.rows]
+        try:
+            answer = plugin.normalize_nodes(self._state, self._pod, before, nodes)
+            if isinstance(answer, Status):
+                status = checked(plugin, "NormalizeScore", self._pod, answer)
+                return raw, self._in_range(plugin, raw) if status.is_success else _as_error(status, "")
+            after: IntArray = np.zeros(len(nodes), dtype=np.int64)
+            write_scores(answer, nodes, after)
+        except Exception as error:
+            return raw, failed(plugin, "NormalizeScore", self._pod, error)
+        normalized: IntArray = np.zeros(len(self._feasible), dtype=np.int64)
+        normalized[nodes.rows] = after
+        return normalized, self._in_range(plugin, normalized)
+
+    def _in_range(self, plugin: ScorePlugin, scores: Scores) -> Status:
+        nodes = self.dense()
+        dense = np.full(len(nodes), scores) if isinstance(scores, int) else scores[nodes.rows]
+        if not len(dense) or (dense.min() >= MIN_NODE_SCORE and dense.max() <= MAX_NODE_SCORE):
+            return SUCCESS
+        index = int(np.argmax((dense < MIN_NODE_SCORE) | (dense > MAX_NODE_SCORE)))
+        text = (
+            f'applying score defaultWeights on Score plugins: plugin "{plugin.name}" returns an invalid '
+            f"score {dense[index]}, it should in the range of [{MIN_NODE_SCORE}, {MAX_NODE_SCORE}] after "
+            f'normalizing (pod "{self._pod.key}", node "{nodes.names[index]}")'
+        )
+        return Status(Code.ERROR, (text,), plugin.name)
+
+
+def run_scores(
+    profile: Profile, state: CycleState, pod: Pod, every: EveryRow, feasible: BoolArray
+) -> tuple[ScoreBoard, Status]:
     """Score, normalise and weight; the board is complete only when the status is Success."""
-    board = ScoreBoard(nodes, np.zeros(len(nodes), dtype=np.int64))
+    board = ScoreBoard(every, feasible, np.zeros(len(feasible), dtype=np.int64))
+    scoring = Scoring(state, pod, every, feasible)
     plugins = [plugin for plugin in profile.score if plugin.name not in state.skip_score]
     if not profile.score:
         board.totals += 1  # every node is as good as any other
     for plugin in plugins:
-        raw: IntArray = np.zeros(len(nodes), dtype=np.int64)
-        status = _score(plugin, state, pod, nodes, raw)
+        raw, status = scoring.score(plugin)
         if not status.is_success:
             return board, status
         board.columns.append(Column(plugin.name, profile.weights.get(plugin.name, 1), raw, raw))
     for plugin, column in zip(plugins, board.columns, strict=True):
-        status = _normalize(plugin, state, pod, nodes, column)
+        column.normalized, status = scoring.normalize(plugin, column.raw)
         if not status.is_success:
             return board, status
-        board.totals += column.normalized * column.weight
+        board.totals += column.normalized * column.weight if column.weight != 1 else column.normalized
     return board, SUCCESS
-
-
-def _score(plugin: ScorePlugin, state: CycleState, pod: Pod, nodes: Nodes, out: IntArray) -> Status:
-    try:
-        answer = checked(plugin, "Score", pod, plugin.score_into(state, pod, nodes, out))
-    except Exception as error:
-        return failed(plugin, "Score", pod, error)
-    return (
-        answer
-        if answer.is_success
-        else _as_error(answer, f'running Score plugins: plugin "{plugin.name}" failed with: ')
-    )
-
-
-def _normalize(plugin: ScorePlugin, state: CycleState, pod: Pod, nodes: Nodes, column: Column) -> Status:
-    try:
-        if writes(plugin, "normalize_nodes") or writes(plugin, "normalize_scores"):
-            answer = plugin.normalize_nodes(state, pod, column.raw.copy(), nodes)
-            if isinstance(answer, Status):
-                status = checked(plugin, "NormalizeScore", pod, answer)
-                return (
-                    _as_error(status, "") if not status.is_success else _in_range(plugin, pod, nodes, column)
-                )
-            column.normalized = np.zeros(len(nodes), dtype=np.int64)
-            write_scores(answer, nodes, column.normalized)
-    except Exception as error:
-        return failed(plugin, "NormalizeScore", pod, error)
-    return _in_range(plugin, pod, nodes, column)
-
-
-def _in_range(plugin: ScorePlugin, pod: Pod, nodes: Nodes, column: Column) -> Status:
-    scores = column.normalized
-    if not len(scores) or (scores.min() >= MIN_NODE_SCORE and scores.max() <= MAX_NODE_SCORE):
-        return SUCCESS
-    index = int(np.argmax((scores < MIN_NODE_SCORE) | (scores > MAX_NODE_SCORE)))
-    text = (
-        f'applying score defaultWeights on Score plugins: plugin "{plugin.name}" returns an invalid score '
-        f"{scores[index]}, it should in the range of [{MIN_NODE_SCORE}, {MAX_NODE_SCORE}] after normalizing "
-        f'(pod "{pod.key}", node "{nodes.names[index]}")'
-    )
-    return Status(Code.ERROR, (text,), plugin.name)

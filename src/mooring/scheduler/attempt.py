@@ -9,7 +9,7 @@ import numpy as np
 
 from mooring.api.pod import Pod
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.nodes import Nodes
+from mooring.framework.nodes import BoolArray, EveryRow, Nodes
 from mooring.framework.queued import QueuedPod
 from mooring.framework.record import ERROR, SCHEDULED, UNSCHEDULABLE, DecisionRecord, NodeEpoch, RefusalCount
 from mooring.framework.status import Status
@@ -36,6 +36,11 @@ class Attempt:
     """All nodes of the snapshot."""
     state: CycleState = field(default_factory=CycleState)
     statuses: NodeStatuses = field(init=False)
+    every: EveryRow = field(init=False)
+    ok: BoolArray = field(init=False)
+    """Row → still in play; in the end, feasible."""
+    ranking: list[int] = field(default_factory=list)
+    """The best rows, the winner first; empty when nothing was scored."""
     board: ScoreBoard | None = None
     node: str = ""
     """The chosen node."""
@@ -50,10 +55,17 @@ class Attempt:
 
     def __post_init__(self) -> None:
         self.statuses = NodeStatuses(self.nodes)
+        self.every = self.nodes.columns.every_row()
+        self.ok = self.every.alive.copy()
 
     @property
     def pod(self) -> Pod:
         return self.info.pod
+
+    def refuse(self, rows: BoolArray, status: Status) -> None:
+        """Take rows out of the game."""
+        self.statuses.ids[: len(rows)][rows] = self.statuses.intern(status)
+        self.ok &= ~rows
 
     def rejectors(self) -> tuple[frozenset[str], frozenset[str]]:
         """Who refused the pod: (by Unschedulable or Unresolvable, by Pending)."""
@@ -89,9 +101,8 @@ def fill_record(record: DecisionRecord, attempt: Attempt, epoch: NodeEpoch) -> N
     record.epoch = epoch
     _fill_refusals(record, attempt.statuses)
     if attempt.board is not None and attempt.node:
-        winner = attempt.board.winner()
-        record.scores = attempt.board.top(winner)
-        record.margin = attempt.board.margin(winner)
+        record.scores = attempt.board.top(attempt.ranking)
+        record.margin = attempt.board.margin(attempt.ranking)
 
 
 def _fill_refusals(record: DecisionRecord, statuses: NodeStatuses) -> None:

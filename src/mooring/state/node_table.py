@@ -29,6 +29,7 @@ from mooring.framework.nodes import (
     CodeArray,
     Compute,
     ComputeRow,
+    EveryRow,
     FloatArray,
     IntArray,
     Nodes,
@@ -75,6 +76,7 @@ class NodeTable:
         self._changes = ChangeLog(width)
         self._order = NodeOrder()
         self._listed: Nodes | None = None
+        self._every: EveryRow | None = None
         self._epoch: NodeEpoch | None = None
         self._epochs = 0
         """How often the order has changed; the number of the present epoch."""
@@ -167,6 +169,23 @@ class NodeTable:
             rows.flags.writeable = False
             self._listed = Nodes(self, rows)
         return self._listed
+
+    def every_row(self) -> EveryRow:
+        """All rows up to the highest that was ever used; the same object until the order changes."""
+        if self._every is None:
+            order = self.order
+            used = int(order.max()) + 1 if len(order) else 0
+            alive = np.zeros(used, dtype=np.bool_)
+            alive[order] = True
+            positions = np.zeros(used, dtype=np.int64)
+            positions[order] = np.arange(len(order))
+            self._every = EveryRow(
+                Nodes(self, np.arange(used, dtype=np.int64)),
+                self.nodes(),
+                read_only(alive),
+                read_only(positions),
+            )
+        return self._every
 
     @property
     def epoch(self) -> NodeEpoch:
@@ -348,3 +367,4 @@ class NodeTable:
         self._epochs += 1
         self._epoch = None
         self._listed = None
+        self._every = None

@@ -19,6 +19,7 @@ from mooring.framework.nodes import (
     Columns,
     Compute,
     ComputeRow,
+    EveryRow,
     FloatArray,
     IntArray,
     Nodes,
@@ -118,6 +119,10 @@ class Overlay:
         if compute_row is not None:
             return np.array([compute_row(self.view(row)) for row in range(len(self._rows))])
         return np.asarray(compute(self.nodes()))
+
+    def every_row(self) -> EveryRow:
+        n, nodes = len(self._rows), self.nodes()
+        return EveryRow(nodes, nodes, np.ones(n, dtype=np.bool_), np.arange(n))
 
     def node_names(self) -> Sequence[str]:
         names = self._base.node_names()

@@ -1,0 +1,67 @@
+"""Filter over the whole table at once: masks over all rows in use, no gathering.
+
+The same result as `filtering.run_filters` on all live nodes. Plugins that allow it (`filters_anywhere`) are
+asked about every row; the others get the dense survivors, as their contract says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from mooring.api.pod import Pod
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.nodes import BoolArray, EveryRow
+from mooring.framework.points import FilterPlugin
+from mooring.framework.status import SUCCESS, Status
+from mooring.framework.statuses import NodeStatuses
+from mooring.runtime.calling import failed
+from mooring.runtime.filtering import REFUSALS, filter_dense, not_a_refusal, refusals_of
+
+
+def filter_rows(
+    plugins: Iterable[FilterPlugin],
+    state: CycleState,
+    pod: Pod,
+    every: EveryRow,
+    statuses: NodeStatuses,
+    ok: BoolArray,
+) -> Status:
+    """Run these Filter plugins. `ok` says which rows are still in play and is narrowed in place."""
+    for plugin in plugins:
+        if plugin.name in state.skip_filter:
+            continue
+        filter_one_plugin = _anywhere if plugin.filters_anywhere else _dense
+        status = filter_one_plugin(plugin, state, pod, every, statuses, ok)
+        if not status.is_success:
+            return status
+    return SUCCESS
+
+
+def _anywhere(
+    plugin: FilterPlugin, state: CycleState, pod: Pod, every: EveryRow, statuses: NodeStatuses, ok: BoolArray
+) -> Status:
+    try:
+        for hit, status in refusals_of(plugin, state, pod, every.nodes, ok):
+            if status.code not in REFUSALS:
+                name = every.nodes.names[int(np.flatnonzero(hit)[0])]
+                return not_a_refusal(plugin, pod, status, name)
+            statuses.ids[: len(ok)][hit] = statuses.intern(status)
+            ok ^= hit  # hit is within ok, so this takes it out
+    except Exception as error:
+        return failed(plugin, "Filter", pod, error)
+    return SUCCESS
+
+
+def _dense(
+    plugin: FilterPlugin, state: CycleState, pod: Pod, every: EveryRow, statuses: NodeStatuses, ok: BoolArray
+) -> Status:
+    nodes = every.dense(ok)
+    if not len(nodes):
+        return SUCCESS
+    kept, status = filter_dense(plugin, state, pod, nodes, statuses)
+    if status.is_success and kept is not nodes:
+        ok[:] = False
+        ok[kept.rows] = True
+    return status
