@@ -1,0 +1,152 @@
+"""Blocks of pods between blocks of the kernel, so that both see the same machine."""
+
+from __future__ import annotations
+
+import resource
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from mooring.app.bench.kernel import Kernel
+from mooring.app.bench.workloads import Workload
+from mooring.app.bench.world import World
+from mooring.framework.queued import QueuedPod
+from mooring.scheduler.attempt import Attempt, Failure
+from mooring.scheduler.choosing import NodeChooser
+
+POD_BLOCK, KERNEL_BLOCK = 25, 15
+WARM_UP = 10
+CHECK_EVERY = 100
+"""One placement in so many is compared with a fresh evaluation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One workload's figures. A pod counts from pop to assume, its record included."""
+
+    workload: str
+    nodes: int
+    pods: int
+    measured: int
+    median_us: float
+    p99_us: float
+    kernel_us: float
+    multiple: float
+    """Median over blocks of (median pod of the block / median kernel beside it)."""
+    pods_per_second: float
+    rss_mb: float
+    checked: int
+    """Placements that a fresh evaluation confirmed."""
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+class Mismatch(AssertionError):
+    """The engine placed a pod elsewhere than a fresh evaluation would."""
+
+
+class Measurement:
+    """One workload on one world."""
+
+    def __init__(self, workload: Workload, nodes: int, pods: int, measure: int, seed: int = 0) -> None:
+        self.workload = workload
+        self.running = nodes * workload.per_node if workload.per_node else pods
+        self.measure = workload.attempts or measure
+        self.world = World(nodes, self.running, seed=seed, per_node=workload.per_node)
+        self.kernel = Kernel(nodes)
+        self._pods = workload.pods(self.world)
+        self.checked = 0
+
+    async def run(self, progress: Callable[[int], None]) -> Result:
+        for _ in range(WARM_UP):
+            await self._one()
+            self.kernel()
+        blocks = [await self._block(size, progress) for size in self._sizes()]
+        times = [t for block, _ in blocks for t in block]
+        kernels = [t for _, beside in blocks for t in beside]
+        ratios = [statistics.median(block) / statistics.median(beside) for block, beside in blocks]
+        median = statistics.median(times)
+        return Result(
+            self.workload.name,
+            self.world.nodes,
+            self.running,
+            len(times),
+            median / 1e3,
+            sorted(times)[min(len(times) - 1, int(len(times) * 0.99))] / 1e3,
+            statistics.median(kernels) / 1e3,
+            statistics.median(ratios),
+            1e9 / statistics.mean(times),
+            rss_mb(),
+            self.checked,
+        )
+
+    def _sizes(self) -> Iterator[int]:
+        left = self.measure
+        while left > 0:
+            yield min(POD_BLOCK, left)
+            left -= POD_BLOCK
+
+    async def _block(self, size: int, progress: Callable[[int], None]) -> tuple[list[int], list[int]]:
+        beside = [self._kernel() for _ in range(KERNEL_BLOCK)]
+        times = []
+        for _ in range(size):
+            times.append(await self._one())
+        progress(size)
+        return times, beside
+
+    def _kernel(self) -> int:
+        began = time.perf_counter_ns()
+        self.kernel()
+        return time.perf_counter_ns() - began
+
+    async def _one(self) -> int:
+        """One pod: enqueued outside the clock, popped and placed inside it, confirmed outside again."""
+        world, engine = self.world, self.world.engine
+        world.enqueue(next(self._pods))
+        expected = await self._fresh() if self._due() else None
+        began = time.perf_counter_ns()
+        info = engine.queue.pop()
+        if info is None:
+            raise RuntimeError(f"workload {self.workload.name}: the pod did not reach the active queue")
+        result = await engine.cycle.run(info, world.profile)
+        took = time.perf_counter_ns() - began
+        self._settle(info, result, expected)
+        return took
+
+    def _due(self) -> bool:
+        return self.workload.schedulable and len(self.world.engine.cache) % CHECK_EVERY == 0
+
+    async def _fresh(self) -> str:
+        """Where the next pod would go without anything remembered."""
+        info = next(info for info, _ in self.world.engine.queue.pending())
+        attempt = Attempt(QueuedPod(info.pod, 0.0), self.world.profile, self.world.engine.services.nodes())
+        await NodeChooser().choose(attempt)
+        return attempt.node
+
+    def _settle(self, info: QueuedPod, result: Any, expected: str | None) -> None:
+        engine = self.world.engine
+        if isinstance(result, Failure):
+            if self.workload.schedulable:
+                raise RuntimeError(f"workload {self.workload.name}: {result.message}")
+            engine.queue.done(info.uid)
+            engine.queue.delete(info.pod)
+            return
+        if expected is not None:
+            if expected != result.node:
+                raise Mismatch(f"{info.key} went to {result.node}, a fresh evaluation says {expected}")
+            self.checked += 1
+        self.world.finish(info, result.node)
+
+
+def rss_mb() -> float:
+    """Resident memory of this process now, in MB; the peak where the system does not tell."""
+    try:
+        with open("/proc/self/statm") as statm:
+            return int(statm.read().split()[1]) * resource.getpagesize() / 1e6
+    except OSError:
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return peak / 1e6 if sys.platform == "darwin" else peak / 1e3

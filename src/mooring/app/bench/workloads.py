@@ -1,0 +1,239 @@
+"""What is scheduled in a benchmark: each workload prepares the world and makes one pod after another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from mooring.api.resources import POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS, SERVICES
+from mooring.app.bench.world import HOSTNAME, ZONE, World, make
+
+Pods = Iterator[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """`pods(world)` may put objects into the world before it makes the first pod."""
+
+    name: str
+    what: str
+    pods: Callable[[World], Pods]
+    per_node: int = 0
+    """Running pods per node where that matters (preemption); 0: spread at random."""
+    attempts: int = 0
+    """Pods to measure; 0: the benchmark's number."""
+    schedulable: bool = True
+
+
+def _numbers() -> Iterator[int]:
+    number = 0
+    while True:
+        yield number
+        number += 1
+
+
+def plain(world: World) -> Pods:
+    """Every pod another template: other requests each time."""
+    for i in _numbers():
+        yield make(f"plain-{i}", cpu=50 + i % 977, memory=64 + i % 991, labels={"app": f"plain-{i}"})
+
+
+def replicasets(world: World) -> Pods:
+    """The same, each owned by a ReplicaSet of its own, so that the system's soft spread applies."""
+    sets = ({"metadata": _meta(f"rs-{i}"), "spec": _selects(f"rs-{i}")} for i in range(500))
+    world.put(REPLICA_SETS, sets)
+    for i in _numbers():
+        name = f"rs-{i % 500}"
+        yield make(f"owned-{i}", cpu=50 + i % 977, memory=64 + i % 991, labels={"app": name}, owner=name)
+
+
+def template(world: World) -> Pods:
+    for i in _numbers():
+        yield make(f"same-{i}", labels={"app": "same"})
+
+
+def template_replicaset(world: World) -> Pods:
+    world.put(REPLICA_SETS, [{"metadata": _meta("same"), "spec": _selects("same")}])
+    for i in _numbers():
+        yield make(f"same-{i}", labels={"app": "same"}, owner="same")
+
+
+def selector_and_taints(world: World) -> Pods:
+    toleration = {"key": "dedicated", "operator": "Equal", "value": "batch", "effect": "NoSchedule"}
+    for i in _numbers():
+        yield make(
+            f"sel-{i}", cpu=50 + i % 977, labels={"app": f"sel-{i}"},
+            nodeSelector={"disk": ("ssd", "hdd")[i % 2]}, tolerations=[toleration],
+        )  # fmt: skip
+
+
+def spread(world: World) -> Pods:
+    for i in _numbers():
+        app = f"app-{i % 50}"
+        constraint = {
+            "maxSkew": 5, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule",
+            "labelSelector": {"matchLabels": {"app": app}},
+        }  # fmt: skip
+        yield make(
+            f"spread-{i}", cpu=50 + i % 977, labels={"app": app}, topologySpreadConstraints=[constraint]
+        )
+
+
+def spread_first_sight(world: World) -> Pods:
+    """Every pod brings a selector that nobody has seen."""
+    for i in _numbers():
+        app = {"app": f"app-{i % 500}", "new": f"{i}"}
+        constraint = {
+            "maxSkew": 5, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule",
+            "labelSelector": {"matchLabels": app},
+        }  # fmt: skip
+        yield make(f"first-{i}", cpu=50 + i % 977, labels=app, topologySpreadConstraints=[constraint])
+
+
+def affinity(world: World) -> Pods:
+    for i in _numbers():
+        term = {"topologyKey": ZONE, "labelSelector": {"matchLabels": {"app": f"app-{i % 50}"}}}
+        required = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+        yield make(f"near-{i}", cpu=50 + i % 977, labels={"app": f"near-{i % 50}"}, affinity=required)
+
+
+def anti_affinity(world: World) -> Pods:
+    for i in _numbers():
+        app = f"away-{i % 50}"
+        term = {"topologyKey": HOSTNAME, "labelSelector": {"matchLabels": {"app": app}}}
+        required = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+        yield make(f"away-{i}", cpu=50 + i % 977, labels={"app": app}, affinity=required)
+
+
+def preferred_affinity(world: World) -> Pods:
+    for i in _numbers():
+        term = {"topologyKey": ZONE, "labelSelector": {"matchLabels": {"app": f"app-{i % 50}"}}}
+        soft = {
+            "podAffinity": {
+                "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 10, "podAffinityTerm": term}]
+            }
+        }
+        yield make(f"soft-{i}", cpu=50 + i % 977, labels={"app": f"soft-{i % 50}"}, affinity=soft)
+
+
+def services(world: World) -> Pods:
+    """2,000 Services with a selector each; every pod belongs to one of them."""
+    world.put(
+        SERVICES,
+        ({"metadata": _meta(f"svc-{i}"), "spec": {"selector": {"app": f"svc-{i}"}}} for i in range(2000)),
+    )
+    for i in _numbers():
+        yield make(f"svc-{i}", cpu=50 + i % 977, labels={"app": f"svc-{i % 2000}"})
+
+
+def mixed(world: World) -> Pods:
+    kinds = [
+        kind(world)
+        for kind in (plain, replicasets, selector_and_taints, spread, affinity, anti_affinity, services)
+    ]
+    for i in _numbers():
+        pod = next(kinds[i % len(kinds)])
+        pod["metadata"]["name"] = pod["metadata"]["uid"] = f"mixed-{i}"
+        yield pod
+
+
+def unschedulable(world: World) -> Pods:
+    for i in _numbers():
+        yield make(f"big-{i}", cpu=1_000_000 + i, memory=100 + i % 991, labels={"app": f"big-{i}"})
+
+
+def _preemptors(world: World, **spec: Any) -> Pods:
+    """More cpu than any node has free, less than its lower pods hold."""
+    for i in _numbers():
+        yield make(
+            f"urgent-{i}",
+            cpu=6_000 + i % 97,
+            memory=100,
+            labels={"app": f"urgent-{i % 50}"},
+            priority=1000,
+            **spec,
+        )
+
+
+def preemption(world: World) -> Pods:
+    _fill(world)
+    yield from _preemptors(world)
+
+
+def preemption_pdb(world: World) -> Pods:
+    _fill(world)
+    budgets = (
+        {
+            "metadata": _meta(f"pdb-{i}"),
+            "spec": {"selector": {"matchLabels": {"app": f"app-{i}"}}},
+            "status": {"disruptionsAllowed": i % 3},
+        }
+        for i in range(100)
+    )
+    world.put(POD_DISRUPTION_BUDGETS, budgets)
+    yield from _preemptors(world)
+
+
+def preemption_general(world: World) -> Pods:
+    """With spread and anti-affinity, which depend on pods anywhere."""
+    _fill(world)
+    constraint = {
+        "maxSkew": 100, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "app-1"}},
+    }  # fmt: skip
+    term = {"topologyKey": HOSTNAME, "labelSelector": {"matchLabels": {"app": "urgent-none"}}}
+    required = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    yield from _preemptors(world, topologySpreadConstraints=[constraint], affinity=required)
+
+
+def _fill(world: World) -> None:
+    """One large low pod on every node, so that only preemption makes room for a preemptor."""
+    columns = world.engine.services.nodes()
+    free = zip(columns.names, columns.free("cpu").tolist(), strict=True)
+
+    def fillers() -> Pods:
+        for name, left in free:
+            pod = make(f"filler-{name}", cpu=max(left - 1000, 0), memory=64, labels={"app": "filler"})
+            pod["spec"]["nodeName"] = name
+            pod["status"] = {"phase": "Running", "startTime": "2026-01-02T00:00:00Z"}
+            yield pod
+
+    world.put(PODS, fillers())
+
+
+def _meta(name: str) -> dict[str, str]:
+    return {"name": name, "namespace": "default", "uid": name}
+
+
+def _selects(app: str) -> dict[str, Any]:
+    return {"selector": {"matchLabels": {"app": app}}}
+
+
+WORKLOADS: tuple[Workload, ...] = (
+    Workload("plain", "every pod another template", plain),
+    Workload("replicaset", "the same, owned by ReplicaSets", replicasets),
+    Workload("template", "one template", template),
+    Workload("template-replicaset", "one template, owned by a ReplicaSet", template_replicaset),
+    Workload("selector-taints", "node selector and tolerations", selector_and_taints),
+    Workload("spread", "zone spread, known selectors", spread),
+    Workload("spread-first", "zone spread, new selector each time", spread_first_sight),
+    Workload("affinity", "required affinity on zone", affinity),
+    Workload("anti-affinity", "required anti-affinity on hostname", anti_affinity),
+    Workload("preferred-affinity", "preferred affinity on zone", preferred_affinity),
+    Workload("services", "2,000 Services, system soft spread", services),
+    Workload("mixed", "seven of the above in turn", mixed),
+    Workload("unschedulable", "fits nowhere", unschedulable, schedulable=False),
+    Workload("preemption-4", "4 pods a node, resources only", preemption, 4, 40, schedulable=False),
+    Workload(
+        "preemption-4-general",
+        "4 pods a node, spread and anti-affinity",
+        preemption_general,
+        4,
+        40,
+        schedulable=False,
+    ),
+    Workload("preemption-4-pdb", "4 pods a node, 100 PDBs", preemption_pdb, 4, 40, schedulable=False),
+    Workload("preemption-30", "30 pods a node, resources only", preemption, 30, 20, schedulable=False),
+    Workload("preemption-30-pdb", "30 pods a node, 100 PDBs", preemption_pdb, 30, 20, schedulable=False),
+)

@@ -1,0 +1,118 @@
+"""A cluster in memory for benchmarks: nodes, running pods, and the engine on them without any API."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from mooring.api import decoding
+from mooring.api.pod import Pod
+from mooring.api.resources import NODES, PODS, Resource
+from mooring.app.clock import SystemClock
+from mooring.app.configuring import configure
+from mooring.app.evaluating import NoApi, NoEvents
+from mooring.framework.ports import Change
+from mooring.framework.queued import QueuedPod
+from mooring.runtime.profile import Profile
+from mooring.scheduler.assembly import Ports, assemble
+from mooring.scheduler.engine import Engine
+
+ZONES = 10
+HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
+BATCH = 10_000
+
+
+class World:
+    """The engine with a cluster of the given size; deterministic for a seed."""
+
+    def __init__(self, nodes: int, pods: int, *, seed: int = 0, per_node: int = 0) -> None:
+        self.random = random.Random(seed)
+        configured = configure(discover=False)
+        ports = Ports(NoApi(), SystemClock(), random.Random(seed), NoEvents())
+        self.engine: Engine = assemble(configured.config, configured.profiles, configured.registry, ports)
+        self.profile: Profile = next(iter(self.engine.profiles.values()))
+        self.nodes = nodes
+        self.put(NODES, (self._node(i) for i in range(nodes)))
+        self.put(PODS, self._running(pods, per_node))
+
+    def put(self, resource: Resource, raw: Iterable[dict[str, Any]]) -> None:
+        """Deliver objects and apply them, in batches."""
+        for count, item in enumerate(raw, 1):
+            self.engine.inbox.deliver(Change(resource, None, decoding.convert(resource, item)))
+            if count % BATCH == 0:
+                self.engine.drain()
+        self.engine.drain()
+
+    def _node(self, i: int) -> dict[str, Any]:
+        size = self.random.choice((1, 2, 4))
+        labels = {HOSTNAME: f"node-{i}", ZONE: f"zone-{i % ZONES}", "disk": ("ssd", "hdd")[i % 2]}
+        amounts = {
+            "cpu": str(8 * size),
+            "memory": f"{32 * size}Gi",
+            "pods": "110",
+            "ephemeral-storage": "500Gi",
+        }
+        taints = [{"key": "dedicated", "value": "batch", "effect": "NoSchedule"}] if i % 20 == 0 else []
+        return {
+            "metadata": {"name": f"node-{i}", "uid": f"node-{i}", "labels": labels},
+            "spec": {"taints": taints},
+            "status": {"allocatable": amounts, "capacity": amounts},
+        }
+
+    def _running(self, pods: int, per_node: int) -> Iterator[dict[str, Any]]:
+        for i in range(pods):
+            row = i // per_node if per_node else self.random.randrange(self.nodes)
+            cpu = self.random.choice((100, 200, 400))
+            memory = self.random.choice((128, 256, 512))
+            pod = make(f"running-{i}", cpu=cpu, memory=memory, labels={"app": f"app-{i % 500}"})
+            pod["spec"]["nodeName"] = f"node-{row % self.nodes}"
+            pod["status"] = {"phase": "Running", "startTime": "2026-01-01T00:00:00Z"}
+            yield pod
+
+    def enqueue(self, raw: dict[str, Any]) -> None:
+        """A pending pod, as the informer would deliver it."""
+        self.put(PODS, [raw])
+
+    def finish(self, info: QueuedPod, node: str) -> None:
+        """The watch event of the binding: the pod is confirmed on its node."""
+        self.engine.queue.done(info.uid)
+        cached = self.engine.cache.get(info.uid)
+        bound: Pod | None = cached.pod if cached else None
+        if bound is not None:
+            self.engine.inbox.deliver(Change(PODS, info.pod, bound))
+            self.engine.drain()
+
+
+def make(
+    name: str,
+    *,
+    cpu: int = 100,
+    memory: int = 200,
+    labels: dict[str, str] | None = None,
+    namespace: str = "default",
+    owner: str = "",
+    **spec: Any,
+) -> dict[str, Any]:
+    """A pod as an API server would send it; `cpu` in milli-units, `memory` in Mi."""
+    requests = {"cpu": f"{cpu}m", "memory": f"{memory}Mi"}
+    owners = [
+        {"kind": "ReplicaSet", "apiVersion": "apps/v1", "name": owner, "uid": owner, "controller": True}
+    ]
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "uid": name,
+            "labels": labels or {},
+            **({"ownerReferences": owners} if owner else {}),
+        },
+        "spec": {
+            "schedulerName": "default-scheduler",
+            "containers": [
+                {"name": "c", "image": "registry.k8s.io/pause:3.10", "resources": {"requests": requests}}
+            ],
+            **spec,
+        },
+        "status": {"phase": "Pending"},
+    }
