@@ -154,11 +154,36 @@ def test_columns_of_an_overlay_cannot_be_written(table):
 
 
 def test_a_what_if_row_takes_pods(table):
-    row = WhatIfRow(table, PodEntries(), "a")
+    row = WhatIfRow(table, PodEntries().entry, "a")
     row.remove_pod(PODS[1].pod)
     row.add_pod(PODS[5].pod)
 
     assert [pod.uid for pod in row.view().pods] == ["p0", "p5"]
     assert [pod.uid for pod in table.pods_of("a")] == ["p0", "p1"]
     with pytest.raises(CacheError, match="no node"):
-        WhatIfRow(table, PodEntries(), "never")
+        WhatIfRow(table, PodEntries().entry, "never")
+
+
+@given(
+    running=st.dictionaries(st.integers(0, 5), st.integers(0, 2)),
+    priority=st.integers(0, 1),
+    later=steps,
+)
+@settings(max_examples=60, deadline=None)
+def test_hiding_the_tail_of_a_row_equals_taking_its_pods_one_by_one(running, priority, later):
+    table, twin = tables(running)
+    overlay, one_by_one = Overlay(table, (0, 1, 2)), Overlay(twin, (0, 1, 2))
+    for row in range(3):
+        tail = table.view(row).ranked.below(priority)
+        overlay.hide(row, tail)
+        for pod in tail:
+            one_by_one.remove_pod(row, PodEntries().entry(pod))
+    for step in later:
+        for world in (overlay, one_by_one):
+            (world.add_pod if step.add else world.remove_pod)(step.node, PODS[step.pod])
+    for resource in RESOURCES:
+        assert overlay.requested(resource).tolist() == one_by_one.requested(resource).tolist()
+        assert overlay.nonzero_requested(resource).tolist() == one_by_one.nonzero_requested(resource).tolist()
+    for row in range(3):
+        assert overlay.pods_on(row) == one_by_one.pods_on(row)
+        assert overlay.requested_on(row) == one_by_one.requested_on(row)

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from mooring.api.node import Node
 from mooring.api.pod import Pod
 from mooring.api.taints import Taint
+from mooring.framework.ranking import RankedPods
 from mooring.framework.status import Code
 
 IntArray = npt.NDArray[np.int64]
@@ -122,6 +123,8 @@ class Columns(Protocol):
 
     def pods_on(self, row: int) -> Sequence[Pod]: ...
 
+    def ranked_on(self, row: int) -> RankedPods: ...
+
     def requested_on(self, row: int) -> Mapping[str, int]: ...
 
     def nonzero_requested_on(self, row: int) -> Mapping[str, int]: ...
@@ -153,6 +156,11 @@ class NodeView:
     def pods(self) -> Sequence[Pod]:
         """Pods on this node, assumed ones included."""
         return self._columns.pods_on(self.row)
+
+    @property
+    def ranked(self) -> RankedPods:
+        """The pods on this node by importance, with what they request; shared until they change."""
+        return self._columns.ranked_on(self.row)
 
     @property
     def requested(self) -> Mapping[str, int]:

@@ -147,7 +147,7 @@ def _services(
         recorder=ports.recorder,
         nominator=queue.nominator,
         nodes=table.nodes,
-        what_if=lambda name: WhatIfRow(table, cache.entries, name),
+        what_if=lambda name: WhatIfRow(table, cache.entry, name),
         lister=stores.lister,
         assume_cache=assume_cache,
         pod_index=indexes.pod_index,

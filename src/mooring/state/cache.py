@@ -75,7 +75,6 @@ class ClusterCache:
     def __init__(self, table: NodeTable) -> None:
         self.table = table
         self.entries = PodEntries()
-        """Makes entries, also for dry runs."""
         self.corrections: Counter[str] = Counter()
         """How often the cache had to be corrected, by what was wrong."""
         self._pods: dict[str, CachedPod] = {}
@@ -89,6 +88,11 @@ class ClusterCache:
 
     def get(self, uid: str) -> CachedPod | None:
         return self._pods.get(uid)
+
+    def entry(self, pod: Pod) -> PodEntry:
+        """What a pod costs its node: as accounted if it is, else computed; for dry runs."""
+        cached = self._pods.get(pod.uid)
+        return cached.entry if cached is not None and cached.entry.pod is pod else self.entries.entry(pod)
 
     def is_assumed(self, uid: str) -> bool:
         return uid in self._assumed

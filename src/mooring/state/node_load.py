@@ -6,11 +6,12 @@ changes. Columns are kept by their owners.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 
 from mooring.api.pod import Pod
 from mooring.api.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
+from mooring.framework.ranking import RankedPods
 from mooring.state.errors import CacheError
 from mooring.state.pod_entry import PodEntry
 
@@ -21,11 +22,11 @@ class NodeLoad:
     """Pods by UID and their sums. Each sum is that of the pods, at any time; sums are exact, never
     clamped."""
 
-    __slots__ = ("_listing", "nonzero_cpu", "nonzero_memory", "pods", "requested", "shown")
+    __slots__ = ("_listing", "_ranked", "entries", "nonzero_cpu", "nonzero_memory", "requested", "shown")
 
     def __init__(self) -> None:
-        self.pods: dict[str, Pod] = {}
-        """UID → pod, in the order in which they came."""
+        self.entries: dict[str, PodEntry] = {}
+        """UID → pod with its demand, in the order in which they came."""
         self.requested: dict[str, int] = dict(_EMPTY)
         """Resource → sum; the four standard ones are always present, `pods` is the number of pods."""
         self.shown: Mapping[str, int] = MappingProxyType(self.requested)
@@ -35,34 +36,32 @@ class NodeLoad:
         self.nonzero_memory = 0
         """Bytes with scoring defaults."""
         self._listing: tuple[Pod, ...] | None = ()
+        self._ranked: RankedPods | None = None
 
-    @classmethod
-    def copied(
-        cls, pods: Iterable[Pod], requested: Mapping[str, int], nonzero: Mapping[str, int]
-    ) -> NodeLoad:
+    def copy(self) -> NodeLoad:
         """A load of its own that starts with these pods and sums."""
-        load = cls()
-        load.pods = {pod.metadata.uid: pod for pod in pods}
-        load.requested.update(requested)
-        load.nonzero_cpu, load.nonzero_memory = nonzero[CPU], nonzero[MEMORY]
-        load._listing = None
+        load = NodeLoad()
+        load.entries = self.entries.copy()
+        load.requested.update(self.requested)
+        load.nonzero_cpu, load.nonzero_memory = self.nonzero_cpu, self.nonzero_memory
+        load._listing, load._ranked = self._listing, self._ranked
         return load
 
     def add(self, entry: PodEntry) -> None:
-        if entry.uid in self.pods:
+        if entry.uid in self.entries:
             raise CacheError(f"pod {entry.pod.key} ({entry.uid}) is on the node already")
-        self.pods[entry.uid] = entry.pod
+        self.entries[entry.uid] = entry
         requested = self.requested
         for name, amount in entry.amounts:
             requested[name] = requested.get(name, 0) + amount
         cpu, memory = entry.nonzero
         self.nonzero_cpu += cpu
         self.nonzero_memory += memory
-        self._listing = None
+        self._listing = self._ranked = None
 
     def remove(self, entry: PodEntry) -> None:
         """Take out what `add` put in; the entry must have the same demand as the added one."""
-        if self.pods.pop(entry.uid, None) is None:
+        if self.entries.pop(entry.uid, None) is None:
             raise CacheError(f"pod {entry.pod.key} ({entry.uid}) is not on the node")
         requested = self.requested
         for name, amount in entry.amounts:
@@ -70,20 +69,26 @@ class NodeLoad:
         cpu, memory = entry.nonzero
         self.nonzero_cpu -= cpu
         self.nonzero_memory -= memory
-        self._listing = None
+        self._listing = self._ranked = None
 
     def replace(self, entry: PodEntry) -> None:
         """Another version of a pod that is here, with the same demand."""
-        if entry.uid not in self.pods:
+        if entry.uid not in self.entries:
             raise CacheError(f"pod {entry.pod.key} ({entry.uid}) is not on the node")
-        self.pods[entry.uid] = entry.pod
-        self._listing = None
+        self.entries[entry.uid] = entry
+        self._listing = self._ranked = None
 
     def listing(self) -> tuple[Pod, ...]:
         """The pods as a value that later changes leave alone."""
         if self._listing is None:
-            self._listing = tuple(self.pods.values())
+            self._listing = tuple(entry.pod for entry in self.entries.values())
         return self._listing
+
+    def ranked(self) -> RankedPods:
+        """The pods by importance; kept until they change."""
+        if self._ranked is None:
+            self._ranked = RankedPods((entry.pod, entry.requests) for entry in self.entries.values())
+        return self._ranked
 
     def nonzero(self, resource: str) -> int:
         """One sum with scoring defaults."""

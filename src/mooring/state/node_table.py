@@ -36,6 +36,7 @@ from mooring.framework.nodes import (
     NodeView,
     TaintClass,
 )
+from mooring.framework.ranking import RankedPods
 from mooring.framework.record import NodeEpoch
 from mooring.state.amounts import clamp
 from mooring.state.change_log import ChangeLog
@@ -149,6 +150,13 @@ class NodeTable:
     def pods_on(self, row: int) -> Sequence[Pod]:
         return self._loads[row].listing()
 
+    def ranked_on(self, row: int) -> RankedPods:
+        return self._loads[row].ranked()
+
+    def load_on(self, row: int) -> NodeLoad:
+        """The pods and sums of a row; for overlays, which copy them."""
+        return self._loads[row]
+
     def requested_on(self, row: int) -> Mapping[str, int]:
         return self._loads[row].shown
 
@@ -224,8 +232,8 @@ class NodeTable:
             view = self._views[row]
             if view is not None:
                 observer.node_changed(row, None, view.node)
-            for pod in self._loads[row].pods.values():
-                observer.pod_added(row, pod)
+            for entry in self._loads[row].entries.values():
+                observer.pod_added(row, entry.pod)
         self._observers.append(observer)
 
     # What changed
@@ -344,7 +352,7 @@ class NodeTable:
 
     def _release_if_unused(self, name: str, row: int) -> None:
         """A row is free again when it has neither node nor pods; all its sums are zero then."""
-        if self._views[row] is None and not self._loads[row].pods:
+        if self._views[row] is None and not self._loads[row].entries:
             del self._rows[name]
             self._loads[row] = NodeLoad()
             heapq.heappush(self._free, row)

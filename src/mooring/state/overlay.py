@@ -8,7 +8,7 @@ change.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -26,21 +26,33 @@ from mooring.framework.nodes import (
     NodeView,
     TaintClass,
 )
-from mooring.state.amounts import clamp
+from mooring.framework.ranking import PodTail, RankedPods
+from mooring.state.amounts import LIMIT, clamp
 from mooring.state.node_load import NodeLoad
 from mooring.state.pod_entry import PodEntry
 from mooring.state.read_only import read_only
+
+_FEW = 4
+"""Rows up to which computing them one by one is cheaper."""
+
+
+class LoadedColumns(Columns, Protocol):
+    """Columns that know the loads behind them: the table, or another overlay."""
+
+    def load_on(self, row: int) -> NodeLoad: ...
 
 
 class Overlay:
     """Row `i` stands for row `rows[i]` of `columns`, a table or another overlay. Implements `Columns`."""
 
-    def __init__(self, columns: Columns, rows: Sequence[int]) -> None:
+    def __init__(self, columns: LoadedColumns, rows: Sequence[int]) -> None:
         self._base = columns
         self._rows: list[int] = [int(row) for row in rows]
         self._index: IntArray = np.array(self._rows, dtype=np.int64)
         self._loads: dict[int, NodeLoad] = {}
         """Rows that were changed, with their pods and sums of now."""
+        self._hidden: dict[int, PodTail] = {}
+        """Rows without some of their pods that nobody has looked at closely, so they have no load here."""
         self._requested: dict[str, IntArray] = {}
         """Columns gathered so far, kept up to date with `_loads`."""
         self._nonzero: dict[str, IntArray] = {}
@@ -57,7 +69,7 @@ class Overlay:
     def add_pod(self, row: int, entry: PodEntry) -> bool:
         """Put a pod on a row. False when it is there already."""
         load = self._own_load(row)
-        if entry.uid in load.pods:
+        if entry.uid in load.entries:
             return False
         load.add(entry)
         self._refresh(row, load)
@@ -66,11 +78,15 @@ class Overlay:
     def remove_pod(self, row: int, entry: PodEntry) -> bool:
         """Take a pod from a row. False when it is not there."""
         load = self._own_load(row)
-        if entry.uid not in load.pods:
+        if entry.uid not in load.entries:
             return False
         load.remove(entry)
         self._refresh(row, load)
         return True
+
+    def hide(self, row: int, tail: PodTail) -> None:
+        """Take the tail of a row's ranking away; before the row is changed or any column read."""
+        self._hidden[row] = tail
 
     def allocatable(self, resource: str) -> IntArray:
         return self._base.allocatable(resource)[self._index]
@@ -79,14 +95,26 @@ class Overlay:
         column = self._requested.get(resource)
         if column is None:
             column = self._requested[resource] = self._base.requested(resource)[self._index]
+            if self._hidden:
+                self._subtract_hidden(resource, column)
             for row, load in self._loads.items():
                 column[row] = clamp(load.requested.get(resource, 0))
         return read_only(column)
+
+    def _subtract_hidden(self, resource: str, column: IntArray) -> None:
+        if int(column.max(initial=0)) >= LIMIT:  # a clamped sum: only the loads know the true one
+            for row in list(self._hidden):
+                self._own_load(row)
+            return
+        totals = [tail.total(resource) for tail in self._hidden.values()]
+        column[list(self._hidden)] -= np.array(totals, dtype=np.int64)
 
     def nonzero_requested(self, resource: str) -> IntArray:
         column = self._nonzero.get(resource)
         if column is None:
             column = self._nonzero[resource] = self._base.nonzero_requested(resource)[self._index]
+            for row in list(self._hidden):
+                self._own_load(row)
             for row, load in self._loads.items():
                 column[row] = clamp(load.nonzero(resource))
         return read_only(column)
@@ -116,7 +144,7 @@ class Overlay:
         self, key: Hashable, compute: Compute, compute_row: ComputeRow | None = None
     ) -> npt.NDArray[Any]:
         """Computed afresh: a few rows, some of which have changed."""
-        if compute_row is not None:
+        if compute_row is not None and len(self._rows) <= _FEW:
             return np.array([compute_row(self.view(row)) for row in range(len(self._rows))])
         return np.asarray(compute(self.nodes()))
 
@@ -138,25 +166,30 @@ class Overlay:
         return NodeView(self, row, below.node, below.allocatable)
 
     def pods_on(self, row: int) -> Sequence[Pod]:
-        load = self._loads.get(row)
-        return load.listing() if load else self._base.pods_on(self._rows[row])
+        return self.load_on(row).listing()
+
+    def ranked_on(self, row: int) -> RankedPods:
+        return self.load_on(row).ranked()
 
     def requested_on(self, row: int) -> Mapping[str, int]:
-        load = self._loads.get(row)
-        return load.shown if load else self._base.requested_on(self._rows[row])
+        return self.load_on(row).shown
 
     def nonzero_requested_on(self, row: int) -> Mapping[str, int]:
+        return self.load_on(row).nonzero_requested()
+
+    def load_on(self, row: int) -> NodeLoad:
+        """The load of a row, of its own if it was changed."""
         load = self._loads.get(row)
-        return load.nonzero_requested() if load else self._base.nonzero_requested_on(self._rows[row])
+        if load is None:
+            load = self._own_load(row) if row in self._hidden else self._base.load_on(self._rows[row])
+        return load
 
     def _own_load(self, row: int) -> NodeLoad:
         load = self._loads.get(row)
         if load is None:
-            below = self._rows[row]
-            base = self._base
-            load = self._loads[row] = NodeLoad.copied(
-                base.pods_on(below), base.requested_on(below), base.nonzero_requested_on(below)
-            )
+            load = self._loads[row] = self._base.load_on(self._rows[row]).copy()
+            for pod in self._hidden.pop(row, ()):
+                load.remove(load.entries[pod.metadata.uid])
         return load
 
     def _refresh(self, row: int, load: NodeLoad) -> None:

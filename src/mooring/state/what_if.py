@@ -1,34 +1,69 @@
-"""One node in a dry run, with pods in place of entries: what the runtime's trials work on."""
+"""Nodes in a dry run, with pods in place of entries: what the runtime's trials work on."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from mooring.api.pod import Pod
-from mooring.framework.nodes import NodeView
+from mooring.framework.nodes import Nodes, NodeView
+from mooring.framework.ranking import PodTail, RankedPods
 from mooring.state.errors import CacheError
 from mooring.state.node_table import NodeTable
 from mooring.state.overlay import Overlay
-from mooring.state.pod_entry import PodEntries
+from mooring.state.pod_entry import PodEntry
+
+EntryOf = Callable[[Pod], PodEntry]
+
+
+class WhatIfRows:
+    """Copies of the rows of live nodes, numbered as the names are. Nothing done here is seen elsewhere."""
+
+    __slots__ = ("_entry", "_overlay")
+
+    def __init__(self, table: NodeTable, entry: EntryOf, node_names: Sequence[str]) -> None:
+        rows = [table.row_of(name) for name in node_names]
+        if -1 in rows:
+            raise CacheError(f"there is no node {node_names[rows.index(-1)]!r}")
+        self._overlay = Overlay(table, rows)
+        self._entry = entry
+
+    def add_pod(self, row: int, pod: Pod) -> None:
+        """A pod that is there already changes nothing."""
+        self._overlay.add_pod(row, self._entry(pod))
+
+    def remove_pod(self, row: int, pod: Pod) -> None:
+        """A pod that is not there changes nothing."""
+        self._overlay.remove_pod(row, self._entry(pod))
+
+    def hide(self, row: int, pods: Sequence[Pod]) -> PodTail:
+        """Take several pods from a row that was not changed before. Returns them with what they request."""
+        if isinstance(pods, PodTail):
+            self._overlay.hide(row, pods)
+            return pods
+        for pod in pods:
+            self.remove_pod(row, pod)
+        return PodTail(RankedPods(((pod, self._entry(pod).requests) for pod in pods), ranked=True), 0)
+
+    def nodes(self) -> Nodes:
+        return self._overlay.nodes()
+
+    def view(self, row: int) -> NodeView:
+        return self._overlay.view(row)
 
 
 class WhatIfRow:
-    """A copy of the row of one live node. Nothing done here is seen anywhere else."""
+    """The same for a single node."""
 
-    __slots__ = ("_entries", "_overlay")
+    __slots__ = ("_rows",)
 
-    def __init__(self, table: NodeTable, entries: PodEntries, node_name: str) -> None:
-        row = table.row_of(node_name)
-        if row < 0:
-            raise CacheError(f"there is no node {node_name!r}")
-        self._overlay = Overlay(table, (row,))
-        self._entries = entries
+    def __init__(self, table: NodeTable, entry: EntryOf, node_name: str) -> None:
+        self._rows = WhatIfRows(table, entry, (node_name,))
 
     def add_pod(self, pod: Pod) -> None:
-        """A pod that is there already changes nothing."""
-        self._overlay.add_pod(0, self._entries.entry(pod))
+        self._rows.add_pod(0, pod)
 
     def remove_pod(self, pod: Pod) -> None:
-        """A pod that is not there changes nothing."""
-        self._overlay.remove_pod(0, self._entries.entry(pod))
+        self._rows.remove_pod(0, pod)
 
     def view(self) -> NodeView:
-        return self._overlay.view(0)
+        return self._rows.view(0)

@@ -1,0 +1,65 @@
+"""Pods by importance: priority, then start; and sums of the less important ones."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mooring.framework.ranking import RankedPods, start_of
+from mooring.testing import make_pod
+
+STARTS = (
+    None,
+    "2026-01-01T00:00:00Z",
+    "2026-01-01T00:00:01Z",
+    "2026-01-01T00:00:00.5Z",
+    "2026-01-01T02:00:00+01:00",
+)
+pods = st.lists(
+    st.builds(
+        lambda priority, started: make_pod("p", priority=priority, started=started),
+        st.integers(-2, 2) | st.none(),
+        st.sampled_from(STARTS),
+    ),
+    max_size=8,
+)
+
+
+@given(pods)
+def test_higher_priority_comes_first_then_the_earlier_start(given_pods):
+    ranked = RankedPods((pod, {}) for pod in given_pods)
+    expected = sorted(given_pods, key=lambda pod: (-pod.priority, start_of(pod)))
+    assert list(ranked.pods) == expected
+
+
+@given(pods, st.integers(-3, 3))
+def test_below_a_priority_are_all_pods_of_lower_priority(given_pods, priority):
+    tail = RankedPods((pod, {}) for pod in given_pods).below(priority)
+    assert sorted(pod.priority for pod in tail) == sorted(
+        p.priority for p in given_pods if p.priority < priority
+    )
+    assert len(tail) == len(list(tail))
+
+
+def test_a_pod_that_has_not_started_is_the_least_important_of_its_priority():
+    late, never = make_pod("late", started="2030-01-01T00:00:00Z"), make_pod("never")
+    assert [pod.name for pod in RankedPods([(never, {}), (late, {})]).pods] == ["late", "never"]
+
+
+def test_sums_of_a_tail():
+    ranked = RankedPods([(make_pod("a", priority=2), {"cpu": 5}), (make_pod("b"), {"cpu": 3, "gpu": 1})])
+    assert ranked.column("cpu") == [5, 3]
+    assert ranked.column("pods") == [1, 1]
+    assert ranked.below(2).total("cpu") == 3
+    assert ranked.below(3).total("cpu") == 8
+    assert ranked.below(3).total("pods") == 2
+    assert ranked.below(0).total("gpu") == 0
+
+
+def test_a_tail_is_a_sequence():
+    ranked = RankedPods(
+        [(make_pod("a", priority=2), {}), (make_pod("b", priority=1), {}), (make_pod("c"), {})]
+    )
+    tail = ranked.below(2)
+    assert [pod.name for pod in tail] == ["b", "c"]
+    assert (tail[0].name, tail[-1].name, [p.name for p in tail[1:]]) == ("b", "c", ["c"])
