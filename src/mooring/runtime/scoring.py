@@ -75,23 +75,36 @@ class ScoreBoard:
 
 
 def rank(masked: IntArray, positions: IntArray, count: int, tie_break: IntArray | None = None) -> list[int]:
-    """Up to `count` rows in order of their totals. Totals are small integers, so the threshold that lets
-    `count` rows through comes from a histogram and not from sorting all of them."""
-    best = int(masked.max())
-    rows = np.flatnonzero(masked == best)
-    if len(rows) < count:
-        counts = np.bincount(masked + 1)
-        enough = np.flatnonzero(np.cumsum(counts[:0:-1]) >= count)
-        threshold = best - int(enough[0]) if len(enough) else 0
-        rows = np.flatnonzero(masked >= threshold)
-    keys = positions[rows] if tie_break is None else -tie_break[rows]
-    if len(rows) > 4 * count:
+    """Up to `count` rows in order of their totals; negative ones are left out. The rows above the total of
+    the last one that counts are all taken, of those that have just this total the first few."""
+    threshold = _threshold(masked, count)
+    above = np.flatnonzero(masked > threshold)
+    level = np.flatnonzero(masked == threshold) if threshold >= 0 else above[:0]
+    ties = positions if tie_break is None else -tie_break
+    missing = count - len(above)
+    if len(level) > 4 * missing:
         # Thousands of equals: only the first few are of interest.
-        rows = rows[np.argpartition(keys, count)[:count]]
-        keys = positions[rows] if tie_break is None else -tie_break[rows]
-    order = np.lexsort((keys, -masked[rows]))[:count]
+        level = level[np.argpartition(ties[level], missing - 1)[:missing]]
+    rows = np.concatenate((above, level))
+    order = np.lexsort((ties[rows], -masked[rows]))[:count]
     found: list[int] = rows[order].tolist()
     return found
+
+
+_SMALL = 1 << 16
+
+
+def _threshold(masked: IntArray, count: int) -> int:
+    """The total of the `count`-th best row; -1 when there are not so many. Totals are small integers as a
+    rule, for which a histogram is cheaper than a partition; large weights make large ones."""
+    best = int(masked.max())
+    if np.count_nonzero(masked == best) >= count:
+        return best
+    if best >= _SMALL:
+        return int(np.partition(masked, -count)[-count]) if len(masked) >= count else -1
+    counts = np.bincount(masked + 1)
+    enough = np.flatnonzero(np.cumsum(counts[:0:-1]) >= count)
+    return best - int(enough[0]) if len(enough) else -1
 
 
 def run_pre_score(profile: Profile, state: CycleState, pod: Pod, nodes: Nodes) -> Status:

@@ -1,0 +1,52 @@
+"""The best nodes: highest total first, among equals the first in snapshot order, against a plain twin."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from mooring.runtime.scoring import rank
+
+SIZES = st.integers(1, 200)
+
+
+@st.composite
+def boards(draw):
+    """Few distinct totals, so that there are many ties, and rows that are not feasible (-1)."""
+    size = draw(SIZES)
+    scale = draw(st.sampled_from((1, 7, 10**9)))
+    totals = draw(
+        st.lists(st.integers(0, 4).map(lambda t: t * scale) | st.just(-1), min_size=size, max_size=size)
+    )
+    totals[draw(st.integers(0, size - 1))] = draw(st.integers(0, 5)) * scale
+    positions = draw(st.permutations(range(size)))
+    ties = draw(st.none() | st.lists(st.integers(0, 2**32), min_size=size, max_size=size, unique=True))
+    return totals, list(positions), ties
+
+
+def plain_rank(totals: list[int], positions: list[int], ties: list[int] | None, count: int) -> list[int]:
+    feasible = [row for row, total in enumerate(totals) if total >= 0]
+    return sorted(feasible, key=lambda r: (-totals[r], positions[r] if ties is None else -ties[r]))[:count]
+
+
+@given(boards(), st.integers(1, 12))
+@example(([90] * 150 + [100] + [90] * 49, list(range(200)), None), 10)
+def test_the_ranking_equals_sorting(board, count):
+    totals, positions, ties = board
+    drawn = None if ties is None else np.array(ties, dtype=np.int64)
+    found = rank(np.array(totals, dtype=np.int64), np.array(positions, dtype=np.int64), count, drawn)
+    assert found == plain_rank(totals, positions, ties, count)
+
+
+@pytest.mark.parametrize("at", [0, 50, 4999])
+def test_a_single_best_node_wins_over_thousands_of_equals(at):
+    totals = np.full(5000, 300, dtype=np.int64)
+    totals[at] = 301
+    assert rank(totals, np.arange(5000), 10)[0] == at
+
+
+def test_large_totals_cost_no_memory():
+    totals = np.array([2**50, 2**51, -1, 2**50 + 1], dtype=np.int64)
+    assert rank(totals, np.arange(4), 10) == [1, 3, 0]
