@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.framework import Code, NodeStatuses, Status
-from mooring.framework.record import DecisionRecord, NodeEpoch, NodeScore, PluginScore, RefusalCount
+from mooring.framework.record import DecisionRecord, NodeEpoch, RefusalCount, ScoreColumn, TopScores
 from mooring.framework.status import SUCCESS
 from mooring.state.node_table import NodeTable
 from mooring.testing import make_node
@@ -103,7 +103,7 @@ def test_a_record_without_refusals_knows_none():
 
 def test_a_record_is_json():
     record = record_with_refusals()
-    record.scores = (NodeScore("a", 300, (PluginScore("Taint", 0, 100, 300),)),)
+    record.top = TopScores([0], [300], [ScoreColumn("Taint", 3, [0], [100])])
     record.margin = 5
     shown = json.loads(json.dumps(record.to_dict()))
     assert shown["refusals"] == [{"plugin": "Fit", "code": "Unschedulable", "reasons": ["full"], "nodes": 2}]
@@ -116,7 +116,7 @@ def test_a_record_is_json():
     assert (shown["attempt"], shown["margin"]) == (2, 5)
 
 
-@pytest.mark.parametrize("part", ["message", "refusals", "reason_ids", "scores"])
+@pytest.mark.parametrize("part", ["message", "refusals", "reason_ids", "top"])
 def test_the_size_grows_with_what_is_kept(part):
     record = record_with_refusals()
     before = record.size
@@ -124,7 +124,7 @@ def test_the_size_grows_with_what_is_kept(part):
         "message": "x" * 1000,
         "refusals": record.refusals * 20,
         "reason_ids": np.zeros(1000, dtype=np.uint8),
-        "scores": (NodeScore("a", 1, (PluginScore("T", 1, 1, 1),) * 10),) * 10,
+        "top": TopScores(range(10), range(10), [ScoreColumn("T", 1, range(10), range(10))] * 10),
     }
     setattr(record, part, bigger[part])
     assert record.size >= before + 900

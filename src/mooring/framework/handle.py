@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Collection, Coroutine, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Coroutine, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from mooring.api.pod import Pod
 from mooring.api.resources import Resource
+from mooring.framework.counting import AffinityTerms, PodCounters
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.extending import Extender
-from mooring.framework.indexes import NodeIndex, NodeKeys, PodIndex, PodKeys
+from mooring.framework.indexes import NodeIndex, NodeKeys, ObjectIndex, ObjectKeys, PodIndex, PodKeys
 from mooring.framework.nodes import Nodes, NodeView
 from mooring.framework.ports import ApiClient, Clock, EventRecorder
 from mooring.framework.status import Status
@@ -68,8 +69,8 @@ class WaitingPod(Protocol):
         """Refuse the pod as unschedulable."""
         ...
 
-    def preempt(self, plugin: str, message: str) -> None:
-        """Stop the pod for a preemptor: it returns by error backoff."""
+    def preempt(self, plugin: str, message: str) -> bool:
+        """Stop the pod for a preemptor: it returns by error backoff. False when it was decided before."""
         ...
 
 
@@ -113,6 +114,29 @@ class Trial(Protocol):
     def fork(self) -> Trial: ...
 
 
+class Clearing(Protocol):
+    """One node of a dry run in a world of its own, with several of its pods taken away."""
+
+    @property
+    def node_name(self) -> str: ...
+
+    @property
+    def victims(self) -> Sequence[Pod]:
+        """The pods that were taken away; elsewhere they are named by their index here."""
+        ...
+
+    @property
+    def status(self) -> Status:
+        """All Filter plugins without the victims, nominated pods of equal or higher priority included. Turns
+        into an Error when something breaks later."""
+        ...
+
+    def put_back(self, numbers: Iterable[int]) -> list[int]:
+        """Put victims back one after the other, each only if the pod still fits beside it. Returns those that
+        had to stay away."""
+        ...
+
+
 class DryRun(Protocol):
     """A what-if session. Nothing that happens here is seen outside or written anywhere.
 
@@ -126,6 +150,14 @@ class DryRun(Protocol):
     def trial(self, pod: Pod, state: CycleState | None = None) -> Trial:
         """Start judging `pod`. With the `state` of a cycle under way its PreFilter results are used (on a
         clone); without it PreFilter runs anew."""
+        ...
+
+    def clear(
+        self, pod: Pod, state: CycleState, victims: Mapping[str, Sequence[Pod]]
+    ) -> Sequence[Clearing]:
+        """Judge `pod` on several nodes, each without some of its pods, all other nodes as they are. The same
+        as a trial per node, many times faster where plugins say what they depend on. `state` is that of the
+        cycle under way; the tail of a node's `ranked` is the fastest way to name victims."""
         ...
 
 
@@ -178,9 +210,29 @@ class Handle(Protocol):
         """The same over the nodes."""
         ...
 
+    def object_index(self, name: str, resource: Resource, extract: ObjectKeys) -> ObjectIndex:
+        """The same over the objects of a kind that the plugin declared in `needs`."""
+        ...
+
+    @property
+    def pod_counters(self) -> PodCounters:
+        """Pods that match a selector, counted per row. Ask for it in the constructor: the first caller makes
+        the index behind it, from all pods that are there."""
+        ...
+
+    @property
+    def affinity_terms(self) -> AffinityTerms:
+        """The affinity terms of running pods; ask for it in the constructor too."""
+        ...
+
     def waiting_pods(self) -> Iterable[WaitingPod]: ...
 
     def waiting_pod(self, uid: str) -> WaitingPod | None: ...
+
+    def stop_binding(self, uid: str, reason: str) -> bool:
+        """Stop a pod that is in PreBind: it gives its node back and returns by error backoff with `reason`.
+        False when it is not there (or no longer)."""
+        ...
 
     def activate(self, pods: Iterable[Pod]) -> None:
         """Move pending pods to the active queue now."""

@@ -1,4 +1,4 @@
-"""Indexes that plugins keep over the pods and nodes of the cluster, maintained by the state.
+"""Indexes that plugins keep over the pods, nodes and other objects of the cluster, maintained by the state.
 
 An index is made with `handle.pod_index(name, extract)` or `handle.node_index(name, extract)`: `extract` names
 the keys of one object, and the index answers in which rows a key occurs. It is built from what is there when it
@@ -15,9 +15,11 @@ from typing import Any, Protocol
 
 from mooring.api.node import Node
 from mooring.api.pod import Pod
+from mooring.framework.access import Version
 
 PodKeys = Callable[[Pod], Iterable[Hashable]]
 NodeKeys = Callable[[Node], Iterable[tuple[Hashable, Any]]]
+ObjectKeys = Callable[[Any], Iterable[Hashable]]
 
 
 class PodIndex(Protocol):
@@ -28,6 +30,19 @@ class PodIndex(Protocol):
         ...
 
     def keys(self) -> Iterable[Hashable]: ...
+
+
+class ObjectIndex(Protocol):
+    """key → objects of one kind, made with `handle.object_index(name, resource, extract)`."""
+
+    @property
+    def version(self) -> Version:
+        """Bumped when an object comes or goes, or when its keys change; not by other updates of it."""
+        ...
+
+    def at(self, key: Hashable) -> Iterable[Any]:
+        """The objects with the key, in no particular order."""
+        ...
 
 
 class NodeIndex(Protocol):

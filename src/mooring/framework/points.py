@@ -118,8 +118,15 @@ class PreFilterPlugin(Plugin):
 
     @lifting.derived
     def remove_pod(self, state: CycleState, pod: Pod, removed: Pod, node: NodeView) -> Status | None:
-        """What-if: `removed` no longer runs on `node`."""
+        """What-if: `removed` no longer runs on `node`, nor do others that were taken away with it."""
         return None
+
+    @lifting.derived
+    def concerns(self, state: CycleState, pod: Pod, other: Pod) -> bool:
+        """What-if: whether `other`, coming to some node or leaving it, can change what this plugin says about
+        `pod` beyond that node's row. False spares its `add_pod` and `remove_pod`, and lets preemption judge
+        many nodes at once."""
+        return True
 
 
 class FilterPlugin(Plugin):
@@ -143,6 +150,14 @@ class FilterPlugin(Plugin):
         """`nodes` holds only those that all filters before this one kept. Return `nodes.refuse(mask,
         reason)`, or `nodes.refusals()` filled with several reasons and codes. `None` keeps all."""
         return lifting.lift_filter(self, state, pod, nodes)
+
+    @lifting.derived
+    def slack(self, state: CycleState, pod: Pod, nodes: Nodes) -> Mapping[str, IntArray] | None:
+        """For a plugin that does nothing but hold sums of requests against what a node has: resource → how
+        much more of it other pods may request on each node with `pod` still passing. `filter` must say yes
+        exactly where no entry is negative, so that preemption can reckon instead of asking. `None`: not such
+        a plugin, or not for this pod."""
+        return None
 
 
 class PostFilterPlugin(Plugin):

@@ -50,6 +50,36 @@ class NodeScore:
 
 
 @dataclass(frozen=True, slots=True)
+class ScoreColumn:
+    """One plugin's scores for a few rows, not yet told apart by node."""
+
+    plugin: str
+    weight: int
+    raw: Sequence[int]
+    normalized: Sequence[int]
+
+    def at(self, index: int) -> PluginScore:
+        normalized = int(self.normalized[index])
+        return PluginScore(self.plugin, int(self.raw[index]), normalized, normalized * self.weight)
+
+
+@dataclass(frozen=True, slots=True)
+class TopScores:
+    """The best rows with their scores, kept as small columns: most records are never looked at."""
+
+    rows: Sequence[int]
+    totals: Sequence[int]
+    columns: Sequence[ScoreColumn]
+
+    def told(self, names: Sequence[str]) -> tuple[NodeScore, ...]:
+        """By node."""
+        return tuple(
+            NodeScore(names[row], int(self.totals[i]), tuple(column.at(i) for column in self.columns))
+            for i, row in enumerate(self.rows)
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class NodeEpoch:
     """Row → node name for as long as the set of nodes does not change; shared by all records of that time."""
 
@@ -86,7 +116,8 @@ class DecisionRecord:
     """PreFilter's message when it refused the pod as a whole."""
     post_filter: str = ""
     """What PostFilter said."""
-    scores: tuple[NodeScore, ...] = ()
+    top: TopScores | None = None
+    """Scores of the best nodes; read them as `scores`."""
     node: str = ""
     """The chosen node."""
     margin: int | None = None
@@ -101,6 +132,11 @@ class DecisionRecord:
     plugin: str = ""
     """The plugin that failed or refused, where a single one did."""
 
+    @property
+    def scores(self) -> tuple[NodeScore, ...]:
+        """The best ten nodes, the winner first; empty when nothing was scored."""
+        return self.top.told(self.epoch.names) if self.top is not None and self.epoch is not None else ()
+
     def refusal_of(self, node: str) -> RefusalCount | None:
         """Why `node` was refused; None when it was not, or is not known to this record."""
         if self.epoch is None or self.reason_ids is None or node not in self.epoch.names:
@@ -113,7 +149,7 @@ class DecisionRecord:
         """Bytes that this record keeps alive, roughly; the shared epoch is not counted."""
         texts = sum(len(text) for refusal in self.refusals for text in refusal.reasons)
         ids = self.reason_ids.nbytes if self.reason_ids is not None else 0
-        scores = sum(64 + 80 * len(entry.plugins) for entry in self.scores)
+        scores = 100 + 400 * len(self.top.columns) if self.top is not None else 0
         return 600 + ids + texts + 100 * len(self.refusals) + scores + len(self.message)
 
     def to_dict(self) -> dict[str, Any]:

@@ -11,14 +11,14 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from mooring.framework.nodes import IntArray, Nodes
+from mooring.framework.nodes import BoolArray, IntArray, Nodes
 from mooring.framework.status import SUCCESS, Code, Status
 
 
 class NodeStatuses:
     """Row → Status for the nodes of one attempt. A row without an entry was not refused."""
 
-    __slots__ = ("_ids_by_status", "ids", "nodes", "verdicts")
+    __slots__ = ("_ids_by_status", "counts", "ids", "nodes", "verdicts")
 
     def __init__(self, nodes: Nodes) -> None:
         self.nodes = nodes
@@ -26,6 +26,8 @@ class NodeStatuses:
         self.ids: npt.NDArray[np.int32] = np.zeros(nodes.columns.width, dtype=np.int32)
         """Full width; 0 means not refused."""
         self.verdicts: list[Status] = [SUCCESS]
+        self.counts: list[int] = [0]
+        """Id → number of rows that have it; counted along, because counting afterwards costs more."""
         self._ids_by_status: dict[tuple[Code, tuple[str, ...], str], int] = {}
 
     def intern(self, status: Status) -> int:
@@ -35,13 +37,27 @@ class NodeStatuses:
         if found is None:
             found = self._ids_by_status[key] = len(self.verdicts)
             self.verdicts.append(status)
+            self.counts.append(0)
         return found
 
     def set_row(self, row: int, status: Status) -> None:
-        self.ids[row] = self.intern(status)
+        """Refuse one row; an earlier refusal is replaced."""
+        self.counts[self.ids[row]] -= 1
+        found = self.intern(status)
+        self.ids[row] = found
+        self.counts[found] += 1
 
     def set_rows(self, rows: IntArray, status: Status) -> None:
-        self.ids[rows] = self.intern(status)
+        """Refuse rows that nobody has refused yet."""
+        found = self.intern(status)
+        self.ids[rows] = found
+        self.counts[found] += len(rows)
+
+    def set_where(self, mask: BoolArray, status: Status) -> None:
+        """The same with a mask over the first rows of the table."""
+        found = self.intern(status)
+        self.ids[: len(mask)][mask] = found
+        self.counts[found] += int(np.count_nonzero(mask))
 
     def get(self, name: str) -> Status:
         """The status of a node by name; Success when it was not refused."""
@@ -55,7 +71,7 @@ class NodeStatuses:
                 yield name, self.verdicts[found]
 
     def __len__(self) -> int:
-        return int(np.count_nonzero(self.ids))
+        return sum(self.counts[1:])
 
     def rows_with(self, *codes: Code) -> IntArray:
         """Rows whose status has one of the codes, in snapshot order."""
@@ -68,8 +84,8 @@ class NodeStatuses:
 
     def count_by_verdict(self) -> Sequence[tuple[Status, int]]:
         """Each refusal with the number of nodes it hit."""
-        counts = np.bincount(self.ids, minlength=len(self.verdicts)).tolist()
-        return [(self.verdicts[i], counts[i]) for i in range(1, len(self.verdicts)) if counts[i]]
+        found = zip(self.verdicts, self.counts, strict=True)
+        return [(status, count) for status, count in found if count > 0 and status is not SUCCESS]
 
     def histogram(self) -> Counter[str]:
         """Reason → number of nodes. A node with several reasons counts once for each."""

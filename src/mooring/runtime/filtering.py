@@ -164,18 +164,25 @@ _MOST_COMBINED = 16
 def filter_one(profile: Profile, state: CycleState, pod: Pod, node: NodeView) -> Status:
     """All Filter plugins on one node, in the scalar form; the first refusal or Error ends it."""
     for plugin in profile.filter:
-        if plugin.name in state.skip_filter:
-            continue
-        try:
-            status = checked(plugin, "Filter", pod, plugin.filter(state, pod, node), node.name)
-        except Exception as error:
-            return failed(plugin, "Filter", pod, error, node.name)
-        if status.is_success:
-            continue
-        if status.is_rejected or status.code is Code.ERROR:
-            return status
-        return unexpected(plugin, "Filter", pod, status, node.name)
+        if plugin.name not in state.skip_filter:
+            status = filter_by(plugin, state, pod, node)
+            if status is not SUCCESS:
+                return status
     return SUCCESS
+
+
+def filter_by(plugin: FilterPlugin, state: CycleState, pod: Pod, node: NodeView) -> Status:
+    """One Filter plugin on one node, in the scalar form: Success, a refusal or an Error."""
+    try:
+        answer = plugin.filter(state, pod, node)
+        if answer is None:
+            return SUCCESS
+        status = checked(plugin, "Filter", pod, answer, node.name)
+    except Exception as error:
+        return failed(plugin, "Filter", pod, error, node.name)
+    if status.is_success or status.is_rejected or status.code is Code.ERROR:
+        return status
+    return unexpected(plugin, "Filter", pod, status, node.name)
 
 
 def run_add_pod(profile: Profile, state: CycleState, pod: Pod, added: Pod, node: NodeView) -> Status:

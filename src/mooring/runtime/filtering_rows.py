@@ -47,7 +47,7 @@ def _anywhere(
             if status.code not in REFUSALS:
                 name = every.nodes.names[int(np.flatnonzero(hit)[0])]
                 return not_a_refusal(plugin, pod, status, name)
-            statuses.ids[: len(ok)][hit] = statuses.intern(status)
+            statuses.set_where(hit, status)
             ok ^= hit  # hit is within ok, so this takes it out
     except Exception as error:
         return failed(plugin, "Filter", pod, error)

@@ -9,9 +9,10 @@ from typing import Any, TypeVar
 from mooring.api.pod import Pod
 from mooring.api.resources import Resource
 from mooring.framework.access import Access
+from mooring.framework.counting import AffinityTerms, PodCounters
 from mooring.framework.extending import Extender
 from mooring.framework.handle import AssumeCache, Lister, Nominator, WaitingPod
-from mooring.framework.indexes import NodeIndex, NodeKeys, PodIndex, PodKeys
+from mooring.framework.indexes import NodeIndex, NodeKeys, ObjectIndex, ObjectKeys, PodIndex, PodKeys
 from mooring.framework.nodes import Nodes, NodeView
 from mooring.framework.points import Plugin
 from mooring.framework.ports import ApiClient, Clock, EventRecorder
@@ -87,11 +88,26 @@ class PluginHandle:
     def node_index(self, name: str, extract: NodeKeys) -> NodeIndex:
         return self._services.node_index(name, extract)
 
+    def object_index(self, name: str, resource: Resource, extract: ObjectKeys) -> ObjectIndex:
+        self._must_read(resource)
+        return self._services.object_index(name, resource, extract)
+
+    @property
+    def pod_counters(self) -> PodCounters:
+        return self._services.pod_counters()
+
+    @property
+    def affinity_terms(self) -> AffinityTerms:
+        return self._services.affinity_terms()
+
     def waiting_pods(self) -> Iterable[WaitingPod]:
         return self._services.waiting
 
     def waiting_pod(self, uid: str) -> WaitingPod | None:
         return self._services.waiting.get(uid)
+
+    def stop_binding(self, uid: str, reason: str) -> bool:
+        return self._services.stop_binding(uid, reason)
 
     def activate(self, pods: Iterable[Pod]) -> None:
         self._services.activate(pods)

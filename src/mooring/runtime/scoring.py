@@ -5,6 +5,7 @@ Arrays have one entry per row of the table in use; what they hold in rows that a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,7 +15,7 @@ from mooring.framework.cycle_state import CycleState
 from mooring.framework.lifting import write_scores, writes
 from mooring.framework.nodes import BoolArray, EveryRow, IntArray, Nodes
 from mooring.framework.points import ScorePlugin
-from mooring.framework.record import TOP_NODES, NodeScore, PluginScore
+from mooring.framework.record import TOP_NODES, ScoreColumn, TopScores
 from mooring.framework.scoring import MAX_NODE_SCORE, MIN_NODE_SCORE
 from mooring.framework.status import SUCCESS, Code, Status
 from mooring.runtime.calling import checked, failed
@@ -33,13 +34,19 @@ class Column:
     raw: Scores
     normalized: Scores
 
-    def at(self, row: int) -> PluginScore:
-        raw, normalized = _at(self.raw, row), _at(self.normalized, row)
-        return PluginScore(self.plugin, raw, normalized, normalized * self.weight)
+    def of(self, rows: IntArray) -> ScoreColumn:
+        """These rows only, for the record."""
+        return ScoreColumn(self.plugin, self.weight, _of(self.raw, rows), _of(self.normalized, rows))
+
+    def weighted(self, row: int) -> int:
+        return self.weight * (self.normalized if isinstance(self.normalized, int) else int(self.normalized[row]))
 
 
-def _at(scores: Scores, row: int) -> int:
-    return scores if isinstance(scores, int) else int(scores[row])
+def _of(scores: Scores, rows: IntArray) -> Sequence[int]:
+    if isinstance(scores, int):
+        return (scores,) * len(rows)
+    chosen: Sequence[int] = scores.take(rows)  # type: ignore[assignment]
+    return chosen
 
 
 @dataclass(slots=True)
@@ -65,13 +72,10 @@ class ScoreBoard:
         """How far the winner is ahead of the next; None when it is alone."""
         return int(self.totals[ranking[0]] - self.totals[ranking[1]]) if len(ranking) > 1 else None
 
-    def top(self, ranking: list[int]) -> tuple[NodeScore, ...]:
-        """The best nodes with their scores."""
-        names = self.every.nodes.columns.node_names()
-        return tuple(
-            NodeScore(names[row], int(self.totals[row]), tuple(column.at(row) for column in self.columns))
-            for row in ranking
-        )
+    def top(self, ranking: list[int]) -> TopScores:
+        """The best rows with their scores."""
+        rows = np.array(ranking)
+        return TopScores(ranking, _of(self.totals, rows), [column.of(rows) for column in self.columns])
 
 
 def rank(masked: IntArray, positions: IntArray, count: int, tie_break: IntArray | None = None) -> list[int]:

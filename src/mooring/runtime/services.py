@@ -9,11 +9,13 @@ from typing import Any, Protocol
 
 from mooring.api.pod import Pod
 from mooring.api.resources import Resource
+from mooring.framework.counting import AffinityTerms, PodCounters
 from mooring.framework.extending import Extender
 from mooring.framework.handle import AssumeCache, Lister, Nominator
-from mooring.framework.indexes import NodeIndex, NodeKeys, PodIndex, PodKeys
+from mooring.framework.indexes import NodeIndex, NodeKeys, ObjectIndex, ObjectKeys, PodIndex, PodKeys
 from mooring.framework.nodes import Nodes, NodeView
 from mooring.framework.ports import ApiClient, Clock, EventRecorder
+from mooring.framework.ranking import PodTail
 from mooring.runtime.tasks import Tasks
 from mooring.runtime.waiting import WaitingPods
 
@@ -26,6 +28,22 @@ class WhatIfRow(Protocol):
     def remove_pod(self, pod: Pod) -> None: ...
 
     def view(self) -> NodeView: ...
+
+
+class WhatIfRows(Protocol):
+    """Several nodes in a dry run, numbered; each is a world of its own."""
+
+    def add_pod(self, row: int, pod: Pod) -> None: ...
+
+    def remove_pod(self, row: int, pod: Pod) -> None: ...
+
+    def hide(self, row: int, pods: Sequence[Pod]) -> PodTail:
+        """Take several pods from a row that was not changed before; returns them with their requests."""
+        ...
+
+    def nodes(self) -> Nodes: ...
+
+    def view(self, row: int) -> NodeView: ...
 
 
 @dataclass(slots=True)
@@ -41,12 +59,19 @@ class Services:
     """The live nodes, in snapshot order."""
     what_if: Callable[[str], WhatIfRow]
     """A copy of the row of a node."""
+    what_if_rows: Callable[[Sequence[str]], WhatIfRows]
+    """Copies of the rows of several nodes."""
     lister: Callable[[Resource], Lister]
     assume_cache: Callable[[Resource], AssumeCache]
     pod_index: Callable[[str, PodKeys], PodIndex]
     node_index: Callable[[str, NodeKeys], NodeIndex]
+    object_index: Callable[[str, Resource, ObjectKeys], ObjectIndex]
+    pod_counters: Callable[[], PodCounters]
+    affinity_terms: Callable[[], AffinityTerms]
     activate: Callable[[Iterable[Pod]], None]
     resort: Callable[[Iterable[str]], None]
+    stop_binding: Callable[[str, str], bool]
+    """Stops a pod in PreBind, for a reason; False when it is not there."""
     waiting: WaitingPods
     tasks: Tasks
     extenders: Sequence[Extender] = ()

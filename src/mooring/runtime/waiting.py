@@ -42,20 +42,21 @@ class HeldPod:
     def reject(self, plugin: str, message: str) -> None:
         self._decide(Status(Code.UNSCHEDULABLE, (message,), plugin))
 
-    def preempt(self, plugin: str, message: str) -> None:
-        self._decide(Status(Code.ERROR, (f"waiting on permit for pod: {message}",), plugin))
+    def preempt(self, plugin: str, message: str) -> bool:
+        return self._decide(Status(Code.ERROR, (f"waiting on permit for pod: {message}",), plugin))
 
     def _time_out(self, plugin: str, seconds: float) -> None:
         self.reject(
             plugin, f"rejected due to timeout after waiting {durations.format(seconds)} at plugin {plugin}"
         )
 
-    def _decide(self, status: Status) -> None:
+    def _decide(self, status: Status) -> bool:
         if self._outcome.done():
-            return
+            return False
         for timer in self._timers.values():
             timer.cancel()
         self._outcome.set_result(status)
+        return True
 
     async def outcome(self) -> Status:
         return await self._outcome

@@ -36,10 +36,12 @@ from mooring.scheduler.records import DEFAULT_BYTES, RecordRing
 from mooring.scheduler.status_writer import StatusWriter
 from mooring.state.assume_cache import AssumeStore
 from mooring.state.cache import ClusterCache
+from mooring.state.counting import Counting
 from mooring.state.indexes import Indexes
 from mooring.state.node_table import NodeTable
+from mooring.state.object_index import ObjectIndexes
 from mooring.state.stores import Stores
-from mooring.state.what_if import WhatIfRow
+from mooring.state.what_if import WhatIfRow, WhatIfRows
 
 
 class _Order(TypedDict, total=False):
@@ -84,20 +86,21 @@ def assemble(
         max_backoff=float(config.pod_max_backoff_seconds),
         flush_after=flush_after,
     )
-    services = _services(ports, inbox, stores, table, cache, queue, tasks)
-    for profile in resolved:
-        profiles[profile.scheduler_name] = build_profile(profile, registry, services, tasks)
-    records = RecordRing(record_bytes)
-    writer = StatusWriter(ports.client, ports.clock, tasks)
-    cluster = ClusterState(table, cache, queue)
-    cycle = SchedulingCycle(cluster, ports.clock, ports.recorder, records, NodeChooser())
-    handlers = Handlers(stores, cache, queue, services.waiting, lambda pod: pod.scheduler_name in profiles)
     after = Aftermath(
         permitted=lambda placement: engine.permitted(placement),
         bound=lambda placement: engine.bound(placement),
         failed=lambda placement, failure: engine.failed(placement, failure),
         dropped=lambda placement: engine.dropped(placement),
     )
+    writer, waiting = StatusWriter(ports.client, ports.clock, tasks), WaitingPods(ports.clock)
+    binding = BindingCycle(ports.client, ports.clock, ports.recorder, writer, waiting, after)
+    services = _services(ports, inbox, stores, cache, queue, tasks, waiting, binding)
+    for profile in resolved:
+        profiles[profile.scheduler_name] = build_profile(profile, registry, services, tasks)
+    records = RecordRing(record_bytes)
+    cluster = ClusterState(table, cache, queue)
+    cycle = SchedulingCycle(cluster, ports.clock, ports.recorder, records, NodeChooser())
+    handlers = Handlers(stores, cache, queue, waiting, lambda pod: pod.scheduler_name in profiles)
     engine = Engine(
         inbox=inbox,
         stores=stores,
@@ -106,7 +109,7 @@ def assemble(
         profiles=profiles,
         handlers=handlers,
         cycle=cycle,
-        binding=BindingCycle(ports.client, ports.clock, ports.recorder, writer, services.waiting, after),
+        binding=binding,
         failures=FailureHandler(queue, stores.lister(PODS), ports.recorder, writer),
         records=records,
         services=services,
@@ -121,10 +124,11 @@ def _services(
     ports: Ports,
     inbox: Inbox,
     stores: Stores,
-    table: NodeTable,
     cache: ClusterCache,
     queue: SchedulingQueue,
     tasks: Tasks,
+    waiting: WaitingPods,
+    binding: BindingCycle,
 ) -> Services:
     def activate(pods: Iterable[Pod]) -> None:
         wanted = list(pods)
@@ -134,7 +138,8 @@ def _services(
         wanted = list(uids)
         inbox.post(lambda: lambda: queue.resort(wanted))
 
-    indexes = Indexes(table)
+    table = cache.table
+    indexes, counting = Indexes(table), Counting(table)
     assumed: dict[Resource, AssumeStore] = {}
 
     def assume_cache(resource: Resource) -> AssumeStore:
@@ -148,13 +153,18 @@ def _services(
         nominator=queue.nominator,
         nodes=table.nodes,
         what_if=lambda name: WhatIfRow(table, cache.entry, name),
+        what_if_rows=lambda names: WhatIfRows(table, cache.entry, names),
         lister=stores.lister,
         assume_cache=assume_cache,
         pod_index=indexes.pod_index,
         node_index=indexes.node_index,
+        object_index=ObjectIndexes(stores.lister).object_index,
+        pod_counters=counting.pod_counters,
+        affinity_terms=counting.affinity_terms,
         activate=activate,
         resort=resort,
-        waiting=WaitingPods(ports.clock),
+        stop_binding=binding.stop_pre_bind,
+        waiting=waiting,
         tasks=tasks,
         extenders=sorted(ports.extenders, key=lambda extender: extender.ignorable),
     )

@@ -64,7 +64,7 @@ class Attempt:
 
     def refuse(self, rows: BoolArray, status: Status) -> None:
         """Take rows out of the game."""
-        self.statuses.ids[: len(rows)][rows] = self.statuses.intern(status)
+        self.statuses.set_where(rows, status)
         self.ok &= ~rows
 
     def rejectors(self) -> tuple[frozenset[str], frozenset[str]]:
@@ -101,7 +101,7 @@ def fill_record(record: DecisionRecord, attempt: Attempt, epoch: NodeEpoch) -> N
     record.epoch = epoch
     _fill_refusals(record, attempt.statuses)
     if attempt.board is not None and attempt.node:
-        record.scores = attempt.board.top(attempt.ranking)
+        record.top = attempt.board.top(attempt.ranking)
         record.margin = attempt.board.margin(attempt.ranking)
 
 
@@ -109,9 +109,8 @@ def _fill_refusals(record: DecisionRecord, statuses: NodeStatuses) -> None:
     verdicts = statuses.verdicts
     if len(verdicts) == 1:
         return
-    counts = np.bincount(statuses.ids, minlength=len(verdicts)).tolist()
     record.refusals = tuple(
-        RefusalCount(verdict.plugin, verdict.code.label, verdict.reasons, counts[i])
+        RefusalCount(verdict.plugin, verdict.code.label, verdict.reasons, statuses.counts[i])
         for i, verdict in enumerate(verdicts)
         if i
     )

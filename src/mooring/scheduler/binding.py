@@ -77,6 +77,8 @@ class BindingCycle:
         self._after = after
         self._pre_binding: dict[str, asyncio.Task[Status]] = {}
         """UID → the PreBind under way, which preemption may cancel."""
+        self._stopped: dict[str, str] = {}
+        """UID → why, of those that it has cancelled."""
         self._sent: set[asyncio.Task[None]] = set()
         """Binds whose outcome is not known yet."""
 
@@ -120,19 +122,26 @@ class BindingCycle:
             run_pre_bind(flight, placement.attempt.state, placement.pod, placement.node)
         )
         self._pre_binding[uid] = task
+        status = SUCCESS
         try:
-            return await task
+            status = await task
         except asyncio.CancelledError:
-            if task.cancelled() and uid not in self._pre_binding:
-                return Status.error("preempted before the pod was bound")
-            raise
+            if not task.cancelled() or uid not in self._stopped:
+                raise
         finally:
-            self._pre_binding.pop(uid, None)
+            del self._pre_binding[uid]
+            reason = self._stopped.pop(uid, None)
+        # Whatever PreBind made of being cancelled: the pod's place is given to somebody else.
+        return status if reason is None else Status.error(reason)
 
-    def cancel_pre_bind(self, uid: str) -> bool:
+    def stop_pre_bind(self, uid: str, reason: str) -> bool:
         """Preemption: stop the pod if it is still in PreBind; False when there is nothing to stop."""
-        task = self._pre_binding.pop(uid, None)
-        return task is not None and task.cancel()
+        task = self._pre_binding.get(uid)
+        if task is None or task.done():
+            return False
+        self._stopped[uid] = reason
+        task.cancel()
+        return True
 
     async def _bind(self, placement: Placement) -> None:
         try:

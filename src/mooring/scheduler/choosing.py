@@ -225,7 +225,7 @@ def _log_scores(attempt: Attempt, board: ScoreBoard) -> None:
     key = attempt.pod.key
     for node in board.every.dense(board.feasible):
         for column in board.columns:
-            score = column.at(node.row).weighted
+            score = column.weighted(node.row)
             _log.info(
                 10, "Plugin scored node for pod", pod=key, plugin=column.plugin, node=node.name, score=score
             )

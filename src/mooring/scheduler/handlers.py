@@ -97,6 +97,8 @@ class Handlers:
             return self._assigned_added(pod)
         if place is Place.GONE or not self._serves(pod):
             return []
+        # Its demand is computed now rather than when it is assumed: a cycle has less time than an event.
+        self._cache.entries.entry(pod)
         return [
             lambda: self._queue.add(pod),
             lambda: self._tell_others(events.UNSCHEDULED_POD_ADD, None, pod),

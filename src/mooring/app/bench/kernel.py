@@ -7,10 +7,11 @@ temporaries. Machines differ, so results are told in multiples of this.
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 
 import numpy as np
 
-from mooring.framework.nodes import IntArray
+from mooring.framework.nodes import FloatArray, IntArray
 
 
 class Kernel:
@@ -35,11 +36,11 @@ class Kernel:
         return int(np.argmax(np.where(fits, total, -1)))
 
 
-def _balance(first: np.ndarray, second: np.ndarray) -> IntArray:  # type: ignore[type-arg]
+def _balance(first: FloatArray, second: FloatArray) -> IntArray:
     spread = np.abs(np.minimum(first, 1.0) - np.minimum(second, 1.0)) / 2
     result: IntArray = ((1.0 - spread) * 100).astype(np.int64)
     return result
 
 
-def _column(values: object) -> IntArray:
-    return np.fromiter(values, dtype=np.int64)  # type: ignore[call-overload]
+def _column(values: Iterable[int]) -> IntArray:
+    return np.array(list(values), dtype=np.int64)
