@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
+from typing import Any
 
 from mooring.api.pod import Pod
 from mooring.app.scheduler import Scheduler
+from mooring.client.informers import InformerSet
 from mooring.embedded.local import LocalClient
 from mooring.embedded.store import Store
 from mooring.framework import Plugin
+from mooring.framework.extending import Extender
 from mooring.queue.location import Location
+from mooring.scheduler.assembly import Ports, assemble, needed_resources
 from mooring.sim.clock import VirtualClock
 from mooring.sim.loop import VirtualLoop
 from mooring.testing import Cluster
@@ -66,3 +70,21 @@ def assumed(cluster: Cluster) -> list[str]:
 
 def notes(cluster: Cluster, name: str) -> list[str]:
     return [event.note for event in cluster.events(name)]
+
+
+class ExtendedCluster(Cluster):
+    """A cluster whose scheduler has these extenders at its port."""
+
+    def __init__(self, *extenders: Extender, **options: Any) -> None:
+        self._extenders = extenders
+        super().__init__(**options)
+
+    def _make_scheduler(self) -> Scheduler:
+        made = super()._make_scheduler()
+        given = made.configuration
+        ports = Ports(self.client, self.clock, self.random, made._recorder, extenders=self._extenders)
+        flush = self._options["flush_after"]
+        made.engine = assemble(given.config, given.profiles, given.registry, ports, flush_after=flush)
+        kinds = needed_resources(made.engine.profiles.values())
+        made.informers = InformerSet(self.client, made.engine.inbox.deliver, self.clock, self.random, kinds)
+        return made

@@ -9,7 +9,7 @@ import numpy as np
 
 from mooring.api.pod import Pod
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.nodes import BoolArray, EveryRow, Nodes
+from mooring.framework.nodes import BoolArray, EveryRow, IntArray, Nodes
 from mooring.framework.queued import QueuedPod
 from mooring.framework.record import ERROR, SCHEDULED, UNSCHEDULABLE, DecisionRecord, NodeEpoch, RefusalCount
 from mooring.framework.status import Status
@@ -50,6 +50,8 @@ class Attempt:
     post_filter_message: str = ""
     victims: tuple[Pod, ...] = ()
     """Pods that PostFilter sends away."""
+    walk: IntArray | None = None
+    """Compatible mode: the rows of the candidates in the order in which they are looked at."""
     narrowed_by: tuple[str, ...] = ()
     """PreFilter plugins that narrowed the nodes; rejectors when nothing fits."""
 

@@ -5,6 +5,8 @@ Reads the state of the cluster and changes nothing. Suspends only at extenders.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from mooring.framework.extending import Extender, ExtenderError
@@ -71,7 +73,8 @@ class NodeChooser:
         trial.ok &= attempt.ok & trial.every.nodes.named(name)
         if not trial.ok.any():
             return False
-        status = self._filter(trial)
+        trial.evaluated = 1
+        status = self._filter_all(trial)
         if status.is_success:
             status = await self._extend(trial)
         if not status.is_success or not trial.ok.any():
@@ -85,10 +88,14 @@ class NodeChooser:
             attempt.profile.percentage_of_nodes_to_score,
             int(np.count_nonzero(attempt.ok)),
         )
-        wanted = sample_size(percentage, candidates) if percentage else candidates
-        if wanted < candidates:
+        if percentage and candidates:
+            wanted = sample_size(percentage, candidates)
             return self._sample(attempt, attempt.every.dense(attempt.ok), wanted)
         attempt.evaluated += candidates
+        return self._filter_all(attempt)
+
+    def _filter_all(self, attempt: Attempt) -> Status:
+        """Every row that is in play."""
         status = self._beside_nominated(attempt, attempt.every.nodes, attempt.ok)
         if not status.is_success:
             return status
@@ -98,8 +105,10 @@ class NodeChooser:
 
     def _sample(self, attempt: Attempt, candidates: Nodes, wanted: int) -> Status:
         """Walk from `next_start` until more than `wanted` nodes fit; that one more is where the next attempt
-        starts. A block is never larger than what is still missing, so no node beyond it is looked at."""
+        starts. A block is never larger than what is still missing, so no node beyond it is looked at. Among
+        equals the first one met wins."""
         rows = rotate(candidates.rows, self.next_start % len(candidates))
+        attempt.walk = rows
         attempt.ok[:] = False
         seen, kept = 0, 0
         while seen < len(rows) and kept <= wanted:
@@ -116,7 +125,7 @@ class NodeChooser:
             attempt.ok[rows[seen]] = False
         attempt.statuses.set_rows(rows[seen:], NOT_EXAMINED)
         attempt.evaluated += seen
-        self.next_start = (self.next_start + seen) % len(candidates)
+        self.next_start = (self.next_start + seen) % len(attempt.nodes)
         return SUCCESS
 
     def _filter_block(self, attempt: Attempt, nodes: Nodes) -> tuple[Nodes, Status]:
@@ -163,6 +172,9 @@ class NodeChooser:
         board, status = run_scores(profile, state, pod, attempt.every, attempt.ok)
         if not status.is_success:
             return status
+        if attempt.walk is not None:
+            board.tie_break = np.zeros(len(board.totals), dtype=np.int64)
+            board.tie_break[attempt.walk] = -np.arange(len(attempt.walk))
         await _prioritize(attempt, board)
         attempt.board = board
         attempt.ranking = board.ranking()
@@ -181,20 +193,23 @@ async def _ask(extender: Extender, attempt: Attempt, nodes: Nodes) -> Status:
     """One extender's verdict. Whatever it answers can only narrow the nodes."""
     try:
         result = await extender.filter(attempt.pod, nodes)
+        if invented := sorted(result.names - set(nodes.names)):
+            raise ExtenderError(
+                f'extender "{extender.name}" claims a filtered node "{invented[0]}" which is not found '
+                f"in the input node list"
+            )
     except ExtenderError as error:
         if extender.ignorable:
             _log.warning("Skipping extender that returned an error", extender=extender.name, error=str(error))
             return SUCCESS
         return Status.error(str(error), cause=error).by(EXTENDER)
-    unknown = sorted(name for name in result.names if nodes.columns.row_of(name) < 0)
-    if unknown and not extender.ignorable:
-        text = f'extender {extender.name!r} claims a filtered node "{unknown[0]}" which is not found'
-        return Status.error(text).by(EXTENDER)
     for name, row in zip(nodes.names, nodes.rows.tolist(), strict=True):
         if name in result.failed_and_unresolvable:
             status = Status.unresolvable(result.failed_and_unresolvable[name])
-        elif name in result.failed or name not in result.names:
-            status = Status.unschedulable(result.failed.get(name, ""))
+        elif name in result.failed:
+            status = Status.unschedulable(result.failed[name])
+        elif name not in result.names:
+            status = Status.unresolvable()  # left out without a word
         else:
             continue
         attempt.statuses.set_row(row, status.by(EXTENDER))
@@ -210,7 +225,7 @@ async def _prioritize(attempt: Attempt, board: ScoreBoard) -> None:
         if not (extender.prioritizes and extender.is_interested(attempt.pod)):
             continue
         try:
-            scores = await extender.prioritize(attempt.pod, nodes)
+            scores = checked_scores(await extender.prioritize(attempt.pod, nodes))
         except ExtenderError as error:
             _log.warning("Skipping scores of extender", extender=extender.name, error=str(error))
             continue
@@ -219,6 +234,20 @@ async def _prioritize(attempt: Attempt, board: ScoreBoard) -> None:
             if 0 <= row < len(board.feasible) and board.feasible[row]:
                 board.totals[row] += score * extender.weight * 10
         board.tie_break = np.array([services.random.getrandbits(32) for _ in board.totals], dtype=np.int64)
+
+
+def checked_scores(scores: object) -> Mapping[str, int]:
+    """Scores that can be added up. As upstream, nobody insists on 10 as the highest."""
+    if not isinstance(scores, Mapping):
+        raise ExtenderError(f"expected a score per node, got {scores!r}")
+    for name, score in scores.items():
+        if isinstance(score, bool) or not isinstance(score, int) or not 0 <= score <= MAX_EXTENDER_SCORE:
+            raise ExtenderError(f'bad score for node "{name}": {score!r}')
+    return scores
+
+
+MAX_EXTENDER_SCORE = 2**31
+"""Far beyond what is agreed (10), and far from where totals would wrap round."""
 
 
 def _log_scores(attempt: Attempt, board: ScoreBoard) -> None:
