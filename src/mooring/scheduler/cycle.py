@@ -96,12 +96,25 @@ class SchedulingCycle:
         started = self._clock.now()
         record = DecisionRecord(pod.key, pod.uid, profile.name, info.attempts, self._clock.wall())
         attempt = Attempt(info, profile, self._cluster.nodes())
-        result = await self._place(attempt)
-        fill_record(record, attempt, self._cluster.epoch())
+        try:
+            result = await self._place(attempt)
+        except Exception as error:
+            _log.error("The scheduling cycle broke", error=error, stack=True, pod=pod.key)
+            attempt.node = ""
+            text = f"scheduling cycle: {type(error).__name__}: {error}"
+            result = Failure(Outcome.ERROR, text, nominated_node="")
         record.duration = self._clock.now() - started
-        _finish_record(record, result)
-        self._records.add(record)
+        self._keep(record, attempt, result)
         return result
+
+    def _keep(self, record: DecisionRecord, attempt: Attempt, result: Placement | Failure) -> None:
+        """A record that cannot be made must not cost an assumed pod."""
+        try:
+            fill_record(record, attempt, self._cluster.epoch())
+            _finish_record(record, result)
+            self._records.add(record)
+        except Exception as error:
+            _log.error("No decision record", error=error, stack=True, pod=record.pod)
 
     async def _place(self, attempt: Attempt) -> Placement | Failure:
         if not len(attempt.nodes):
