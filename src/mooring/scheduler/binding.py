@@ -14,7 +14,7 @@ import asyncio
 import enum
 from collections.abc import Callable
 
-from mooring.api.errors import ApiError, Conflict, NotFound, OutcomeUnknown, TransportError
+from mooring.api.errors import Conflict, MooringError, NotFound, OutcomeUnknown
 from mooring.api.pod import Pod
 from mooring.api.resources import PODS
 from mooring.framework.extending import ExtenderError
@@ -171,14 +171,21 @@ class BindingCycle:
     async def _send(self, placement: Placement) -> Status:
         """The first interested binding extender, else the Bind plugins."""
         profile, pod = placement.profile, placement.pod
+        if profile.services.nodes().columns.row_of(placement.node) < 0:
+            # The API server would take it: it does not look whether the node exists.
+            return Status.error(f'node "{placement.node}" is gone')
         for extender in profile.services.extenders:
             if extender.binds and extender.is_interested(pod):
                 try:
                     await extender.bind(pod, placement.node)
                     return SUCCESS
-                except ExtenderError as error:
+                except OutcomeUnknown:
+                    raise
+                except Exception as error:
                     if not extender.ignorable:
-                        return Status.error(str(error), cause=error)
+                        known = isinstance(error, ExtenderError)
+                        told = str(error) if known else f"{type(error).__name__}: {error}"
+                        return Status.error(told, cause=error)
                     _log.warning(
                         "Skipping extender that failed to bind", extender=extender.name, err=str(error)
                     )
@@ -192,7 +199,7 @@ class BindingCycle:
                 return judge(await self._client.get(PODS, pod.name, pod.namespace), placement)
             except NotFound:
                 return Truth.GONE
-            except (ApiError, TransportError) as error:
+            except MooringError as error:
                 _log.warning("Cannot learn the outcome of a bind yet", pod=pod.key, err=str(error))
                 await self._clock.sleep(delay)
                 delay = min(delay * 2, 10.0)

@@ -22,7 +22,7 @@ from mooring.runtime.committing import run_unreserve
 from mooring.runtime.profile import Profile
 from mooring.runtime.services import Services
 from mooring.runtime.tasks import Tasks
-from mooring.scheduler.attempt import Failure, Outcome
+from mooring.scheduler.attempt import Failure
 from mooring.scheduler.binding import BindingCycle
 from mooring.scheduler.cycle import Placement, SchedulingCycle
 from mooring.scheduler.failing import FailureHandler
@@ -133,12 +133,9 @@ class Engine:
         if profile is None or self.cycle.must_skip(info.pod, profile):
             self.queue.done(info.uid)
             return
-        try:
-            result = await self.cycle.run(info, profile)
-        except Exception as error:
-            _log.error("The scheduling cycle broke", error=error, stack=True, pod=info.key)
-            text = f"scheduling cycle: {type(error).__name__}: {error}"
-            result = Failure(Outcome.ERROR, text, nominated_node="")
+        result = await self.cycle.run(info, profile)
+        if self._stopping:
+            return  # an extender or PostFilter took its time; nothing is sent any more
         if isinstance(result, Failure):
             self.failures.handle(info, profile.name, result)
             return
