@@ -55,6 +55,7 @@ class AzureDiskVolumeSource(Record):
     disk_name: str = ""
     disk_uri: str = msgspec.field(default="", name="diskURI")
     read_only: bool | None = None
+    kind: str | None = None
 
 
 class AzureFileVolumeSource(Record):

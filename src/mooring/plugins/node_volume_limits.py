@@ -1,0 +1,256 @@
+"""NodeVolumeLimits: a node attaches only so many volumes of each CSI driver, as its CSINode says.
+
+Most nodes are far from their limits, and that can be told from the number of volumes that their pods mention;
+only where that bound is not enough are volumes looked up and counted once each.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mooring.api.pod import Pod
+from mooring.api.resources import (
+    CSI_NODES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    STORAGE_CLASSES,
+    VOLUME_ATTACHMENTS,
+)
+from mooring.api.storage import CSINode, VolumeAttachment
+from mooring.framework.access import ROW, Access, Kind, Reads
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.events import (
+    CSI_NODE,
+    PERSISTENT_VOLUME_CLAIM,
+    POD,
+    VOLUME_ATTACHMENT,
+    ActionType,
+    ClusterEvent,
+    QueueingHint,
+    Registration,
+)
+from mooring.framework.handle import Handle
+from mooring.framework.nodes import IntArray, Nodes, NodeView, Refusals
+from mooring.framework.points import FilterPlugin, PreFilterPlugin
+from mooring.framework.status import Code, Status
+from mooring.plugins import csi_translation as csi
+from mooring.plugins.csi_volumes import BadVolume, CsiVolume, CsiVolumes, MissingClaim
+from mooring.plugins.volumes import SKIP, claim_name, own_claim, signature
+
+REASON = "node(s) exceed max volume count"
+STATE = "NodeVolumeLimits"
+MENTIONED = "NodeVolumeLimits.mentioned"
+LOOK_CLOSELY = 1 << 31
+"""More volumes than any limit: the pods of the node have some that cannot be told by counting."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the incoming pod would attach: on nodes with a CSINode, and on those without."""
+
+    volumes: set[CsiVolume]
+    refusals: Mapping[bool, Status]
+    """By whether there is a CSINode; no entry: nothing is wrong with the pod itself."""
+
+    def per_driver(self) -> Counter[str]:
+        return Counter(driver for driver, _ in self.volumes)
+
+
+class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
+    name = "NodeVolumeLimits"
+    needs = (
+        Access(PERSISTENT_VOLUME_CLAIMS),
+        Access(PERSISTENT_VOLUMES),
+        Access(STORAGE_CLASSES),
+        Access(CSI_NODES),
+        Access(VOLUME_ATTACHMENTS),
+    )
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._csi_nodes = handle.lister(CSI_NODES)
+        self._attachments = handle.object_index(
+            "NodeVolumeLimits.attachments",
+            VOLUME_ATTACHMENTS,
+            lambda attachment: (attachment.spec.node_name,),
+        )
+        self._volumes = CsiVolumes(
+            handle.lister(PERSISTENT_VOLUME_CLAIMS),
+            handle.lister(PERSISTENT_VOLUMES),
+            handle.lister(STORAGE_CLASSES),
+        )
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status | None:
+        if not attaches(pod):
+            return SKIP
+        with_csi, bad = self._resolve(pod, True)
+        without = self._resolve(pod, False)[1]
+        refusals = {True: bad, False: without}
+        state.write(STATE, Wanted(with_csi, {key: s for key, s in refusals.items() if s is not None}))
+        return None
+
+    def _resolve(self, pod: Pod, on_csi_node: bool) -> tuple[set[CsiVolume], Status | None]:
+        try:
+            return self._volumes.of_pod(pod, incoming=True, on_csi_node=on_csi_node), None
+        except MissingClaim as missing:
+            return set(), Status.unresolvable(str(missing))
+        except BadVolume as bad:
+            return set(), Status.error(str(bad), cause=bad)
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Status | None:
+        wanted: Wanted = state.read(STATE)
+        csi_node = self._csi_nodes.get(node.name)
+        refusal = wanted.refusals.get(csi_node is not None)
+        if refusal is not None:
+            return refusal
+        limits = limits_of(csi_node)
+        if not wanted.volumes or not limits:
+            return None
+        return self._count(wanted, node, limits)
+
+    def filter_nodes(self, state: CycleState, pod: Pod, nodes: Nodes) -> Refusals | None:
+        wanted: Wanted = state.read(STATE)
+        if not wanted.volumes and not wanted.refusals:
+            return None
+        csi_nodes = [self._csi_nodes.get(name) for name in nodes.names]
+        refusals = nodes.refusals()
+        for on_csi_node, status in wanted.refusals.items():
+            mask = np.array([(found is not None) == on_csi_node for found in csi_nodes], dtype=np.bool_)
+            refusals.add(mask, status.message, status.code)
+        if wanted.volumes:
+            self._refuse_full(wanted, nodes, csi_nodes, refusals)
+        return refusals
+
+    def _refuse_full(
+        self, wanted: Wanted, nodes: Nodes, csi_nodes: Sequence[CSINode | None], refusals: Refusals
+    ) -> None:
+        """Count where the bound leaves a doubt."""
+        limits = [limits_of(found) for found in csi_nodes]
+        full = np.zeros(len(nodes), dtype=np.bool_)
+        for index in self._in_doubt(wanted, nodes, limits):
+            status = self._count(wanted, nodes[index], limits[index])
+            if status is not None and status.code is Code.ERROR:
+                broken = np.zeros(len(nodes), dtype=np.bool_)
+                broken[index] = True
+                refusals.add(broken, status.message, Code.ERROR)
+            full[index] = status is not None and status.code is not Code.ERROR
+        refusals.add(full, REASON)
+
+    def _in_doubt(self, wanted: Wanted, nodes: Nodes, limits: Sequence[Mapping[str, int]]) -> list[int]:
+        """Nodes whose pods mention so many volumes that a limit may be reached."""
+        if not any(limits):
+            return []
+        mentioned = nodes.row_column(MENTIONED, mentioned_volumes, mentioned_by_pods).tolist()
+        new = wanted.per_driver()
+        return [
+            index
+            for index, (name, limit, bound) in enumerate(zip(nodes.names, limits, mentioned, strict=True))
+            if limit and self._may_exceed(name, limit, bound, new)
+        ]
+
+    def _may_exceed(self, node: str, limits: Mapping[str, int], bound: int, new: Mapping[str, int]) -> bool:
+        tightest = min(
+            (limits[driver] - count for driver, count in new.items() if driver in limits), default=None
+        )
+        return tightest is not None and bound + len(tuple(self._attachments.at(node))) > tightest
+
+    def _count(self, wanted: Wanted, node: NodeView, limits: Mapping[str, int]) -> Status | None:
+        """Every volume once, whoever uses it: pods of the node, attachments, the incoming pod."""
+        try:
+            used = {volume for pod in node.pods for volume in self._of_running(pod)}
+        except BadVolume as bad:
+            return Status.error(str(bad), cause=bad)
+        resolved = map(self._volumes.of_attachment, self._attachments.at(node.name))
+        attached = {volume for volume in resolved if volume is not None}
+        new = Counter(driver for driver, _ in wanted.volumes - used)
+        held = Counter(driver for driver, _ in used | attached)
+        over = any(
+            driver in limits and held[driver] + count > limits[driver] for driver, count in new.items()
+        )
+        return Status.unschedulable(REASON) if over else None
+
+    def _of_running(self, pod: Pod) -> set[CsiVolume]:
+        if not pod.spec.volumes:
+            return set()
+        return self._volumes.of_pod(pod, incoming=False, on_csi_node=True)
+
+    def events_to_register(self) -> Sequence[Registration]:
+        return [
+            Registration(ClusterEvent(CSI_NODE, ActionType.ADD)),
+            Registration(ClusterEvent(CSI_NODE, ActionType.UPDATE), limit_grew),
+            Registration(ClusterEvent(POD, ActionType.DELETE), detached),
+            Registration(ClusterEvent(PERSISTENT_VOLUME_CLAIM, ActionType.ADD), own_claim),
+            Registration(ClusterEvent(VOLUME_ATTACHMENT, ActionType.DELETE), attachment_gone),
+        ]
+
+    def sign(self, pod: Pod) -> Hashable:
+        return signature(pod)
+
+    def reads(self, pod: Pod) -> Collection[Reads]:
+        return (ROW, *(Kind(need.resource) for need in self.needs)) if attaches(pod) else ()
+
+
+def attaches(pod: Pod) -> bool:
+    """Whether the pod has a volume that a driver may have to attach."""
+    return any(
+        claim_name(pod, volume) is not None or csi.plugin_of_inline(volume) is not None
+        for volume in pod.spec.volumes
+    )
+
+
+def limits_of(csi_node: CSINode | None) -> Mapping[str, int]:
+    """Driver → how many volumes; drivers without a limit are left out."""
+    if csi_node is None:
+        return {}
+    return {
+        driver.name: driver.allocatable.count
+        for driver in csi_node.spec.drivers
+        if driver.allocatable is not None and driver.allocatable.count is not None
+    }
+
+
+def mentioned_volumes(nodes: Nodes) -> IntArray:
+    return np.array([mentioned_by_pods(node) for node in nodes], dtype=np.int64)
+
+
+def mentioned_by_pods(node: NodeView) -> int:
+    """At most so many volumes are attached by the node's pods; `LOOK_CLOSELY` where one may be broken."""
+    return sum(_mentioned(pod) for pod in node.pods if pod.spec.volumes)
+
+
+def _mentioned(pod: Pod) -> int:
+    count = 0
+    for volume in pod.spec.volumes:
+        name, plugin = claim_name(pod, volume), csi.plugin_of_inline(volume)
+        if name == "" or volume.ephemeral is not None or (plugin is not None and plugin.migrated):
+            return LOOK_CLOSELY
+        count += name is not None
+    return count
+
+
+def limit_grew(pod: Pod, old: Any, new: Any) -> QueueingHint:
+    """Some driver can hold more volumes than before."""
+    before, now = limits_of(old), limits_of(new)
+    grew = any(count > before.get(driver, 0) for driver, count in now.items())
+    return QueueingHint.QUEUE if grew else QueueingHint.SKIP
+
+
+def detached(pod: Pod, old: Any, new: Any) -> QueueingHint:
+    """A pod with volumes left a node, or gave up its way to one."""
+    return QueueingHint.QUEUE if isinstance(old, Pod) and attaches(old) else QueueingHint.SKIP
+
+
+def attachment_gone(pod: Pod, old: Any, new: Any) -> QueueingHint:
+    """A volume is off its node; that helps pods with claims, and those with a disk of the same driver."""
+    for volume in pod.spec.volumes:
+        if volume.persistent_volume_claim is not None:
+            return QueueingHint.QUEUE
+        plugin = csi.plugin_of_inline(volume)
+        if plugin is not None and isinstance(old, VolumeAttachment) and old.spec.attacher == plugin.driver:
+            return QueueingHint.QUEUE
+    return QueueingHint.SKIP

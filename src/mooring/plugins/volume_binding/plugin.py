@@ -1,0 +1,169 @@
+"""VolumeBinding: a node must reach the pod's bound volumes, and have or make one for every other claim."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Sequence
+
+from mooring.api.errors import ApiError, TransportError
+from mooring.api.pod import Pod
+from mooring.api.resources import (
+    CSI_DRIVERS,
+    CSI_NODES,
+    CSI_STORAGE_CAPACITIES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    PODS,
+    STORAGE_CLASSES,
+)
+from mooring.api.storage import CSIStorageCapacity, PersistentVolumeClaim
+from mooring.config.plugin_args import VolumeBindingArgs
+from mooring.framework.access import NODE as NODE_OBJECT
+from mooring.framework.access import READ_VERBS, Access, Kind, Reads
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.events import Registration
+from mooring.framework.handle import Handle
+from mooring.framework.nodes import Nodes, NodeView, Refusals
+from mooring.framework.points import (
+    FilterPlugin,
+    PreBindPlugin,
+    PreFilterPlugin,
+    PreScorePlugin,
+    ReservePlugin,
+    ScorePlugin,
+)
+from mooring.framework.results import PreBindPreFlight
+from mooring.framework.status import Status
+from mooring.plugins.volume_binding import hints, reach, scoring
+from mooring.plugins.volume_binding.binder import Binder, BindingFailed, Booking
+from mooring.plugins.volume_binding.claims import BadClass, ClassVolumes, PodClaims, sort_claims, why_unusable
+from mooring.plugins.volume_binding.finding import Finder
+from mooring.plugins.volumes import SKIP, claim_names, class_of_claim, signature
+
+REASON_IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
+CLAIMS = "VolumeBinding.claims"
+BOOKING = "VolumeBinding.booking"
+
+
+class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, ReservePlugin, PreBindPlugin):
+    name = "VolumeBinding"
+    Args = VolumeBindingArgs
+    needs = (
+        Access(PERSISTENT_VOLUME_CLAIMS, (*READ_VERBS, "patch")),
+        Access(PERSISTENT_VOLUMES, (*READ_VERBS, "patch")),
+        Access(STORAGE_CLASSES),
+        Access(CSI_NODES),
+        Access(CSI_DRIVERS),
+        Access(CSI_STORAGE_CAPACITIES),
+        Access(PODS),
+    )
+
+    def __init__(self, args: VolumeBindingArgs, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._shape = args.shape or ()
+        """Empty unless the gate StorageCapacityScoring is on."""
+        self._claims = handle.lister(PERSISTENT_VOLUME_CLAIMS)
+        self._classes = handle.lister(STORAGE_CLASSES)
+        self._assumed_claims = handle.assume_cache(PERSISTENT_VOLUME_CLAIMS)
+        self._class_volumes = ClassVolumes(handle)
+        self._finder = Finder(handle)
+        self._binder = Binder(handle, float(args.bind_timeout_seconds))
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status | None:
+        """Every claim must be there, and bound unless it waits for its consumer."""
+        if not has_claims(pod):
+            return SKIP
+        unusable = why_unusable(pod, self._claims)
+        if unusable:
+            return Status.unresolvable(unusable)
+        try:
+            claims = self._sorted(pod)
+        except BadClass as error:
+            return Status.error(str(error), cause=error)
+        if claims.immediate:
+            return Status.unresolvable(REASON_IMMEDIATE)
+        state.write(CLAIMS, claims)
+        return None
+
+    def _sorted(self, pod: Pod) -> PodClaims:
+        return sort_claims(pod, self._assumed_claims, self._class_volumes, self._classes)
+
+    def filter_nodes(self, state: CycleState, pod: Pod, nodes: Nodes) -> Refusals | None:
+        return self._finder.find(state.read(CLAIMS), nodes).refusals()
+
+    def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status | None:
+        return None if self._shape and has_claims(pod) else SKIP
+
+    def score(self, state: CycleState, pod: Pod, node: NodeView) -> float | Status:
+        """By the volumes that exist if some are taken, else by what is left to provision."""
+        nodes = node.alone()
+        plan = self._finder.find(state.read(CLAIMS), nodes).plan(0)
+        if plan.static:
+            return scoring.score_classes(self._shape, scoring.static_amounts(plan))
+        found = [(claim, self._capacity(claim, nodes)) for claim in plan.dynamic]
+        known = [(claim, capacity) for claim, capacity in found if capacity is not None]
+        return scoring.score_classes(self._shape, scoring.dynamic_amounts(known))
+
+    def _capacity(self, claim: PersistentVolumeClaim, nodes: Nodes) -> CSIStorageCapacity | None:
+        """The first capacity of the node in which the claim finds room."""
+        storage_class = self._classes.get(class_of_claim(claim))
+        found = self._finder.capacities(claim, storage_class) if storage_class is not None else None
+        return next((each for each in found or () if reach.has_room(nodes, each)[0]), None)
+
+    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status | None:
+        """Book what the claims get on the chosen node; nothing to do when all are bound."""
+        claims = self._known(state, pod)
+        if not claims.delayed:
+            return None
+        node = self.handle.node(node_name)
+        if node is None:
+            return Status.error(f'node "{node_name}" is gone')
+        found = self._finder.find(claims, node.alone())
+        objection = found.objection(0)
+        if objection:
+            return Status.error(f'node "{node_name}": {objection}')
+        booking = Booking(node_name)
+        state.write(BOOKING, booking)
+        self._binder.book(found.plan(0), booking)
+        return None
+
+    def _known(self, state: CycleState, pod: Pod) -> PodClaims:
+        """What PreFilter found; it does not run where an earlier answer for such a pod is used again."""
+        if not has_claims(pod):
+            return PodClaims()
+        claims: PodClaims | None = state.read(CLAIMS, None)
+        return self._sorted(pod) if claims is None else claims
+
+    def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
+        booking: Booking | None = state.read(BOOKING, None)
+        if booking is not None:
+            self._binder.release(booking)
+            state.delete(BOOKING)
+
+    def pre_bind_pre_flight(
+        self, state: CycleState, pod: Pod, node_name: str
+    ) -> PreBindPreFlight | Status | None:
+        return PreBindPreFlight(allow_parallel=True) if BOOKING in state else SKIP
+
+    async def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status | None:
+        """A failure of any kind sends the pod back; Unreserve then takes the booking back."""
+        try:
+            await self._binder.bind(pod, state.read(BOOKING))
+        except (BindingFailed, ApiError, TransportError) as error:
+            return Status.error(str(error), cause=error)
+        return None
+
+    def events_to_register(self) -> Sequence[Registration]:
+        return hints.registrations()
+
+    def sign(self, pod: Pod) -> Hashable:
+        return signature(pod)
+
+    def reads(self, pod: Pod) -> Collection[Reads]:
+        if not has_claims(pod):
+            return ()
+        kinds = (need.resource for need in self.needs if need.resource is not PODS)
+        return (NODE_OBJECT, *map(Kind, kinds), self._binder.version)
+
+
+def has_claims(pod: Pod) -> bool:
+    return next(claim_names(pod), None) is not None
