@@ -29,7 +29,7 @@ from mooring.runtime.building import build_profile
 from mooring.runtime.filtering import run_post_filter, run_pre_filter
 from mooring.runtime.filtering_rows import filter_rows
 from mooring.runtime.profile import Profile
-from mooring.runtime.scoring import run_pre_score, run_scores
+from mooring.runtime.scoring import Scoring, run_pre_score, run_scores
 from mooring.scheduler.assembly import Ports, assemble
 from mooring.scheduler.attempt import Attempt
 from mooring.scheduler.choosing import NO_FIT, NodeChooser
@@ -132,13 +132,13 @@ class World:
     def _score_alone(self, profile: Profile, state: CycleState, name: str) -> dict[str, Any]:
         if not profile.score or not len(self.nodes):
             return {}
-        status = run_pre_score(profile, state, self.pod, self.nodes)
+        status = run_pre_score(profile.pre_score, state, self.pod, lambda: self.nodes)
         if not status.is_success:
             return {"preScore": _told(status)}
         if name in state.skip_score:
             return {}
         every = self.nodes.columns.every_row()
-        board, status = run_scores(profile, state, self.pod, every, every.alive)
+        board, status = run_scores(profile, Scoring(state, self.pod, every, every.alive))
         if not status.is_success:
             return {"error": status.message}
         return {"score": _by_name(self.nodes, board.totals)}
@@ -162,9 +162,10 @@ class World:
         """A single feasible node is taken without scoring; here its total is of interest all the same."""
         board, status = attempt.board, SUCCESS
         if board is None:
-            status = run_pre_score(attempt.profile, attempt.state, self.pod, feasible)
+            status = run_pre_score(attempt.profile.pre_score, attempt.state, self.pod, lambda: feasible)
         if board is None and status.is_success:
-            board, status = run_scores(attempt.profile, attempt.state, self.pod, attempt.every, attempt.ok)
+            scoring = Scoring(attempt.state, self.pod, attempt.every, attempt.ok)
+            board, status = run_scores(attempt.profile, scoring)
         if board is None or not status.is_success:
             raise ValueError(status.message)
         return _by_name(feasible, board.totals)

@@ -117,6 +117,15 @@ class Columns(Protocol):
 
     def every_row(self) -> EveryRow: ...
 
+    @property
+    def generation(self) -> int:
+        """Number of the latest change of any row."""
+        ...
+
+    def changed_since(self, generation: int) -> list[int]:
+        """Rows that changed after that generation, each once, dead ones included."""
+        ...
+
     def table_rows(self, rows: IntArray) -> IntArray:
         """The rows of the node table behind rows of this source; they differ in a dry run."""
         ...

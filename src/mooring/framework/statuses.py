@@ -47,6 +47,19 @@ class NodeStatuses:
         self.ids[row] = found
         self.counts[found] += 1
 
+    def clear_row(self, row: int) -> None:
+        """The row is no longer refused."""
+        self.counts[self.ids[row]] -= 1
+        self.ids[row] = 0
+
+    def copy(self) -> NodeStatuses:
+        """An independent copy; the verdicts themselves are shared values."""
+        twin = NodeStatuses.__new__(NodeStatuses)
+        twin.nodes, twin.ids = self.nodes, self.ids.copy()
+        twin.verdicts, twin.counts = list(self.verdicts), list(self.counts)
+        twin._ids_by_status = dict(self._ids_by_status)
+        return twin
+
     def set_rows(self, rows: IntArray, status: Status) -> None:
         """Refuse rows that nobody has refused yet."""
         found = self.intern(status)

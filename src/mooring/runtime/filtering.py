@@ -6,7 +6,7 @@ refuses a node is its rejector.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +15,7 @@ from mooring.api.pod import Pod
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.lifting import gravest
 from mooring.framework.nodes import BoolArray, IntArray, Nodes, NodeView, Refusal, Refusals
-from mooring.framework.points import FilterPlugin
+from mooring.framework.points import FilterPlugin, PreFilterPlugin
 from mooring.framework.results import PostFilterResult, PreFilterResult
 from mooring.framework.status import SUCCESS, Code, Status
 from mooring.framework.statuses import NodeStatuses
@@ -34,13 +34,19 @@ class PreFiltered:
     """Plugins that narrowed the nodes, in order."""
 
 
-def run_pre_filter(profile: Profile, state: CycleState, pod: Pod, nodes: Nodes) -> PreFiltered:
-    """All PreFilter plugins. An Unschedulable is remembered while the others still run; an Unresolvable or
-    an Error ends it at once."""
+def run_pre_filter(
+    profile: Profile,
+    state: CycleState,
+    pod: Pod,
+    nodes: Nodes,
+    plugins: Sequence[PreFilterPlugin] | None = None,
+) -> PreFiltered:
+    """All PreFilter plugins, or some of them. An Unschedulable is remembered while the others still run; an
+    Unresolvable or an Error ends it at once."""
     refused: Status | None = None
     names: frozenset[str] | None = None
     narrowed: list[str] = []
-    for plugin in profile.pre_filter:
+    for plugin in profile.pre_filter if plugins is None else plugins:
         try:
             answer = plugin.pre_filter(state, pod, nodes)
         except Exception as error:
@@ -163,7 +169,12 @@ _MOST_COMBINED = 16
 
 def filter_one(profile: Profile, state: CycleState, pod: Pod, node: NodeView) -> Status:
     """All Filter plugins on one node, in the scalar form; the first refusal or Error ends it."""
-    for plugin in profile.filter:
+    return filter_with(profile.filter, state, pod, node)
+
+
+def filter_with(plugins: Iterable[FilterPlugin], state: CycleState, pod: Pod, node: NodeView) -> Status:
+    """The same with some of the plugins."""
+    for plugin in plugins:
         if plugin.name not in state.skip_filter:
             status = filter_by(plugin, state, pod, node)
             if status is not SUCCESS:

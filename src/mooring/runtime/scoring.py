@@ -5,7 +5,7 @@ Arrays have one entry per row of the table in use; what they hold in rows that a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,7 +14,7 @@ from mooring.api.pod import Pod
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.lifting import write_scores, writes
 from mooring.framework.nodes import BoolArray, EveryRow, IntArray, Nodes
-from mooring.framework.points import ScorePlugin
+from mooring.framework.points import PreScorePlugin, ScorePlugin
 from mooring.framework.record import TOP_NODES, ScoreColumn, TopScores
 from mooring.framework.scoring import MAX_NODE_SCORE, MIN_NODE_SCORE
 from mooring.framework.status import SUCCESS, Code, Status
@@ -39,7 +39,9 @@ class Column:
         return ScoreColumn(self.plugin, self.weight, _of(self.raw, rows), _of(self.normalized, rows))
 
     def weighted(self, row: int) -> int:
-        return self.weight * (self.normalized if isinstance(self.normalized, int) else int(self.normalized[row]))
+        return self.weight * (
+            self.normalized if isinstance(self.normalized, int) else int(self.normalized[row])
+        )
 
 
 def _of(scores: Scores, rows: IntArray) -> Sequence[int]:
@@ -111,11 +113,13 @@ def _threshold(masked: IntArray, count: int) -> int:
     return best - int(enough[0]) if len(enough) else -1
 
 
-def run_pre_score(profile: Profile, state: CycleState, pod: Pod, nodes: Nodes) -> Status:
-    """All PreScore plugins; Skip leaves the plugin out of scoring, anything else but Success is an Error."""
-    for plugin in profile.pre_score:
+def run_pre_score(
+    plugins: Iterable[PreScorePlugin], state: CycleState, pod: Pod, nodes: Callable[[], Nodes]
+) -> Status:
+    """PreScore plugins; Skip leaves the plugin out of scoring, anything else but Success is an Error."""
+    for plugin in plugins:
         try:
-            status = checked(plugin, "PreScore", pod, plugin.pre_score(state, pod, nodes))
+            status = checked(plugin, "PreScore", pod, plugin.pre_score(state, pod, nodes()))
         except Exception as error:
             return failed(plugin, "PreScore", pod, error)
         if status.is_skip:
@@ -135,30 +139,30 @@ class Scoring:
     """The scores of one pod on the feasible rows."""
 
     def __init__(self, state: CycleState, pod: Pod, every: EveryRow, feasible: BoolArray) -> None:
-        self._state = state
-        self._pod = pod
-        self._every = every
-        self._feasible = feasible
+        self.state = state
+        self.pod = pod
+        self.every = every
+        self.feasible = feasible
         self._dense: Nodes | None = None
 
     def dense(self) -> Nodes:
         """The feasible nodes as plugins expect them; made when the first one asks."""
         if self._dense is None:
-            self._dense = self._every.dense(self._feasible)
+            self._dense = self.every.dense(self.feasible)
         return self._dense
 
     def score(self, plugin: ScorePlugin) -> tuple[Scores, Status]:
         """Raw scores of one plugin."""
-        raw: IntArray = np.zeros(len(self._feasible), dtype=np.int64)
-        nodes = self._every.nodes if plugin.scores_anywhere else self.dense()
+        raw: IntArray = np.zeros(len(self.feasible), dtype=np.int64)
+        nodes = self.every.nodes if plugin.scores_anywhere else self.dense()
         out = raw if plugin.scores_anywhere else np.zeros(len(nodes), dtype=np.int64)
         try:
-            answer = plugin.score_into(self._state, self._pod, nodes, out)
+            answer = plugin.score_into(self.state, self.pod, nodes, out)
             if isinstance(answer, int) and not isinstance(answer, bool):
                 return answer, SUCCESS
-            status = checked(plugin, "Score", self._pod, answer)
+            status = checked(plugin, "Score", self.pod, answer)
         except Exception as error:
-            return raw, failed(plugin, "Score", self._pod, error)
+            return raw, failed(plugin, "Score", self.pod, error)
         if not status.is_success:
             prefix = f'running Score plugins: plugin "{plugin.name}" failed with: '
             return raw, _as_error(status, prefix)
@@ -169,21 +173,21 @@ class Scoring:
     def normalize(self, plugin: ScorePlugin, raw: Scores) -> tuple[Scores, Status]:
         """Scores in 0-100. Of plugins that are not trusted with every row they are checked."""
         if plugin.normalization is not None:
-            return plugin.normalization.apply(raw, self._feasible), SUCCESS
+            return plugin.normalization.apply(raw, self.feasible), SUCCESS
         if not (writes(plugin, "normalize_nodes") or writes(plugin, "normalize_scores")):
             return raw, SUCCESS if plugin.scores_anywhere else self._in_range(plugin, raw)
         nodes = self.dense()
         before: IntArray = np.full(len(nodes), raw) if isinstance(raw, int) else raw[nodes.rows]
         try:
-            answer = plugin.normalize_nodes(self._state, self._pod, before, nodes)
+            answer = plugin.normalize_nodes(self.state, self.pod, before, nodes)
             if isinstance(answer, Status):
-                status = checked(plugin, "NormalizeScore", self._pod, answer)
+                status = checked(plugin, "NormalizeScore", self.pod, answer)
                 return raw, self._in_range(plugin, raw) if status.is_success else _as_error(status, "")
             after: IntArray = np.zeros(len(nodes), dtype=np.int64)
             write_scores(answer, nodes, after)
         except Exception as error:
-            return raw, failed(plugin, "NormalizeScore", self._pod, error)
-        normalized: IntArray = np.zeros(len(self._feasible), dtype=np.int64)
+            return raw, failed(plugin, "NormalizeScore", self.pod, error)
+        normalized: IntArray = np.zeros(len(self.feasible), dtype=np.int64)
         normalized[nodes.rows] = after
         return normalized, self._in_range(plugin, normalized)
 
@@ -196,18 +200,15 @@ class Scoring:
         text = (
             f'applying score defaultWeights on Score plugins: plugin "{plugin.name}" returns an invalid '
             f"score {dense[index]}, it should in the range of [{MIN_NODE_SCORE}, {MAX_NODE_SCORE}] after "
-            f'normalizing (pod "{self._pod.key}", node "{nodes.names[index]}")'
+            f'normalizing (pod "{self.pod.key}", node "{nodes.names[index]}")'
         )
         return Status(Code.ERROR, (text,), plugin.name)
 
 
-def run_scores(
-    profile: Profile, state: CycleState, pod: Pod, every: EveryRow, feasible: BoolArray
-) -> tuple[ScoreBoard, Status]:
+def run_scores(profile: Profile, scoring: Scoring) -> tuple[ScoreBoard, Status]:
     """Score, normalise and weight; the board is complete only when the status is Success."""
-    board = ScoreBoard(every, feasible, np.zeros(len(feasible), dtype=np.int64))
-    scoring = Scoring(state, pod, every, feasible)
-    plugins = [plugin for plugin in profile.score if plugin.name not in state.skip_score]
+    board = ScoreBoard(scoring.every, scoring.feasible, np.zeros(len(scoring.feasible), dtype=np.int64))
+    plugins = [plugin for plugin in profile.score if plugin.name not in scoring.state.skip_score]
     if not profile.score:
         board.totals += 1  # every node is as good as any other
     for plugin in plugins:
@@ -216,8 +217,15 @@ def run_scores(
             return board, status
         board.columns.append(Column(plugin.name, profile.weights.get(plugin.name, 1), raw, raw))
     for plugin, column in zip(plugins, board.columns, strict=True):
-        column.normalized, status = scoring.normalize(plugin, column.raw)
+        status = add_normalized(board, scoring, plugin, column)
         if not status.is_success:
             return board, status
-        board.totals += column.normalized * column.weight if column.weight != 1 else column.normalized
     return board, SUCCESS
+
+
+def add_normalized(board: ScoreBoard, scoring: Scoring, plugin: ScorePlugin, column: Column) -> Status:
+    """Normalise one column and add it to the totals."""
+    column.normalized, status = scoring.normalize(plugin, column.raw)
+    if status.is_success:
+        board.totals += column.normalized * column.weight if column.weight != 1 else column.normalized
+    return status

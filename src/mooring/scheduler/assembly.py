@@ -32,6 +32,7 @@ from mooring.scheduler.failing import FailureHandler
 from mooring.scheduler.handlers import Handlers
 from mooring.scheduler.hooks import ProfileHooks
 from mooring.scheduler.inbox import Inbox
+from mooring.scheduler.recalling import Recaller
 from mooring.scheduler.records import DEFAULT_BYTES, RecordRing
 from mooring.scheduler.status_writer import StatusWriter
 from mooring.state.assume_cache import AssumeStore
@@ -99,7 +100,13 @@ def assemble(
         profiles[profile.scheduler_name] = build_profile(profile, registry, services, tasks)
     records = RecordRing(record_bytes)
     cluster = ClusterState(table, cache, queue)
-    cycle = SchedulingCycle(cluster, ports.clock, ports.recorder, records, NodeChooser())
+    cycle = SchedulingCycle(
+        cluster,
+        ports.clock,
+        ports.recorder,
+        records,
+        NodeChooser(Recaller(lambda resource: stores[resource].version)),
+    )
     handlers = Handlers(stores, cache, queue, waiting, lambda pod: pod.scheduler_name in profiles)
     engine = Engine(
         inbox=inbox,

@@ -14,6 +14,7 @@ from mooring.framework.queued import QueuedPod
 from mooring.framework.record import ERROR, SCHEDULED, UNSCHEDULABLE, DecisionRecord, NodeEpoch, RefusalCount
 from mooring.framework.status import Status
 from mooring.framework.statuses import NodeStatuses
+from mooring.runtime.evaluations import Evaluation
 from mooring.runtime.profile import Profile
 from mooring.runtime.scoring import ScoreBoard
 
@@ -39,6 +40,8 @@ class Attempt:
     every: EveryRow = field(init=False)
     ok: BoolArray = field(init=False)
     """Row → still in play; in the end, feasible."""
+    recalled: Evaluation | None = None
+    """The evaluation that this attempt stands on; None when everything was evaluated afresh."""
     ranking: list[int] = field(default_factory=list)
     """The best rows, the winner first; empty when nothing was scored."""
     board: ScoreBoard | None = None
@@ -63,6 +66,12 @@ class Attempt:
     @property
     def pod(self) -> Pod:
         return self.info.pod
+
+    def start_over(self) -> None:
+        """Forget what memory said; the attempt goes on as if there were none."""
+        self.recalled, self.evaluated = None, 0
+        self.state, self.statuses = CycleState(), NodeStatuses(self.nodes)
+        self.ok = self.every.alive.copy()
 
     def refuse(self, rows: BoolArray, status: Status) -> None:
         """Take rows out of the game."""

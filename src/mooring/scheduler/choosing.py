@@ -11,23 +11,30 @@ import numpy as np
 
 from mooring.framework.extending import Extender, ExtenderError
 from mooring.framework.nodes import BoolArray, Nodes
+from mooring.framework.record import TOP_NODES
 from mooring.framework.status import SUCCESS, Code, Status
 from mooring.runtime.dry_run import PodTrial, rivals
+from mooring.runtime.evaluations import score_recalled
 from mooring.runtime.filtering import rotate, run_filters, run_pre_filter, sample_size
 from mooring.runtime.filtering_rows import filter_rows
 from mooring.runtime.profile import EXTENDER
-from mooring.runtime.scoring import ScoreBoard, run_pre_score, run_scores
+from mooring.runtime.scoring import ScoreBoard, Scoring, run_pre_score, run_scores
 from mooring.scheduler.attempt import Attempt
+from mooring.scheduler.recalling import Recaller, run_global_filters
 from mooring.telemetry import logs
 
 _log = logs.get(__name__)
 
 
 class NodeChooser:
-    """Keeps the one thing that outlives an attempt: where the next search starts (compatible mode)."""
+    """Keeps what outlives an attempt: evaluations by signature, and where the next search starts
+    (compatible mode)."""
 
-    def __init__(self) -> None:
+    def __init__(self, recaller: Recaller | None = None) -> None:
         self.next_start = 0
+        self._recaller = recaller
+        """None: nothing is remembered, every attempt is evaluated afresh."""
+        self._warm_attempts = 0
 
     async def choose(self, attempt: Attempt) -> Status:
         """Success: `attempt.node` is chosen. A rejection: no node fits. Error: something broke."""
@@ -35,6 +42,8 @@ class NodeChooser:
         if not status.is_success:
             return status
         attempt.feasible = int(np.count_nonzero(attempt.ok))
+        if self._recaller is not None:
+            self._recaller.remember(attempt)
         if attempt.feasible == 0:
             return NO_FIT
         if attempt.feasible == 1:
@@ -44,6 +53,36 @@ class NodeChooser:
 
     async def _find_feasible(self, attempt: Attempt) -> Status:
         """Everything up to the extenders; refusals end up in `attempt.statuses`."""
+        if self._recaller is not None and self._recaller.recall(attempt):
+            status = self._filter_recalled(attempt)
+            if status is not None:
+                return await self._extend(attempt) if status.is_success else status
+            attempt.start_over()
+        return await self._find_afresh(attempt)
+
+    def _filter_recalled(self, attempt: Attempt) -> Status | None:
+        """Run what is not remembered, on top of what is. None: this pod needs the long way after all."""
+        plan = attempt.recalled.plan if attempt.recalled else None
+        if plan is None:
+            return None
+        pre = run_pre_filter(
+            attempt.profile, attempt.state, attempt.pod, attempt.nodes, plan.global_pre_filters
+        )
+        if not pre.status.is_success or pre.node_names is not None:
+            return None
+        attempt.evaluated += len(attempt.nodes)
+        status = self._beside_nominated(attempt, attempt.every.nodes, attempt.ok)
+        return run_global_filters(attempt) if status.is_success else status
+
+    def _interesting(self, attempt: Attempt) -> int:
+        """How many of the best nodes the record tells of. A pod from memory takes a tenth of the time of a
+        fresh one, so ranking ten nodes for each would cost more than choosing one: every tenth has them."""
+        if attempt.recalled is None:
+            return TOP_NODES
+        self._warm_attempts += 1
+        return TOP_NODES if self._warm_attempts % 10 == 1 else 1
+
+    async def _find_afresh(self, attempt: Attempt) -> Status:
         found = run_pre_filter(attempt.profile, attempt.state, attempt.pod, attempt.nodes)
         attempt.narrowed_by = found.narrowed_by
         if found.status.code is Code.ERROR:
@@ -166,10 +205,15 @@ class NodeChooser:
 
     async def _score(self, attempt: Attempt) -> Status:
         profile, state, pod = attempt.profile, attempt.state, attempt.pod
-        status = run_pre_score(profile, state, pod, attempt.every.dense(attempt.ok))
+        scoring = Scoring(state, pod, attempt.every, attempt.ok)
+        recalled = attempt.recalled
+        plugins = profile.pre_score if recalled is None else recalled.plan.global_pre_scores
+        status = run_pre_score(plugins, state, pod, scoring.dense)
         if not status.is_success:
             return status
-        board, status = run_scores(profile, state, pod, attempt.every, attempt.ok)
+        board, status = (
+            run_scores(profile, scoring) if recalled is None else score_recalled(recalled, profile, scoring)
+        )
         if not status.is_success:
             return status
         if attempt.walk is not None:
@@ -177,7 +221,7 @@ class NodeChooser:
             board.tie_break[attempt.walk] = -np.arange(len(attempt.walk))
         await _prioritize(attempt, board)
         attempt.board = board
-        attempt.ranking = board.ranking()
+        attempt.ranking = board.ranking(self._interesting(attempt))
         attempt.node = attempt.nodes.columns.node_names()[attempt.ranking[0]]
         if _log.enabled(10):
             _log_scores(attempt, board)

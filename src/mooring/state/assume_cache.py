@@ -50,10 +50,12 @@ class AssumeStore:
         if is_older(obj.resource_version, shown.resource_version):
             raise CacheError(f"{obj.key} is older than the known version, so it cannot be assumed")
         self._assumed[obj.key] = _Assumed(obj, stored.resource_version)
+        self._store.version += 1
 
     def restore(self, key: str) -> None:
         """Show the stored object again; nothing happens when none is assumed."""
-        self._assumed.pop(key, None)
+        if self._assumed.pop(key, None) is not None:
+            self._store.version += 1
 
     def _settled(self, key: str, stored: Any | None) -> Any | None:
         """What to show in place of `stored`; an assumption that it has overtaken is dropped."""

@@ -148,6 +148,14 @@ class Overlay:
             return np.array([compute_row(self.view(row)) for row in range(len(self._rows))])
         return np.asarray(compute(self.nodes()))
 
+    @property
+    def generation(self) -> int:
+        return self._base.generation
+
+    def changed_since(self, generation: int) -> list[int]:
+        """All rows: an overlay is short-lived and keeps no history."""
+        return list(range(len(self._rows)))
+
     def every_row(self) -> EveryRow:
         n, nodes = len(self._rows), self.nodes()
         return EveryRow(nodes, nodes, np.ones(n, dtype=np.bool_), np.arange(n))
