@@ -152,9 +152,7 @@ class DryRun(Protocol):
         clone); without it PreFilter runs anew."""
         ...
 
-    def clear(
-        self, pod: Pod, state: CycleState, victims: Mapping[str, Sequence[Pod]]
-    ) -> Sequence[Clearing]:
+    def clear(self, pod: Pod, state: CycleState, victims: Mapping[str, Sequence[Pod]]) -> Sequence[Clearing]:
         """Judge `pod` on several nodes, each without some of its pods, all other nodes as they are. The same
         as a trial per node, many times faster where plugins say what they depend on. `state` is that of the
         cycle under way; the tail of a node's `ranked` is the fastest way to name victims."""

@@ -6,17 +6,21 @@ looked at; counts over the cluster follow through the plugins' AddPod and Remove
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from mooring.api.pod import Pod
 from mooring.framework.cycle_state import CycleState
+from mooring.framework.handle import Clearing
 from mooring.framework.nodes import NodeView
 from mooring.framework.status import SUCCESS, Status
 from mooring.framework.statuses import NodeStatuses
+from mooring.runtime.clearing import Clearings, Plan, RowClearing
 from mooring.runtime.filtering import filter_one, run_add_pod, run_filters, run_pre_filter, run_remove_pod
 from mooring.runtime.profile import Profile
+from mooring.runtime.services import WhatIfRow
 
 
 class Change(NamedTuple):
@@ -53,6 +57,21 @@ class Session:
             trial.apply(node_name, change)
         return trial
 
+    def clear(self, pod: Pod, state: CycleState, victims: Mapping[str, Sequence[Pod]]) -> list[Clearing]:
+        """Nodes that this session has changed, or that others are nominated to, each by a trial of its own;
+        all the rest together."""
+        single = {name for name, _ in self._changes}
+        single.update(n for n in self._profile.services.nominator.nodes() if rivals(self._profile, pod, n))
+        names = [name for name in victims if name not in single] if single else list(victims)
+        together = Clearings(Plan(self._profile, pod, state), names, [victims[name] for name in names])
+        rows = (RowClearing(together, row) for row in range(len(names)))
+        if not single:
+            return list(rows)
+        return [
+            TrialClearing(self.trial(pod, state), name, victims[name]) if name in single else next(rows)
+            for name in victims
+        ]
+
 
 class PodTrial:
     """Implements `framework.handle.Trial`: one pod in a world of its own."""
@@ -63,6 +82,8 @@ class PodTrial:
         self._profile = profile
         self._pod = pod
         self._changes = changes
+        self._rows: dict[str, WhatIfRow] = {}
+        """Copies of the nodes looked at so far, as they are after the changes."""
         self.state = state
         self.status = status
 
@@ -75,16 +96,24 @@ class PodTrial:
     def apply(self, node_name: str, change: Change) -> None:
         """Record a change and tell the plugins, who see the node as it is after the change."""
         self._changes[node_name] = (*self._changes.get(node_name, ()), change)
+        if node_name in self._rows:
+            self._change(self._rows[node_name], change)
         run = run_add_pod if change.added else run_remove_pod
         status = run(self._profile, self.state, self._pod, change.pod, self.node(node_name))
         if self.status.is_success and not status.is_success:
             self.status = status
 
     def node(self, node_name: str) -> NodeView:
-        row = self._profile.services.what_if(node_name)
-        for change in self._changes.get(node_name, ()):
-            (row.add_pod if change.added else row.remove_pod)(change.pod)
+        row = self._rows.get(node_name)
+        if row is None:
+            row = self._rows[node_name] = self._profile.services.what_if(node_name)
+            for change in self._changes.get(node_name, ()):
+                self._change(row, change)
         return row.view()
+
+    @staticmethod
+    def _change(row: WhatIfRow, change: Change) -> None:
+        (row.add_pod if change.added else row.remove_pod)(change.pod)
 
     def fork(self) -> PodTrial:
         return PodTrial(self._profile, self._pod, self.state.clone(), self.status, dict(self._changes))
@@ -126,6 +155,32 @@ class PodTrial:
             if not status.is_success:
                 statuses.set_rows(np.array([nodes.columns.row_of(name)]), status)
         return statuses
+
+
+class TrialClearing:
+    """Implements `framework.handle.Clearing` step by step, with every plugin asked every time."""
+
+    def __init__(self, trial: PodTrial, node_name: str, victims: Sequence[Pod]) -> None:
+        self._trial = trial
+        self.node_name = node_name
+        self.victims = victims
+        for pod in victims:
+            trial.remove_pod(node_name, pod)
+        self._first = trial.filter(node_name) if trial.status.is_success else trial.status
+
+    @property
+    def status(self) -> Status:
+        return self._first if self._trial.status.is_success else self._trial.status
+
+    def put_back(self, numbers: Iterable[int]) -> list[int]:
+        return [number for number in numbers if not self._fits_beside(self.victims[number])]
+
+    def _fits_beside(self, pod: Pod) -> bool:
+        self._trial.add_pod(self.node_name, pod)
+        if self._trial.filter(self.node_name).is_success:
+            return True
+        self._trial.remove_pod(self.node_name, pod)
+        return False
 
 
 def rivals(profile: Profile, pod: Pod, node_name: str) -> list[Pod]:

@@ -1,0 +1,14 @@
+"""Preemption: making room for a pod by sending less important ones away. For plugins that want it.
+
+`Preemption` runs the steps of kube-scheduler (section 14 of the reference: eligibility, candidates, dry run,
+reprieve, disruption budgets, extenders, choice, execution). What a plugin may want to decide otherwise is in
+`PreemptionPolicy`. Everything is written against the Handle.
+"""
+
+from mooring.framework.preemption.budgets import Budgets
+from mooring.framework.preemption.candidates import Candidate
+from mooring.framework.preemption.evaluating import NEEDS, Preemption
+from mooring.framework.preemption.executing import Executor
+from mooring.framework.preemption.policy import PreemptionPolicy
+
+__all__ = ["NEEDS", "Budgets", "Candidate", "Executor", "Preemption", "PreemptionPolicy"]

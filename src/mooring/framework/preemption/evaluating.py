@@ -1,0 +1,115 @@
+"""The steps of preemption, from a pod that fits nowhere to a nominated node."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mooring.api.pod import Pod
+from mooring.api.resources import POD_DISRUPTION_BUDGETS, PODS
+from mooring.framework.access import Access
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.extending import ExtenderError
+from mooring.framework.handle import Handle
+from mooring.framework.nodes import Nodes
+from mooring.framework.preemption.budgets import Budgets
+from mooring.framework.preemption.candidates import CandidateSearch, Found
+from mooring.framework.preemption.executing import Executor
+from mooring.framework.preemption.extending import narrowed
+from mooring.framework.preemption.policy import PreemptionPolicy
+from mooring.framework.results import PostFilterResult
+from mooring.framework.status import Code, Status
+from mooring.framework.statuses import NodeStatuses
+from mooring.telemetry import logs
+
+_log = logs.get(__name__)
+
+NEEDS = (
+    Access(PODS, ("get", "list", "watch", "delete")),
+    Access(PODS, ("patch",), "status"),
+    Access(POD_DISRUPTION_BUDGETS),
+)
+"""What a plugin that preempts has to declare."""
+
+Answer = tuple[PostFilterResult | None, Status | None]
+
+
+class Preemption:
+    """Preemption for one plugin of one profile. The plugin hands its PostFilter and PreEnqueue on to this."""
+
+    def __init__(self, plugin: str, handle: Handle, policy: PreemptionPolicy) -> None:
+        self._handle = handle
+        self._policy = policy
+        self._executor = Executor(plugin, handle)
+        self._budgets = Budgets(())
+
+    def is_running(self, pod: Pod) -> bool:
+        """Whether victims of this pod are being sent away: it should not be tried before that is done."""
+        return self._executor.is_preempting(pod.uid)
+
+    async def post_filter(self, state: CycleState, pod: Pod, statuses: NodeStatuses) -> Answer:
+        """What PostFilter answers, all its messages with "preemption: " in front."""
+        result, status = await self.preempt(state, pod, statuses)
+        if status.is_success or not status.message:
+            return result, status
+        return result, Status(status.code, (f"preemption: {status.message}",), cause=status.cause)
+
+    async def preempt(
+        self, state: CycleState, pod: Pod, statuses: NodeStatuses
+    ) -> tuple[PostFilterResult | None, Status]:
+        """Find a node, and start to send its victims away. Success nominates it. Unschedulable with a result
+        clears the nomination, without one leaves it alone."""
+        pod = self._newest(pod)
+        reason = self._policy.ineligible(pod, statuses, self._handle)
+        if reason:
+            return None, Status.unschedulable(reason)
+        found = self._search(state, pod, statuses)
+        if not found.candidates:
+            if found.errors:
+                return None, Status.error(_joined(found.errors))
+            message = found.message(len(statuses.nodes))
+            return PostFilterResult(""), Status.unschedulable(message)
+        return await self._take_best(pod, found)
+
+    def _newest(self, pod: Pod) -> Pod:
+        """The pod as the informer has it now."""
+        current = self._handle.lister(PODS).get(pod.name, pod.namespace)
+        return current if isinstance(current, Pod) and current.uid == pod.uid else pod
+
+    def _search(self, state: CycleState, pod: Pod, statuses: NodeStatuses) -> Found:
+        """All candidates among the nodes on which removing pods may help, or as many as are enough, from a
+        random one on."""
+        rows = statuses.rows_with(Code.UNSCHEDULABLE)
+        wanted = self._policy.number_of_candidates(len(rows))
+        if not len(rows):
+            return Found(0)
+        if wanted < len(rows):
+            rows = np.roll(rows, -self._handle.random.randrange(len(rows)))
+        search = CandidateSearch(self._handle.dry_run(), pod, state, self._current_budgets())
+        nodes = Nodes(statuses.nodes.columns, rows)
+        return search.run(nodes, wanted, lambda node: self._policy.victims(pod, node))
+
+    def _current_budgets(self) -> Budgets:
+        """The same object until a budget changes, so that what was found out about pods stays known."""
+        listed = tuple(self._handle.lister(POD_DISRUPTION_BUDGETS).list())
+        known = self._budgets.all
+        if len(listed) != len(known) or any(a is not b for a, b in zip(listed, known, strict=True)):
+            self._budgets = Budgets(listed)
+        return self._budgets
+
+    async def _take_best(self, pod: Pod, found: Found) -> tuple[PostFilterResult | None, Status]:
+        try:
+            candidates = await narrowed(self._handle.extenders, pod, found.candidates)
+        except ExtenderError as error:
+            return None, Status.error(str(error), cause=error)
+        if not candidates:
+            return None, Status.unschedulable("no candidate node for preemption")
+        best = self._policy.choose(pod, candidates)
+        _log.info(2, "The target node for the preemption is determined", node=best.node_name, pod=pod.key)
+        self._executor.start(pod, best)
+        return PostFilterResult(best.node_name, tuple(best.victims)), Status.success()
+
+
+def _joined(errors: list[str]) -> str:
+    """Several errors in one line, each text once."""
+    texts = list(dict.fromkeys(errors))
+    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"

@@ -1,0 +1,143 @@
+"""Sending the victims away, in the background, while the preemptor waits.
+
+    start ─▶ all victims but the last, at once ─▶ the last one ─▶ done
+                     │ one failed                     │ failed
+                     └────────────────────────────────┴─▶ the preemptor is tried again at once
+
+Until that is done PreEnqueue holds the preemptor back: it would only preempt once more. Each deletion frees
+space and wakes it; when it is let through is decided by the last victim, whose deletion may be known here
+before the API server has answered. A wake-up that came too early is made good at the end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+
+from mooring.api.errors import ApiError, TransportError
+from mooring.api.pod import Pod
+from mooring.api.resources import PODS
+from mooring.framework.handle import Handle
+from mooring.framework.preemption.candidates import Candidate
+from mooring.framework.preemption.deleting import VictimWriter
+from mooring.telemetry import logs
+
+_log = logs.get(__name__)
+
+
+class _Run:
+    """One preemption under way."""
+
+    __slots__ = ("last", "passed")
+
+    def __init__(self) -> None:
+        self.last: Pod | None = None
+        """The last victim, once all others have been dealt with."""
+        self.passed = False
+        """The preemptor has been let through before the end."""
+
+
+class Executor:
+    """Preemptions of one plugin that are under way."""
+
+    def __init__(self, plugin: str, handle: Handle) -> None:
+        self._plugin = plugin
+        self._handle = handle
+        self._writer = VictimWriter(handle)
+        self._runs: dict[str, _Run] = {}
+        """By the UID of the preemptor."""
+
+    def is_preempting(self, uid: str) -> bool:
+        """Whether the victims of a pod are still being dealt with."""
+        run = self._runs.get(uid)
+        if run is None:
+            return False
+        if run.last is None or self._is_untouched(run.last):
+            return True
+        run.passed = True
+        return False
+
+    def _is_untouched(self, victim: Pod) -> bool:
+        current = self._handle.lister(PODS).get(victim.name, victim.namespace)
+        return isinstance(current, Pod) and current.uid == victim.uid and not current.is_terminating
+
+    def start(self, pod: Pod, candidate: Candidate) -> None:
+        """Begin. Victims that are being deleted already need nothing more, and their end wakes the pod."""
+        node_name = candidate.node_name
+        victims = [victim for victim in candidate.victims if not victim.is_terminating]
+        if not victims:
+            return
+        outranked = [p for p in self._handle.nominator.nominated_on(node_name) if p.priority < pod.priority]
+        for other in outranked:
+            self._handle.nominator.forget(other.uid)
+        self._runs[pod.uid] = run = _Run()
+        self._handle.spawn(self._run(run, pod, node_name, victims, outranked), f"preemption for {pod.key}")
+
+    async def _run(
+        self, run: _Run, pod: Pod, node_name: str, victims: Sequence[Pod], outranked: Sequence[Pod]
+    ) -> None:
+        succeeded = False
+        try:
+            await self._take_nominations(outranked)
+            succeeded = await self._preempt_all(run, pod, node_name, victims)
+        finally:
+            if self._runs.get(pod.uid) is run:
+                del self._runs[pod.uid]
+            # Somebody who still has to leave will wake the pod; nobody else is sure to.
+            if not succeeded or not (run.passed or self._any_left(node_name, victims)):
+                self._handle.activate([pod])
+            _log.info(2, "Preemption finished", preemptor=pod.key, node=node_name, succeeded=succeeded)
+
+    def _any_left(self, node_name: str, victims: Iterable[Pod]) -> bool:
+        node = self._handle.node(node_name)
+        there = {pod.uid for pod in node.pods} if node is not None else ()
+        return any(victim.uid in there for victim in victims)
+
+    async def _take_nominations(self, pods: Sequence[Pod]) -> None:
+        """Pods of lower priority that were to run there may not fit any more; they look for another place."""
+        for other in pods:
+            try:
+                await self._writer.clear_nomination(other)
+            except (ApiError, TransportError) as error:
+                _log.error("Cannot clear a nomination", error=error, pod=other.key)
+        self._handle.activate(pods)
+
+    async def _preempt_all(self, run: _Run, pod: Pod, node_name: str, victims: Sequence[Pod]) -> bool:
+        *others, last = victims
+        done = await asyncio.gather(*(self._preempt(pod, node_name, victim) for victim in others))
+        if not all(done):
+            return False
+        run.last = last
+        return await self._preempt(pod, node_name, last)
+
+    async def _preempt(self, pod: Pod, node_name: str, victim: Pod) -> bool:
+        """Stop the victim where it is on its way to the node, else delete it. False when that failed."""
+        note = f"Preempted by pod {pod.uid} on node {node_name}"
+        if self._stop_in_memory(victim):
+            self._tell(pod, victim, f"{note} (in kube-scheduler memory).")
+            return True
+        try:
+            if await self._writer.delete(victim, pod.scheduler_name):
+                self._tell(pod, victim, note)
+        except (ApiError, TransportError) as error:
+            _log.error("Cannot preempt", error=error, victim=victim.key, preemptor=pod.key, node=node_name)
+            return False
+        return True
+
+    def _stop_in_memory(self, victim: Pod) -> bool:
+        """A victim that waits for Permit or is in PreBind gives its place back without being deleted."""
+        waiting = self._handle.waiting_pod(victim.uid)
+        if waiting is not None and waiting.preempt(self._plugin, "preempted"):
+            return True
+        return self._handle.stop_binding(victim.uid, f"preempted by {self._plugin}")
+
+    def _tell(self, pod: Pod, victim: Pod, note: str) -> None:
+        self._handle.recorder.event(
+            victim,
+            type="Normal",
+            reason="Preempted",
+            action="Preempting",
+            note=note,
+            related=pod,
+            controller=self._handle.profile_name,
+        )

@@ -1,0 +1,59 @@
+"""What a kind of preemption decides for itself; everything has the default of kube-scheduler."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mooring.api.pod import Pod
+from mooring.framework.handle import Handle
+from mooring.framework.nodes import NodeView
+from mooring.framework.preemption.candidates import Candidate
+from mooring.framework.preemption.choosing import best_candidate
+from mooring.framework.status import Code
+from mooring.framework.statuses import NodeStatuses
+
+DISRUPTION_TARGET = "DisruptionTarget"
+PREEMPTION_BY_SCHEDULER = "PreemptionByScheduler"
+
+
+class PreemptionPolicy:
+    """The default one. Inherit and override what is to be different."""
+
+    def __init__(self, percentage: int = 10, absolute: int = 100) -> None:
+        self._percentage = percentage
+        self._absolute = absolute
+
+    def ineligible(self, pod: Pod, statuses: NodeStatuses, handle: Handle) -> str:
+        """Why the pod may not preempt others now; empty when it may."""
+        if pod.spec.preemption_policy == "Never":
+            return "not eligible due to preemptionPolicy=Never."
+        nominated = pod.nominated_node_name
+        if not nominated or statuses.get(nominated).code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+            return ""
+        node = handle.node(nominated)
+        if node is not None and any(map(terminates_for_preemption, self.victims(pod, node))):
+            return "not eligible due to a terminating pod on the nominated node."
+        return ""
+
+    def number_of_candidates(self, nodes: int) -> int:
+        """How many candidates are enough, of so many nodes on which preemption may help."""
+        return min(max(nodes * self._percentage // 100, self._absolute), nodes)
+
+    def victims(self, pod: Pod, node: NodeView) -> Sequence[Pod]:
+        """The pods that may have to go from a node, most important first. The order is that in which they
+        are tried to be kept."""
+        return node.ranked.below(pod.priority)
+
+    def choose(self, pod: Pod, candidates: Sequence[Candidate]) -> Candidate:
+        """The node to preempt on; there is at least one."""
+        return best_candidate(candidates)
+
+
+def terminates_for_preemption(pod: Pod) -> bool:
+    """Whether the pod is being deleted because a scheduler preempted it."""
+    if not pod.is_terminating:
+        return False
+    condition = next((found for found in pod.status.conditions if found.type == DISRUPTION_TARGET), None)
+    return (
+        condition is not None and condition.status == "True" and condition.reason == PREEMPTION_BY_SCHEDULER
+    )

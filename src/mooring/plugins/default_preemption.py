@@ -1,0 +1,50 @@
+"""DefaultPreemption: a pod that fits nowhere sends pods of lower priority away (`framework.preemption`)."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+from mooring.api.pod import Pod
+from mooring.config.plugin_args import DefaultPreemptionArgs
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.events import ASSIGNED_POD_DELETE, QueueingHint, Registration
+from mooring.framework.handle import Handle
+from mooring.framework.points import PostFilterPlugin, PreEnqueuePlugin
+from mooring.framework.preemption import NEEDS, Preemption, PreemptionPolicy
+from mooring.framework.results import PostFilterResult
+from mooring.framework.status import Status
+from mooring.framework.statuses import NodeStatuses
+
+IN_PROGRESS = "waiting for the preemption for this pod to be finished"
+
+
+class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
+    name = "DefaultPreemption"
+    Args = DefaultPreemptionArgs
+    needs = NEEDS
+
+    def __init__(self, args: DefaultPreemptionArgs, handle: Handle) -> None:
+        super().__init__(args, handle)
+        policy = PreemptionPolicy(args.min_candidate_nodes_percentage, args.min_candidate_nodes_absolute)
+        self._preemption = Preemption(self.name, handle, policy)
+
+    async def post_filter(
+        self, state: CycleState, pod: Pod, statuses: NodeStatuses
+    ) -> tuple[PostFilterResult | None, Status | None]:
+        return await self._preemption.post_filter(state, pod, statuses)
+
+    def pre_enqueue(self, pod: Pod) -> Status | None:
+        return Status.unresolvable(IN_PROGRESS) if self._preemption.is_running(pod) else None
+
+    def events_to_register(self) -> Sequence[Registration]:
+        return [Registration(ASSIGNED_POD_DELETE, never)]
+
+    def sign(self, pod: Pod) -> Hashable:
+        return ()
+
+
+def never(pod: Pod, old: Any, new: Any) -> QueueingHint:
+    """The registration lets a deletion re-test the gate; whether it helps is for the filters to say that
+    refused the pod."""
+    return QueueingHint.SKIP
