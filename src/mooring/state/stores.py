@@ -6,11 +6,14 @@ What a change means (accounting, wake-ups) is decided elsewhere. Objects are sha
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from mooring.api.resources import Resource
 from mooring.framework.ports import Change
+
+Watcher = Callable[[Any | None, Any | None], None]
+"""`watcher(old, new)`, called after the store has changed."""
 
 
 class ObjectStore:
@@ -23,6 +26,9 @@ class ObjectStore:
         """Key (`namespace/name`, or the bare name) → object."""
         self._namespaces: dict[str, dict[str, Any]] = {}
         """Namespace → name → object; none is empty. Cluster-wide objects are in the namespace ""."""
+        self._watchers: list[Watcher] = []
+        self.version = 0
+        """Grows with every change, and with every change of what is assumed on top of it."""
 
     def __len__(self) -> int:
         return len(self._objects)
@@ -39,8 +45,15 @@ class ObjectStore:
         found = self._namespaces.get(namespace, {}) if namespace else self._objects
         yield from found.values()
 
+    def observe(self, watcher: Watcher) -> None:
+        """Tell `watcher` about all that is here, and from now on about every change."""
+        for obj in self._objects.values():
+            watcher(None, obj)
+        self._watchers.append(watcher)
+
     def apply(self, change: Change) -> None:
         """Take over a delivered change. Repeating one, or deleting what is unknown, changes nothing."""
+        self.version += 1
         if change.new is not None:
             self._put(change.new)
         elif change.old is not None:
@@ -50,8 +63,11 @@ class ObjectStore:
         known = self._objects.get(obj.key)
         if known is not None and known.uid != obj.uid:
             self._delete(known)  # another object of the same name: it appears now, at the end of the list
+            known = None
         self._objects[obj.key] = obj
         self._namespaces.setdefault(obj.namespace, {})[obj.name] = obj
+        for watcher in self._watchers:
+            watcher(known, obj)
 
     def _delete(self, obj: Any) -> None:
         known = self._objects.get(obj.key)
@@ -62,6 +78,8 @@ class ObjectStore:
         del names[obj.name]
         if not names:
             del self._namespaces[obj.namespace]
+        for watcher in self._watchers:
+            watcher(known, None)
 
 
 class Stores:

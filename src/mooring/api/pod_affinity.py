@@ -1,0 +1,112 @@
+"""Pod affinity terms, compiled: which pods a term speaks about, and within which topology.
+
+Where the pods are and how many is counted elsewhere.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from mooring.api.errors import SelectorError
+from mooring.api.label_selectors import Selector, compile_label_selector
+from mooring.api.pod import (
+    Affinity,
+    Pod,
+    PodAffinity,
+    PodAffinityTerm,
+    PodAntiAffinity,
+    WeightedPodAffinityTerm,
+)
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_NO_LABELS: Mapping[str, str] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class AffinityTerm:
+    """One term. A pod is meant when the selector matches its labels and its namespace is listed or has labels
+    that the namespace selector matches."""
+
+    topology_key: str
+    namespaces: frozenset[str]
+    selector: Selector
+    namespace_selector: Selector
+
+    def matches(self, pod: Pod, namespace_labels: Mapping[str, str] = _NO_LABELS) -> bool:
+        """`namespace_labels` are those of the pod's namespace."""
+        if pod.namespace in self.namespaces or self.namespace_selector.matches(namespace_labels):
+            return self.selector.matches(pod.labels)
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedTerm:
+    """A wish; the weight of an anti-affinity is not negated."""
+
+    weight: int
+    term: AffinityTerm
+
+
+@dataclass(frozen=True, slots=True)
+class PodTerms:
+    """All terms of a pod. A list that has a bad selector is left out as a whole and named in `errors`."""
+
+    affinity: tuple[AffinityTerm, ...] = ()
+    anti_affinity: tuple[AffinityTerm, ...] = ()
+    preferred: tuple[WeightedTerm, ...] = ()
+    preferred_anti: tuple[WeightedTerm, ...] = ()
+    errors: tuple[str, ...] = ()
+
+
+NO_TERMS = PodTerms()
+
+
+def compile_pod_terms(pod: Pod) -> PodTerms:
+    """The terms of a pod, running or waiting; NO_TERMS, the object, for a pod without any."""
+    affinity = pod.spec.affinity
+    if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
+        return NO_TERMS
+    return _compile(pod.namespace, affinity)
+
+
+def _compile(namespace: str, affinity: Affinity) -> PodTerms:
+    near = affinity.pod_affinity or PodAffinity()
+    away = affinity.pod_anti_affinity or PodAntiAffinity()
+    errors: list[str] = []
+
+    def required(term: PodAffinityTerm) -> AffinityTerm:
+        return compile_term(namespace, term)
+
+    def wish(term: WeightedPodAffinityTerm) -> WeightedTerm:
+        return WeightedTerm(term.weight, compile_term(namespace, term.pod_affinity_term))
+
+    def listed(name: str, terms: tuple[T, ...], compile_one: Callable[[T], R]) -> tuple[R, ...]:
+        try:
+            return tuple(compile_one(term) for term in terms)
+        except SelectorError as error:
+            errors.append(f"{name}: {error}")
+            return ()
+
+    return PodTerms(
+        listed("requiredAffinityTerms", near.required_during_scheduling_ignored_during_execution, required),
+        listed(
+            "requiredAntiAffinityTerms", away.required_during_scheduling_ignored_during_execution, required
+        ),
+        listed("preferredAffinityTerms", near.preferred_during_scheduling_ignored_during_execution, wish),
+        listed("preferredAntiAffinityTerms", away.preferred_during_scheduling_ignored_during_execution, wish),
+        tuple(errors),
+    )
+
+
+def compile_term(namespace: str, term: PodAffinityTerm) -> AffinityTerm:
+    """A term of a pod in `namespace`, which is meant where the term names no namespaces in any way. A bad
+    selector raises SelectorError."""
+    own = not term.namespaces and term.namespace_selector is None
+    return AffinityTerm(
+        term.topology_key,
+        frozenset((namespace,)) if own else frozenset(term.namespaces),
+        compile_label_selector(term.label_selector),
+        compile_label_selector(term.namespace_selector),
+    )

@@ -1,0 +1,129 @@
+"""The affinity terms of running pods: each distinct one once, with its holders per row. Implements
+`framework.counting.AffinityTerms`.
+
+An incoming pod finds the terms that mean it by its own labels; it never goes through all of them, let alone
+through the pods that hold them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from mooring.api.node import Node
+from mooring.api.pod import Pod
+from mooring.api.pod_affinity import NO_TERMS, AffinityTerm, compile_pod_terms
+from mooring.framework.access import Version
+from mooring.framework.counting import TermKind, Topology
+from mooring.framework.nodes import FloatArray
+from mooring.state.row_counts import RowCounts, Wide
+from mooring.state.selector_registry import SelectorRegistry
+
+
+class TermKey(NamedTuple):
+    """What makes a term distinct."""
+
+    kind: TermKind
+    term: AffinityTerm
+    weight: int
+
+
+class HeldTerm:
+    """Implements `framework.counting.HeldTerm`."""
+
+    __slots__ = ("holders", "key", "pods")
+
+    def __init__(self, key: TermKey, table: Wide) -> None:
+        self.key = key
+        self.holders = RowCounts(table)
+        self.pods = 0
+        """Holders on all rows together."""
+
+    @property
+    def kind(self) -> TermKind:
+        return self.key.kind
+
+    @property
+    def term(self) -> AffinityTerm:
+        return self.key.term
+
+    @property
+    def weight(self) -> int:
+        return self.key.weight
+
+    def sums(self, topology: Topology) -> FloatArray:
+        return self.holders.sums(topology)
+
+
+class HeldTerms:
+    """Implements `framework.counting.AffinityTerms`; an observer of the table."""
+
+    def __init__(self, table: Wide) -> None:
+        self._table = table
+        self._terms: dict[TermKey, HeldTerm] = {}
+        self._registries: dict[TermKind, SelectorRegistry[HeldTerm]] = {
+            kind: SelectorRegistry() for kind in TermKind
+        }
+        self.version = Version()
+
+    def __len__(self) -> int:
+        """Number of distinct terms."""
+        return len(self._terms)
+
+    def __iter__(self) -> Iterator[HeldTerm]:
+        """All terms; for checks."""
+        return iter(self._terms.values())
+
+    def matching(
+        self, pod: Pod, namespace_labels: Mapping[str, str], kinds: frozenset[TermKind]
+    ) -> list[HeldTerm]:
+        return [
+            held
+            for kind in kinds
+            for held in self._registries[kind].candidates(pod.namespace, pod.labels)
+            if held.term.matches(pod, namespace_labels)
+        ]
+
+    def pod_added(self, row: int, pod: Pod) -> None:
+        self._change(row, pod, 1)
+
+    def pod_removed(self, row: int, pod: Pod) -> None:
+        self._change(row, pod, -1)
+
+    def node_changed(self, row: int, old: Node | None, new: Node | None) -> None:
+        pass  # pods stay on their row whatever becomes of the node
+
+    def _change(self, row: int, pod: Pod, number: int) -> None:
+        held = False
+        for key in terms_of(pod):
+            held = True
+            found = self._terms.get(key)
+            if found is None:
+                found = self._terms[key] = HeldTerm(key, self._table)
+                self._registries[key.kind].add(found, _namespaces(key.term), key.term.selector)
+            found.holders.add(row, number)
+            found.pods += number
+            if not found.pods:
+                del self._terms[key]
+                self._registries[key.kind].remove(found, _namespaces(key.term), key.term.selector)
+        if held:
+            self.version.bump()
+
+
+def terms_of(pod: Pod) -> Iterator[TermKey]:
+    """The terms that a pod holds while it runs. Lists with bad selectors count as empty; a selector that
+    matches nothing concerns nobody."""
+    terms = compile_pod_terms(pod)
+    if terms is NO_TERMS:
+        return
+    anti = (TermKey(TermKind.ANTI_AFFINITY, term, 0) for term in terms.anti_affinity)
+    near = (TermKey(TermKind.AFFINITY, term, 0) for term in terms.affinity)
+    wishes = (TermKey(TermKind.PREFERRED, wish.term, wish.weight) for wish in terms.preferred)
+    fears = (TermKey(TermKind.PREFERRED, wish.term, -wish.weight) for wish in terms.preferred_anti)
+    for group in (anti, near, wishes, fears):
+        yield from (key for key in group if not key.term.selector.nothing)
+
+
+def _namespaces(term: AffinityTerm) -> frozenset[str] | None:
+    """The namespaces by name, or None where labels of namespaces decide as well."""
+    return term.namespaces if term.namespace_selector.nothing else None

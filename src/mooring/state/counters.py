@@ -1,0 +1,173 @@
+"""Counters over pods: how many match a selector, per row, changed by every event. Implements
+`framework.counting.PodCounters`.
+
+    pod comes or goes ──▶ its LabelSet ──▶ the counters that match it: one row of each changes
+    new LabelSet ──▶ SelectorRegistry ──▶ the counters that match it
+    new selector ──▶ PodLabelsIndex ──▶ the LabelSets that match it, added up
+
+Counters are bounded in bytes; the one not asked for the longest goes first, and is rebuilt when asked for
+again.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+
+from mooring.api.node import Node
+from mooring.api.pod import Pod
+from mooring.framework.counting import PodSelector, Topology
+from mooring.framework.nodes import BoolArray, FloatArray, IntArray
+from mooring.state.pod_labels_index import LabelSet, PodLabelsIndex
+from mooring.state.read_only import read_only
+from mooring.state.row_counts import RowCounts, Wide
+from mooring.state.selector_registry import SelectorRegistry
+
+LIMIT = 48 * 1024 * 1024
+"""Bytes of all counters together."""
+_COUNTER = 1024
+"""Bytes of a counter that counts nothing, its places in the indexes included."""
+_LINK = 96
+"""Bytes of the link between a counter and a LabelSet."""
+
+
+class Ledger:
+    """Bytes of all counters together."""
+
+    __slots__ = ("nbytes",)
+
+    def __init__(self) -> None:
+        self.nbytes = 0
+
+
+class Counter:
+    """Implements `framework.counting.PodCounter`."""
+
+    __slots__ = ("_charged", "_counts", "_ledger", "sets", "wanted")
+
+    def __init__(self, wanted: PodSelector, table: Wide, ledger: Ledger) -> None:
+        self.wanted = wanted
+        self._counts = RowCounts(table)
+        self.sets: dict[LabelSet, None] = {}
+        """Whose pods are counted."""
+        self._ledger = ledger
+        self._charged = 0
+        """The part of this counter in the ledger."""
+        self._charge(_COUNTER)
+
+    @property
+    def version(self) -> int:
+        return self._counts.version
+
+    @property
+    def empty(self) -> bool:
+        return self._counts.empty
+
+    @property
+    def per_row(self) -> IntArray:
+        return read_only(self._counts.per_row)
+
+    def sums(self, topology: Topology, where: BoolArray | None = None) -> FloatArray:
+        return self._counts.sums(topology, where)
+
+    def include(self, entry: LabelSet) -> None:
+        """Count the pods of an entry, those of now and all later ones."""
+        self.sets[entry] = None
+        entry.counters = (*entry.counters, self)
+        self._counts.add_all(entry.rows)
+        if not self.wanted.terminating:
+            self._counts.add_all(entry.terminating, -1)
+        self._charge(_COUNTER + _LINK * len(self.sets) + self._counts.nbytes)
+
+    def leave(self, entry: LabelSet) -> None:
+        del self.sets[entry]
+
+    def change(self, row: int, number: int, terminating: bool) -> None:
+        if self.wanted.terminating or not terminating:
+            self._counts.add(row, number)
+            self._charge(_COUNTER + _LINK * len(self.sets) + self._counts.nbytes)
+
+    def close(self) -> None:
+        """Nobody will tell this counter anything any more."""
+        for entry in self.sets:
+            entry.counters = tuple(other for other in entry.counters if other is not self)
+        self._charge(0)
+
+    def as_dict(self) -> Mapping[int, int]:
+        """Rows with matching pods; for checks."""
+        return self._counts.as_dict()
+
+    def _charge(self, nbytes: int) -> None:
+        self._ledger.nbytes += nbytes - self._charged
+        self._charged = nbytes
+
+
+class Counters:
+    """Implements `framework.counting.PodCounters`; an observer of the table."""
+
+    def __init__(self, table: Wide, limit: int = LIMIT) -> None:
+        self._table = table
+        self._limit = limit
+        self._labels = PodLabelsIndex()
+        self._counters: OrderedDict[PodSelector, Counter] = OrderedDict()
+        """The one asked for last at the end."""
+        self._registry: SelectorRegistry[Counter] = SelectorRegistry()
+        self._ledger = Ledger()
+
+    def __len__(self) -> int:
+        return len(self._counters)
+
+    def get(self, selector: PodSelector) -> Counter:
+        counter = self._counters.get(selector)
+        if counter is not None:
+            self._counters.move_to_end(selector)
+            return counter
+        counter = self._counters[selector] = Counter(selector, self._table, self._ledger)
+        for entry in list(self._labels.matching(selector)):
+            counter.include(entry)
+        self._registry.add(counter, selector.namespaces, selector.selector)
+        while self._ledger.nbytes > self._limit and len(self._counters) > 1:
+            self._evict()
+        return counter
+
+    def pod_added(self, row: int, pod: Pod) -> None:
+        entry, new = self._labels.find_or_make(pod)
+        if new:
+            self._introduce(entry)
+        self._change(entry, row, 1, pod.is_terminating)
+
+    def pod_removed(self, row: int, pod: Pod) -> None:
+        entry = self._labels.find(pod)
+        if entry is None:
+            raise KeyError(f"pod {pod.key} was never counted")
+        self._change(entry, row, -1, pod.is_terminating)
+        if not entry.rows:
+            self._labels.vacated(entry)
+
+    def node_changed(self, row: int, old: Node | None, new: Node | None) -> None:
+        pass  # pods stay on their row whatever becomes of the node
+
+    def _introduce(self, entry: LabelSet) -> None:
+        for counter in self._registry.candidates(entry.namespace, entry.labels):
+            if entry.matches(counter.wanted):
+                counter.include(entry)
+
+    def _change(self, entry: LabelSet, row: int, number: int, terminating: bool) -> None:
+        _bump(entry.rows, row, number)
+        if terminating:
+            _bump(entry.terminating, row, number)
+        for counter in entry.counters:
+            counter.change(row, number, terminating)
+
+    def _evict(self) -> None:
+        _, counter = self._counters.popitem(last=False)
+        self._registry.remove(counter, counter.wanted.namespaces, counter.wanted.selector)
+        counter.close()
+
+
+def _bump(numbers: dict[int, int], row: int, number: int) -> None:
+    total = numbers.get(row, 0) + number
+    if total:
+        numbers[row] = total
+    else:
+        numbers.pop(row, None)

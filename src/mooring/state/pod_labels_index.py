@@ -1,0 +1,152 @@
+"""The pods by their labels: one entry per namespace and set of labels, with the rows where such pods run.
+
+Pods of one controller have the same labels, so there are far fewer entries than pods, and a selector is
+judged once per entry. `(namespace, label=value)` leads to the entries, which is how a new counter is built
+without looking at all pods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Protocol
+
+from mooring.api.pod import Pod
+from mooring.api.selectors import EXISTS, IN, Selector
+from mooring.framework.counting import PodSelector
+
+LabelsKey = tuple[tuple[str, str], ...]
+
+_VACANT = 1024
+"""Entries without pods that are kept, because many are about to be used again: an update of a pod is told as
+a removal and an addition."""
+
+
+class Counting(Protocol):
+    """Somebody who counts pods."""
+
+    def change(self, row: int, number: int, terminating: bool) -> None:
+        """So many pods came to the row, or left it."""
+        ...
+
+    def leave(self, entry: LabelSet) -> None:
+        """The entry is dropped; it has no pods any more."""
+        ...
+
+
+class LabelSet:
+    """All pods of one namespace that have exactly these labels."""
+
+    __slots__ = ("counters", "key", "labels", "namespace", "rows", "terminating")
+
+    def __init__(self, namespace: str, labels: Mapping[str, str], key: LabelsKey) -> None:
+        self.namespace = namespace
+        self.labels = labels
+        self.key = key
+        self.rows: dict[int, int] = {}
+        """Row → pods there."""
+        self.terminating: dict[int, int] = {}
+        """Row → how many of them are being deleted."""
+        self.counters: tuple[Counting, ...] = ()
+        """Who counts these pods."""
+
+    def matches(self, wanted: PodSelector) -> bool:
+        inside = wanted.namespaces is None or self.namespace in wanted.namespaces
+        return inside and wanted.selector.matches(self.labels)
+
+
+class _Space:
+    """One namespace."""
+
+    __slots__ = ("by_label", "sets")
+
+    def __init__(self) -> None:
+        self.sets: dict[LabelsKey, LabelSet] = {}
+        self.by_label: dict[str, dict[str, dict[LabelSet, None]]] = {}
+        """Key → value → entries with that label. Nothing in it is empty."""
+
+
+class PodLabelsIndex:
+    """Entries by namespace and label."""
+
+    def __init__(self) -> None:
+        self._spaces: dict[str, _Space] = {}
+        self._vacant: dict[LabelSet, None] = {}
+
+    def find(self, pod: Pod) -> LabelSet | None:
+        """The entry of a pod that is there."""
+        space = self._spaces.get(pod.namespace)
+        return None if space is None else space.sets.get(_key(pod.labels))
+
+    def find_or_make(self, pod: Pod) -> tuple[LabelSet, bool]:
+        """The entry of a pod, and whether it is new."""
+        space = self._spaces.get(pod.namespace)
+        if space is None:
+            space = self._spaces[pod.namespace] = _Space()
+        key = _key(pod.labels)
+        found = space.sets.get(key)
+        if found is not None:
+            self._vacant.pop(found, None)
+            return found, False
+        found = space.sets[key] = LabelSet(pod.namespace, pod.labels, key)
+        for label, value in key:
+            space.by_label.setdefault(label, {}).setdefault(value, {})[found] = None
+        return found, True
+
+    def vacated(self, entry: LabelSet) -> None:
+        """The last pod of an entry is gone. In time the entry is dropped, and its counters are told."""
+        self._vacant[entry] = None
+        if len(self._vacant) > _VACANT:
+            oldest = next(iter(self._vacant))
+            del self._vacant[oldest]
+            self._drop(oldest)
+
+    def matching(self, wanted: PodSelector) -> Iterator[LabelSet]:
+        """The entries whose pods are wanted."""
+        if wanted.selector.nothing:
+            return
+        for name in self._spaces if wanted.namespaces is None else wanted.namespaces:
+            space = self._spaces.get(name)
+            if space is not None:
+                yield from (entry for entry in _candidates(space, wanted.selector) if entry.matches(wanted))
+
+    def __iter__(self) -> Iterator[LabelSet]:
+        """All entries; for checks."""
+        for space in self._spaces.values():
+            yield from space.sets.values()
+
+    def _drop(self, entry: LabelSet) -> None:
+        for counter in entry.counters:
+            counter.leave(entry)
+        space = self._spaces[entry.namespace]
+        del space.sets[entry.key]
+        if not space.sets:
+            del self._spaces[entry.namespace]
+        for label, value in entry.key:
+            values = space.by_label[label]
+            del values[value][entry]
+            if not values[value]:
+                del values[value]
+                if not values:
+                    del space.by_label[label]
+
+
+def _candidates(space: _Space, selector: Selector) -> Iterable[LabelSet]:
+    """Few entries among which all matching ones are: those that fulfil the rarest demand for a label."""
+    best: list[dict[LabelSet, None]] | None = None
+    fewest = len(space.sets)
+    for demand in selector.requirements:
+        if demand.operator not in (IN, EXISTS):
+            continue
+        values = space.by_label.get(demand.key, {})
+        wanted = values if demand.operator == EXISTS else [v for v in demand.values if v in values]
+        found = [values[value] for value in wanted]
+        count = sum(map(len, found))
+        if count <= fewest:
+            best, fewest = found, count
+    if best is None:
+        return list(space.sets.values())
+    return [entry for entries in best for entry in entries]
+
+
+def _key(labels: Mapping[str, str]) -> LabelsKey:
+    return tuple(sorted(labels.items()))

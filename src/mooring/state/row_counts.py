@@ -1,0 +1,124 @@
+"""A small number per row: a dict while few rows have one, an array from then on.
+
+Most selectors match pods on a handful of nodes, and thousands of selectors are remembered, so an array each
+would cost 100 MB at 5,000 nodes; a selector that matches everywhere would be slow as a dict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from mooring.framework.counting import Topology
+from mooring.framework.nodes import BoolArray, FloatArray, IntArray
+
+_FEWEST = 32
+"""So many rows stay a dict in the smallest table."""
+_SHARE = 32
+"""Beyond this part of all rows an array is faster."""
+_ENTRY = 96
+"""Bytes of an entry of the dict, about."""
+
+
+class Wide(Protocol):
+    """Something with rows: the table."""
+
+    @property
+    def width(self) -> int: ...
+
+
+class RowCounts:
+    """Row → number, 0 for most. Never negative when used as a count."""
+
+    __slots__ = ("_few", "_many", "_table", "version")
+
+    def __init__(self, table: Wide) -> None:
+        self._table = table
+        self._few: dict[int, int] = {}
+        """Row → number other than 0, while `_many` is None."""
+        self._many: npt.NDArray[np.int64] | None = None
+        self.version = 0
+        """Grows with every change."""
+
+    @property
+    def empty(self) -> bool:
+        return not self._few if self._many is None else not self._many.any()
+
+    @property
+    def nbytes(self) -> int:
+        return _ENTRY * len(self._few) if self._many is None else self._many.nbytes
+
+    @property
+    def per_row(self) -> IntArray:
+        """All rows of the table."""
+        width = self._table.width
+        if self._many is not None:
+            return self._widened(width)
+        column = np.zeros(width, dtype=np.int64)
+        if self._few:
+            rows, numbers = self._entries()
+            column[rows] = numbers
+        return column
+
+    def add(self, row: int, number: int) -> None:
+        self.version += 1
+        if self._many is not None:
+            self._widened(row + 1)[row] += number
+            return
+        total = self._few.get(row, 0) + number
+        if total:
+            self._few[row] = total
+            if len(self._few) > max(_FEWEST, self._table.width // _SHARE):
+                self._become_many()
+        else:
+            self._few.pop(row, None)
+
+    def add_all(self, numbers: Mapping[int, int], sign: int = 1) -> None:
+        """The same for many rows at once."""
+        if self._many is None and len(numbers) <= _FEWEST:
+            for row, number in numbers.items():
+                self.add(row, sign * number)
+            return
+        self.version += 1
+        if self._many is None:
+            self._become_many()
+        rows = np.fromiter(numbers.keys(), dtype=np.int64, count=len(numbers))
+        amounts = np.fromiter(numbers.values(), dtype=np.int64, count=len(numbers))
+        self._widened(int(rows.max()) + 1)[rows] += sign * amounts
+
+    def sums(self, topology: Topology, where: BoolArray | None = None) -> FloatArray:
+        """Per domain of the topology, on the rows where `where` is true; whole numbers."""
+        if self._many is not None:
+            column = self._widened(self._table.width)
+            return topology.sums(column if where is None else column * where)
+        if not self._few:
+            return np.zeros(topology.size)
+        rows, numbers = self._entries()
+        weights = numbers if where is None else numbers * where[rows]
+        return np.bincount(topology.bins[rows], weights, topology.size + 1)[1:].astype(np.float64, copy=False)
+
+    def as_dict(self) -> dict[int, int]:
+        """Rows with a number other than 0; for checks."""
+        if self._many is None:
+            return dict(self._few)
+        return {row: int(self._many[row]) for row in np.flatnonzero(self._many).tolist()}
+
+    def _entries(self) -> tuple[IntArray, IntArray]:
+        count = len(self._few)
+        rows = np.fromiter(self._few.keys(), dtype=np.int64, count=count)
+        return rows, np.fromiter(self._few.values(), dtype=np.int64, count=count)
+
+    def _become_many(self) -> None:
+        self._many = self.per_row
+        self._few = {}
+
+    def _widened(self, width: int) -> npt.NDArray[np.int64]:
+        """The array, at least so long; it grows with the table, not with every row."""
+        assert self._many is not None
+        short = max(width, self._table.width) - len(self._many)
+        if short > 0:
+            self._many = np.concatenate([self._many, np.zeros(short, dtype=np.int64)])
+        return self._many
