@@ -288,10 +288,11 @@ class SchedulingQueue:
 
     def _begin(self, pod: Pod, event: ClusterEvent) -> None:
         info = QueuedPod(pod, self._clock.now(), woken_by=event.label)
+        self._sign(info)
         self._release(info, Strategy.AT_ONCE, event)
 
     def _sign(self, info: QueuedPod) -> None:
-        """Needed while the pod is parked only: most pods are placed at once and never signed here."""
+        """Computed when the pod comes in: its hints and its evaluation are shared by it."""
         try:
             info.signature = self._hooks.signature(info.pod)
             hash(info.signature)
@@ -325,8 +326,7 @@ class SchedulingQueue:
             return
         slot = self._places.slots[new.uid]
         slot.info.pod = new
-        if slot.place in (PARKED, GATED):
-            self._sign(slot.info)
+        self._sign(slot.info)
         self._places.replaced(slot.info)
         self.nominator.updated(old, new)
         if slot.place in (PARKED, GATED):

@@ -32,7 +32,7 @@ from mooring.framework.statuses import NodeStatuses
 from mooring.runtime.filtering import filter_with
 from mooring.runtime.filtering_rows import filter_rows
 from mooring.runtime.profile import Profile
-from mooring.runtime.scoring import Column, ScoreBoard, Scores, Scoring, add_normalized
+from mooring.runtime.scoring import Column, ScoreBoard, Scores, Scoring, add_normalized, run_pre_score
 
 MOST_BYTES = 64 * 1024 * 1024
 MOST_CHANGED = 64
@@ -50,6 +50,7 @@ class Plan:
     ranks: dict[str, int]
     """Filter plugin → its place in the configured order."""
     global_pre_filters: tuple[PreFilterPlugin, ...]
+    local_pre_scores: tuple[PreScorePlugin, ...]
     global_pre_scores: tuple[PreScorePlugin, ...]
     local_scores: tuple[ScorePlugin, ...]
     global_scores: tuple[ScorePlugin, ...]
@@ -79,6 +80,7 @@ def make_plan(profile: Profile, pod: Pod, version_of: Callable[[Resource], int])
         tuple(p for p in profile.filter if not is_local(p)),
         {plugin.name: rank for rank, plugin in enumerate(profile.filter)},
         tuple(p for p in profile.pre_filter if not is_local(p)),
+        tuple(filter(is_local, profile.pre_score)),
         tuple(p for p in profile.pre_score if not is_local(p)),
         tuple(filter(is_local, profile.score)),
         tuple(p for p in profile.score if not is_local(p)),
@@ -150,6 +152,8 @@ class Evaluator:
     def _score_all(self, found: Evaluation, pod: Pod) -> bool:
         found.base = np.zeros(len(found.ok), dtype=np.int64)
         scoring = Scoring(found.state, pod, found.every, found.ok)
+        if not run_pre_score(found.plan.local_pre_scores, found.state, pod, scoring.dense).is_success:
+            return False
         for plugin in found.plan.local_scores:
             if plugin.name in found.state.skip_score:
                 continue
