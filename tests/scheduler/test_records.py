@@ -1,0 +1,141 @@
+"""Decision records: one per attempt, with scores and margin, and the ring never outgrows its bytes."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.framework import FilterPlugin, ScorePlugin, Status
+from mooring.framework.record import DecisionRecord, NodeEpoch
+from mooring.scheduler.records import RecordRing
+from mooring.testing import Cluster, make_node, make_nodes, make_pod
+from tests.scheduler.kit import config
+from tests.scheduler.recorder import ONLY_WITNESS, witness
+
+
+class Graded(ScorePlugin):
+    """Node n<i> is worth i."""
+
+    name = "graded"
+
+    def score(self, state, pod, node):
+        return int(node.name.removeprefix("n"))
+
+
+class Twice(Graded):
+    name = "twice"
+
+    def normalize_scores(self, state, pod, scores):
+        return {name: 2 * score for name, score in scores.items()}
+
+
+WEIGHTED = config("graded", "twice").replace("{name: twice}", "{name: twice, weight: 3}")
+
+
+def test_the_best_ten_are_kept_with_every_plugins_opinion():
+    with Cluster(config=WEIGHTED, plugins=[Graded, Twice]) as cluster:
+        cluster.add(*(make_node(f"n{i}") for i in range(15)), make_pod("p"))
+        cluster.settle()
+        record = cluster.record("p")
+        assert (record.node, record.result, record.attempt) == ("n14", "scheduled", 1)
+        assert [entry.node for entry in record.scores] == [f"n{i}" for i in range(14, 4, -1)]
+        assert [entry.total for entry in record.scores] == [7 * i for i in range(14, 4, -1)]
+        assert record.margin == 7
+        best = {p.plugin: (p.raw, p.normalized, p.weighted) for p in record.scores[0].plugins}
+        assert best == {"graded": (14, 14, 14), "twice": (14, 28, 84)}
+        assert (record.total_nodes, record.evaluated_nodes, record.feasible_nodes) == (15, 15, 15)
+
+
+def test_a_single_feasible_node_has_neither_scores_nor_margin():
+    with Cluster(config=WEIGHTED, plugins=[Graded, Twice]) as cluster:
+        cluster.add(make_node("n3"), make_pod("p"))
+        cluster.settle()
+        record = cluster.record("p")
+        assert (record.node, list(record.scores), record.margin) == ("n3", [], None)
+
+
+def test_a_tie_has_margin_zero_and_the_first_node_wins():
+    with Cluster(config=config()) as cluster:
+        cluster.add(make_nodes(3), make_pod("p"))
+        cluster.settle()
+        assert (cluster.record("p").node, cluster.record("p").margin) == ("node-0", 0)
+
+
+class Gate(FilterPlugin):
+    name = "gate"
+
+    def filter(self, state, pod, node):
+        return None if node.labels.get("open") == pod.name else Status.unschedulable("closed")
+
+
+def test_every_attempt_leaves_one_and_tells_what_woke_it():
+    with Cluster(config=config("gate"), plugins=[Gate], flush_after=None) as cluster:
+        cluster.add(make_nodes(2), make_pod("p"))
+        cluster.settle(20)
+        cluster.label_node("node-1", open="other")
+        cluster.settle(20)
+        cluster.label_node("node-1", open="p")
+        cluster.settle(20)
+        records = cluster.scheduler.records.of("default/p")
+        assert [r.attempt for r in records] == [1, 2, 3]
+        assert [r.result for r in records] == ["unschedulable", "unschedulable", "scheduled"]
+        assert [r.woken_by for r in records] == ["UnschedulablePodAdd", *["NodeUpdateNodeLabel"] * 2]
+        assert [r.woken_hint for r in records] == ["", "gate", "gate"]
+        assert [r.sequence for r in records] == sorted(r.sequence for r in records)
+        assert records[0].message == "0/2 nodes are available: 2 closed."
+        assert [(r.plugin, r.nodes) for r in records[0].refusals] == [("gate", 2)]
+
+
+def test_errors_and_retries_are_on_record_too():
+    plugin = witness({"Score": Status.error("broken")})
+    with Cluster(config=ONLY_WITNESS, plugins=[plugin]) as cluster:
+        cluster.add(make_nodes(2), make_pod("p"))
+        cluster.settle(5)
+        records = cluster.scheduler.records.of("default/p")
+        assert len(records) == plugin.calls.count("PreFilter") > 1
+        assert {(r.result, r.plugin) for r in records} == {("error", "witness")}
+        assert len(cluster.scheduler.records) == len(records)
+
+
+def record(number: int, message: str = "", epoch: NodeEpoch | None = None) -> DecisionRecord:
+    made = DecisionRecord(f"default/p{number}", f"u{number}", "s", 1, 0.0, message=message)
+    made.epoch = epoch
+    return made
+
+
+def test_the_ring_is_bounded_in_bytes_and_keeps_the_newest():
+    ring = RecordRing(max_bytes=100_000)
+    for number in range(1000):
+        ring.add(record(number, "x" * (number % 3000)))
+        assert ring.bytes <= 100_000
+    kept = [r.sequence for r in ring]
+    assert kept == list(range(kept[0], 1001))
+    assert ring.bytes == sum(r.size for r in ring)
+    assert ring.last("default/p999") is not None
+    assert ring.last("default/p0") is None
+
+
+def test_one_record_larger_than_the_ring_is_kept_alone():
+    ring = RecordRing(max_bytes=1000)
+    ring.add(record(1))
+    ring.add(record(2, "x" * 5000))
+    assert [r.pod for r in ring] == ["default/p2"]
+
+
+def test_names_of_nodes_count_once_per_epoch():
+    """Nodes that come and go make a table of names for each attempt: that is memory too."""
+    ring = RecordRing(max_bytes=1_000_000)
+    same = NodeEpoch(0, ("",) * 5000)
+    for number in range(200):
+        ring.add(record(number, epoch=same))
+    assert len(ring) == 200, "one table for all"
+    for number in range(200):
+        ring.add(record(number, epoch=NodeEpoch(number, ("",) * 5000)))
+    assert len(ring) < 40, "a table each"
+
+
+@pytest.mark.parametrize("missing", ["default/none", "p0", ""])
+def test_an_unknown_pod_has_no_record(missing):
+    ring = RecordRing()
+    ring.add(record(0))
+    assert ring.last(missing) is None
+    assert ring.of(missing) == []
