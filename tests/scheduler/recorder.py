@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 from mooring.api.resources import PODS
@@ -50,7 +49,7 @@ class Witness(
         answer = self.answers.get(point)
         if isinstance(answer, BaseException):
             raise answer
-        return answer(node) if isinstance(answer, Callable) else answer  # type: ignore[arg-type]
+        return answer(node) if callable(answer) else answer
 
     def pre_enqueue(self, pod):
         return self._note("PreEnqueue")
