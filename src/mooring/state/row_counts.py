@@ -78,7 +78,7 @@ class RowCounts:
 
     def add_all(self, numbers: Mapping[int, int], sign: int = 1) -> None:
         """The same for many rows at once."""
-        if self._many is None and len(numbers) <= _FEWEST:
+        if len(numbers) <= _FEWEST:
             for row, number in numbers.items():
                 self.add(row, sign * number)
             return

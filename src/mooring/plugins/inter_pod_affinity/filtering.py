@@ -1,0 +1,214 @@
+"""Filtering: three tables of pods per domain, and what they forbid.
+
+- near: pods that match all of the pod's required affinity terms. A node needs one in its domain of every
+  term; where there is none in any domain, a pod that matches its own terms may be the first.
+- away: pods that match one of the pod's required anti-affinity terms. A node must have none.
+- hostile: holders of required anti-affinity terms that mean the pod. A node must have none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from mooring.api.pod import Pod
+from mooring.api.pod_affinity import AffinityTerm, compile_pod_terms
+from mooring.framework.counting import HeldTerm, PodCounters, Topology
+from mooring.framework.domains import DomainCounts
+from mooring.framework.nodes import BoolArray, Columns, Nodes, NodeView, Refusals
+from mooring.framework.status import Code, Status
+from mooring.plugins.inter_pod_affinity.terms import matches_all, wanted, wanted_by_all
+
+REASON_AFFINITY = "node(s) didn't match pod affinity rules"
+REASON_ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"
+REASON_EXISTING = "node(s) didn't satisfy existing pods anti-affinity rules"
+
+Tables = dict[str, DomainCounts]
+"""Topology key → counts."""
+
+
+class AffinityState:
+    """What PreFilter leaves for Filter, AddPod and RemovePod."""
+
+    __slots__ = (
+        "anti_terms",
+        "away",
+        "columns",
+        "hostile",
+        "namespace_labels",
+        "near",
+        "self_match",
+        "terms",
+    )
+
+    def __init__(
+        self,
+        terms: tuple[AffinityTerm, ...],
+        anti_terms: tuple[AffinityTerm, ...],
+        namespace_labels: Mapping[str, str],
+        columns: Columns,
+        self_match: bool,
+    ) -> None:
+        self.terms = terms
+        self.anti_terms = anti_terms
+        self.namespace_labels = namespace_labels
+        """Of the incoming pod's namespace."""
+        self.columns = columns
+        """The node table."""
+        self.self_match = self_match
+        """Whether the pod matches all its own affinity terms."""
+        self.near: Tables = {}
+        self.away: Tables = {}
+        self.hostile: Tables = {}
+
+    @classmethod
+    def of(
+        cls,
+        pod: Pod,
+        terms: tuple[AffinityTerm, ...],
+        anti_terms: tuple[AffinityTerm, ...],
+        namespace_labels: Mapping[str, str],
+        columns: Columns,
+    ) -> AffinityState:
+        return cls(terms, anti_terms, namespace_labels, columns, matches_all(terms, pod))
+
+    def clone(self) -> AffinityState:
+        other = AffinityState(
+            self.terms, self.anti_terms, self.namespace_labels, self.columns, self.self_match
+        )
+        other.near, other.away, other.hostile = map(_cloned, (self.near, self.away, self.hostile))
+        return other
+
+    def count(self, counters: PodCounters, held: Iterable[HeldTerm]) -> None:
+        """Fill the tables from the counters and from the terms that mean the pod."""
+        topologies = Topologies(self.columns)
+        if self.terms:
+            counter = counters.get(wanted_by_all(self.terms))
+            for key in {term.topology_key: None for term in self.terms}:
+                topology = topologies[key]
+                self.near[key] = DomainCounts(topology, counter.sums(topology))
+        for term in self.anti_terms:
+            topology = topologies[term.topology_key]
+            _accumulate(self.away, topology, counters.get(wanted(term)).sums(topology))
+        for found in held:
+            topology = topologies[found.term.topology_key]
+            _accumulate(self.hostile, topology, found.sums(topology))
+
+    def update(self, pod: Pod, other: Pod, node: NodeView, number: int) -> None:
+        """`other` came to the node, or left it."""
+        if matches_all(self.terms, other):
+            for counts in self.near.values():
+                counts.add(counts.topology.domain(node.labels), number)
+        for term in self.anti_terms:
+            if term.matches(other):
+                self._add(self.away, term.topology_key, node, number)
+        for term in compile_pod_terms(other).anti_affinity:
+            if term.matches(pod, self.namespace_labels):
+                self._add(self.hostile, term.topology_key, node, number)
+
+    def concerns(self, pod: Pod, other: Pod) -> bool:
+        """Whether `other` counts in any table."""
+        return (
+            matches_all(self.terms, other)
+            or any(term.matches(other) for term in self.anti_terms)
+            or any(t.matches(pod, self.namespace_labels) for t in compile_pod_terms(other).anti_affinity)
+        )
+
+    def _add(self, tables: Tables, key: str, node: NodeView, number: int) -> None:
+        counts = tables.get(key)
+        if counts is None:
+            topology = Topology(self.columns, key)
+            counts = tables[key] = DomainCounts(topology, np.zeros(topology.size))
+        counts.add(counts.topology.domain(node.labels), number)
+
+
+class Topologies(dict[str, Topology]):
+    """Topologies by key, each made once."""
+
+    def __init__(self, columns: Columns) -> None:
+        super().__init__()
+        self._columns = columns
+
+    def __missing__(self, key: str) -> Topology:
+        topology = self[key] = Topology(self._columns, key)
+        return topology
+
+
+def filter_node(state: AffinityState, node: NodeView) -> Status | None:
+    """Affinity, then anti-affinity, then the anti-affinity of others; the first that fails decides."""
+    if state.terms and not _has_company(state, node):
+        return Status.unresolvable(REASON_AFFINITY)
+    if _meets(state.away, node):
+        return Status.unschedulable(REASON_ANTI_AFFINITY)
+    if _meets(state.hostile, node):
+        return Status.unschedulable(REASON_EXISTING)
+    return None
+
+
+def _has_company(state: AffinityState, node: NodeView) -> bool:
+    domains = [(counts, counts.topology.domain(node.labels)) for counts in state.near.values()]
+    if any(domain < 0 for _, domain in domains):
+        return False
+    return all(counts.at(domain) > 0 for counts, domain in domains) or _may_be_first(state)
+
+
+def _may_be_first(state: AffinityState) -> bool:
+    return state.self_match and not any(counts.any for counts in state.near.values())
+
+
+def _meets(tables: Tables, node: NodeView) -> bool:
+    return any(counts.at(counts.topology.domain(node.labels)) > 0 for counts in tables.values())
+
+
+def filter_nodes(state: AffinityState, nodes: Nodes) -> Refusals:
+    """The same for all nodes: a verdict per domain, spread to the nodes."""
+    refusals = nodes.refusals()
+    lonely = _lonely(state, nodes) if state.terms else None
+    if lonely is not None:
+        refusals.add(lonely, REASON_AFFINITY, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+    away = _any_in_domain(state.away, nodes)
+    hostile = _any_in_domain(state.hostile, nodes)
+    if away is not None:
+        refusals.add(away if lonely is None else away & ~lonely, REASON_ANTI_AFFINITY)
+    if hostile is not None:
+        for earlier in (lonely, away):
+            hostile = hostile if earlier is None else hostile & ~earlier
+        refusals.add(hostile, REASON_EXISTING)
+    return refusals
+
+
+def _lonely(state: AffinityState, nodes: Nodes) -> BoolArray:
+    first = _may_be_first(state)
+    masks = []
+    for counts in state.near.values():
+        alone = np.zeros(counts.topology.size, dtype=np.bool_) if first else counts.now() <= 0
+        masks.append(counts.topology.gather(alone, True, nodes))
+    lonely: BoolArray = np.logical_or.reduce(masks) if len(masks) > 1 else masks[0]
+    return lonely
+
+
+def _any_in_domain(tables: Tables, nodes: Nodes) -> BoolArray | None:
+    """Nodes with a count above zero in one of the tables; None for none."""
+    masks = []
+    for counts in tables.values():
+        present = counts.now() > 0
+        if present.any():
+            masks.append(counts.topology.gather(present, False, nodes))
+    if not masks:
+        return None
+    found: BoolArray = np.logical_or.reduce(masks) if len(masks) > 1 else masks[0]
+    return found
+
+
+def _accumulate(tables: Tables, topology: Topology, pods: npt.NDArray[np.float64]) -> None:
+    known = tables.get(topology.key)
+    if known is not None:
+        known.cluster += pods
+    elif pods.any():
+        tables[topology.key] = DomainCounts(topology, pods)
+
+
+def _cloned(tables: Tables) -> Tables:
+    return {key: counts.clone() for key, counts in tables.items()}

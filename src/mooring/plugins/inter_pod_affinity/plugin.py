@@ -1,0 +1,127 @@
+"""The plugin: what each extension point makes of the terms of the pod and of those that run."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Sequence
+
+import msgspec
+
+from mooring.api.pod import Pod
+from mooring.api.pod_affinity import NO_TERMS, PodTerms, compile_pod_terms
+from mooring.api.resources import NAMESPACES
+from mooring.config.plugin_args import InterPodAffinityArgs
+from mooring.framework.access import NODE, PODS, Access, Reads
+from mooring.framework.counting import TermKind
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.events import Registration
+from mooring.framework.handle import Handle
+from mooring.framework.nodes import IntArray, Nodes, NodeView, Refusals
+from mooring.framework.points import FilterPlugin, PreFilterPlugin, PreScorePlugin, ScorePlugin
+from mooring.framework.status import Status
+from mooring.plugins.inter_pod_affinity import filtering, hints, scoring
+from mooring.plugins.inter_pod_affinity.terms import Namespaces
+
+FILTER = "InterPodAffinity.filter"
+SCORE = "InterPodAffinity.score"
+
+HOSTILE = frozenset((TermKind.ANTI_AFFINITY,))
+WISHES = frozenset((TermKind.PREFERRED,))
+WISHES_AND_DEMANDS = frozenset((TermKind.PREFERRED, TermKind.AFFINITY))
+
+
+class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
+    name = "InterPodAffinity"
+    Args = InterPodAffinityArgs
+    needs = (Access(NAMESPACES),)
+    filters_anywhere = True
+    scores_anywhere = True
+
+    def __init__(self, args: InterPodAffinityArgs, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._hard_weight = args.hard_pod_affinity_weight
+        self._namespaces = Namespaces(handle)
+        self._counters = handle.pod_counters
+        self._running = handle.affinity_terms
+        self._encode = msgspec.msgpack.Encoder().encode
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status | None:
+        own = compile_pod_terms(pod)
+        if own.errors:
+            return Status.unresolvable(f"parsing pod: {_joined(own)}")
+        namespace_labels = self._namespaces.labels(pod.namespace)
+        held = self._running.matching(pod, namespace_labels, HOSTILE)
+        if not (held or own.affinity or own.anti_affinity):
+            return Status.skip()
+        resolve = self._namespaces.resolve
+        near, away = tuple(map(resolve, own.affinity)), tuple(map(resolve, own.anti_affinity))
+        prepared = filtering.AffinityState.of(pod, near, away, namespace_labels, nodes.columns)
+        prepared.count(self._counters, held)
+        if not (prepared.hostile or near or away):
+            return Status.skip()
+        state.write(FILTER, prepared)
+        return None
+
+    def add_pod(self, state: CycleState, pod: Pod, added: Pod, node: NodeView) -> Status | None:
+        state.own(FILTER).update(pod, added, node, 1)
+        return None
+
+    def remove_pod(self, state: CycleState, pod: Pod, removed: Pod, node: NodeView) -> Status | None:
+        state.own(FILTER).update(pod, removed, node, -1)
+        return None
+
+    def concerns(self, state: CycleState, pod: Pod, other: Pod) -> bool:
+        prepared: filtering.AffinityState = state.read(FILTER)
+        return prepared.concerns(pod, other)
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Status | None:
+        return filtering.filter_node(state.read(FILTER), node)
+
+    def filter_nodes(self, state: CycleState, pod: Pod, nodes: Nodes) -> Refusals | None:
+        return filtering.filter_nodes(state.read(FILTER), nodes)
+
+    def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status | None:
+        own = compile_pod_terms(pod)
+        if own.errors:
+            return Status.error(f"failed to parse pod: {_joined(own)}")
+        resolve = self._namespaces.resolve
+        wishes = [(resolve(wish.term), wish.weight) for wish in own.preferred]
+        wishes += [(resolve(wish.term), -wish.weight) for wish in own.preferred_anti]
+        if not wishes and self.args.ignore_preferred_terms_of_existing_pods:
+            return Status.skip()
+        kinds = WISHES_AND_DEMANDS if self._hard_weight > 0 else WISHES
+        held = self._running.matching(pod, self._namespaces.labels(pod.namespace), kinds)
+        if not (wishes or held):
+            return Status.skip()
+        tables = scoring.tables(wishes, held, self._hard_weight, self._counters, nodes.columns)
+        if not tables:
+            return Status.skip()
+        state.write(SCORE, tables)
+        return None
+
+    def score_nodes(self, state: CycleState, pod: Pod, nodes: Nodes) -> IntArray:
+        return scoring.score_nodes(state.read(SCORE), nodes)
+
+    def normalize_nodes(self, state: CycleState, pod: Pod, scores: IntArray, nodes: Nodes) -> IntArray:
+        return scoring.normalize(scores)
+
+    def events_to_register(self) -> Sequence[Registration]:
+        return hints.registrations()
+
+    def sign(self, pod: Pod) -> Hashable:
+        """Labels and namespace, by which the terms of others mean the pod, and its own terms."""
+        labels = tuple(sorted(pod.labels.items()))
+        affinity = pod.spec.affinity
+        if affinity is None:
+            return (pod.namespace, labels)
+        return (pod.namespace, labels, self._encode((affinity.pod_affinity, affinity.pod_anti_affinity)))
+
+    def reads(self, pod: Pod) -> Collection[Reads]:
+        """A pod without terms depends on the pods that have some, and on no others."""
+        terms, namespaces = self._running.version, self._namespaces.version
+        without = compile_pod_terms(pod) is NO_TERMS
+        return (NODE, terms, namespaces) if without else (NODE, PODS, terms, namespaces)
+
+
+def _joined(terms: PodTerms) -> str:
+    """Several errors as upstream lists them."""
+    return terms.errors[0] if len(terms.errors) == 1 else f"[{', '.join(terms.errors)}]"

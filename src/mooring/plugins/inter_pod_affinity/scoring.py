@@ -1,0 +1,62 @@
+"""Scoring: wishes of the pod about others, and of others about the pod, added up per domain.
+
+Each pod that runs in a domain adds, for each preferred term of the incoming pod that it matches, the term's
+weight (negative for anti-affinity), and for each of its own preferred terms that mean the incoming pod that
+term's weight. A required affinity of a running pod that means the incoming pod adds hardPodAffinityWeight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from mooring.api.pod_affinity import AffinityTerm
+from mooring.framework.counting import HeldTerm, PodCounters, TermKind, Topology
+from mooring.framework.nodes import Columns, FloatArray, IntArray, Nodes
+from mooring.framework.scoring import MAX_NODE_SCORE
+from mooring.plugins.inter_pod_affinity.filtering import Topologies
+from mooring.plugins.inter_pod_affinity.terms import wanted
+
+Table = tuple[Topology, FloatArray]
+"""Score per domain."""
+
+
+def tables(
+    wishes: Iterable[tuple[AffinityTerm, int]],
+    held: Iterable[HeldTerm],
+    hard_weight: int,
+    counters: PodCounters,
+    columns: Columns,
+) -> list[Table]:
+    """One table per topology key in which a running pod has something to say; `wishes` are the incoming pod's
+    terms with their signed weights."""
+    topologies = Topologies(columns)
+    found: dict[str, FloatArray] = {}
+
+    def add(key: str, pods: FloatArray, weight: int) -> None:
+        if pods.any():
+            found[key] = found[key] + weight * pods if key in found else weight * pods
+
+    for term, weight in wishes:
+        add(term.topology_key, counters.get(wanted(term)).sums(topologies[term.topology_key]), weight)
+    for other in held:
+        weight = hard_weight if other.kind is TermKind.AFFINITY else other.weight
+        add(other.term.topology_key, other.sums(topologies[other.term.topology_key]), weight)
+    return [(topologies[key], table) for key, table in found.items()]
+
+
+def score_nodes(state: list[Table], nodes: Nodes) -> IntArray:
+    total = np.zeros(len(nodes))
+    for topology, table in state:
+        total += topology.gather(table, 0.0, nodes)
+    return total.astype(np.int64)
+
+
+def normalize(scores: IntArray) -> IntArray:
+    """The lowest becomes 0 and the highest 100; when all are equal, 0."""
+    lowest, highest = (int(scores.min()), int(scores.max())) if len(scores) else (0, 0)
+    if lowest == highest:
+        return np.zeros_like(scores)
+    scaled = MAX_NODE_SCORE * ((scores - lowest).astype(np.float64) / float(highest - lowest))
+    return scaled.astype(np.int64)

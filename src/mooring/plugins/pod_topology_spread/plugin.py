@@ -1,0 +1,148 @@
+"""The plugin: where constraints come from, and what each extension point makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Sequence
+
+import msgspec
+import numpy as np
+
+from mooring.api.errors import SelectorError
+from mooring.api.node_selectors import required_node_affinity
+from mooring.api.pod import Pod, controller_of
+from mooring.api.resources import REPLICA_SETS, REPLICATION_CONTROLLERS, SERVICES, STATEFUL_SETS
+from mooring.config.plugin_args import SYSTEM_DEFAULTING, PodTopologySpreadArgs
+from mooring.framework.access import NODE, PODS, Access, Reads
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.events import Registration
+from mooring.framework.handle import Handle
+from mooring.framework.nodes import IntArray, Nodes, NodeView, Refusals
+from mooring.framework.points import FilterPlugin, PreFilterPlugin, PreScorePlugin, ScorePlugin
+from mooring.framework.status import Status
+from mooring.plugins.pod_topology_spread import filtering, scoring
+from mooring.plugins.pod_topology_spread.constraints import (
+    DO_NOT_SCHEDULE,
+    SCHEDULE_ANYWAY,
+    SYSTEM_DEFAULTS,
+    Constraint,
+    compile_constraints,
+    with_selector,
+)
+from mooring.plugins.pod_topology_spread.counted import count
+from mooring.plugins.pod_topology_spread.default_selectors import DefaultSelectors
+from mooring.plugins.pod_topology_spread.hints import Hints
+
+FILTER = "PodTopologySpread.filter"
+SCORE = "PodTopologySpread.score"
+
+
+class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
+    name = "PodTopologySpread"
+    Args = PodTopologySpreadArgs
+    needs = (
+        Access(SERVICES),
+        Access(REPLICATION_CONTROLLERS),
+        Access(REPLICA_SETS),
+        Access(STATEFUL_SETS),
+    )
+    filters_anywhere = True
+    scores_anywhere = True
+
+    def __init__(self, args: PodTopologySpreadArgs, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._system = args.defaulting_type == SYSTEM_DEFAULTING
+        self._defaults = SYSTEM_DEFAULTS if self._system else args.default_constraints
+        self._selectors = DefaultSelectors(handle)
+        self._counters = handle.pod_counters
+        self._encode = msgspec.msgpack.Encoder().encode
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status | None:
+        try:
+            constraints = self._constraints(pod, DO_NOT_SCHEDULE)
+        except SelectorError as error:
+            which = "obtaining pod's hard" if pod.spec.topology_spread_constraints else "setting default hard"
+            return Status.error(f"get constraints from pod: {which} topology spread constraints: {error}")
+        if not constraints:
+            return Status.skip()
+        required = required_node_affinity(pod)
+        counted = count(constraints, pod, required, nodes.columns, self._counters, require_all=True)
+        unlabelled = any(np.count_nonzero(found.topology.bins) < len(nodes) for found in counted)
+        spreads = [filtering.Spread.of(found, pod) for found in counted]
+        state.write(FILTER, filtering.SpreadState(spreads, required, unlabelled))
+        return None
+
+    def add_pod(self, state: CycleState, pod: Pod, added: Pod, node: NodeView) -> Status | None:
+        state.own(FILTER).update(pod, added, node, 1)
+        return None
+
+    def remove_pod(self, state: CycleState, pod: Pod, removed: Pod, node: NodeView) -> Status | None:
+        state.own(FILTER).update(pod, removed, node, -1)
+        return None
+
+    def concerns(self, state: CycleState, pod: Pod, other: Pod) -> bool:
+        if other.namespace != pod.namespace:
+            return False
+        prepared: filtering.SpreadState = state.read(FILTER)
+        return any(spread.constraint.selector.matches(other.labels) for spread in prepared.spreads)
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Status | None:
+        return filtering.filter_node(state.read(FILTER), node)
+
+    def filter_nodes(self, state: CycleState, pod: Pod, nodes: Nodes) -> Refusals | None:
+        return filtering.filter_nodes(state.read(FILTER), nodes)
+
+    def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status | None:
+        own = bool(pod.spec.topology_spread_constraints)
+        try:
+            constraints = self._constraints(pod, SCHEDULE_ANYWAY)
+        except SelectorError as error:
+            which = "obtaining pod's soft" if own else "setting default soft"
+            return Status.error(f"calculating preScoreState: {which} topology spread constraints: {error}")
+        if not constraints:
+            return Status.skip()
+        required, require_all = required_node_affinity(pod), own or not self._system
+        counted = count(constraints, pod, required, nodes.columns, self._counters, require_all)
+        state.write(SCORE, scoring.ScoreState(counted, nodes, self.handle.nodes, require_all))
+        return None
+
+    def score_nodes(self, state: CycleState, pod: Pod, nodes: Nodes) -> IntArray:
+        return scoring.score_nodes(state.read(SCORE), nodes)
+
+    def normalize_nodes(self, state: CycleState, pod: Pod, scores: IntArray, nodes: Nodes) -> IntArray:
+        return scoring.normalize(state.read(SCORE), scores, nodes)
+
+    def events_to_register(self) -> Sequence[Registration]:
+        return Hints(lambda pod: self._constraints(pod, DO_NOT_SCHEDULE)).registrations()
+
+    def sign(self, pod: Pod) -> Hashable:
+        """Constraints, what counts for them, and all that decides which nodes count."""
+        labels = tuple(sorted(pod.labels.items()))
+        own = pod.spec.topology_spread_constraints
+        if own:
+            return (pod.namespace, labels, self._encode((own, _about_nodes(pod))))
+        owner = controller_of(pod)
+        selector = self._selectors.of(pod)
+        about_nodes = b"" if selector.empty else self._encode(_about_nodes(pod))
+        return (pod.namespace, labels, owner and (owner.kind, owner.name), selector, about_nodes)
+
+    def reads(self, pod: Pod) -> Collection[Reads]:
+        if pod.spec.topology_spread_constraints:
+            return (NODE, PODS)
+        versions = self._selectors.versions(pod)
+        return versions if self._selectors.of(pod).empty else (NODE, PODS, *versions)
+
+    def _constraints(self, pod: Pod, action: str) -> tuple[Constraint, ...]:
+        """The pod's own constraints with this action, or the default ones where the pod has none at all and
+        something selects it."""
+        own = pod.spec.topology_spread_constraints
+        constraints = compile_constraints(own or self._defaults, pod.labels, action)
+        if own or not constraints:
+            return constraints
+        selector = self._selectors.of(pod)
+        return () if selector.empty else tuple(with_selector(c, selector) for c in constraints)
+
+
+def _about_nodes(pod: Pod) -> tuple[object, ...]:
+    """What of a pod decides which nodes count."""
+    affinity = pod.spec.affinity
+    return (pod.spec.node_selector, affinity and affinity.node_affinity, pod.spec.tolerations)

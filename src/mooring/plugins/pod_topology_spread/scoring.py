@@ -1,0 +1,115 @@
+"""Scoring: fewer matching pods in the node's domains are better.
+
+    raw score = sum over the soft constraints whose key the node has of
+                matching pods in its domain · ln(number of domains + 2) + (maxSkew - 1)
+
+A hostname counts the pods of the node itself. Domains are counted among the feasible nodes, pods on all nodes
+that count.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from mooring.framework.nodes import BoolArray, FloatArray, IntArray, Nodes
+from mooring.framework.scoring import MAX_NODE_SCORE
+from mooring.plugins.pod_topology_spread.constraints import HOSTNAME
+from mooring.plugins.pod_topology_spread.counted import Counted
+
+
+class ScoreState:
+    """What PreScore leaves for Score and NormalizeScore."""
+
+    __slots__ = ("counted", "require_all", "tables", "weights")
+
+    def __init__(self, counted: Sequence[Counted], feasible: Nodes, live: Nodes, require_all: bool) -> None:
+        self.counted = counted
+        self.require_all = require_all
+        """Nodes without one of the keys are ignored; else only that key's part is."""
+        kept = self.labelled(feasible)
+        self.weights = [math.log(domains(found, feasible, kept, require_all) + 2) for found in counted]
+        self.tables = [
+            None if found.constraint.topology_key == HOSTNAME else pods_per_domain(found, live, require_all)
+            for found in counted
+        ]
+        """Matching pods per domain, for all keys but the hostname."""
+
+    def labelled(self, nodes: Nodes) -> BoolArray | None:
+        """Nodes that are not ignored; None for all."""
+        if not self.require_all:
+            return None
+        masks = [found.topology.bins_of(nodes) > 0 for found in self.counted]
+        kept: BoolArray = np.logical_and.reduce(masks) if len(masks) > 1 else masks[0]
+        return None if kept.all() else kept
+
+
+def domains(found: Counted, feasible: Nodes, kept: BoolArray | None, require_all: bool) -> int:
+    """How many domains the feasible nodes are in."""
+    topology = found.topology
+    if topology.key == HOSTNAME:
+        return len(feasible) if kept is None else int(np.count_nonzero(kept))
+    bins = topology.bins_of(feasible)
+    used = np.bincount(bins if kept is None else bins[kept], minlength=topology.size + 1)
+    count = int(np.count_nonzero(used[1:]))
+    if not require_all and used[0]:
+        # Nodes without the label are a domain too, together with those that have it empty.
+        empty = topology.values.get("", -1)
+        count += int(empty < 0 or used[empty + 1] == 0)
+    return count
+
+
+def pods_per_domain(found: Counted, live: Nodes, require_all: bool) -> FloatArray:
+    """Matching pods per domain. An empty label and no label are the same here."""
+    pods, topology = found.pods(), found.topology
+    empty = topology.values.get("", -1)
+    if not require_all and empty >= 0 and found.counter is not None:
+        unlabelled = live.rows[topology.bins_of(live) == 0]
+        if found.where is not None:
+            unlabelled = unlabelled[found.where[unlabelled]]
+        pods[empty] += int(found.counter.per_row[unlabelled].sum())
+    return pods
+
+
+def score_nodes(state: ScoreState, nodes: Nodes) -> IntArray:
+    total: FloatArray = np.zeros(0)
+    for found, weight, table in zip(state.counted, state.weights, state.tables, strict=True):
+        base = float(found.constraint.max_skew - 1)
+        if table is None:
+            part = _of_the_node(found, nodes) * weight + base
+            part *= found.topology.bins_of(nodes) > 0
+        else:
+            part = found.topology.gather(table * weight + base, 0.0, nodes)
+        total = total + part if len(total) else part
+    kept = state.labelled(nodes)
+    if kept is not None:
+        total = total * kept
+    return rounded(total)
+
+
+def _of_the_node(found: Counted, nodes: Nodes) -> FloatArray:
+    """Matching pods on each node itself."""
+    if found.counter is None:
+        return np.zeros(len(nodes))
+    return found.counter.per_row[nodes.table_rows].astype(np.float64)
+
+
+def rounded(scores: FloatArray) -> IntArray:
+    """To the nearest whole number, halves up; scores are not negative."""
+    whole = np.floor(scores)
+    whole += scores - whole >= 0.5
+    return whole.astype(np.int64)
+
+
+def normalize(state: ScoreState, scores: IntArray, nodes: Nodes) -> IntArray:
+    """The lowest raw score is the best; ignored nodes get 0."""
+    kept = state.labelled(nodes)
+    seen = scores if kept is None else scores[kept]
+    highest = int(seen.max()) if len(seen) else 0
+    if highest == 0:
+        best = np.full_like(scores, MAX_NODE_SCORE)
+        return best if kept is None else best * kept
+    turned: IntArray = MAX_NODE_SCORE * (highest + int(seen.min()) - scores) // highest
+    return turned if kept is None else turned * kept
