@@ -1,0 +1,84 @@
+"""`mooring bench`: how fast the engine is on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Annotated
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from mooring.app.bench.measuring import Measurement, Mismatch, Result
+from mooring.app.bench.workloads import WORKLOADS, Workload
+from mooring.cli.printing import Output, console, fail
+
+app = typer.Typer(no_args_is_help=True, help="Measure Mooring on this machine.")
+
+
+@app.command()
+def engine(
+    workloads: Annotated[
+        list[str] | None, typer.Argument(metavar="[WORKLOAD]...", help="Which ones; all when none is named.")
+    ] = None,
+    nodes: Annotated[int, typer.Option(min=1, help="Nodes of the cluster.")] = 5000,
+    pods: Annotated[int, typer.Option(min=0, help="Pods that run already.")] = 20000,
+    measure: Annotated[int, typer.Option(min=1, help="Pods to schedule per workload.")] = 500,
+    seed: Annotated[int, typer.Option(help="Decides the cluster and the pods.")] = 0,
+    output: Annotated[
+        Output, typer.Option("--output", "-o", help="For people or for programs.")
+    ] = Output.TABLE,
+) -> None:
+    """Schedule pods of several kinds on a large cluster in memory, without any API.
+
+    A pod counts from the moment it is popped until it is assumed on its node, its decision record included.
+    Blocks of pods alternate with blocks of a bare NumPy kernel; the multiple of that kernel is what can be
+    compared between machines. One placement in a hundred is checked against a fresh evaluation.
+    """
+    chosen = _choose(workloads or [])
+    results = [_measure(workload, nodes, pods, measure, seed) for workload in chosen]
+    if output is Output.JSON:
+        print(json.dumps([result.to_dict() for result in results], indent=2))
+        return
+    console().print(_table(results, chosen))
+
+
+def _choose(names: list[str]) -> list[Workload]:
+    known = {workload.name: workload for workload in WORKLOADS}
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        fail(f"there is no workload {unknown[0]!r}; known are {', '.join(known)}")
+    return [known[name] for name in names] or list(WORKLOADS)
+
+
+def _measure(workload: Workload, nodes: int, pods: int, measure: int, seed: int) -> Result:
+    columns = (TextColumn("{task.description:24}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console(stderr=True), transient=True) as progress:
+        task = progress.add_task(workload.name, total=workload.attempts or measure)
+        try:
+            measurement = Measurement(workload, nodes, pods, measure, seed)
+            return asyncio.run(measurement.run(lambda done: progress.advance(task, done)))
+        except Mismatch as error:
+            fail(f"workload {workload.name}: {error}")
+
+
+def _table(results: list[Result], workloads: list[Workload]) -> Table:
+    table = Table(title=f"{results[0].nodes} nodes, one core" if results else None)
+    for heading in ("workload", "what"):
+        table.add_column(heading)
+    for heading in ("running", "µs median", "µs p99", "x kernel", "pods/s", "RSS MB", "checked"):
+        table.add_column(heading, justify="right")
+    for result, workload in zip(results, workloads, strict=True):
+        table.add_row(
+            result.workload,
+            workload.what,
+            str(result.pods),
+            f"{result.median_us:.0f}",
+            f"{result.p99_us:.0f}",
+            f"{result.multiple:.2f}",
+            f"{result.pods_per_second:.0f}",
+            f"{result.rss_mb:.0f}",
+            str(result.checked),
+        )
+    return table
