@@ -1,9 +1,11 @@
 """Many nodes in a dry run at once, each without some of its pods.
 
-Each node is a world of its own, but few plugins notice. A filter is asked about all nodes in one call, on
-rows that lack their victims, unless it follows other pods through AddPod and RemovePod *and* one of the
-victims concerns it: only then the node gets a cycle state of its own and is asked about alone. Plugins stay
-in their configured order, so the first one that refuses a node is the one that is told.
+Each node is a world of its own, but few plugins notice. A filter that does not read the row, or reads
+nothing but sums there (`slack`), is asked about all nodes in one call, on rows that lack their victims.
+Others read the pods of a node from its view, so they are asked about one node at a time. So are those that
+follow other pods through AddPod and RemovePod where a victim concerns them: only then the node gets a cycle
+state of its own. Plugins stay in their configured order, so the first one that refuses a node is the one
+that is told.
 
 Putting victims back asks only the filters that can change their mind: those that read the row, and those that
 follow other pods if this one concerns them. Filters that hold sums against a limit are not asked at all: they
@@ -21,7 +23,7 @@ from mooring.api.pod import Pod
 from mooring.framework.access import PODS, ROW
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.lifting import writes
-from mooring.framework.nodes import Nodes
+from mooring.framework.nodes import BoolArray, Nodes
 from mooring.framework.points import FilterPlugin, PreFilterPlugin
 from mooring.framework.ranking import PodTail
 from mooring.framework.status import SUCCESS, Status
@@ -47,6 +49,8 @@ class Plan:
         """Filters whose answers change with the cycle state."""
         self.by_row = {n for n, read in reads.items() if n in unknown or (read is not None and ROW in read)}
         """Filters whose answers change with the row."""
+        self.by_sums = {p.name for p in self.filters if p.name not in self.worldly and writes(p, "slack")}
+        """Filters that read nothing of the row but sums of requests."""
 
     def concerned(self, other: Pod) -> bool:
         """Whether some plugin has to be told that `other` comes or goes."""
@@ -108,8 +112,7 @@ class Clearings:
     @cached_property
     def slack(self) -> dict[str, Slack]:
         """Filters that need not be asked when pods come back, with the room that they see on each row."""
-        able = self.plan.by_row - self.plan.worldly
-        wanted = [plugin for plugin in self.plan.filters if plugin.name in able and writes(plugin, "slack")]
+        wanted = [plugin for plugin in self.plan.filters if plugin.name in self.plan.by_sums]
         return slack_of(wanted, self.plan.state, self.plan.pod, self.fitting)
 
     @cached_property
@@ -124,18 +127,24 @@ class Clearings:
         return [p for p in self.plan.filters if p.name in self.plan.worldly and p.name not in names]
 
     def _filter(self, nodes: Nodes) -> Nodes:
+        """All filters in their order; returns the nodes that pass."""
         for plugin in self.plan.filters:
-            if not len(nodes):
-                break
-            special = nodes.rows[:0]
-            if plugin.name in self.plan.worldly and self.plan.followers:
-                alone = np.array([bool(self.told(row)) for row in nodes.rows.tolist()], dtype=np.bool_)
-                special, nodes = nodes.rows[alone], nodes.where(~alone)
-            nodes = self._filter_together(plugin, nodes)
-            kept = [row for row in special.tolist() if self._filter_alone(plugin, row)]
+            alone = self._must_be_alone(plugin, nodes)
+            special = nodes.rows[alone].tolist()
+            nodes = self._filter_together(plugin, nodes.where(~alone) if special else nodes)
+            kept = [row for row in special if self._filter_alone(plugin, row)]
             if kept:
                 nodes = Nodes(nodes.columns, np.sort(np.append(nodes.rows, kept)))
         return nodes
+
+    def _must_be_alone(self, plugin: FilterPlugin, nodes: Nodes) -> BoolArray:
+        """Which nodes this filter has to be asked about one by one."""
+        plan, name = self.plan, plugin.name
+        if name in plan.by_row and name not in plan.by_sums:
+            return np.ones(len(nodes), dtype=np.bool_)
+        if name in plan.worldly and plan.followers:
+            return np.array([bool(self.told(row)) for row in nodes.rows.tolist()], dtype=np.bool_)
+        return np.zeros(len(nodes), dtype=np.bool_)
 
     def _filter_together(self, plugin: FilterPlugin, nodes: Nodes) -> Nodes:
         if not len(nodes):

@@ -94,7 +94,8 @@ class CandidateSearch:
 
     def _judge(self, block: Nodes, victims_on: VictimsOn, found: Found) -> Iterator[Candidate]:
         victims = {node.name: pods for node in block if (pods := victims_on(node))}
-        found.refuse(NO_VICTIMS, len(block) - len(victims))
+        if len(victims) < len(block):
+            found.refuse(NO_VICTIMS, len(block) - len(victims))
         for clearing in self._session.clear(self._pod, self._state, victims):
             status = clearing.status
             if status.is_success:
