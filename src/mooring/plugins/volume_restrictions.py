@@ -10,6 +10,7 @@ import numpy as np
 
 from mooring.api.pod import Pod, Volume
 from mooring.api.resources import PERSISTENT_VOLUME_CLAIMS
+from mooring.framework import lifting
 from mooring.framework.access import PODS, ROW, Access, Kind, Reads
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import (
@@ -93,6 +94,9 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
         state.own(STATE).uses -= references(state.read(STATE), removed)
         return None
 
+    def concerns(self, state: CycleState, pod: Pod, other: Pod) -> bool:
+        return references(state.read(STATE), other) > 0
+
     def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Status | None:
         """The node's pods are asked one by one: in a dry run they are not those of the index."""
         if any(clash(pod, other) for other in node.pods):
@@ -100,6 +104,8 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
         return Status.unschedulable(REASON_SINGLE_USE) if state.read(STATE).uses > 0 else None
 
     def filter_nodes(self, state: CycleState, pod: Pod, nodes: Nodes) -> Refusals | None:
+        if nodes.columns is not self.handle.nodes.columns:
+            return lifting.lift_filter(self, state, pod, nodes)  # a dry run, of which the index knows nothing
         rows = {row for key in rivals(pod) for row in self._disks.rows(key)}
         taken = np.isin(nodes.table_rows, list(rows))
         refusals = nodes.refuse(taken, REASON_DISK)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -27,7 +27,6 @@ from mooring.api.resources import (
 )
 from mooring.api.selectors import compile_node_selector
 from mooring.api.storage import PersistentVolume, PersistentVolumeClaim
-from mooring.framework.access import Version
 from mooring.framework.handle import AssumeCache, Handle
 from mooring.framework.nodes import NodeView
 from mooring.framework.ports import PatchType
@@ -37,7 +36,7 @@ from mooring.plugins.volume_binding.matching import is_bound_to
 from mooring.plugins.volumes import BOUND_BY_CONTROLLER, SELECTED_NODE, is_fully_bound, not_found
 
 POLL_SECONDS = 1.0
-ASSUMED = "VolumeBinding.assumed"
+T = TypeVar("T", bound=Object)
 
 
 class BindingFailed(MooringError):
@@ -67,8 +66,6 @@ class Binder:
         self._pods = handle.lister(PODS)
         self._assumed_volumes = handle.assume_cache(PERSISTENT_VOLUMES)
         self._assumed_claims = handle.assume_cache(PERSISTENT_VOLUME_CLAIMS)
-        self.version = handle.shared(ASSUMED, Version)
-        """Changes with every booking: what was found before need not be true any more."""
 
     def book(self, plan: Plan, booking: Booking) -> None:
         """Assume the plan. If this raises, `release` takes back what was assumed so far."""
@@ -85,7 +82,6 @@ class Binder:
     def _assume(self, booking: Booking, cache: AssumeCache, obj: Object) -> None:
         cache.assume(obj)
         booking.assumed.append((cache, obj))
-        self.version.bump()
 
     def release(self, booking: Booking) -> None:
         """Take back what this booking assumed; what another pod assumed on top of it stays."""
@@ -93,7 +89,6 @@ class Binder:
             if cache.get(obj.key) is obj:
                 cache.restore(obj.key)
         booking.assumed.clear()
-        self.version.bump()
 
     async def bind(self, pod: Pod, booking: Booking) -> None:
         """Write and wait. Raises BindingFailed, or the error of a write."""
@@ -185,7 +180,7 @@ def bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> Persiste
     """The volume with the claim in it; the same one if it is there already. A binding that no user asked for
     is marked, so that controllers may undo it."""
     reference = volume.spec.claim_ref
-    if not is_bound_to(volume, claim):
+    if not is_bound_to(volume, claim) and BOUND_BY_CONTROLLER not in volume.annotations:
         volume = with_annotation(volume, BOUND_BY_CONTROLLER, "yes")
     if reference is not None and reference.uid == claim.uid:
         return volume
@@ -200,11 +195,8 @@ def bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> Persiste
     return msgspec.structs.replace(volume, spec=msgspec.structs.replace(volume.spec, claim_ref=wanted))
 
 
-def with_annotation(obj: Any, key: str, value: str) -> Any:
-    annotations = {**obj.annotations, key: obj.annotations.get(key, value)}
-    if key == SELECTED_NODE:
-        annotations[key] = value
-    metadata = msgspec.structs.replace(obj.metadata, annotations=annotations)
+def with_annotation(obj: T, key: str, value: str) -> T:
+    metadata = msgspec.structs.replace(obj.metadata, annotations={**obj.annotations, key: value})
     return msgspec.structs.replace(obj, metadata=metadata)
 
 

@@ -37,7 +37,7 @@ from mooring.plugins.volume_binding import hints, reach, scoring
 from mooring.plugins.volume_binding.binder import Binder, BindingFailed, Booking
 from mooring.plugins.volume_binding.claims import BadClass, ClassVolumes, PodClaims, sort_claims, why_unusable
 from mooring.plugins.volume_binding.finding import Finder
-from mooring.plugins.volumes import SKIP, claim_names, class_of_claim, signature
+from mooring.plugins.volumes import SKIP, claim_names, class_of_claim, is_fully_bound, signature
 
 REASON_IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
 CLAIMS = "VolumeBinding.claims"
@@ -158,11 +158,15 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
     def sign(self, pod: Pod) -> Hashable:
         return signature(pod)
 
-    def reads(self, pod: Pod) -> Collection[Reads]:
+    def reads(self, pod: Pod) -> Collection[Reads] | None:
+        """Answers are used again for bound claims only: what is found for the others is booked at once."""
         if not has_claims(pod):
             return ()
+        claims = [self._claims.get(name, pod.namespace) for name, _ in claim_names(pod)]
+        if not all(claim is not None and is_fully_bound(claim) for claim in claims):
+            return None
         kinds = (need.resource for need in self.needs if need.resource is not PODS)
-        return (NODE_OBJECT, *map(Kind, kinds), self._binder.version)
+        return (NODE_OBJECT, *map(Kind, kinds))
 
 
 def has_claims(pod: Pod) -> bool:
