@@ -1,0 +1,89 @@
+"""NodeResourcesBalancedAllocation: nodes whose resources the pod brings into balance score higher.
+
+The score is the change that the pod makes to a node's balance; `balance` does the arithmetic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable
+from typing import Any
+
+import numpy as np
+
+from mooring.api.pod import Pod
+from mooring.api.requests import is_scalar_resource
+from mooring.config.plugin_args import NodeResourcesBalancedAllocationArgs
+from mooring.framework.access import NODE as NODE_OBJECT
+from mooring.framework.access import ROW, Reads
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.handle import Handle
+from mooring.framework.nodes import IntArray, Nodes, NodeView
+from mooring.framework.points import PreScorePlugin, ScorePlugin
+from mooring.framework.status import Status
+from mooring.plugins import balance
+from mooring.plugins.pod_demand import PodDemands, is_counted
+
+SCORED = "NodeResourcesBalancedAllocation.score"
+
+NO_CHANGE = 75
+"""Fewer than two resources are always in balance."""
+
+
+class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
+    name = "NodeResourcesBalancedAllocation"
+    Args = NodeResourcesBalancedAllocationArgs
+    scores_anywhere = True
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        super().__init__(args, handle)
+        settings = args if isinstance(args, NodeResourcesBalancedAllocationArgs) else self.Args()
+        self._resources = tuple(spec.name for spec in settings.resources)
+        self._demands = handle.shared(PodDemands, PodDemands)
+        self._pair = balance.Pair()
+
+    def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status | None:
+        """A pod that asks for nothing says nothing about balance; scoring it would gather such pods."""
+        asks = self._asks(pod)
+        if asks is None:
+            return Status.skip()
+        state.write(SCORED, asks)
+        return None
+
+    def score(self, state: CycleState, pod: Pod, node: NodeView) -> int:
+        asks = self._scored(state, pod)
+        return 0 if asks is None else balance.score(asks, node.allocatable, node.requested)
+
+    def score_into(self, state: CycleState, pod: Pod, nodes: Nodes, out: IntArray) -> int | None:
+        asks = self._scored(state, pod)
+        if asks is None or len(asks) < 2:
+            return 0 if asks is None else NO_CHANGE
+        if len(asks) > 2:
+            out[:] = balance.scores(asks, nodes)
+            return None
+        with np.errstate(divide="ignore", invalid="ignore"):
+            self._pair.score_into(asks, nodes, out)
+        return None
+
+    def _scored(self, state: CycleState, pod: Pod) -> balance.Asks | None:
+        """PreScore may be switched off on its own; then the pod is read here."""
+        found: balance.Asks | None = state.read(SCORED, None)
+        return self._asks(pod) if found is None else found
+
+    def _asks(self, pod: Pod) -> balance.Asks | None:
+        """What counts for this pod: an extended resource only if it asks for it. None for a pod that asks for
+        none of the resources."""
+        requests = self._demands.of(pod).balanced
+        asks = [(name, requests.get(name, 0)) for name in self._resources]
+        if not any(ask for _, ask in asks):
+            return None
+        return tuple((name, ask) for name, ask in asks if _counts(name, ask))
+
+    def sign(self, pod: Pod) -> Hashable:
+        return self._demands.of(pod).signature
+
+    def reads(self, pod: Pod) -> Collection[Reads]:
+        return (NODE_OBJECT, ROW)
+
+
+def _counts(name: str, ask: int) -> bool:
+    return is_counted(name) and (ask != 0 or not is_scalar_resource(name))

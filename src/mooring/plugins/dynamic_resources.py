@@ -1,0 +1,75 @@
+"""DynamicResources: devices that pods ask for by resource claims.
+
+Allocating devices is not built yet. A pod without claims meets what kube-scheduler does for it: nothing, but
+for a line in its message. A pod with claims is refused, and never placed as if it had none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Sequence
+
+import numpy as np
+
+from mooring.api.pod import Pod
+from mooring.config.plugin_args import DynamicResourcesArgs
+from mooring.framework.access import Reads
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.events import Registration
+from mooring.framework.nodes import IntArray, Nodes, NodeView, Refusals
+from mooring.framework.points import FilterPlugin, PostFilterPlugin, PreFilterPlugin, ScorePlugin
+from mooring.framework.scoring import Normalization
+from mooring.framework.status import Code, Status
+from mooring.framework.statuses import NodeStatuses
+
+REASON_UNSUPPORTED = "allocating devices for resource claims is not supported yet"
+REASON_NO_CLAIMS = "no new claims to deallocate"
+NOT_FOUND = "not found"
+SEEN = "DynamicResources"
+
+
+class DynamicResources(PreFilterPlugin, FilterPlugin, PostFilterPlugin, ScorePlugin):
+    name = "DynamicResources"
+    Args = DynamicResourcesArgs
+    filters_anywhere = True
+    scores_anywhere = True
+    normalization = Normalization.DEFAULT
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status | None:
+        state.write(SEEN, True)
+        refused = _refusal(pod)
+        return Status.skip() if refused is None else refused
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Status | None:
+        """Asked only in a profile without this plugin's PreFilter."""
+        return _refusal(pod)
+
+    def filter_nodes(self, state: CycleState, pod: Pod, nodes: Nodes) -> Refusals | None:
+        if not pod.spec.resource_claims:
+            return None
+        everywhere = np.ones(len(nodes), dtype=np.bool_)
+        return nodes.refuse(everywhere, REASON_UNSUPPORTED, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+
+    def post_filter(self, state: CycleState, pod: Pod, statuses: NodeStatuses) -> Status:
+        """Where another PreFilter refused the pod for good, this one's never ran: upstream then trips over
+        its missing state, and pods carry that in their message."""
+        return Status.unschedulable(REASON_NO_CLAIMS) if SEEN in state else Status.error(NOT_FOUND)
+
+    def score(self, state: CycleState, pod: Pod, node: NodeView) -> int:
+        return 0
+
+    def score_into(self, state: CycleState, pod: Pod, nodes: Nodes, out: IntArray) -> int:
+        return 0
+
+    def events_to_register(self) -> Sequence[Registration]:
+        """None: as long as claims are refused, nothing that happens in the cluster can help."""
+        return ()
+
+    def sign(self, pod: Pod) -> Hashable:
+        return None if pod.spec.resource_claims else ()
+
+    def reads(self, pod: Pod) -> Collection[Reads]:
+        return ()
+
+
+def _refusal(pod: Pod) -> Status | None:
+    return Status.unresolvable(REASON_UNSUPPORTED) if pod.spec.resource_claims else None

@@ -1,0 +1,154 @@
+"""NodeAffinity: nodeSelector, required and preferred node affinity, and what a profile adds to both."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Sequence
+from typing import Any
+
+from mooring.api.errors import SelectorError
+from mooring.api.node import Node
+from mooring.api.pod import NodeAffinity as NodeAffinitySpec
+from mooring.api.pod import Pod
+from mooring.api.selectors import (
+    PreferredTerms,
+    RequiredNodeAffinity,
+    compile_node_selector,
+    compile_preferred_terms,
+    required_node_affinity,
+    required_node_names,
+)
+from mooring.config.plugin_args import NodeAffinityArgs
+from mooring.framework.access import NODE as NODE_OBJECT
+from mooring.framework.access import Reads
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.events import NODE, ActionType, ClusterEvent, QueueingHint, Registration
+from mooring.framework.handle import Handle
+from mooring.framework.nodes import IntArray, Nodes, NodeView, Refusals
+from mooring.framework.points import FilterPlugin, PreFilterPlugin, PreScorePlugin, ScorePlugin
+from mooring.framework.results import PreFilterResult
+from mooring.framework.scoring import Normalization
+from mooring.framework.status import Code, Status
+from mooring.plugins.node_masks import preference, required_mask
+
+REASON_POD = "node(s) didn't match Pod's node affinity/selector"
+REASON_ENFORCED = "node(s) didn't match scheduler-enforced node affinity"
+REASON_CONFLICT = "pod affinity terms conflict"
+
+REQUIRED = "NodeAffinity.required"
+PREFERRED = "NodeAffinity.preferred"
+
+NOTHING = NodeAffinitySpec()
+_POD_REFUSED = Status.unresolvable(REASON_POD)
+_ENFORCED_REFUSED = Status.unresolvable(REASON_ENFORCED)
+
+
+class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
+    name = "NodeAffinity"
+    Args = NodeAffinityArgs
+    filters_anywhere = True
+    scores_anywhere = True
+    normalization = Normalization.DEFAULT
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        super().__init__(args, handle)
+        added = args.added_affinity if isinstance(args, NodeAffinityArgs) else None
+        self._added = _added_required(added or NOTHING)
+        self._wishes = (added or NOTHING).preferred_during_scheduling_ignored_during_execution
+        self._added_wishes = compile_preferred_terms(self._wishes)
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult | Status | None:
+        """Terms that all name nodes narrow the search to those."""
+        selector = affinity_of(pod).required_during_scheduling_ignored_during_execution
+        if selector is None and self._added is None and not pod.spec.node_selector:
+            return Status.skip()
+        state.write(REQUIRED, required_node_affinity(pod))
+        names = required_node_names(selector)
+        if names is None:
+            return None
+        return PreFilterResult(names) if names else Status.unresolvable(REASON_CONFLICT)
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Status | None:
+        if self._added is not None and not self._added.matches(node.labels, node.name):
+            return _ENFORCED_REFUSED
+        return None if _required(state, pod).matches(node.labels, node.name) else _POD_REFUSED
+
+    def filter_nodes(self, state: CycleState, pod: Pod, nodes: Nodes) -> Refusals | None:
+        answer = nodes.refusals()
+        refused = ~required_mask(nodes, _required(state, pod))
+        if self._added is not None:
+            fits = required_mask(nodes, self._added)
+            answer.add(~fits, REASON_ENFORCED, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+            refused &= fits
+        return answer.add(refused, REASON_POD, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+
+    def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status | None:
+        wishes = affinity_of(pod).preferred_during_scheduling_ignored_during_execution
+        if not wishes and not self._wishes:
+            return Status.skip()
+        try:
+            state.write(PREFERRED, compile_preferred_terms(wishes))
+        except SelectorError as error:
+            return Status.error(str(error), cause=error)
+        return None
+
+    def score(self, state: CycleState, pod: Pod, node: NodeView) -> int:
+        own = _preferred(state, pod).score(node.labels, node.name)
+        return own + self._added_wishes.score(node.labels, node.name)
+
+    def score_into(self, state: CycleState, pod: Pod, nodes: Nodes, out: IntArray) -> None:
+        for wishes in (_preferred(state, pod), self._added_wishes):
+            if wishes.terms:
+                out += preference(nodes, wishes)
+
+    def events_to_register(self) -> Sequence[Registration]:
+        node = ClusterEvent(NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL)
+        return [Registration(node, self._node_matches_now)]
+
+    def _node_matches_now(self, pod: Pod, old: Any, new: Any) -> QueueingHint:
+        """Queue when the node matches and did not before. Terms that cannot be read may match anything."""
+        if not isinstance(new, Node):
+            return QueueingHint.QUEUE
+        if self._added is not None and not self._added.matches(new.labels, new.name):
+            return QueueingHint.SKIP
+        required = required_node_affinity(pod)
+        before = isinstance(old, Node) and required.matches(old.labels, old.name)
+        if required.matches(new.labels, new.name):
+            return QueueingHint.SKIP if before else QueueingHint.QUEUE
+        return QueueingHint.QUEUE if _unreadable(required, new) else QueueingHint.SKIP
+
+    def sign(self, pod: Pod) -> Hashable:
+        return affinity_of(pod), tuple(sorted(pod.spec.node_selector.items()))
+
+    def reads(self, pod: Pod) -> Collection[Reads]:
+        return (NODE_OBJECT,)
+
+
+def affinity_of(pod: Pod) -> NodeAffinitySpec:
+    """The pod's own node affinity, empty where it has none."""
+    affinity = pod.spec.affinity
+    return NOTHING if affinity is None or affinity.node_affinity is None else affinity.node_affinity
+
+
+def _added_required(added: NodeAffinitySpec) -> RequiredNodeAffinity | None:
+    selector = added.required_during_scheduling_ignored_during_execution
+    return None if selector is None else RequiredNodeAffinity(None, compile_node_selector(selector))
+
+
+def _required(state: CycleState, pod: Pod) -> RequiredNodeAffinity:
+    """PreFilter may be switched off on its own; then the pod is read here. The same for PreScore."""
+    found: RequiredNodeAffinity | None = state.read(REQUIRED, None)
+    return required_node_affinity(pod) if found is None else found
+
+
+def _preferred(state: CycleState, pod: Pod) -> PreferredTerms:
+    found: PreferredTerms | None = state.read(PREFERRED, None)
+    if found is None:
+        found = compile_preferred_terms(affinity_of(pod).preferred_during_scheduling_ignored_during_execution)
+    return found
+
+
+def _unreadable(required: RequiredNodeAffinity, node: Node) -> bool:
+    """Whether the verdict on a node that does not match hangs on a term that cannot be read."""
+    if required.terms is None or not required.terms.errors:
+        return False
+    return required.selector is None or required.selector.matches(node.labels)

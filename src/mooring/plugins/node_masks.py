@@ -1,0 +1,92 @@
+"""Node selectors over all nodes at once: a mask per term, kept by the node table until a node changes.
+
+NodeAffinity filters and scores with these; whoever must know which nodes a pod's selector admits uses the
+same, and the same columns.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+
+from mooring.api.node_selectors import METADATA_NAME
+from mooring.api.requirements import GT, IN, Requirement, parse_integer
+from mooring.api.selectors import NodeTerm, PreferredTerms, RequiredNodeAffinity
+from mooring.framework.nodes import BoolArray, IntArray, Nodes
+
+_FLOAT_EXACT = 2**53
+"""Bounds of Gt and Lt below this compare exactly with labels in float64."""
+
+
+def required_mask(nodes: Nodes, required: RequiredNodeAffinity) -> BoolArray:
+    """True for the nodes that a nodeSelector and required terms admit."""
+    mask: BoolArray | None = None
+    if required.selector is not None:
+        mask = term_mask(nodes, NodeTerm(required.selector.requirements))
+    if required.terms is not None:
+        fits: BoolArray = np.zeros(len(nodes), dtype=np.bool_)
+        for term in required.terms.terms:
+            fits = fits | term_mask(nodes, term)
+        mask = fits if mask is None else mask & fits
+    return np.ones(len(nodes), dtype=np.bool_) if mask is None else mask
+
+
+def preference(nodes: Nodes, wishes: PreferredTerms) -> IntArray:
+    """The sum of the weights of the wishes that each node fulfils."""
+
+    def compute(some: Nodes) -> IntArray:
+        total: IntArray = np.zeros(len(some), dtype=np.int64)
+        for wish in wishes.terms:
+            total += wish.weight * compute_term(some, wish.term)
+        return total
+
+    return cast(IntArray, nodes.node_column(("NodeAffinity.preferred", wishes), compute))
+
+
+def term_mask(nodes: Nodes, term: NodeTerm) -> BoolArray:
+    """True for the nodes that one term matches."""
+    return cast(BoolArray, nodes.node_column(("NodeAffinity", term), lambda some: compute_term(some, term)))
+
+
+def compute_term(nodes: Nodes, term: NodeTerm) -> BoolArray:
+    """The same, worked out."""
+    mask: BoolArray = np.full(len(nodes), not term.errors)
+    for requirement in term.labels:
+        mask &= _label_mask(nodes, requirement)
+    for requirement in term.fields:
+        mask &= _field_mask(nodes, requirement)
+    return mask
+
+
+def _label_mask(nodes: Nodes, requirement: Requirement) -> BoolArray:
+    key = requirement.key
+    match requirement.operator:
+        case "In":
+            return nodes.label_equals(key, *requirement.values)
+        case "NotIn":
+            return ~nodes.label_equals(key, *requirement.values)
+        case "Exists":
+            return nodes.has_label(key)
+        case "DoesNotExist":
+            return ~nodes.has_label(key)
+        case _:
+            return _compared(nodes, requirement)
+
+
+def _compared(nodes: Nodes, requirement: Requirement) -> BoolArray:
+    bound = parse_integer(requirement.values[0])
+    if bound is None or abs(bound) >= _FLOAT_EXACT:
+        return np.array([requirement.matches(node.labels) for node in nodes], dtype=np.bool_)
+    numbers = nodes.label_numbers(requirement.key)
+    compared: BoolArray = numbers > bound if requirement.operator == GT else numbers < bound
+    return compared
+
+
+def _field_mask(nodes: Nodes, requirement: Requirement) -> BoolArray:
+    """Nodes have one field, their name; any other is empty."""
+    wanted = requirement.operator == IN
+    if requirement.key != METADATA_NAME:
+        return np.full(len(nodes), ("" in requirement.values) == wanted)
+    named = nodes.named(*requirement.values)
+    return named if wanted else ~named

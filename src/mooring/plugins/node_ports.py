@@ -1,0 +1,120 @@
+"""NodePorts: two pods on one node cannot have the same host port.
+
+A port is protocol, address and number. The address 0.0.0.0 stands for all of the node's, so it clashes with
+every other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from mooring.api.pod import Pod
+from mooring.api.requests import container_host_ports
+from mooring.framework.access import ROW, Reads
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.events import NODE, POD, ActionType, ClusterEvent, QueueingHint, Registration
+from mooring.framework.handle import Handle
+from mooring.framework.nodes import BoolArray, Nodes, NodeView, Refusals
+from mooring.framework.points import FilterPlugin, PreFilterPlugin
+from mooring.framework.status import Status
+
+REASON = "node(s) didn't have free ports for the requested pod ports"
+EVERY_ADDRESS = "0.0.0.0"
+WANTED = "NodePorts"
+
+HostPort = tuple[str, str, int]
+"""Protocol, address, number."""
+
+_REFUSED = Status.unschedulable(REASON)
+
+
+class NodePorts(PreFilterPlugin, FilterPlugin):
+    name = "NodePorts"
+    filters_anywhere = True
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._taken = handle.pod_index("NodePorts", port_keys)
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status | None:
+        ports = container_host_ports(pod)
+        if not ports:
+            return Status.skip()
+        state.write(WANTED, ports)
+        return None
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Status | None:
+        wanted: tuple[HostPort, ...] = state.read(WANTED)
+        return _REFUSED if any(clash(wanted, ports) for ports in _ports_on(node)) else None
+
+    def filter_nodes(self, state: CycleState, pod: Pod, nodes: Nodes) -> Refusals | None:
+        wanted: tuple[HostPort, ...] = state.read(WANTED)
+        rows = {row for port in wanted for key in clashing_keys(port) for row in self._taken.rows(key)}
+        return nodes.refuse(_among(nodes, rows), REASON) if rows else None
+
+    def events_to_register(self) -> Sequence[Registration]:
+        gone = ClusterEvent(POD, ActionType.DELETE)
+        return [Registration(gone, port_was_freed), Registration(ClusterEvent(NODE, ActionType.ADD))]
+
+    def sign(self, pod: Pod) -> Hashable:
+        return container_host_ports(pod)
+
+    def reads(self, pod: Pod) -> Collection[Reads]:
+        return (ROW,)
+
+
+def port_keys(pod: Pod) -> Iterator[Hashable]:
+    """What the index knows a pod by: each port with its address, and without."""
+    for protocol, address, number in container_host_ports(pod):
+        yield protocol, number
+        yield protocol, number, address
+
+
+def clashing_keys(port: HostPort) -> tuple[Hashable, ...]:
+    """The keys of ports that clash with this one."""
+    protocol, address, number = port
+    if address == EVERY_ADDRESS:
+        return ((protocol, number),)
+    return (protocol, number, address), (protocol, number, EVERY_ADDRESS)
+
+
+def clash(some: Sequence[HostPort], others: Sequence[HostPort]) -> bool:
+    """Whether two pods with these ports cannot share a node."""
+    return any(_same(mine, other) for mine in some for other in others)
+
+
+def _same(mine: HostPort, other: HostPort) -> bool:
+    if mine[2] != other[2] or mine[0] != other[0]:
+        return False
+    return mine[1] == other[1] or EVERY_ADDRESS in (mine[1], other[1])
+
+
+def _ports_on(node: NodeView) -> Iterator[tuple[HostPort, ...]]:
+    """Host ports of the pods on a node; most pods have none and are passed over quickly."""
+    for pod in node.pods:
+        spec = pod.spec
+        for container in spec.init_containers + spec.containers:
+            if container.ports:
+                yield container_host_ports(pod)
+                break
+
+
+def _among(nodes: Nodes, rows: Collection[int]) -> BoolArray:
+    """True for the nodes in these rows of the node table."""
+    mine = nodes.table_rows
+    marked: BoolArray = np.zeros(max(max(rows), int(mine.max(initial=0))) + 1, dtype=np.bool_)
+    marked[list(rows)] = True
+    found: BoolArray = marked[mine]
+    return found
+
+
+def port_was_freed(pod: Pod, old: Any, new: Any) -> QueueingHint:
+    """A pod with a place, or the promise of one, has gone and leaves a port that this one wants."""
+    if not isinstance(old, Pod):
+        return QueueingHint.QUEUE
+    placed = bool(old.spec.node_name or old.nominated_node_name)
+    freed = placed and clash(container_host_ports(pod), container_host_ports(old))
+    return QueueingHint.QUEUE if freed else QueueingHint.SKIP

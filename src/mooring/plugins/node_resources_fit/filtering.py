@@ -1,0 +1,103 @@
+"""Is there room: the pod's requests against what a node offers and what its pods have taken.
+
+The verdict on one node and the verdict on all of them say the same; the vector form reads columns, the scalar
+one the node's view alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+
+import numpy as np
+
+from mooring.api.requests import PODS, is_extended_resource
+from mooring.framework.nodes import BoolArray, IntArray, Nodes, NodeView, Refusals
+from mooring.framework.status import Code, Status
+from mooring.plugins.scratch import Scratch
+
+TOO_MANY_PODS = "Too many pods"
+INSUFFICIENT = "Insufficient %s"
+
+Requests = tuple[tuple[str, int], ...]
+"""Resource and amount, above zero each."""
+
+
+class Ignored:
+    """Extended resources that a profile leaves to others, by name or by the part before the slash."""
+
+    def __init__(self, names: Iterable[str], groups: Iterable[str]) -> None:
+        self._names = frozenset(names)
+        self._groups = frozenset(groups)
+
+    def drop(self, requests: Requests) -> Requests:
+        """The requests that count."""
+        if not self._names and not self._groups:
+            return requests
+        return tuple(request for request in requests if not self._covers(request[0]))
+
+    def _covers(self, resource: str) -> bool:
+        listed = resource in self._names or resource.partition("/")[0] in self._groups
+        return listed and is_extended_resource(resource)
+
+
+def refusal(
+    requests: Requests, allocatable: Mapping[str, int], requested: Mapping[str, int]
+) -> Status | None:
+    """The verdict on one node: every reason that holds. No preemption can help where a request is larger than
+    the node itself."""
+    lacking = [
+        (name, ask) for name, ask in requests if ask > allocatable.get(name, 0) - requested.get(name, 0)
+    ]
+    full = requested[PODS] >= allocatable.get(PODS, 0)
+    if not lacking and not full:
+        return None
+    hopeless = any(ask > allocatable.get(name, 0) for name, ask in lacking)
+    return _status(hopeless, full, tuple(name for name, _ in lacking))
+
+
+@lru_cache(maxsize=1024)
+def _status(hopeless: bool, full: bool, lacking: tuple[str, ...]) -> Status:
+    reasons = [TOO_MANY_PODS] if full else []
+    reasons += [INSUFFICIENT % name for name in lacking]
+    return Status.unschedulable(*reasons, resolvable=not hopeless)
+
+
+def refusal_on(requests: Requests, node: NodeView) -> Status | None:
+    return refusal(requests, node.allocatable, node.requested)
+
+
+class AllNodes:
+    """The verdict on all nodes at once; keeps its work arrays between calls."""
+
+    def __init__(self) -> None:
+        self._rooms: Scratch[np.int64] = Scratch(1, np.int64)
+
+    def refusals(self, requests: Requests, nodes: Nodes) -> Refusals | None:
+        full = self._lacks(nodes, PODS, 1)
+        lacking = [(name, ask, self._lacks(nodes, name, ask)) for name, ask in requests]
+        hits = [(name, ask, mask) for name, ask, mask in lacking if mask.any()]
+        some_full = bool(full.any())
+        if not hits and not some_full:
+            return None
+        answer = nodes.refusals()
+        if some_full:
+            answer.add(full, TOO_MANY_PODS)
+        for name, ask, mask in hits:
+            _add(answer, nodes.allocatable(name) < ask, mask, INSUFFICIENT % name)
+        return answer
+
+    def _lacks(self, nodes: Nodes, resource: str, ask: int) -> BoolArray:
+        (room,) = self._rooms.of(len(nodes))
+        left: IntArray = np.subtract(nodes.allocatable(resource), ask, out=room)
+        lacks: BoolArray = nodes.requested(resource) > left
+        return lacks
+
+
+def _add(answer: Refusals, hopeless: BoolArray, mask: BoolArray, reason: str) -> None:
+    never = mask & hopeless
+    if not never.any():
+        answer.add(mask, reason)
+        return
+    answer.add(mask & ~never, reason)
+    answer.add(never, reason, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)

@@ -1,0 +1,82 @@
+"""The plugin itself: thin points over `filtering`, `scoring` and `hints`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Sequence
+from typing import Any
+
+from mooring.api.pod import Pod
+from mooring.config.plugin_args import NodeResourcesFitArgs
+from mooring.framework.access import NODE as NODE_OBJECT
+from mooring.framework.access import ROW, Reads
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.events import DEVICE_CLASS, NODE, POD, ActionType, ClusterEvent, Registration
+from mooring.framework.handle import Handle
+from mooring.framework.nodes import IntArray, Nodes, NodeView, Refusals
+from mooring.framework.points import FilterPlugin, PreFilterPlugin, PreScorePlugin, ScorePlugin
+from mooring.framework.status import Status
+from mooring.plugins.node_resources_fit.filtering import AllNodes, Ignored, Requests, refusal_on
+from mooring.plugins.node_resources_fit.hints import device_class_serves, node_has_room, pod_left_or_shrank
+from mooring.plugins.node_resources_fit.scoring import Asks, Scorer
+from mooring.plugins.pod_demand import PodDemands
+
+FILTERED = "NodeResourcesFit.filter"
+SCORED = "NodeResourcesFit.score"
+
+
+class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
+    name = "NodeResourcesFit"
+    Args = NodeResourcesFitArgs
+    filters_anywhere = True
+    scores_anywhere = True
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        super().__init__(args, handle)
+        settings = args if isinstance(args, NodeResourcesFitArgs) else NodeResourcesFitArgs()
+        self._demands = handle.shared(PodDemands, PodDemands)
+        self._ignored = Ignored(settings.ignored_resources, settings.ignored_resource_groups)
+        self._all_nodes = AllNodes()
+        self._scorer = Scorer(settings.scoring_strategy)
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> None:
+        state.write(FILTERED, self._ignored.drop(self._demands.of(pod).filtered))
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Status | None:
+        requests: Requests = state.read(FILTERED)
+        return refusal_on(requests, node)
+
+    def filter_nodes(self, state: CycleState, pod: Pod, nodes: Nodes) -> Refusals | None:
+        return self._all_nodes.refusals(state.read(FILTERED), nodes)
+
+    def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> None:
+        state.write(SCORED, self._asks(pod))
+
+    def score(self, state: CycleState, pod: Pod, node: NodeView) -> int:
+        return self._scorer.score(self._scored(state, pod), node)
+
+    def score_into(self, state: CycleState, pod: Pod, nodes: Nodes, out: IntArray) -> None:
+        self._scorer.score_into(self._scored(state, pod), nodes, out)
+
+    def _scored(self, state: CycleState, pod: Pod) -> Asks:
+        """PreScore may be switched off on its own; then the pod is read here."""
+        found: Asks | None = state.read(SCORED, None)
+        return self._asks(pod) if found is None else found
+
+    def _asks(self, pod: Pod) -> Asks:
+        return self._scorer.asks(self._demands.of(pod).scored)
+
+    def events_to_register(self) -> Sequence[Registration]:
+        pods = ClusterEvent(POD, ActionType.DELETE | ActionType.UPDATE_POD_SCALE_DOWN)
+        node = ClusterEvent(NODE, ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE)
+        classes = ClusterEvent(DEVICE_CLASS, ActionType.ADD | ActionType.UPDATE)
+        return [
+            Registration(pods, pod_left_or_shrank),
+            Registration(node, node_has_room),
+            Registration(classes, device_class_serves),
+        ]
+
+    def sign(self, pod: Pod) -> Hashable:
+        return self._demands.of(pod).signature
+
+    def reads(self, pod: Pod) -> Collection[Reads]:
+        return (NODE_OBJECT, ROW)
