@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 
 class Code(enum.IntEnum):
@@ -111,7 +111,7 @@ class Status:
     @classmethod
     def skip(cls, *reasons: str) -> Status:
         """Leave this plugin out (PreFilter, PreScore), or pass on to the next one (Bind)."""
-        return cls(Code.SKIP, reasons)
+        return cls(Code.SKIP, reasons) if reasons else SKIP
 
     @classmethod
     def pending(cls, *reasons: str) -> Status:
@@ -141,7 +141,9 @@ class Status:
 
     def by(self, plugin: str) -> Status:
         """The same answer, attributed to `plugin` unless it names somebody already."""
-        return self if self.plugin else replace(self, plugin=plugin)
+        if self.plugin:
+            return self
+        return Status(self.code, self.reasons, plugin, self.timeout, self.cause)
 
     def __bool__(self) -> bool:
         raise TypeError("a Status is neither true nor false; ask is_success, is_rejected or code")
@@ -154,3 +156,4 @@ def _as_tuple(reasons: object) -> tuple[str, ...]:
 
 
 SUCCESS = Status()
+SKIP = Status(Code.SKIP)

@@ -17,7 +17,7 @@ from mooring.framework.lifting import gravest
 from mooring.framework.nodes import BoolArray, IntArray, Nodes, NodeView, Refusal, Refusals
 from mooring.framework.points import FilterPlugin, PreFilterPlugin
 from mooring.framework.results import PostFilterResult, PreFilterResult
-from mooring.framework.status import SUCCESS, Code, Status
+from mooring.framework.status import SKIP, SUCCESS, Code, Status
 from mooring.framework.statuses import NodeStatuses
 from mooring.runtime.calling import checked, failed, maybe_await, unexpected
 from mooring.runtime.profile import Profile
@@ -51,6 +51,11 @@ def run_pre_filter(
             answer = plugin.pre_filter(state, pod, nodes)
         except Exception as error:
             return PreFiltered(failed(plugin, "PreFilter", pod, error))
+        if answer is None:
+            continue
+        if answer is SKIP:  # the common case, without a detour
+            state.skip_filter.add(plugin.name)
+            continue
         if isinstance(answer, PreFilterResult):
             narrowed.append(plugin.name)
             names = answer.node_names if names is None else names & answer.node_names

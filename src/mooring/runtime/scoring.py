@@ -17,7 +17,7 @@ from mooring.framework.nodes import BoolArray, EveryRow, IntArray, Nodes
 from mooring.framework.points import PreScorePlugin, ScorePlugin
 from mooring.framework.record import TOP_NODES, ScoreColumn, TopScores
 from mooring.framework.scoring import MAX_NODE_SCORE, MIN_NODE_SCORE
-from mooring.framework.status import SUCCESS, Code, Status
+from mooring.framework.status import SKIP, SUCCESS, Code, Status
 from mooring.runtime.calling import checked, failed
 from mooring.runtime.profile import Profile
 
@@ -119,7 +119,8 @@ def run_pre_score(
     """PreScore plugins; Skip leaves the plugin out of scoring, anything else but Success is an Error."""
     for plugin in plugins:
         try:
-            status = checked(plugin, "PreScore", pod, plugin.pre_score(state, pod, nodes()))
+            answer = plugin.pre_score(state, pod, nodes())
+            status = answer if answer is SKIP else checked(plugin, "PreScore", pod, answer)
         except Exception as error:
             return failed(plugin, "PreScore", pod, error)
         if status.is_skip:
