@@ -1,0 +1,83 @@
+"""A small cluster in memory and one plugin of the default profile asked about it, in both its forms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from mooring.api.meta import Object
+from mooring.api.pod import Pod
+from mooring.api.resources import by_kind
+from mooring.app.evaluating import INPUTS, World
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.nodes import Nodes
+from mooring.framework.status import SUCCESS, Status
+from mooring.framework.statuses import NodeStatuses
+from mooring.runtime.filtering import filter_dense
+from mooring.testing import make_pod
+
+KEYS = {resource.kind: key for key, resource in INPUTS.items()}
+
+Verdict = dict[str, tuple[str, tuple[str, ...]]]
+"""Refused node → code and reasons."""
+
+
+def make_world(*objects: Object, pod: Pod | None = None) -> World:
+    data: dict[str, Any] = {"pod": msgspec.to_builtins(pod or make_pod("incoming"))}
+    for obj in objects:
+        kind = obj.kind or type(obj).__name__
+        assert by_kind(kind) is not None
+        data.setdefault(KEYS[kind], []).append(msgspec.to_builtins(obj))
+    return World(data)
+
+
+@dataclass
+class Asked:
+    """The answers of one plugin for one pod."""
+
+    plugin: Any
+    pod: Pod
+    state: CycleState
+    pre: Status
+    nodes: Nodes
+
+    @property
+    def skipped(self) -> bool:
+        return self.pre.is_skip
+
+    def together(self, nodes: Nodes | None = None) -> Verdict:
+        """The vector form."""
+        nodes = self.nodes if nodes is None else nodes
+        if not self.pre.is_success:
+            return {}
+        statuses = NodeStatuses(nodes)
+        _, error = filter_dense(self.plugin, self.state, self.pod, nodes, statuses)
+        if not error.is_success:
+            return {"": (error.code.label, error.reasons)}
+        return {name: (status.code.label, status.reasons) for name, status in statuses}
+
+    def one_by_one(self) -> Verdict:
+        """The scalar form."""
+        if not self.pre.is_success:
+            return {}
+        found = {node.name: self.plugin.filter(self.state, self.pod, node) for node in self.nodes}
+        return {
+            name: (status.code.label, status.reasons)
+            for name, status in found.items()
+            if status is not None and not status.is_success
+        }
+
+
+def ask(plugin: str, pod: Pod, *objects: Object) -> Asked:
+    world = make_world(*objects, pod=pod)
+    return ask_in(world, plugin, world.pod)
+
+
+def ask_in(world: World, plugin: str, pod: Pod) -> Asked:
+    profile = next(iter(world.engine.profiles.values()))
+    instance: Any = profile.plugins[plugin]
+    state = CycleState()
+    pre = instance.pre_filter(state, pod, world.nodes)
+    return Asked(instance, pod, state, SUCCESS if pre is None else pre, world.nodes)
