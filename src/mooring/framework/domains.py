@@ -6,8 +6,8 @@ therefore costs as much as was changed, not as much as there are domains.
 
 from __future__ import annotations
 
-from mooring.framework.counting import Topology
 from mooring.framework.nodes import FloatArray
+from mooring.framework.topology import Topology
 
 
 class DomainCounts:

@@ -16,6 +16,7 @@ from mooring.framework.nodes import Nodes, NodeView
 from mooring.framework.ports import ApiClient, Clock, EventRecorder
 from mooring.framework.status import Status
 from mooring.framework.statuses import NodeStatuses
+from mooring.framework.topology import Topology
 
 T = TypeVar("T")
 
@@ -210,6 +211,10 @@ class Handle(Protocol):
 
     def object_index(self, name: str, resource: Resource, extract: ObjectKeys) -> ObjectIndex:
         """The same over the objects of a kind that the plugin declared in `needs`."""
+        ...
+
+    def topology(self, key: str) -> Topology:
+        """The domains of a label key; made once and kept while no node changes."""
         ...
 
     @property

@@ -16,6 +16,7 @@ from mooring.framework.indexes import NodeIndex, NodeKeys, ObjectIndex, ObjectKe
 from mooring.framework.nodes import Nodes, NodeView
 from mooring.framework.points import Plugin
 from mooring.framework.ports import ApiClient, Clock, EventRecorder
+from mooring.framework.topology import Topology
 from mooring.runtime.dry_run import Session
 from mooring.runtime.guarding import GuardedClient, undeclared
 from mooring.runtime.profile import Profile
@@ -91,6 +92,9 @@ class PluginHandle:
     def object_index(self, name: str, resource: Resource, extract: ObjectKeys) -> ObjectIndex:
         self._must_read(resource)
         return self._services.object_index(name, resource, extract)
+
+    def topology(self, key: str) -> Topology:
+        return self._services.topology(key)
 
     @property
     def pod_counters(self) -> PodCounters:

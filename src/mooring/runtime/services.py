@@ -16,6 +16,7 @@ from mooring.framework.indexes import NodeIndex, NodeKeys, ObjectIndex, ObjectKe
 from mooring.framework.nodes import Nodes, NodeView
 from mooring.framework.ports import ApiClient, Clock, EventRecorder
 from mooring.framework.ranking import PodTail
+from mooring.framework.topology import Topology
 from mooring.runtime.tasks import Tasks
 from mooring.runtime.waiting import WaitingPods
 
@@ -66,6 +67,7 @@ class Services:
     pod_index: Callable[[str, PodKeys], PodIndex]
     node_index: Callable[[str, NodeKeys], NodeIndex]
     object_index: Callable[[str, Resource, ObjectKeys], ObjectIndex]
+    topology: Callable[[str], Topology]
     pod_counters: Callable[[], PodCounters]
     affinity_terms: Callable[[], AffinityTerms]
     activate: Callable[[Iterable[Pod]], None]

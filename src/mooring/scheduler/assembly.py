@@ -42,6 +42,7 @@ from mooring.state.indexes import Indexes
 from mooring.state.node_table import NodeTable
 from mooring.state.object_index import ObjectIndexes
 from mooring.state.stores import Stores
+from mooring.state.topologies import Topologies
 from mooring.state.what_if import WhatIfRow, WhatIfRows
 
 
@@ -166,6 +167,7 @@ def _services(
         pod_index=indexes.pod_index,
         node_index=indexes.node_index,
         object_index=ObjectIndexes(stores.lister).object_index,
+        topology=Topologies(table).topology,
         pod_counters=counting.pod_counters,
         affinity_terms=counting.affinity_terms,
         activate=activate,

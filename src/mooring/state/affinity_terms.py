@@ -14,8 +14,9 @@ from mooring.api.node import Node
 from mooring.api.pod import Pod
 from mooring.api.pod_affinity import NO_TERMS, AffinityTerm, compile_pod_terms
 from mooring.framework.access import Version
-from mooring.framework.counting import TermKind, Topology
+from mooring.framework.counting import TermKind
 from mooring.framework.nodes import FloatArray
+from mooring.framework.topology import Topology
 from mooring.state.row_counts import RowCounts, Wide
 from mooring.state.selector_registry import SelectorRegistry
 

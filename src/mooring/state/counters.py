@@ -16,8 +16,9 @@ from collections.abc import Mapping
 
 from mooring.api.node import Node
 from mooring.api.pod import Pod
-from mooring.framework.counting import PodSelector, Topology
-from mooring.framework.nodes import BoolArray, FloatArray, IntArray
+from mooring.framework.counting import PodSelector
+from mooring.framework.nodes import BoolArray, FloatArray
+from mooring.framework.topology import Topology
 from mooring.state.pod_labels_index import LabelSet, PodLabelsIndex
 from mooring.state.read_only import read_only
 from mooring.state.row_counts import RowCounts, Wide
@@ -31,29 +32,18 @@ _LINK = 96
 """Bytes of the link between a counter and a LabelSet."""
 
 
-class Ledger:
-    """Bytes of all counters together."""
-
-    __slots__ = ("nbytes",)
-
-    def __init__(self) -> None:
-        self.nbytes = 0
-
-
 class Counter:
     """Implements `framework.counting.PodCounter`."""
 
-    __slots__ = ("_charged", "_counts", "_ledger", "sets", "wanted")
+    __slots__ = ("_counts", "charged", "sets", "wanted")
 
-    def __init__(self, wanted: PodSelector, table: Wide, ledger: Ledger) -> None:
+    def __init__(self, wanted: PodSelector, table: Wide) -> None:
         self.wanted = wanted
         self._counts = RowCounts(table)
         self.sets: dict[LabelSet, None] = {}
         """Whose pods are counted."""
-        self._ledger = ledger
-        self._charged = 0
-        """The part of this counter in the ledger."""
-        self._charge(_COUNTER)
+        self.charged = 0
+        """Bytes that the owner has taken into account."""
 
     @property
     def version(self) -> int:
@@ -64,7 +54,11 @@ class Counter:
         return self._counts.empty
 
     @property
-    def per_row(self) -> IntArray:
+    def nbytes(self) -> int:
+        return _COUNTER + _LINK * len(self.sets) + self._counts.nbytes
+
+    @property
+    def per_row(self) -> FloatArray:
         return read_only(self._counts.per_row)
 
     def sums(self, topology: Topology, where: BoolArray | None = None) -> FloatArray:
@@ -77,7 +71,6 @@ class Counter:
         self._counts.add_all(entry.rows)
         if not self.wanted.terminating:
             self._counts.add_all(entry.terminating, -1)
-        self._charge(_COUNTER + _LINK * len(self.sets) + self._counts.nbytes)
 
     def leave(self, entry: LabelSet) -> None:
         del self.sets[entry]
@@ -85,21 +78,15 @@ class Counter:
     def change(self, row: int, number: int, terminating: bool) -> None:
         if self.wanted.terminating or not terminating:
             self._counts.add(row, number)
-            self._charge(_COUNTER + _LINK * len(self.sets) + self._counts.nbytes)
 
     def close(self) -> None:
         """Nobody will tell this counter anything any more."""
         for entry in self.sets:
             entry.counters = tuple(other for other in entry.counters if other is not self)
-        self._charge(0)
 
     def as_dict(self) -> Mapping[int, int]:
         """Rows with matching pods; for checks."""
         return self._counts.as_dict()
-
-    def _charge(self, nbytes: int) -> None:
-        self._ledger.nbytes += nbytes - self._charged
-        self._charged = nbytes
 
 
 class Counters:
@@ -112,22 +99,29 @@ class Counters:
         self._counters: OrderedDict[PodSelector, Counter] = OrderedDict()
         """The one asked for last at the end."""
         self._registry: SelectorRegistry[Counter] = SelectorRegistry()
-        self._ledger = Ledger()
+        self._bytes = 0
+        """Of all counters, each as it was when last asked for."""
 
     def __len__(self) -> int:
         return len(self._counters)
 
     def get(self, selector: PodSelector) -> Counter:
         counter = self._counters.get(selector)
-        if counter is not None:
-            self._counters.move_to_end(selector)
-            return counter
-        counter = self._counters[selector] = Counter(selector, self._table, self._ledger)
-        for entry in list(self._labels.matching(selector)):
+        if counter is None:
+            counter = self._build(selector)
+        self._counters.move_to_end(selector)
+        now = counter.nbytes
+        self._bytes += now - counter.charged
+        counter.charged = now
+        while self._bytes > self._limit and len(self._counters) > 1:
+            self._evict()
+        return counter
+
+    def _build(self, selector: PodSelector) -> Counter:
+        counter = self._counters[selector] = Counter(selector, self._table)
+        for entry in self._labels.matching(selector):
             counter.include(entry)
         self._registry.add(counter, selector.namespaces, selector.selector)
-        while self._ledger.nbytes > self._limit and len(self._counters) > 1:
-            self._evict()
         return counter
 
     def pod_added(self, row: int, pod: Pod) -> None:
@@ -163,6 +157,7 @@ class Counters:
         _, counter = self._counters.popitem(last=False)
         self._registry.remove(counter, counter.wanted.namespaces, counter.wanted.selector)
         counter.close()
+        self._bytes -= counter.charged
 
 
 def _bump(numbers: dict[int, int], row: int, number: int) -> None:

@@ -248,6 +248,11 @@ class NodeTable:
         """Row → number of its latest change."""
         return self._changes.generations
 
+    @property
+    def node_generation(self) -> int:
+        """Number of the latest change of any node object."""
+        return self._node_changes.generation
+
     def changed_since(self, generation: int) -> list[int]:
         """Rows that changed after that generation, each once, ghosts and freed rows included. Costs as much
         as there were changes, and at most one scan of the rows."""

@@ -1,7 +1,8 @@
-"""A small number per row: a dict while few rows have one, an array from then on.
+"""A whole number per row: a dict while few rows have one, an array of floats from then on.
 
 Most selectors match pods on a handful of nodes, and thousands of selectors are remembered, so an array each
-would cost 100 MB at 5,000 nodes; a selector that matches everywhere would be slow as a dict.
+would cost 100 MB at 5,000 nodes; a selector that matches everywhere would be slow as a dict. Floats, because
+`bincount` would convert whole numbers each time.
 """
 
 from __future__ import annotations
@@ -10,10 +11,9 @@ from collections.abc import Mapping
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from mooring.framework.counting import Topology
 from mooring.framework.nodes import BoolArray, FloatArray, IntArray
+from mooring.framework.topology import Topology
 
 _FEWEST = 32
 """So many rows stay a dict in the smallest table."""
@@ -39,7 +39,7 @@ class RowCounts:
         self._table = table
         self._few: dict[int, int] = {}
         """Row → number other than 0, while `_many` is None."""
-        self._many: npt.NDArray[np.int64] | None = None
+        self._many: FloatArray | None = None
         self.version = 0
         """Grows with every change."""
 
@@ -52,12 +52,12 @@ class RowCounts:
         return _ENTRY * len(self._few) if self._many is None else self._many.nbytes
 
     @property
-    def per_row(self) -> IntArray:
+    def per_row(self) -> FloatArray:
         """All rows of the table."""
         width = self._table.width
         if self._many is not None:
             return self._widened(width)
-        column = np.zeros(width, dtype=np.int64)
+        column = np.zeros(width)
         if self._few:
             rows, numbers = self._entries()
             column[rows] = numbers
@@ -98,7 +98,7 @@ class RowCounts:
             return np.zeros(topology.size)
         rows, numbers = self._entries()
         weights = numbers if where is None else numbers * where[rows]
-        return np.bincount(topology.bins[rows], weights, topology.size + 1)[1:].astype(np.float64, copy=False)
+        return topology.sums_of(rows, weights)
 
     def as_dict(self) -> dict[int, int]:
         """Rows with a number other than 0; for checks."""
@@ -115,10 +115,10 @@ class RowCounts:
         self._many = self.per_row
         self._few = {}
 
-    def _widened(self, width: int) -> npt.NDArray[np.int64]:
+    def _widened(self, width: int) -> FloatArray:
         """The array, at least so long; it grows with the table, not with every row."""
         assert self._many is not None
         short = max(width, self._table.width) - len(self._many)
         if short > 0:
-            self._many = np.concatenate([self._many, np.zeros(short, dtype=np.int64)])
+            self._many = np.concatenate([self._many, np.zeros(short)])
         return self._many

@@ -11,14 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 import numpy as np
-import numpy.typing as npt
 
 from mooring.api.pod import Pod
 from mooring.api.pod_affinity import AffinityTerm, compile_pod_terms
-from mooring.framework.counting import HeldTerm, PodCounters, Topology
+from mooring.framework.counting import HeldTerm
 from mooring.framework.domains import DomainCounts
-from mooring.framework.nodes import BoolArray, Columns, Nodes, NodeView, Refusals
+from mooring.framework.handle import Handle
+from mooring.framework.nodes import BoolArray, FloatArray, Nodes, NodeView, Refusals
 from mooring.framework.status import Code, Status
+from mooring.framework.topology import Topology
 from mooring.plugins.inter_pod_affinity.terms import matches_all, wanted, wanted_by_all
 
 REASON_AFFINITY = "node(s) didn't match pod affinity rules"
@@ -35,7 +36,7 @@ class AffinityState:
     __slots__ = (
         "anti_terms",
         "away",
-        "columns",
+        "handle",
         "hostile",
         "namespace_labels",
         "near",
@@ -48,15 +49,14 @@ class AffinityState:
         terms: tuple[AffinityTerm, ...],
         anti_terms: tuple[AffinityTerm, ...],
         namespace_labels: Mapping[str, str],
-        columns: Columns,
+        handle: Handle,
         self_match: bool,
     ) -> None:
         self.terms = terms
         self.anti_terms = anti_terms
         self.namespace_labels = namespace_labels
         """Of the incoming pod's namespace."""
-        self.columns = columns
-        """The node table."""
+        self.handle = handle
         self.self_match = self_match
         """Whether the pod matches all its own affinity terms."""
         self.near: Tables = {}
@@ -70,30 +70,30 @@ class AffinityState:
         terms: tuple[AffinityTerm, ...],
         anti_terms: tuple[AffinityTerm, ...],
         namespace_labels: Mapping[str, str],
-        columns: Columns,
+        handle: Handle,
     ) -> AffinityState:
-        return cls(terms, anti_terms, namespace_labels, columns, matches_all(terms, pod))
+        return cls(terms, anti_terms, namespace_labels, handle, matches_all(terms, pod))
 
     def clone(self) -> AffinityState:
         other = AffinityState(
-            self.terms, self.anti_terms, self.namespace_labels, self.columns, self.self_match
+            self.terms, self.anti_terms, self.namespace_labels, self.handle, self.self_match
         )
         other.near, other.away, other.hostile = map(_cloned, (self.near, self.away, self.hostile))
         return other
 
-    def count(self, counters: PodCounters, held: Iterable[HeldTerm]) -> None:
+    def count(self, held: Iterable[HeldTerm]) -> None:
         """Fill the tables from the counters and from the terms that mean the pod."""
-        topologies = Topologies(self.columns)
+        counters, topology_of = self.handle.pod_counters, self.handle.topology
         if self.terms:
             counter = counters.get(wanted_by_all(self.terms))
             for key in {term.topology_key: None for term in self.terms}:
-                topology = topologies[key]
+                topology = topology_of(key)
                 self.near[key] = DomainCounts(topology, counter.sums(topology))
         for term in self.anti_terms:
-            topology = topologies[term.topology_key]
+            topology = topology_of(term.topology_key)
             _accumulate(self.away, topology, counters.get(wanted(term)).sums(topology))
         for found in held:
-            topology = topologies[found.term.topology_key]
+            topology = topology_of(found.term.topology_key)
             _accumulate(self.hostile, topology, found.sums(topology))
 
     def update(self, pod: Pod, other: Pod, node: NodeView, number: int) -> None:
@@ -119,21 +119,9 @@ class AffinityState:
     def _add(self, tables: Tables, key: str, node: NodeView, number: int) -> None:
         counts = tables.get(key)
         if counts is None:
-            topology = Topology(self.columns, key)
+            topology = self.handle.topology(key)
             counts = tables[key] = DomainCounts(topology, np.zeros(topology.size))
         counts.add(counts.topology.domain(node.labels), number)
-
-
-class Topologies(dict[str, Topology]):
-    """Topologies by key, each made once."""
-
-    def __init__(self, columns: Columns) -> None:
-        super().__init__()
-        self._columns = columns
-
-    def __missing__(self, key: str) -> Topology:
-        topology = self[key] = Topology(self._columns, key)
-        return topology
 
 
 def filter_node(state: AffinityState, node: NodeView) -> Status | None:
@@ -179,14 +167,15 @@ def filter_nodes(state: AffinityState, nodes: Nodes) -> Refusals:
     return refusals
 
 
-def _lonely(state: AffinityState, nodes: Nodes) -> BoolArray:
+def _lonely(state: AffinityState, nodes: Nodes) -> BoolArray | None:
+    """Nodes without company in one of the domains; None for none."""
     first = _may_be_first(state)
     masks = []
     for counts in state.near.values():
         alone = np.zeros(counts.topology.size, dtype=np.bool_) if first else counts.now() <= 0
-        masks.append(counts.topology.gather(alone, True, nodes))
-    lonely: BoolArray = np.logical_or.reduce(masks) if len(masks) > 1 else masks[0]
-    return lonely
+        if counts.topology.unlabelled or alone.any():
+            masks.append(counts.topology.gather(alone, True, nodes))
+    return _any_of(masks)
 
 
 def _any_in_domain(tables: Tables, nodes: Nodes) -> BoolArray | None:
@@ -196,13 +185,17 @@ def _any_in_domain(tables: Tables, nodes: Nodes) -> BoolArray | None:
         present = counts.now() > 0
         if present.any():
             masks.append(counts.topology.gather(present, False, nodes))
-    if not masks:
-        return None
-    found: BoolArray = np.logical_or.reduce(masks) if len(masks) > 1 else masks[0]
+    return _any_of(masks)
+
+
+def _any_of(masks: list[BoolArray]) -> BoolArray | None:
+    if len(masks) < 2:
+        return masks[0] if masks else None
+    found: BoolArray = np.logical_or.reduce(masks)
     return found
 
 
-def _accumulate(tables: Tables, topology: Topology, pods: npt.NDArray[np.float64]) -> None:
+def _accumulate(tables: Tables, topology: Topology, pods: FloatArray) -> None:
     known = tables.get(topology.key)
     if known is not None:
         known.cluster += pods

@@ -40,7 +40,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         super().__init__(args, handle)
         self._hard_weight = args.hard_pod_affinity_weight
         self._namespaces = Namespaces(handle)
-        self._counters = handle.pod_counters
+        self._counters = handle.pod_counters  # made now, while there are no pods yet
         self._running = handle.affinity_terms
         self._encode = msgspec.msgpack.Encoder().encode
 
@@ -54,8 +54,8 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             return Status.skip()
         resolve = self._namespaces.resolve
         near, away = tuple(map(resolve, own.affinity)), tuple(map(resolve, own.anti_affinity))
-        prepared = filtering.AffinityState.of(pod, near, away, namespace_labels, nodes.columns)
-        prepared.count(self._counters, held)
+        prepared = filtering.AffinityState.of(pod, near, away, namespace_labels, self.handle)
+        prepared.count(held)
         if not (prepared.hostile or near or away):
             return Status.skip()
         state.write(FILTER, prepared)
@@ -92,7 +92,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         held = self._running.matching(pod, self._namespaces.labels(pod.namespace), kinds)
         if not (wishes or held):
             return Status.skip()
-        tables = scoring.tables(wishes, held, self._hard_weight, self._counters, nodes.columns)
+        tables = scoring.tables(wishes, held, self._hard_weight, self.handle)
         if not tables:
             return Status.skip()
         state.write(SCORE, tables)

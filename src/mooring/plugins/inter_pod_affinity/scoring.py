@@ -12,10 +12,11 @@ from collections.abc import Iterable
 import numpy as np
 
 from mooring.api.pod_affinity import AffinityTerm
-from mooring.framework.counting import HeldTerm, PodCounters, TermKind, Topology
-from mooring.framework.nodes import Columns, FloatArray, IntArray, Nodes
+from mooring.framework.counting import HeldTerm, TermKind
+from mooring.framework.handle import Handle
+from mooring.framework.nodes import FloatArray, IntArray, Nodes
 from mooring.framework.scoring import MAX_NODE_SCORE
-from mooring.plugins.inter_pod_affinity.filtering import Topologies
+from mooring.framework.topology import Topology
 from mooring.plugins.inter_pod_affinity.terms import wanted
 
 Table = tuple[Topology, FloatArray]
@@ -26,12 +27,11 @@ def tables(
     wishes: Iterable[tuple[AffinityTerm, int]],
     held: Iterable[HeldTerm],
     hard_weight: int,
-    counters: PodCounters,
-    columns: Columns,
+    handle: Handle,
 ) -> list[Table]:
     """One table per topology key in which a running pod has something to say; `wishes` are the incoming pod's
     terms with their signed weights."""
-    topologies = Topologies(columns)
+    counters, topology_of = handle.pod_counters, handle.topology
     found: dict[str, FloatArray] = {}
 
     def add(key: str, pods: FloatArray, weight: int) -> None:
@@ -39,18 +39,16 @@ def tables(
             found[key] = found[key] + weight * pods if key in found else weight * pods
 
     for term, weight in wishes:
-        add(term.topology_key, counters.get(wanted(term)).sums(topologies[term.topology_key]), weight)
+        add(term.topology_key, counters.get(wanted(term)).sums(topology_of(term.topology_key)), weight)
     for other in held:
         weight = hard_weight if other.kind is TermKind.AFFINITY else other.weight
-        add(other.term.topology_key, other.sums(topologies[other.term.topology_key]), weight)
-    return [(topologies[key], table) for key, table in found.items()]
+        add(other.term.topology_key, other.sums(topology_of(other.term.topology_key)), weight)
+    return [(topology_of(key), table) for key, table in found.items()]
 
 
 def score_nodes(state: list[Table], nodes: Nodes) -> IntArray:
-    total = np.zeros(len(nodes))
-    for topology, table in state:
-        total += topology.gather(table, 0.0, nodes)
-    return total.astype(np.int64)
+    parts = [topology.gather(table.astype(np.int64), 0, nodes) for topology, table in state]
+    return sum(parts[1:], start=parts[0])
 
 
 def normalize(scores: IntArray) -> IntArray:

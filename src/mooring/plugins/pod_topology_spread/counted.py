@@ -9,8 +9,10 @@ import numpy as np
 
 from mooring.api.node_selectors import RequiredNodeAffinity
 from mooring.api.pod import Pod
-from mooring.framework.counting import PodCounter, PodCounters, PodSelector, Topology
+from mooring.framework.counting import PodCounter, PodSelector
+from mooring.framework.handle import Handle
 from mooring.framework.nodes import BoolArray, Columns, FloatArray
+from mooring.framework.topology import Topology
 from mooring.plugins.pod_topology_spread.constraints import Constraint
 from mooring.plugins.pod_topology_spread.inclusion import admitted_mask, tolerated_mask
 
@@ -34,29 +36,27 @@ class Counted:
 
     def nodes(self) -> FloatArray:
         """Nodes that count, per domain."""
-        return self.topology.sums(self.where)
+        return self.topology.nodes if self.where is None else self.topology.sums(self.where)
 
 
 def count(
     constraints: Sequence[Constraint],
     pod: Pod,
     required: RequiredNodeAffinity,
-    columns: Columns,
-    counters: PodCounters,
+    handle: Handle,
     require_all: bool,
 ) -> list[Counted]:
     """Each constraint with its counter. With `require_all` a node counts only if it has all topology keys."""
-    topologies = {c.topology_key: Topology(columns, c.topology_key) for c in constraints}
+    topologies = {c.topology_key: handle.topology(c.topology_key) for c in constraints}
+    columns = handle.nodes.columns
+    partial = [t for t in topologies.values() if t.unlabelled] if require_all else []
     found = []
     for constraint in constraints:
         masks = _policies(constraint, pod, required, columns)
-        if require_all:
-            masks += [t.bins > 0 for key, t in topologies.items() if key != constraint.topology_key]
+        masks += [t.bins > 0 for t in partial if t.key != constraint.topology_key]
         where = np.logical_and.reduce(masks) if len(masks) > 1 else masks[0] if masks else None
         found.append(
-            Counted(
-                constraint, topologies[constraint.topology_key], where, _counter(constraint, pod, counters)
-            )
+            Counted(constraint, topologies[constraint.topology_key], where, _counter(constraint, pod, handle))
         )
     return found
 
@@ -69,7 +69,8 @@ def _policies(
     return [mask for mask in (affinity, taints) if mask is not None]
 
 
-def _counter(constraint: Constraint, pod: Pod, counters: PodCounters) -> PodCounter | None:
+def _counter(constraint: Constraint, pod: Pod, handle: Handle) -> PodCounter | None:
     if constraint.selector.empty:
         return None
-    return counters.get(PodSelector(frozenset((pod.namespace,)), constraint.selector, terminating=False))
+    wanted = PodSelector(frozenset((pod.namespace,)), constraint.selector, terminating=False)
+    return handle.pod_counters.get(wanted)

@@ -95,18 +95,15 @@ class Spread:
 class SpreadState:
     """What PreFilter leaves for Filter, AddPod and RemovePod."""
 
-    __slots__ = ("any_unlabelled", "required", "spreads")
+    __slots__ = ("required", "spreads")
 
-    def __init__(
-        self, spreads: Sequence[Spread], required: RequiredNodeAffinity, any_unlabelled: bool
-    ) -> None:
+    def __init__(self, spreads: Sequence[Spread], required: RequiredNodeAffinity) -> None:
         self.spreads = spreads
         self.required = required
-        self.any_unlabelled = any_unlabelled
-        """Whether some node lacks a topology key."""
+        """What the pod demands of its node."""
 
     def clone(self) -> SpreadState:
-        return SpreadState([s.clone() for s in self.spreads], self.required, self.any_unlabelled)
+        return SpreadState([spread.clone() for spread in self.spreads], self.required)
 
     def update(self, pod: Pod, other: Pod, node: NodeView, number: int) -> None:
         """`other` came to the node, or left it."""
@@ -137,14 +134,15 @@ def filter_nodes(state: SpreadState, nodes: Nodes) -> Refusals | None:
     verdicts = None
     for spread in state.spreads:
         violated = spread.counts.now() > spread.most()
-        if not state.any_unlabelled and not violated.any():
+        topology = spread.counts.topology
+        if not topology.unlabelled and not violated.any():
             continue
-        mine = spread.counts.topology.gather(violated.view(np.int8) * _VIOLATED, _NO_LABEL, nodes)
+        mine = topology.gather(violated.view(np.int8), _NO_LABEL, nodes)
         # The first constraint that a node fails decides, also about the reason.
         verdicts = mine if verdicts is None else np.where(verdicts == 0, mine, verdicts)
     if verdicts is None:
         return None
     refusals = nodes.refusals()
-    if state.any_unlabelled:
+    if any(spread.counts.topology.unlabelled for spread in state.spreads):
         refusals.add(verdicts == _NO_LABEL, REASON_NO_LABEL, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
     return refusals.add(verdicts == _VIOLATED, REASON)

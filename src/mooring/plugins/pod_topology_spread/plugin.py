@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Sequence
 
 import msgspec
-import numpy as np
 
 from mooring.api.errors import SelectorError
 from mooring.api.node_selectors import required_node_affinity
@@ -53,7 +52,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         self._system = args.defaulting_type == SYSTEM_DEFAULTING
         self._defaults = SYSTEM_DEFAULTS if self._system else args.default_constraints
         self._selectors = DefaultSelectors(handle)
-        self._counters = handle.pod_counters
+        self._counters = handle.pod_counters  # made now, while there are no pods yet
         self._encode = msgspec.msgpack.Encoder().encode
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status | None:
@@ -65,10 +64,9 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         if not constraints:
             return Status.skip()
         required = required_node_affinity(pod)
-        counted = count(constraints, pod, required, nodes.columns, self._counters, require_all=True)
-        unlabelled = any(np.count_nonzero(found.topology.bins) < len(nodes) for found in counted)
+        counted = count(constraints, pod, required, self.handle, require_all=True)
         spreads = [filtering.Spread.of(found, pod) for found in counted]
-        state.write(FILTER, filtering.SpreadState(spreads, required, unlabelled))
+        state.write(FILTER, filtering.SpreadState(spreads, required))
         return None
 
     def add_pod(self, state: CycleState, pod: Pod, added: Pod, node: NodeView) -> Status | None:
@@ -101,8 +99,8 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         if not constraints:
             return Status.skip()
         required, require_all = required_node_affinity(pod), own or not self._system
-        counted = count(constraints, pod, required, nodes.columns, self._counters, require_all)
-        state.write(SCORE, scoring.ScoreState(counted, nodes, self.handle.nodes, require_all))
+        counted = count(constraints, pod, required, self.handle, require_all)
+        state.write(SCORE, scoring.ScoreState(counted, nodes, require_all))
         return None
 
     def score_nodes(self, state: CycleState, pod: Pod, nodes: Nodes) -> IntArray:

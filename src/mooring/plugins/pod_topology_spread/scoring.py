@@ -25,25 +25,25 @@ class ScoreState:
 
     __slots__ = ("counted", "require_all", "tables", "weights")
 
-    def __init__(self, counted: Sequence[Counted], feasible: Nodes, live: Nodes, require_all: bool) -> None:
+    def __init__(self, counted: Sequence[Counted], feasible: Nodes, require_all: bool) -> None:
         self.counted = counted
         self.require_all = require_all
         """Nodes without one of the keys are ignored; else only that key's part is."""
         kept = self.labelled(feasible)
         self.weights = [math.log(domains(found, feasible, kept, require_all) + 2) for found in counted]
         self.tables = [
-            None if found.constraint.topology_key == HOSTNAME else pods_per_domain(found, live, require_all)
+            None if found.constraint.topology_key == HOSTNAME else pods_per_domain(found, require_all)
             for found in counted
         ]
         """Matching pods per domain, for all keys but the hostname."""
 
     def labelled(self, nodes: Nodes) -> BoolArray | None:
         """Nodes that are not ignored; None for all."""
-        if not self.require_all:
+        partial = [found.topology for found in self.counted if found.topology.unlabelled]
+        if not self.require_all or not partial:
             return None
-        masks = [found.topology.bins_of(nodes) > 0 for found in self.counted]
-        kept: BoolArray = np.logical_and.reduce(masks) if len(masks) > 1 else masks[0]
-        return None if kept.all() else kept
+        kept: BoolArray = np.logical_and.reduce([topology.bins_of(nodes) > 0 for topology in partial])
+        return kept
 
 
 def domains(found: Counted, feasible: Nodes, kept: BoolArray | None, require_all: bool) -> int:
@@ -51,6 +51,8 @@ def domains(found: Counted, feasible: Nodes, kept: BoolArray | None, require_all
     topology = found.topology
     if topology.key == HOSTNAME:
         return len(feasible) if kept is None else int(np.count_nonzero(kept))
+    if feasible is topology.live and not topology.unlabelled and kept is None:
+        return int(np.count_nonzero(topology.nodes))
     bins = topology.bins_of(feasible)
     used = np.bincount(bins if kept is None else bins[kept], minlength=topology.size + 1)
     count = int(np.count_nonzero(used[1:]))
@@ -61,12 +63,12 @@ def domains(found: Counted, feasible: Nodes, kept: BoolArray | None, require_all
     return count
 
 
-def pods_per_domain(found: Counted, live: Nodes, require_all: bool) -> FloatArray:
+def pods_per_domain(found: Counted, require_all: bool) -> FloatArray:
     """Matching pods per domain. An empty label and no label are the same here."""
     pods, topology = found.pods(), found.topology
     empty = topology.values.get("", -1)
     if not require_all and empty >= 0 and found.counter is not None:
-        unlabelled = live.rows[topology.bins_of(live) == 0]
+        unlabelled = topology.live.rows[topology.bins_of(topology.live) == 0]
         if found.where is not None:
             unlabelled = unlabelled[found.where[unlabelled]]
         pods[empty] += int(found.counter.per_row[unlabelled].sum())
@@ -74,33 +76,48 @@ def pods_per_domain(found: Counted, live: Nodes, require_all: bool) -> FloatArra
 
 
 def score_nodes(state: ScoreState, nodes: Nodes) -> IntArray:
-    total: FloatArray = np.zeros(0)
-    for found, weight, table in zip(state.counted, state.weights, state.tables, strict=True):
-        base = float(found.constraint.max_skew - 1)
-        if table is None:
-            part = _of_the_node(found, nodes) * weight + base
-            part *= found.topology.bins_of(nodes) > 0
-        else:
-            part = found.topology.gather(table * weight + base, 0.0, nodes)
-        total = total + part if len(total) else part
-    kept = state.labelled(nodes)
-    if kept is not None:
-        total = total * kept
+    """Raw scores; of nodes that are ignored too, which get 0 in the end."""
+    parts = list(zip(state.counted, state.weights, state.tables, strict=True))
+    found, weight, table = parts[0]
+    if len(parts) == 1 and table is not None:
+        return found.topology.gather(rounded(table * weight + _base(found)), 0, nodes)
+    total = _part(found, weight, table, nodes)
+    for found, weight, table in parts[1:]:
+        total += _part(found, weight, table, nodes)
     return rounded(total)
 
 
-def _of_the_node(found: Counted, nodes: Nodes) -> FloatArray:
+def _part(found: Counted, weight: float, table: FloatArray | None, nodes: Nodes) -> FloatArray:
+    """One constraint's part of the scores."""
+    if table is not None:
+        return found.topology.gather(table * weight + _base(found), 0.0, nodes)
+    part = _on_the_node(found, nodes) * weight
+    part += _base(found)
+    if found.topology.unlabelled:
+        part *= found.topology.bins_of(nodes) > 0
+    return part
+
+
+def _base(found: Counted) -> float:
+    return float(found.constraint.max_skew - 1)
+
+
+def _on_the_node(found: Counted, nodes: Nodes) -> FloatArray:
     """Matching pods on each node itself."""
     if found.counter is None:
         return np.zeros(len(nodes))
-    return found.counter.per_row[nodes.table_rows].astype(np.float64)
+    pods = found.counter.per_row
+    own: FloatArray = (
+        nodes.take(pods) if nodes.columns is found.topology.live.columns else pods[nodes.table_rows]
+    )
+    return own
 
 
 def rounded(scores: FloatArray) -> IntArray:
     """To the nearest whole number, halves up; scores are not negative."""
-    whole = np.floor(scores)
+    whole = scores.astype(np.int64)
     whole += scores - whole >= 0.5
-    return whole.astype(np.int64)
+    return whole
 
 
 def normalize(state: ScoreState, scores: IntArray, nodes: Nodes) -> IntArray:
@@ -111,5 +128,5 @@ def normalize(state: ScoreState, scores: IntArray, nodes: Nodes) -> IntArray:
     if highest == 0:
         best = np.full_like(scores, MAX_NODE_SCORE)
         return best if kept is None else best * kept
-    turned: IntArray = MAX_NODE_SCORE * (highest + int(seen.min()) - scores) // highest
+    turned = (MAX_NODE_SCORE * (highest + int(seen.min()) - scores) / highest).astype(np.int64)
     return turned if kept is None else turned * kept
