@@ -1,4 +1,4 @@
-"""Node selectors over all nodes at once: a mask per term, kept by the node table until a node changes.
+"""Node selectors over all nodes at once: a mask per selector, kept by the node table until a node changes.
 
 NodeAffinity filters and scores with these; whoever must know which nodes a pod's selector admits uses the
 same, and the same columns.
@@ -21,15 +21,25 @@ _FLOAT_EXACT = 2**53
 
 def required_mask(nodes: Nodes, required: RequiredNodeAffinity) -> BoolArray:
     """True for the nodes that a nodeSelector and required terms admit."""
-    mask: BoolArray | None = None
+
+    def compute(some: Nodes) -> BoolArray:
+        return compute_required(some, required)
+
+    return cast(BoolArray, nodes.node_column(("NodeAffinity", required), compute))
+
+
+def compute_required(nodes: Nodes, required: RequiredNodeAffinity) -> BoolArray:
+    """The same, worked out and not kept."""
+    mask: BoolArray = np.ones(len(nodes), dtype=np.bool_)
     if required.selector is not None:
-        mask = term_mask(nodes, NodeTerm(required.selector.requirements))
+        for requirement in required.selector.requirements:
+            mask &= _label_mask(nodes, requirement)
     if required.terms is not None:
         fits: BoolArray = np.zeros(len(nodes), dtype=np.bool_)
         for term in required.terms.terms:
-            fits = fits | term_mask(nodes, term)
-        mask = fits if mask is None else mask & fits
-    return np.ones(len(nodes), dtype=np.bool_) if mask is None else mask
+            fits |= compute_term(nodes, term)
+        mask &= fits
+    return mask
 
 
 def preference(nodes: Nodes, wishes: PreferredTerms) -> IntArray:
@@ -44,13 +54,8 @@ def preference(nodes: Nodes, wishes: PreferredTerms) -> IntArray:
     return cast(IntArray, nodes.node_column(("NodeAffinity.preferred", wishes), compute))
 
 
-def term_mask(nodes: Nodes, term: NodeTerm) -> BoolArray:
-    """True for the nodes that one term matches."""
-    return cast(BoolArray, nodes.node_column(("NodeAffinity", term), lambda some: compute_term(some, term)))
-
-
 def compute_term(nodes: Nodes, term: NodeTerm) -> BoolArray:
-    """The same, worked out."""
+    """True for the nodes that one term matches; worked out, not kept."""
     mask: BoolArray = np.full(len(nodes), not term.errors)
     for requirement in term.labels:
         mask &= _label_mask(nodes, requirement)

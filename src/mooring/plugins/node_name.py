@@ -9,21 +9,30 @@ from mooring.framework.access import NODE as NODE_OBJECT
 from mooring.framework.access import Reads
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import NODE, ActionType, ClusterEvent, Registration
-from mooring.framework.nodes import Nodes, Refusals
+from mooring.framework.nodes import Nodes, NodeView, Refusals
 from mooring.framework.points import FilterPlugin
-from mooring.framework.status import Code
+from mooring.framework.status import Code, Status
 
 REASON = "node(s) didn't match the requested node name"
+
+_REFUSED = Status.unresolvable(REASON)
 
 
 class NodeName(FilterPlugin):
     name = "NodeName"
 
+    filters_anywhere = True
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Status | None:
+        wanted = pod.spec.node_name
+        return _REFUSED if wanted and wanted != node.name else None
+
     def filter_nodes(self, state: CycleState, pod: Pod, nodes: Nodes) -> Refusals | None:
         wanted = pod.spec.node_name
         if not wanted:
             return None
-        return nodes.refuse(~nodes.named(wanted), REASON, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+        others = nodes.rows != nodes.columns.row_of(wanted)
+        return nodes.refuse(others, REASON, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
 
     def events_to_register(self) -> Sequence[Registration]:
         return [Registration(ClusterEvent(NODE, ActionType.ADD))]

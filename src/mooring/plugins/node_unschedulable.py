@@ -12,21 +12,28 @@ from mooring.framework.access import NODE as NODE_OBJECT
 from mooring.framework.access import Reads
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import NODE, POD, ActionType, ClusterEvent, QueueingHint, Registration
-from mooring.framework.nodes import Nodes, Refusals
+from mooring.framework.nodes import Nodes, NodeView, Refusals
 from mooring.framework.points import FilterPlugin
-from mooring.framework.status import Code
+from mooring.framework.status import Code, Status
 
 REASON = "node(s) were unschedulable"
 CORDON = Taint(key=TAINT_UNSCHEDULABLE, effect=NO_SCHEDULE)
+
+_REFUSED = Status.unresolvable(REASON)
 
 
 class NodeUnschedulable(FilterPlugin):
     name = "NodeUnschedulable"
 
+    filters_anywhere = True
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Status | None:
+        return _REFUSED if node.unschedulable and not tolerates_cordon(pod) else None
+
     def filter_nodes(self, state: CycleState, pod: Pod, nodes: Nodes) -> Refusals | None:
         if not any(cls.unschedulable for cls in nodes.columns.taint_classes()) or tolerates_cordon(pod):
             return None
-        cordoned = nodes.by_taints(lambda cls: cls.unschedulable)
+        cordoned = nodes.node_column(self.name, lambda some: some.by_taints(lambda cls: cls.unschedulable))
         return nodes.refuse(cordoned, REASON, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
 
     def events_to_register(self) -> Sequence[Registration]:

@@ -22,43 +22,55 @@ from mooring.framework.access import NODE as NODE_OBJECT
 from mooring.framework.access import Reads
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import NODE, POD, ActionType, ClusterEvent, QueueingHint, Registration
-from mooring.framework.nodes import IntArray, Nodes, Refusals, TaintClass
+from mooring.framework.nodes import BoolArray, IntArray, Nodes, NodeView, Refusals, TaintClass
 from mooring.framework.points import FilterPlugin, PreScorePlugin, ScorePlugin
-from mooring.framework.scoring import default_normalize
+from mooring.framework.scoring import Normalization
 from mooring.framework.status import Code, Status
 
 REASON = "node(s) had untolerated taint(s)"
 HARD_EFFECTS = (NO_SCHEDULE, NO_EXECUTE)
 TOLERATIONS = "TaintToleration.prefer"
 
+_REFUSED = Status.unresolvable(REASON)
+
 
 class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
     name = "TaintToleration"
+    filters_anywhere = True
+    scores_anywhere = True
+    normalization = Normalization.REVERSED
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Status | None:
+        return _REFUSED if node.taints and has_untolerated(node.taints, pod.spec.tolerations) else None
 
     def filter_nodes(self, state: CycleState, pod: Pod, nodes: Nodes) -> Refusals | None:
-        def refused(cls: TaintClass) -> bool:
-            return has_untolerated(cls.taints, pod.spec.tolerations)
+        tolerations = pod.spec.tolerations
 
-        if not any(refused(cls) for cls in nodes.columns.taint_classes()):
+        def compute(some: Nodes) -> BoolArray:
+            return some.by_taints(lambda cls: has_untolerated(cls.taints, tolerations))
+
+        refused = nodes.node_column((self.name, tolerations), compute)
+        if not refused.any():
             return None
-        return nodes.refuse(nodes.by_taints(refused), REASON, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+        return nodes.refuse(refused, REASON, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status | None:
-        relevant = tuple(t for t in pod.spec.tolerations if t.effect in ("", PREFER_NO_SCHEDULE))
-        state.write(TOLERATIONS, relevant)
+        state.write(TOLERATIONS, soft_tolerations(pod))
         return None
 
-    def score_nodes(self, state: CycleState, pod: Pod, nodes: Nodes) -> IntArray:
-        tolerations: tuple[Toleration, ...] = state.read(TOLERATIONS)
+    def score(self, state: CycleState, pod: Pod, node: NodeView) -> int:
+        return count_intolerable(node.taints, _soft_tolerations(state, pod)) if node.taints else 0
 
-        def intolerable(cls: TaintClass) -> int:
-            soft = (taint for taint in cls.taints if taint.effect == PREFER_NO_SCHEDULE)
-            return sum(not any(tolerates(t, taint) for t in tolerations) for taint in soft)
+    def score_into(self, state: CycleState, pod: Pod, nodes: Nodes, out: IntArray) -> int | None:
+        if not any(has_soft(cls) for cls in nodes.columns.taint_classes()):
+            return 0
+        tolerations = _soft_tolerations(state, pod)
 
-        return nodes.by_taints(intolerable).astype(np.int64)
+        def compute(some: Nodes) -> IntArray:
+            return some.by_taints(lambda cls: count_intolerable(cls.taints, tolerations)).astype(np.int64)
 
-    def normalize_nodes(self, state: CycleState, pod: Pod, scores: IntArray, nodes: Nodes) -> IntArray:
-        return default_normalize(scores, reverse=True)
+        out[:] = nodes.node_column((TOLERATIONS, tolerations), compute)
+        return None
 
     def events_to_register(self) -> Sequence[Registration]:
         node = ClusterEvent(NODE, ActionType.ADD | ActionType.UPDATE_NODE_TAINT)
@@ -70,6 +82,27 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
 
     def reads(self, pod: Pod) -> Collection[Reads]:
         return (NODE_OBJECT,)
+
+
+def soft_tolerations(pod: Pod) -> tuple[Toleration, ...]:
+    """Those that can cover a taint with effect PreferNoSchedule."""
+    return tuple(t for t in pod.spec.tolerations if t.effect in ("", PREFER_NO_SCHEDULE))
+
+
+def _soft_tolerations(state: CycleState, pod: Pod) -> tuple[Toleration, ...]:
+    """PreScore may be switched off on its own; then the pod is read here."""
+    found: tuple[Toleration, ...] | None = state.read(TOLERATIONS, None)
+    return soft_tolerations(pod) if found is None else found
+
+
+def has_soft(cls: TaintClass) -> bool:
+    return any(taint.effect == PREFER_NO_SCHEDULE for taint in cls.taints)
+
+
+def count_intolerable(taints: Sequence[Taint], tolerations: Sequence[Toleration]) -> int:
+    """How many soft taints none of the tolerations covers."""
+    soft = (taint for taint in taints if taint.effect == PREFER_NO_SCHEDULE)
+    return sum(not any(tolerates(t, taint) for t in tolerations) for taint in soft)
 
 
 def has_untolerated(taints: Sequence[Taint], tolerations: Sequence[Toleration]) -> bool:
