@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -21,15 +23,15 @@ from mooring.testing.builders import make_csi_node, make_pv
 EBS_ZONE = "topology.ebs.csi.aws.com/zone"
 
 
-def ebs(volume_id="vol-1"):
+def ebs(volume_id="vol-1") -> Any:
     return AWSElasticBlockStoreVolumeSource(volume_id=volume_id)
 
 
-def gce(name="disk"):
+def gce(name="disk") -> Any:
     return GCEPersistentDiskVolumeSource(pd_name=name)
 
 
-def migrated_on(plugins):
+def migrated_on(plugins) -> Any:
     node = make_csi_node("n")
     annotations = {csi.MIGRATED_PLUGINS: plugins}
     return msgspec.structs.replace(
@@ -91,6 +93,7 @@ def test_other_volumes_have_no_plugin():
 )
 def test_what_cannot_be_translated_says_why(volume, error):
     plugin = csi.plugin_of_inline(volume)
+    assert plugin is not None
     with pytest.raises(csi.TranslationError) as raised:
         csi.inline_handle(plugin, volume)
     assert str(raised.value) == error
@@ -116,7 +119,7 @@ def test_gce_disk_over_no_single_region_cannot_be_translated(zones):
         csi.volume_handle(csi.GCE_PD, make_pv(labels={csi.ZONE: zones}, gce_persistent_disk=gce()))
 
 
-def terms(selector):
+def terms(selector) -> Any:
     if selector is None:
         return None
     return [

@@ -1,6 +1,8 @@
-"""NodeVolumeLimits: what counts, what counts once, attachments, migration, hints; both forms against a loop."""
+"""NodeVolumeLimits: what counts, and once; attachments, migration, hints; both forms against a loop."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import msgspec
 import pytest
@@ -33,7 +35,7 @@ FULL = ("Unschedulable", ("node(s) exceed max volume count",))
 EBS = "ebs.csi.aws.com"
 
 
-def bound(number, driver="d", handle=None):
+def bound(number, driver="d", handle=None) -> Any:
     claim = make_pvc(f"claim-{number}", volume=f"volume-{number}")
     volume = make_pv(f"volume-{number}", claim=claim, driver=driver)
     if handle is not None and volume.spec.csi is not None:
@@ -42,7 +44,7 @@ def bound(number, driver="d", handle=None):
     return [claim, volume]
 
 
-def attachment(name, node, volume, attacher="d"):
+def attachment(name, node, volume, attacher="d") -> Any:
     return VolumeAttachment(
         kind="VolumeAttachment",
         metadata=ObjectMeta(name=name, uid=name),
@@ -52,18 +54,18 @@ def attachment(name, node, volume, attacher="d"):
     )
 
 
-def ebs(name):
+def ebs(name) -> Any:
     return Volume(name=name, aws_elastic_block_store=AWSElasticBlockStoreVolumeSource(volume_id=name))
 
 
-def owned_claim(name, owner, **options):
+def owned_claim(name, owner, **options) -> Any:
     claim = make_pvc(name, **options)
     reference = OwnerReference(kind="Pod", name="incoming", uid=owner, controller=True)
     metadata = msgspec.structs.replace(claim.metadata, owner_references=(reference,))
     return msgspec.structs.replace(claim, metadata=metadata)
 
 
-def verdict(pod, *objects, limit=1, driver="d"):
+def verdict(pod, *objects, limit=1, driver="d") -> Any:
     asked = ask(PLUGIN, pod, make_node("a"), make_csi_node("a", {driver: limit}), *objects)
     assert asked.together() == asked.one_by_one()
     return asked.together()
@@ -80,7 +82,7 @@ def test_pods_without_attachable_volumes_are_skipped():
 def test_missing_claim_is_refused_on_every_node():
     asked = ask(PLUGIN, make_pod(claims=["gone"]), make_node("a"), make_node("b"), make_csi_node("a"))
     reason = 'looking up PVC default/gone: persistentvolumeclaim "gone" not found'
-    expected = {name: ("UnschedulableAndUnresolvable", (reason,)) for name in "ab"}
+    expected = dict.fromkeys("ab", ("UnschedulableAndUnresolvable", (reason,)))
     assert asked.together() == asked.one_by_one() == expected
 
 

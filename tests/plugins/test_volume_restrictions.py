@@ -1,6 +1,8 @@
-"""VolumeRestrictions: disks that clash, claims for one pod only, dry runs, hints; both forms against a loop."""
+"""VolumeRestrictions: clashing disks, claims for one pod only, dry runs, hints; both forms against a loop."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -29,25 +31,25 @@ SINGLE = (
 PLUGIN = "VolumeRestrictions"
 
 
-def gce(name="disk", read_only=False):
+def gce(name="disk", read_only=False) -> Any:
     return Volume(gce_persistent_disk=GCEPersistentDiskVolumeSource(pd_name=name, read_only=read_only))
 
 
-def ebs(name="disk", read_only=False):
+def ebs(name="disk", read_only=False) -> Any:
     source = AWSElasticBlockStoreVolumeSource(volume_id=name, read_only=read_only)
     return Volume(aws_elastic_block_store=source)
 
 
-def iscsi(name="disk", read_only=False):
+def iscsi(name="disk", read_only=False) -> Any:
     return Volume(iscsi=ISCSIVolumeSource(iqn=name, read_only=read_only))
 
 
-def rbd(name="disk", read_only=False, monitors=("m1", "m2"), pool="rbd"):
+def rbd(name="disk", read_only=False, monitors=("m1", "m2"), pool="rbd") -> Any:
     source = RBDVolumeSource(monitors=monitors, image=name, pool=pool, read_only=read_only)
     return Volume(rbd=source)
 
 
-def one_pod_claim(name="claim"):
+def one_pod_claim(name="claim") -> Any:
     return make_pvc(name, access_modes=["ReadWriteOncePod"])
 
 
@@ -162,7 +164,7 @@ VOLUMES = st.lists(
 PODS = st.lists(st.tuples(VOLUMES, st.sampled_from([(), ("one",), ("many",), ("one", "many")])), max_size=4)
 
 
-def plain(pod_volumes, single_in_use, others):
+def plain(pod_volumes, single_in_use, others) -> Any:
     """One node's verdict by plain loops."""
     for mine in pod_volumes:
         for volumes in others:
@@ -171,7 +173,7 @@ def plain(pod_volumes, single_in_use, others):
     return SINGLE if single_in_use else None
 
 
-def share_badly(mine, theirs):
+def share_badly(mine, theirs) -> Any:
     for field, identity in (
         ("gce_persistent_disk", "pd_name"),
         ("aws_elastic_block_store", "volume_id"),

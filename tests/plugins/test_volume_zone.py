@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 from mooring.framework.events import QueueingHint
 from mooring.plugins import volume_zone
 from mooring.plugins.csi_translation import BETA_REGION, BETA_ZONE, REGION, ZONE
+from mooring.plugins.volumes import own_named_claim
 from mooring.testing.builders import make_node, make_pod, make_pv, make_pvc, make_storage_class
 from tests.plugins.volume_world import ask
 
@@ -17,7 +20,7 @@ UNRESOLVABLE = "UnschedulableAndUnresolvable"
 REFUSED = (UNRESOLVABLE, ("node(s) had no available volume zone",))
 
 
-def bound(labels, claim="claim", volume="volume"):
+def bound(labels, claim="claim", volume="volume") -> Any:
     pvc = make_pvc(claim, volume=volume)
     return pvc, make_pv(volume, claim=pvc, labels=labels)
 
@@ -107,7 +110,7 @@ LABELS = st.dictionaries(
 )
 
 
-def plain(volume_labels, node_labels):
+def plain(volume_labels, node_labels) -> Any:
     """Whether a node passes, as the rule reads."""
     keys = (BETA_ZONE, BETA_REGION, ZONE, REGION)
     if not any(key in node_labels for key in keys):
@@ -147,6 +150,6 @@ def test_hints():
     assert volume_zone.volume_moved(pod, None, here) is QueueingHint.QUEUE
     assert volume_zone.volume_moved(pod, here, there) is QueueingHint.QUEUE
     assert volume_zone.volume_moved(pod, here, here) is QueueingHint.SKIP
-    assert volume_zone.own_named_claim(pod, None, make_pvc()) is QueueingHint.QUEUE
-    assert volume_zone.own_named_claim(pod, None, make_pvc(namespace="other")) is QueueingHint.SKIP
-    assert volume_zone.own_named_claim(pod, None, make_pvc("else")) is QueueingHint.SKIP
+    assert own_named_claim(pod, None, make_pvc()) is QueueingHint.QUEUE
+    assert own_named_claim(pod, None, make_pvc(namespace="other")) is QueueingHint.SKIP
+    assert own_named_claim(pod, None, make_pvc("else")) is QueueingHint.SKIP
