@@ -18,7 +18,14 @@ from mooring.framework.nodes import NodeView
 from mooring.framework.status import SUCCESS, Status
 from mooring.framework.statuses import NodeStatuses
 from mooring.runtime.clearing import Clearings, Plan, RowClearing
-from mooring.runtime.filtering import filter_one, run_add_pod, run_filters, run_pre_filter, run_remove_pod
+from mooring.runtime.filtering import (
+    filter_one,
+    outside,
+    run_add_pod,
+    run_filters,
+    run_pre_filter,
+    run_remove_pod,
+)
 from mooring.runtime.profile import Profile
 from mooring.runtime.services import WhatIfRow
 
@@ -31,6 +38,13 @@ class Change(NamedTuple):
 
 
 Changes = dict[str, tuple[Change, ...]]
+
+
+class Inside(NamedTuple):
+    """The nodes that PreFilter left, and the verdict on all others."""
+
+    names: frozenset[str]
+    verdict: Status
 
 
 class Session:
@@ -47,12 +61,16 @@ class Session:
         self._changes.append((node_name, Change(False, pod)))
 
     def trial(self, pod: Pod, state: CycleState | None = None) -> PodTrial:
+        inside: Inside | None = None
         if state is None:
             state = CycleState()
-            status = run_pre_filter(self._profile, state, pod, self._profile.services.nodes()).status
+            found = run_pre_filter(self._profile, state, pod, self._profile.services.nodes())
+            status = found.status
+            if found.node_names is not None:
+                inside = Inside(found.node_names, outside(found.narrowed_by))
         else:
             state, status = state.clone(), SUCCESS
-        trial = PodTrial(self._profile, pod, state, status, {})
+        trial = PodTrial(self._profile, pod, state, status, {}, inside)
         for node_name, change in self._changes:
             trial.apply(node_name, change)
         return trial
@@ -77,11 +95,18 @@ class PodTrial:
     """Implements `framework.handle.Trial`: one pod in a world of its own."""
 
     def __init__(
-        self, profile: Profile, pod: Pod, state: CycleState, status: Status, changes: Changes
+        self,
+        profile: Profile,
+        pod: Pod,
+        state: CycleState,
+        status: Status,
+        changes: Changes,
+        inside: Inside | None = None,
     ) -> None:
         self._profile = profile
         self._pod = pod
         self._changes = changes
+        self._inside = inside
         self._rows: dict[str, WhatIfRow] = {}
         """Copies of the nodes looked at so far, as they are after the changes."""
         self.state = state
@@ -116,9 +141,12 @@ class PodTrial:
         (row.add_pod if change.added else row.remove_pod)(change.pod)
 
     def fork(self) -> PodTrial:
-        return PodTrial(self._profile, self._pod, self.state.clone(), self.status, dict(self._changes))
+        state, changes = self.state.clone(), dict(self._changes)
+        return PodTrial(self._profile, self._pod, state, self.status, changes, self._inside)
 
     def filter(self, node_name: str) -> Status:
+        if self._inside is not None and node_name not in self._inside.names:
+            return self._inside.verdict
         status = self.filter_with_nominated(node_name)
         return (
             filter_one(self._profile, self.state, self._pod, self.node(node_name))
@@ -147,6 +175,10 @@ class PodTrial:
             name for name in nodes.names if name in self._changes or rivals(self._profile, self._pod, name)
         ]
         plain = nodes.where(~nodes.named(*special)) if special else nodes
+        if self._inside is not None:
+            left = plain.named(*self._inside.names)
+            statuses.set_rows(plain.rows[~left], self._inside.verdict)
+            plain = plain.where(left)
         survivors, error = run_filters(self._profile, self.state, self._pod, plain, statuses)
         if not error.is_success:
             statuses.set_rows(survivors.rows, error)

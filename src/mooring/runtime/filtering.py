@@ -69,12 +69,18 @@ def run_pre_filter(
             case Code.SKIP:
                 state.skip_filter.add(plugin.name)
             case Code.UNSCHEDULABLE:
-                refused = status if refused is None else refused
+                refused = status  # the last one is told, as upstream
             case Code.UNSCHEDULABLE_AND_UNRESOLVABLE | Code.ERROR:
                 return PreFiltered(status)
             case _:
                 return PreFiltered(unexpected(plugin, "PreFilter", pod, status))
     return PreFiltered(SUCCESS if refused is None else refused, names, tuple(narrowed))
+
+
+def outside(plugins: Sequence[str]) -> Status:
+    """The verdict on the nodes that PreFilter left out, when it left others."""
+    names = " ".join(sorted(plugins))
+    return Status.unresolvable(f"node(s) didn't satisfy plugin(s) [{names}]")
 
 
 def _nothing_left(plugins: Sequence[str]) -> Status:

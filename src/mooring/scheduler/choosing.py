@@ -15,7 +15,7 @@ from mooring.framework.record import TOP_NODES
 from mooring.framework.status import SUCCESS, Code, Status
 from mooring.runtime.dry_run import PodTrial, rivals
 from mooring.runtime.evaluations import score_recalled
-from mooring.runtime.filtering import rotate, run_filters, run_pre_filter, sample_size
+from mooring.runtime.filtering import outside, rotate, run_filters, run_pre_filter, sample_size
 from mooring.runtime.filtering_rows import filter_rows
 from mooring.runtime.profile import EXTENDER
 from mooring.runtime.scoring import ScoreBoard, Scoring, run_pre_score, run_scores
@@ -99,9 +99,7 @@ class NodeChooser:
         return await self._extend(attempt) if status.is_success else status
 
     def _narrow(self, attempt: Attempt, names: frozenset[str]) -> None:
-        listed = " ".join(sorted(attempt.narrowed_by))
-        outside = Status.unresolvable(f"node(s) didn't satisfy plugin(s) [{listed}]")
-        attempt.refuse(attempt.ok & ~attempt.every.nodes.named(*names), outside)
+        attempt.refuse(attempt.ok & ~attempt.every.nodes.named(*names), outside(attempt.narrowed_by))
 
     async def _nominated_fits(self, attempt: Attempt) -> bool:
         """The node that the pod is nominated to is tried alone; if it fits nobody else is looked at."""
