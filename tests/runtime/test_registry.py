@@ -1,0 +1,243 @@
+"""The registry: mistakes of plugin classes show when they are registered, with everything that is wrong."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from mooring.app.configuring import configure
+from mooring.config import ConfigError
+from mooring.framework import (
+    FilterPlugin,
+    Plugin,
+    PreEnqueuePlugin,
+    QueueSortPlugin,
+    ReservePlugin,
+    ScorePlugin,
+)
+from mooring.plugins.registry import DEFAULT
+from mooring.runtime.registry import PluginError, Registry
+
+
+class Good(FilterPlugin):
+    name = "good"
+
+    def filter(self, state, pod, node):
+        return None
+
+
+class Impostor(FilterPlugin):
+    name = "good"
+
+    def filter(self, state, pod, node):
+        return None
+
+
+class Nameless(FilterPlugin):
+    def filter(self, state, pod, node):
+        return None
+
+
+class Empty(FilterPlugin, ScorePlugin):
+    name = "empty"
+
+
+class NoPoint(Plugin):
+    name = "no-point"
+
+
+class BadArgs(Good):
+    name = "bad-args"
+    Args = dict
+
+
+class NumberName(Good):
+    name = 5  # type: ignore[assignment]
+
+
+class Everything(FilterPlugin, QueueSortPlugin):
+    Args = int
+
+
+def test_a_name_taken_twice_names_both_classes_and_sources():
+    registry = Registry([Good], source="built in")
+    with pytest.raises(PluginError) as caught:
+        registry.add(Impostor)
+    text = str(caught.value)
+    assert "'good' is taken twice" in text
+    assert "tests.runtime.test_registry.Good (built in)" in text
+    assert "tests.runtime.test_registry.Impostor (code)" in text
+
+
+def test_the_same_class_twice_is_fine_and_keeps_its_first_source():
+    registry = Registry([Good], source="built in")
+    registry.add(Good)
+    assert (list(registry), registry.source_of("good")) == (["good"], "built in")
+
+
+MISTAKES = [
+    pytest.param(5, ["5 is not a plugin"], id="no class"),
+    pytest.param(dict, ["not a plugin", "mooring.framework.Plugin"], id="another class"),
+    pytest.param(Good({}, None), ["not a plugin"], id="an instance"),  # type: ignore[arg-type]
+    pytest.param(Nameless, ["has no `name`"], id="no name"),
+    pytest.param(NumberName, ["has no `name`"], id="a number as name"),
+    pytest.param(
+        Empty,
+        [
+            "inherits FilterPlugin but defines no filter() or filter_nodes()",
+            "inherits ScorePlugin but defines no score() or score_nodes() or score_into()",
+        ],
+        id="points without their methods",
+    ),
+    pytest.param(NoPoint, ["implements no extension point"], id="no point"),
+    pytest.param(BadArgs, ["`Args` must be a msgspec.Struct class or None"], id="args of another type"),
+    pytest.param(
+        Everything,
+        ["filter()", "less() or key()", "has no `name`", "`Args` must be"],
+        id="everything at once",
+    ),
+]
+
+
+@pytest.mark.parametrize(("cls", "told"), MISTAKES)
+def test_a_wrong_class_is_refused_with_all_that_is_wrong(cls, told):
+    with pytest.raises(PluginError) as caught:
+        Registry().add(cls, source="here")
+    assert "here" in str(caught.value)
+    for part in told:
+        assert part in str(caught.value)
+
+
+def test_one_method_of_a_pair_is_enough():
+    class Unreserves(ReservePlugin):
+        name = "unreserves"
+
+        def unreserve(self, state, pod, node_name):
+            return None
+
+    class Gate(PreEnqueuePlugin):
+        name = "gate"
+
+        def pre_enqueue(self, pod):
+            return None
+
+    registry = Registry([Unreserves, Gate, *DEFAULT])
+    points = registry.implements()
+    assert points["unreserves"] == {"reserve"}
+    assert points["gate"] == {"preEnqueue"}
+    assert points["TaintToleration"] == {"filter", "preScore", "score"}
+
+
+def test_args_types_are_listed_for_those_that_have_one():
+    class Args(msgspec.Struct):
+        limit: int = 3
+
+    class WithArgs(Good):
+        name = "with-args"
+
+    WithArgs.Args = Args
+    assert Registry([Good, WithArgs]).args_types() == {"with-args": Args}
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """A folder on sys.path in which tests write modules."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    before = set(sys.modules)
+    yield tmp_path
+    for name in set(sys.modules) - before:
+        if name.startswith("outside"):
+            del sys.modules[name]
+
+
+def write(folder: Path, name: str, text: str) -> None:
+    (folder / name).write_text(textwrap.dedent(text))
+
+
+PLUGIN = """
+from mooring.framework import FilterPlugin
+
+class Outside(FilterPlugin):
+    name = "outside"
+
+    def filter(self, state, pod, node):
+        return None
+"""
+
+
+def test_a_reference_is_followed_and_known_by_its_name(package):
+    write(package, "outside_plugins.py", PLUGIN)
+    registry = Registry()
+    assert registry.follow("outside_plugins:Outside") == "outside"
+    assert registry.aliases == {"outside_plugins:Outside": "outside"}
+    assert registry.source_of("outside") == "outside_plugins:Outside"
+
+
+REFERENCES = [
+    pytest.param("no_such_module:X", "leads nowhere", id="no module"),
+    pytest.param("outside_plugins:Missing", "leads nowhere", id="no class"),
+    pytest.param("outside_plugins", "leads nowhere", id="no class named"),
+    pytest.param("outside_broken:X", "importing raised ZeroDivisionError", id="a module that breaks"),
+    pytest.param("outside_plugins:FilterPlugin", "has no `name`", id="a base class"),
+    pytest.param("json:dumps", "is not a plugin", id="a function"),
+]
+
+
+@pytest.mark.parametrize(("reference", "told"), REFERENCES)
+def test_a_reference_that_fails_says_why(package, reference, told):
+    write(package, "outside_plugins.py", PLUGIN)
+    write(package, "outside_broken.py", "1 / 0")
+    with pytest.raises(PluginError) as caught:
+        Registry().follow(reference)
+    assert told in str(caught.value)
+    assert reference in str(caught.value)
+
+
+def install(folder: Path, entries: str) -> None:
+    """A distribution as pip leaves it behind."""
+    info = folder / "outside_dist-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: outside-dist\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[mooring.plugins]\n{entries}\n")
+
+
+def test_entry_points_of_installed_packages_are_found(package):
+    write(package, "outside_plugins.py", PLUGIN)
+    install(package, "anything = outside_plugins:Outside")
+    registry = Registry(DEFAULT)
+    registry.discover()
+    assert "outside" in registry
+    assert registry.source_of("outside") == "entry point anything = outside_plugins:Outside"
+
+
+def test_a_configuration_may_name_what_an_entry_point_offers(package):
+    write(package, "outside_plugins.py", PLUGIN)
+    install(package, "outside = outside_plugins:Outside")
+    text = (
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        "profiles: [{plugins: {filter: {enabled: [{name: outside}]}}}]"
+    )
+    assert "outside" in [ref.name for ref in configure(text).profiles[0].points["filter"]]
+    with pytest.raises(ConfigError, match="outside"):
+        configure(text, discover=False)
+
+
+@pytest.mark.parametrize(
+    ("entry", "told"),
+    [
+        ("x = outside_broken:X", "cannot be imported: ZeroDivisionError"),
+        ("x = outside_none:X", "cannot be imported: ModuleNotFoundError"),
+        ("x = json:dumps", "is not a plugin"),
+    ],
+)
+def test_a_broken_entry_point_is_named(package, entry, told):
+    write(package, "outside_broken.py", "1 / 0")
+    install(package, entry)
+    with pytest.raises(PluginError) as caught:
+        Registry().discover()
+    assert f"entry point {entry}" in str(caught.value)
+    assert told in str(caught.value)
