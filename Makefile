@@ -5,10 +5,10 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help up test test-slow check lint types layers format lock clean
+.PHONY: help up test test-slow conformance bench check lint types layers format lock clean
 
 help: ## Show this list
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(STAMP): requirements-dev.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("Mooring needs Python 3.11 or newer, this is " + sys.version.split()[0] + "; set PYTHON=") if sys.version_info < (3, 11) else None'
@@ -25,6 +25,16 @@ test: $(STAMP) ## Create the environment and run all tests that need nothing out
 
 test-slow: $(STAMP) ## Run the slower tests (long property runs, package installs)
 	$(BIN)/python -m pytest -q -m slow
+
+conformance: $(STAMP) ## Compare with kube-scheduler's answers, the whole collection (needs ../shared/conformance)
+	@test -d ../shared/conformance || { echo "skipped: there is no ../shared/conformance beside this checkout"; exit 0; }; \
+	for set in small large; do \
+	  $(BIN)/mooring evaluate ../shared/conformance/$$set.jsonl.gz > $(VENV)/$$set.verdicts && \
+	  $(BIN)/python ../shared/conformance/compare.py ../shared/conformance/$$set.jsonl.gz $(VENV)/$$set.verdicts || exit 1; \
+	done
+
+bench: $(STAMP) ## Measure the engine on this machine, all workloads
+	$(BIN)/mooring bench engine
 
 check: lint types layers test ## Everything that must hold before a commit
 

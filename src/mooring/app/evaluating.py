@@ -143,11 +143,12 @@ class World:
             return {"error": status.message}
         return {"score": _by_name(self.nodes, board.totals)}
 
-    def whole_profile(self) -> dict[str, Any]:
+    def whole_profile(self, chooser: NodeChooser | None = None) -> dict[str, Any]:
         """All plugins together: the feasible nodes with their totals, or what preemption would do."""
         profile = next(iter(self.engine.profiles.values()))
-        attempt = Attempt(QueuedPod(self.pod, 0.0), profile, self.nodes)
-        status = asyncio.run(NodeChooser().choose(attempt)) if len(self.nodes) else NO_FIT
+        info = QueuedPod(self.pod, 0.0, signature=profile.signature(self.pod))
+        attempt = Attempt(info, profile, self.nodes)
+        status = asyncio.run((chooser or NodeChooser()).choose(attempt)) if len(self.nodes) else NO_FIT
         if status.code is Code.ERROR:
             return {"error": status.message}
         feasible = attempt.every.dense(attempt.ok)

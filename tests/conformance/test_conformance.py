@@ -1,0 +1,138 @@
+"""kube-scheduler's own answers, in three ways: on a table built cold, on one reached by detours, and from
+memory.
+
+`make conformance` runs the whole collection where it lies beside the project; here is a fifth of it.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from mooring.api.node import Node
+from mooring.api.pod import Pod
+from mooring.api.resources import NODES, PODS
+from mooring.app.evaluating import World, evaluate
+from mooring.scheduler.choosing import NodeChooser
+from mooring.scheduler.recalling import Recaller
+
+CASES = Path(__file__).parent / "data" / "cases.jsonl.gz"
+FAMILIES = (
+    "resources", "nodesel", "taints", "ports", "nodename", "affinity", "spread", "spread-mixed", "volumes",
+    "preempt", "mixed",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def cases() -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = {family: [] for family in FAMILIES}
+    with gzip.open(CASES, "rt") as lines:
+        for line in lines:
+            case = json.loads(line)
+            found[case["family"]].append(case)
+    return found
+
+
+def normal(verdict: Any) -> Any:
+    """Without empty values; lists of names sorted."""
+    if isinstance(verdict, dict):
+        kept = {key: normal(value) for key, value in verdict.items()}
+        return {key: value for key, value in kept.items() if value not in ({}, [], None, "")}
+    return (
+        sorted(verdict) if isinstance(verdict, list) and all(isinstance(v, str) for v in verdict) else verdict
+    )
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_cold_table(family, cases):
+    assert len(cases[family]) > 20
+    for case in cases[family]:
+        answer = evaluate(case)
+        assert answer.pop("id") == case["id"]
+        assert normal(answer) == normal(case["expect"]), case["id"]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_table_reached_by_detours(family, cases):
+    """Nodes are removed and added again, pods placed elsewhere, moved and deleted, until all is as it was."""
+    for case in cases[family]:
+        world = World(case["input"])
+        shake(world, random.Random(case["id"]))
+        world.engine.cache.validate()
+        answer = {"plugins": world.by_plugin(), **world.whole_profile()}
+        assert normal(answer) == normal(case["expect"]), case["id"]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_remembered_evaluation(family, cases):
+    """The third pod of a signature, after rows have changed and changed back, gets the answer of the first."""
+    remembered = 0
+    for case in cases[family]:
+        world = World(case["input"])
+        recaller = Recaller(lambda resource, world=world: world.engine.stores[resource].version)
+        chooser = NodeChooser(recaller)
+        for _ in range(2):
+            world.whole_profile(chooser)
+        remembered += len(recaller.evaluations)
+        for seed in range(2):
+            shake_pods(world, random.Random(f"{case['id']}-{seed}"))
+            assert normal(world.whole_profile(chooser)) == normal(without_plugins(case["expect"])), case["id"]
+    assert remembered > 10, "memory was hardly used"
+
+
+def without_plugins(expect: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in expect.items() if key != "plugins"}
+
+
+def shake(world: World, draw: random.Random) -> None:
+    """Nodes away and back, in the order that they had; pods to other nodes and back."""
+    nodes: list[Node] = [view.node for view in world.nodes]
+    order = [node.name for node in world.engine.stores[NODES].list()]
+    for node in draw.sample(nodes, len(nodes) // 2):
+        world.put(NODES, None, node)
+    world.engine.drain()
+    shake_pods(world, draw)
+    # Snapshot order follows the order of arrival, so all nodes come back in the order of the case.
+    for node in nodes:
+        world.put(NODES, None, node)
+    for node in sorted(nodes, key=lambda node: order.index(node.name)):
+        world.put(NODES, node)
+    world.engine.drain()
+
+
+def shake_pods(world: World, draw: random.Random) -> None:
+    pods = [cached.pod for cached in world.engine.cache.pods()]
+    names = [view.name for view in world.nodes] or ["nowhere"]
+    for pod in draw.sample(pods, len(pods) // 2):
+        match draw.randrange(3):
+            case 0:
+                world.put(PODS, None, pod)
+                world.put(PODS, pod)
+            case 1:
+                elsewhere = moved(pod, draw.choice(names))
+                world.put(PODS, None, pod)
+                world.put(PODS, elsewhere)
+                world.engine.drain()
+                world.put(PODS, None, elsewhere)
+                world.put(PODS, pod)
+            case _:
+                guest = msgspec.structs.replace(
+                    pod,
+                    metadata=msgspec.structs.replace(
+                        pod.metadata, name=f"{pod.name}-guest", uid=f"{pod.uid}-guest"
+                    ),
+                )
+                world.put(PODS, guest)
+                world.engine.drain()
+                world.put(PODS, None, guest)
+        world.engine.drain()
+
+
+def moved(pod: Pod, node: str) -> Pod:
+    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=node))
