@@ -103,7 +103,8 @@ class AffinityTerms(Protocol):
 
     @property
     def version(self) -> Version:
-        """Bumped whenever a pod with terms comes, goes or changes."""
+        """Bumped when a term comes that nobody held, and when its last holder goes: as long as it stays the
+        same, a pod that no term means is still meant by none."""
         ...
 
     def matching(

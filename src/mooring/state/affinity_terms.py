@@ -95,20 +95,18 @@ class HeldTerms:
         pass  # pods stay on their row whatever becomes of the node
 
     def _change(self, row: int, pod: Pod, number: int) -> None:
-        held = False
         for key in terms_of(pod):
-            held = True
             found = self._terms.get(key)
             if found is None:
                 found = self._terms[key] = HeldTerm(key, self._table)
                 self._registries[key.kind].add(found, _namespaces(key.term), key.term.selector)
+                self.version.bump()
             found.holders.add(row, number)
             found.pods += number
             if not found.pods:
                 del self._terms[key]
                 self._registries[key.kind].remove(found, _namespaces(key.term), key.term.selector)
-        if held:
-            self.version.bump()
+                self.version.bump()
 
 
 def terms_of(pod: Pod) -> Iterator[TermKey]:

@@ -26,6 +26,7 @@ SCORE = "InterPodAffinity.score"
 
 HOSTILE = frozenset((TermKind.ANTI_AFFINITY,))
 WISHES = frozenset((TermKind.PREFERRED,))
+ALL_KINDS = frozenset(TermKind)
 WISHES_AND_DEMANDS = frozenset((TermKind.PREFERRED, TermKind.AFFINITY))
 
 
@@ -116,10 +117,13 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return (pod.namespace, labels, self._encode((affinity.pod_affinity, affinity.pod_anti_affinity)))
 
     def reads(self, pod: Pod) -> Collection[Reads]:
-        """A pod without terms depends on the pods that have some, and on no others."""
+        """A pod without terms that no term means depends on nothing, as long as there are no others."""
         terms, namespaces = self._running.version, self._namespaces.version
-        without = compile_pod_terms(pod) is NO_TERMS
-        return (NODE, terms, namespaces) if without else (NODE, PODS, terms, namespaces)
+        if compile_pod_terms(pod) is NO_TERMS:
+            labels = self._namespaces.labels(pod.namespace)
+            if not self._running.matching(pod, labels, ALL_KINDS):
+                return (terms, namespaces)
+        return (NODE, PODS, terms, namespaces)
 
 
 def _joined(terms: PodTerms) -> str:
