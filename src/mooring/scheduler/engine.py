@@ -13,6 +13,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from mooring.api.pod import Pod
 from mooring.framework.events import ASSIGNED_POD_DELETE
 from mooring.framework.lifting import writes
 from mooring.framework.ports import Change, Clock
@@ -29,7 +30,7 @@ from mooring.scheduler.failing import FailureHandler
 from mooring.scheduler.handlers import Handlers
 from mooring.scheduler.inbox import Inbox, WakeUp
 from mooring.scheduler.records import RecordRing
-from mooring.state.cache import ClusterCache
+from mooring.state.cache import ClusterCache, bound_to
 from mooring.state.stores import Stores
 from mooring.telemetry import logs
 
@@ -169,7 +170,7 @@ class Engine:
         def apply() -> WakeUp:
             self._give_back(placement)
             self.queue.done(placement.pod.uid)
-            return lambda: self.queue.on_event(ASSIGNED_POD_DELETE, placement.pod, None)
+            return lambda: self.queue.on_event(ASSIGNED_POD_DELETE, _left(placement), None)
 
         self.inbox.post(apply)
 
@@ -186,11 +187,16 @@ class Engine:
 
         def wake() -> None:
             self.queue.on_event(
-                ASSIGNED_POD_DELETE, placement.pod, None, only=lambda other: other.uid != info.uid
+                ASSIGNED_POD_DELETE, _left(placement), None, only=lambda other: other.uid != info.uid
             )
 
         self.failures.handle(info, name, failure)
         wake()
+
+
+def _left(placement: Placement) -> Pod:
+    """The pod as hints expect one that had a place: with the node that it leaves."""
+    return bound_to(placement.pod, placement.node)
 
 
 def _describe(item: object) -> str:

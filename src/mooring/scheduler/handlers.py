@@ -117,10 +117,12 @@ class Handlers:
 
     def _pending_deleted(self, pod: Pod) -> list[WakeUp]:
         """A pod that is deleted on its way to a node gives its place back at once."""
-        if self._waiting.reject(pod.uid) or not self._cache.is_assumed(pod.uid):
+        cached = self._cache.get(pod.uid)
+        if self._waiting.reject(pod.uid) or cached is None or not cached.assumed:
             return []
+        placed = cached.pod  # unlike the deleted object it says where
         self._cache.forget(pod.uid)
-        return [lambda: self._queue.on_event(events.ASSIGNED_POD_DELETE, pod, None)]
+        return [lambda: self._queue.on_event(events.ASSIGNED_POD_DELETE, placed, None)]
 
     def _assigned_added(self, pod: Pod) -> list[WakeUp]:
         added = self._cache.add_pod(pod)

@@ -116,7 +116,7 @@ class ClusterCache:
             raise CacheError(f"pod {pod.key} ({pod.uid}) is in the cache, so it cannot be assumed")
         if not node_name:
             raise CacheError(f"pod {pod.key} ({pod.uid}) cannot be assumed on a node without a name")
-        bound = pod if pod.spec.node_name == node_name else _bound(pod, node_name)
+        bound = pod if pod.spec.node_name == node_name else bound_to(pod, node_name)
         cached = self._account(self.entries.entry(bound), node_name, assumed=True)
         self._assumed[bound.uid] = cached
         return bound
@@ -245,6 +245,7 @@ class ClusterCache:
         )
 
 
-def _bound(pod: Pod, node_name: str) -> Pod:
+def bound_to(pod: Pod, node_name: str) -> Pod:
+    """The pod as it will be once it is bound."""
     replace = msgspec.structs.replace
     return replace(pod, spec=replace(pod.spec, node_name=node_name))
