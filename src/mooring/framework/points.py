@@ -155,8 +155,9 @@ class FilterPlugin(Plugin):
     def slack(self, state: CycleState, pod: Pod, nodes: Nodes) -> Mapping[str, IntArray] | None:
         """For a plugin that does nothing but hold sums of requests against what a node has: resource → how
         much more of it other pods may request on each node with `pod` still passing. `filter` must say yes
-        exactly where no entry is negative, so that preemption can reckon instead of asking. `None`: not such
-        a plugin, or not for this pod."""
+        exactly where no entry is negative, so that preemption can reckon instead of asking. Both this and
+        `filter_nodes` must take the sums from `nodes`, which in a dry run shows a what-if world. `None`: not
+        for this pod."""
         return None
 
 
