@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import json
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import pytest
 
 from mooring.api.node import Node
 from mooring.api.pod import Pod
-from mooring.api.resources import NODES, PODS
+from mooring.api.resources import NODES, PODS, Resource
 from mooring.app.evaluating import World, evaluate
 from mooring.scheduler.choosing import NodeChooser
 from mooring.scheduler.recalling import Recaller
@@ -75,7 +76,7 @@ def test_a_remembered_evaluation(family, cases):
     remembered = 0
     for case in cases[family]:
         world = World(case["input"])
-        recaller = Recaller(lambda resource, world=world: world.engine.stores[resource].version)
+        recaller = Recaller(versions(world))
         chooser = NodeChooser(recaller)
         for _ in range(2):
             world.whole_profile(chooser)
@@ -84,6 +85,10 @@ def test_a_remembered_evaluation(family, cases):
             shake_pods(world, random.Random(f"{case['id']}-{seed}"))
             assert normal(world.whole_profile(chooser)) == normal(without_plugins(case["expect"])), case["id"]
     assert remembered > 10, "memory was hardly used"
+
+
+def versions(world: World) -> Callable[[Resource], int]:
+    return lambda resource: world.engine.stores[resource].version
 
 
 def without_plugins(expect: dict[str, Any]) -> dict[str, Any]:

@@ -36,7 +36,8 @@ def plain_rank(totals: list[int], positions: list[int], ties: list[int] | None, 
 def test_the_ranking_equals_sorting(board, count):
     totals, positions, ties = board
     drawn = None if ties is None else np.array(ties, dtype=np.int64)
-    found = rank(np.array(totals, dtype=np.int64), np.array(positions, dtype=np.int64), count, drawn)
+    order = np.argsort(np.array(positions, dtype=np.int64))
+    found = rank(np.array(totals, dtype=np.int64), order, count, drawn)
     assert found == plain_rank(totals, positions, ties, count)
 
 

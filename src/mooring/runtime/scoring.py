@@ -68,7 +68,7 @@ class ScoreBoard:
 
     def ranking(self, count: int = TOP_NODES) -> list[int]:
         """The best rows, the winner first: highest total, among equals the first in snapshot order."""
-        return rank(self.masked(), self.every.positions, count, self.tie_break)
+        return rank(self.masked(), self.every.listed.rows, count, self.tie_break)
 
     def margin(self, ranking: list[int]) -> int | None:
         """How far the winner is ahead of the next; None when it is alone."""
@@ -80,20 +80,21 @@ class ScoreBoard:
         return TopScores(ranking, _of(self.totals, rows), [column.of(rows) for column in self.columns])
 
 
-def rank(masked: IntArray, positions: IntArray, count: int, tie_break: IntArray | None = None) -> list[int]:
-    """Up to `count` rows in order of their totals; negative ones are left out. The rows above the total of
-    the last one that counts are all taken, of those that have just this total the first few."""
-    threshold = _threshold(masked, count)
-    above = np.flatnonzero(masked > threshold)
-    level = np.flatnonzero(masked == threshold) if threshold >= 0 else above[:0]
-    ties = positions if tie_break is None else -tie_break
-    missing = count - len(above)
-    if len(level) > 4 * missing:
-        # Thousands of equals: only the first few are of interest.
-        level = level[np.argpartition(ties[level], missing - 1)[:missing]]
-    rows = np.concatenate((above, level))
-    order = np.lexsort((ties[rows], -masked[rows]))[:count]
-    found: list[int] = rows[order].tolist()
+def rank(masked: IntArray, order: IntArray, count: int, tie_break: IntArray | None = None) -> list[int]:
+    """Up to `count` rows in order of their totals; negative ones are left out. Equals stand in snapshot
+    order (the rows of `order`), or by falling `tie_break` where there is one."""
+    totals = masked.take(order)
+    if tie_break is not None:
+        by_tie = np.lexsort((-tie_break.take(order), -totals))[:count]
+        return [row for row in order[by_tie].tolist() if masked[row] >= 0]
+    if count == 1:
+        best = int(np.argmax(totals))
+        return [int(order[best])] if totals[best] >= 0 else []
+    threshold = _threshold(totals, count)
+    above = np.flatnonzero(totals > threshold)
+    level = np.flatnonzero(totals == threshold)[: count - len(above)] if threshold >= 0 else above[:0]
+    best_first = above[np.argsort(-totals[above], kind="stable")]
+    found: list[int] = order[np.concatenate((best_first, level))].tolist()
     return found
 
 
