@@ -67,6 +67,13 @@ def refusal_on(requests: Requests, node: NodeView) -> Status | None:
     return refusal(requests, node.allocatable, node.requested)
 
 
+def slack(requests: Requests, nodes: Nodes) -> dict[str, IntArray]:
+    """How much more others may take of what the pod asks for, and how many pods may still come beside it."""
+    left = {name: nodes.free(name) - ask for name, ask in requests}
+    left[PODS] = nodes.free(PODS) - 1
+    return left
+
+
 class AllNodes:
     """The verdict on all nodes at once; keeps its work arrays between calls."""
 
