@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mooring.api.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
+from mooring.api.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS
 from mooring.embedded import faults
 from mooring.embedded.faults import Fault
 from mooring.plugins.volumes import BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE
@@ -306,3 +306,30 @@ def test_unbound_immediate_claim_tells_so_and_waits_for_its_binding(start):
     controller.bind("v")
     cluster.settle(15)
     assert cluster.node_of("p") != ""
+
+
+def test_preemption_frees_a_claim_for_one_pod(start):
+    """ReadWriteOncePod: the user of the claim is the victim, and only its node helps."""
+    claim = make_pvc(volume="v", access_modes=["ReadWriteOncePod"])
+    cluster, _ = start(claim, make_pv("v", claim=claim))
+    cluster.add(make_pod("user", claims=["claim"], priority=1, node_selector={HOST: "b"}))
+    cluster.add(make_pod("bystander", priority=1, node_selector={HOST: "a"}))
+    cluster.settle()
+    cluster.add(make_pod("vip", claims=["claim"], priority=10))
+    cluster.settle(2)
+    assert cluster.pod("vip").status.nominated_node_name == "b"
+    assert [pod.name for pod in cluster.pods() if pod.is_terminating] == ["user"]
+    cluster.run(cluster.client.delete(PODS, "user", namespace="default", grace_period=0))
+    cluster.settle(15)
+    assert cluster.node_of("vip") != ""
+
+
+def test_a_claim_for_one_pod_wakes_its_next_user_when_it_is_free(start):
+    claim = make_pvc(volume="v", access_modes=["ReadWriteOncePod"])
+    cluster, _ = start(claim, make_pv("v", claim=claim), flush_after=None)
+    cluster.add(make_pod("first", claims=["claim"]), make_pod("second", claims=["claim"]))
+    cluster.settle(30)
+    assert list(cluster.bound()) == ["default/first"]
+    cluster.run(cluster.client.delete(PODS, "first", namespace="default", grace_period=0))
+    cluster.settle(15)
+    assert list(cluster.bound()) == ["default/second"]

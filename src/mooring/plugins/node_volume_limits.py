@@ -35,7 +35,7 @@ from mooring.framework.events import (
     Registration,
 )
 from mooring.framework.handle import Handle
-from mooring.framework.nodes import IntArray, Nodes, NodeView, Refusals
+from mooring.framework.nodes import BoolArray, IntArray, Nodes, NodeView, Refusals
 from mooring.framework.points import FilterPlugin, PreFilterPlugin
 from mooring.framework.status import Code, Status
 from mooring.plugins import csi_translation as csi
@@ -45,6 +45,8 @@ from mooring.plugins.volumes import SKIP, claim_name, own_claim, signature
 REASON = "node(s) exceed max volume count"
 STATE = "NodeVolumeLimits"
 MENTIONED = "NodeVolumeLimits.mentioned"
+ATTACHED = "NodeVolumeLimits.attached"
+UNLIMITED = 1 << 62
 LOOK_CLOSELY = 1 << 31
 """More volumes than any limit: the pods of the node have some that cannot be told by counting."""
 
@@ -74,6 +76,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
     def __init__(self, args: Any, handle: Handle) -> None:
         super().__init__(args, handle)
         self._csi_nodes = handle.lister(CSI_NODES)
+        self._limit_index = handle.object_index("NodeVolumeLimits.limits", CSI_NODES, limit_keys)
         self._attachments = handle.object_index(
             "NodeVolumeLimits.attachments",
             VOLUME_ATTACHMENTS,
@@ -115,25 +118,23 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
 
     def filter_nodes(self, state: CycleState, pod: Pod, nodes: Nodes) -> Refusals | None:
         wanted: Wanted = state.read(STATE)
-        if not wanted.volumes and not wanted.refusals:
-            return None
-        csi_nodes = [self._csi_nodes.get(name) for name in nodes.names]
         refusals = nodes.refusals()
-        for on_csi_node, status in wanted.refusals.items():
-            mask = np.array([(found is not None) == on_csi_node for found in csi_nodes], dtype=np.bool_)
-            refusals.add(mask, status.message, status.code)
+        if wanted.refusals:
+            present = np.array(
+                [self._csi_nodes.get(name) is not None for name in nodes.names], dtype=np.bool_
+            )
+            for on_csi_node, status in wanted.refusals.items():
+                refusals.add(present == on_csi_node, status.message, status.code)
         if wanted.volumes:
-            self._refuse_full(wanted, nodes, csi_nodes, refusals)
+            self._refuse_full(wanted, nodes, refusals)
         return refusals
 
-    def _refuse_full(
-        self, wanted: Wanted, nodes: Nodes, csi_nodes: Sequence[CSINode | None], refusals: Refusals
-    ) -> None:
+    def _refuse_full(self, wanted: Wanted, nodes: Nodes, refusals: Refusals) -> None:
         """Count where the bound leaves a doubt."""
-        limits = [limits_of(found) for found in csi_nodes]
         full = np.zeros(len(nodes), dtype=np.bool_)
-        for index in self._in_doubt(wanted, nodes, limits):
-            status = self._count(wanted, nodes[index], limits[index])
+        for index in np.flatnonzero(self._in_doubt(wanted, nodes)).tolist():
+            node = nodes[index]
+            status = self._count(wanted, node, limits_of(self._csi_nodes.get(node.name)))
             if status is not None and status.code is Code.ERROR:
                 broken = np.zeros(len(nodes), dtype=np.bool_)
                 broken[index] = True
@@ -141,23 +142,31 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
             full[index] = status is not None and status.code is not Code.ERROR
         refusals.add(full, REASON)
 
-    def _in_doubt(self, wanted: Wanted, nodes: Nodes, limits: Sequence[Mapping[str, int]]) -> list[int]:
-        """Nodes whose pods mention so many volumes that a limit may be reached."""
-        if not any(limits):
-            return []
-        mentioned = nodes.row_column(MENTIONED, mentioned_volumes, mentioned_by_pods).tolist()
-        new = wanted.per_driver()
-        return [
-            index
-            for index, (name, limit, bound) in enumerate(zip(nodes.names, limits, mentioned, strict=True))
-            if limit and self._may_exceed(name, limit, bound, new)
-        ]
+    def _in_doubt(self, wanted: Wanted, nodes: Nodes) -> BoolArray:
+        """Nodes whose pods and attachments name so many volumes that a limit may be reached."""
+        bound = nodes.row_column(MENTIONED, mentioned_volumes, mentioned_by_pods) + self._attached(nodes)
+        doubt = np.zeros(len(nodes), dtype=np.bool_)
+        for driver, count in wanted.per_driver().items():
+            doubt |= bound + count > self._limits(nodes, driver)
+        return doubt
 
-    def _may_exceed(self, node: str, limits: Mapping[str, int], bound: int, new: Mapping[str, int]) -> bool:
-        tightest = min(
-            (limits[driver] - count for driver, count in new.items() if driver in limits), default=None
-        )
-        return tightest is not None and bound + len(tuple(self._attachments.at(node))) > tightest
+    def _limits(self, nodes: Nodes, driver: str) -> IntArray:
+        """The driver's limit on each node, kept until a CSINode says otherwise."""
+
+        def compute(some: Nodes) -> IntArray:
+            found = (limits_of(self._csi_nodes.get(name)).get(driver, UNLIMITED) for name in some.names)
+            return np.fromiter(found, np.int64, len(some))
+
+        return nodes.node_column((STATE, driver, self._limit_index.version.value), compute)
+
+    def _attached(self, nodes: Nodes) -> IntArray:
+        """How many attachments each node has, kept until one comes or goes."""
+
+        def compute(some: Nodes) -> IntArray:
+            found = (sum(1 for _ in self._attachments.at(name)) for name in some.names)
+            return np.fromiter(found, np.int64, len(some))
+
+        return nodes.node_column((ATTACHED, self._attachments.version.value), compute)
 
     def _count(self, wanted: Wanted, node: NodeView, limits: Mapping[str, int]) -> Status | None:
         """Every volume once, whoever uses it: pods of the node, attachments, the incoming pod."""
@@ -212,6 +221,11 @@ def limits_of(csi_node: CSINode | None) -> Mapping[str, int]:
         for driver in csi_node.spec.drivers
         if driver.allocatable is not None and driver.allocatable.count is not None
     }
+
+
+def limit_keys(csi_node: CSINode) -> tuple[Hashable, ...]:
+    """All that is read of a CSINode: an index by it changes its version with any of it."""
+    return (csi_node.name, *limits_of(csi_node).items())
 
 
 def mentioned_volumes(nodes: Nodes) -> IntArray:

@@ -174,7 +174,7 @@ class Finder:
         found: Findings,
     ) -> matching.PickArray:
         def reached(index: int) -> BoolArray:
-            return reach.reachable(found.nodes, reach.required_nodes(volumes[index]))
+            return reach.reachable_once(found.nodes, reach.required_nodes(volumes[index]))
 
         try:
             candidates = matching.candidates(claim, volumes)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -10,20 +12,17 @@ from mooring.api import quantity
 from mooring.api.errors import SelectorError
 from mooring.api.node import NodeSelector
 from mooring.api.selectors import (
-    DOES_NOT_EXIST,
-    EXISTS,
     IN,
-    NOT_IN,
     CompiledNodeSelector,
-    Requirement,
+    RequiredNodeAffinity,
     compile_label_selector,
     compile_node_selector,
     make_requirement,
+    make_selector,
 )
 from mooring.api.storage import CSIStorageCapacity, PersistentVolume, TopologySelectorTerm
 from mooring.framework.nodes import BoolArray, Nodes
-
-MASKS = "VolumeBinding.reach"
+from mooring.plugins.node_masks import compute_required, required_mask
 
 
 def required_nodes(volume: PersistentVolume) -> NodeSelector | None:
@@ -32,41 +31,24 @@ def required_nodes(volume: PersistentVolume) -> NodeSelector | None:
 
 
 def reachable(nodes: Nodes, selector: NodeSelector | None) -> BoolArray:
-    """True where a volume with this affinity can be used. Volumes see labels only, never a node's name."""
+    """True where a volume with this affinity can be used. Kept, as bound volumes are asked about again."""
     if selector is None:
         return np.ones(len(nodes), dtype=np.bool_)
-    compiled = compile_node_selector(selector)
-    return nodes.node_column((MASKS, compiled), lambda some: matching(some, compiled))
+    return required_mask(nodes, _by_labels(compile_node_selector(selector)))
 
 
-def matching(nodes: Nodes, selector: CompiledNodeSelector) -> BoolArray:
-    found = np.zeros(len(nodes), dtype=np.bool_)
-    for term in selector.terms:
-        if not term.errors:
-            found |= meets_all(nodes, term.labels)
-    return found
+def reachable_once(nodes: Nodes, selector: NodeSelector | None) -> BoolArray:
+    """The same, not kept: there may be thousands of volumes to choose from, each with a node of its own."""
+    if selector is None:
+        return np.ones(len(nodes), dtype=np.bool_)
+    return compute_required(nodes, _by_labels(compile_node_selector(selector)))
 
 
-def meets_all(nodes: Nodes, requirements: Iterable[Requirement]) -> BoolArray:
-    found = np.ones(len(nodes), dtype=np.bool_)
-    for requirement in requirements:
-        found &= meets(nodes, requirement)
-    return found
-
-
-def meets(nodes: Nodes, requirement: Requirement) -> BoolArray:
-    """One requirement on the labels of all nodes."""
-    key, values = requirement.key, requirement.values
-    if requirement.operator == IN:
-        return nodes.label_equals(key, *values)
-    if requirement.operator == NOT_IN:
-        return ~nodes.label_equals(key, *values)
-    if requirement.operator == EXISTS:
-        return nodes.has_label(key)
-    if requirement.operator == DOES_NOT_EXIST:
-        return ~nodes.has_label(key)
-    # Gt and Lt are rare, and exact only on integers.
-    return np.fromiter((requirement.matches(node.labels) for node in nodes), np.bool_, len(nodes))
+@lru_cache(maxsize=16384)
+def _by_labels(selector: CompiledNodeSelector) -> RequiredNodeAffinity:
+    """Volumes see the labels of a node only, never its name."""
+    terms = tuple(replace(term, fields=()) for term in selector.terms)
+    return RequiredNodeAffinity(None, CompiledNodeSelector(terms))
 
 
 def allowed(nodes: Nodes, terms: Sequence[TopologySelectorTerm]) -> BoolArray:
@@ -81,7 +63,7 @@ def allowed(nodes: Nodes, terms: Sequence[TopologySelectorTerm]) -> BoolArray:
         except SelectorError:
             continue
         if wanted:
-            found |= meets_all(nodes, wanted)
+            found |= compute_required(nodes, RequiredNodeAffinity(make_selector(wanted), None))
     return found
 
 
@@ -93,7 +75,7 @@ def has_room(nodes: Nodes, capacity: CSIStorageCapacity) -> BoolArray:
         return np.zeros(len(nodes), dtype=np.bool_)
     if selector.nothing:
         return np.zeros(len(nodes), dtype=np.bool_)
-    return meets_all(nodes, selector.requirements)
+    return compute_required(nodes, RequiredNodeAffinity(selector, None))
 
 
 def volume_limit(capacity: CSIStorageCapacity) -> int | None:
