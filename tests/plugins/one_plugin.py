@@ -1,0 +1,130 @@
+"""One default plugin on a small cluster, asked in all its forms: every row of the table, the dense nodes, one
+node at a time. Row 0 of the table is always a ghost (a node that is gone while its pod remains)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from mooring.api import resources as kinds
+from mooring.api.node import Node
+from mooring.api.pod import Pod
+from mooring.app.evaluating import World, configuration
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.lifting import as_status, gravest
+from mooring.framework.nodes import Nodes
+from mooring.framework.results import PreFilterResult
+from mooring.framework.status import Code, Status
+from mooring.runtime.building import build_profile
+from mooring.testing import make_node, make_pod
+
+Verdict = dict[str, tuple[Code, tuple[str, ...]]]
+"""Refused node → code and reasons."""
+
+GHOST = make_node("ghost")
+GHOST_POD = make_pod("left-behind", node="ghost", cpu="3", memory="3Gi", ports=[80])
+
+
+@dataclass
+class Asked:
+    """A plugin, a pod, and what the plugin's PreFilter made of it."""
+
+    world: World
+    plugin: Any
+    pod: Pod
+    state: CycleState
+    pre: Status | PreFilterResult
+
+    @property
+    def skipped(self) -> bool:
+        return isinstance(self.pre, Status) and self.pre.is_skip
+
+    def refused(self) -> Verdict:
+        """What Filter says; all forms must say the same."""
+        if isinstance(self.pre, Status) and not self.pre.is_success:
+            return {}
+        one_by_one = self._one_by_one()
+        nodes = self.world.nodes
+        assert self._together(nodes) == one_by_one
+        live = set(nodes.names)
+        every = self._together(nodes.columns.every_row().nodes)
+        assert {name: verdict for name, verdict in every.items() if name in live} == one_by_one
+        return one_by_one
+
+    def scores(self) -> dict[str, int] | None:
+        """What Score says, raw; None after a Skip in PreScore. All forms must say the same."""
+        nodes = self.world.nodes
+        if hasattr(self.plugin, "pre_score"):
+            status = as_status(self.plugin.pre_score(self.state, self.pod, nodes))
+            if status.is_skip:
+                return None
+            assert status.is_success, status
+        return self.raw_scores()
+
+    def raw_scores(self) -> dict[str, int]:
+        """The same without PreScore, as in a profile that switches it off."""
+        nodes = self.world.nodes
+        one_by_one = {node.name: int(self.plugin.score(self.state, self.pod, node)) for node in nodes}
+        assert self._scored(nodes) == one_by_one
+        every = self._scored(nodes.columns.every_row().nodes)
+        assert {name: score for name, score in every.items() if name in one_by_one} == one_by_one
+        return one_by_one
+
+    def _one_by_one(self) -> Verdict:
+        answers = {node.name: self.plugin.filter(self.state, self.pod, node) for node in self.world.nodes}
+        return {name: (status.code, status.reasons) for name, status in answers.items() if status is not None}
+
+    def _together(self, nodes: Nodes) -> Verdict:
+        refusals = self.plugin.filter_nodes(self.state, self.pod, nodes)
+        found: Verdict = {}
+        for index, name in enumerate(nodes.names):
+            hits = [entry for entry in refusals.entries if entry.mask[index]] if refusals else []
+            if hits:
+                found[name] = (
+                    gravest(entry.code for entry in hits),
+                    tuple(entry.text(index) for entry in hits),
+                )
+        return found
+
+    def _scored(self, nodes: Nodes) -> dict[str, int]:
+        out = np.zeros(len(nodes), dtype=np.int64)
+        answer = self.plugin.score_into(self.state, self.pod, nodes, out)
+        if isinstance(answer, int):
+            out[:] = answer
+        else:
+            assert answer is None
+        return dict(zip(nodes.names, out.tolist(), strict=True))
+
+
+def ask(
+    plugin: str,
+    pod: Pod,
+    nodes: Sequence[Node],
+    pods: Sequence[Pod] = (),
+    args: Mapping[str, Any] | None = None,
+    *,
+    pre_filter: bool = True,
+) -> Asked:
+    """Run PreFilter, if the plugin has one and it is wanted."""
+    world = World(
+        {
+            "nodes": [msgspec.to_builtins(node) for node in (GHOST, *nodes)],
+            "pods": [msgspec.to_builtins(other) for other in (GHOST_POD, *pods)],
+            "pod": msgspec.to_builtins(pod),
+        }
+    )
+    world.engine.services.nodes()
+    world.put(kinds.NODES, None, GHOST)
+    world.engine.drain()
+    config = configuration(json.dumps({plugin: args} if args else {}), (plugin,))
+    profile = build_profile(config.profiles[0], config.registry, world.engine.services, world.engine.tasks)
+    asked = Asked(world, profile.plugins[plugin], world.pod, CycleState(), Status())
+    if pre_filter and hasattr(asked.plugin, "pre_filter"):
+        answer = asked.plugin.pre_filter(asked.state, asked.pod, world.nodes)
+        asked.pre = answer if isinstance(answer, PreFilterResult) else as_status(answer)
+    return asked
