@@ -118,7 +118,7 @@ class World:
             (self.add_pod, 45), (self.delete_pod, 10), (self.touch_pod, 6), (self.open_gate, 4),
             (self.add_node, 4), (self.delete_node, 3), (self.label_node, 6), (self.taint_node, 5),
             (self.cordon_node, 3), (self.fault_bind, 8), (self.fault_status, 4), (self.cut_watches, 4),
-            (self.fault_watch, 4), (self.recreate_pod, 3), (self.pass_time, 25),
+            (self.fault_watch, 4), (self.recreate_pod, 3), (self.pass_time, 25), (self.end_terminating, 6),
         ]  # fmt: skip
         chosen = self.rng.choices([a for a, _ in actions], [w for _, w in actions], k=steps)
         for action in chosen:
@@ -268,7 +268,16 @@ class World:
         """No faults from now on; late watches are opened anew, and everything has the time it needs."""
         self.cluster.faults.clear()
         self.cluster.client.cut_watches()
-        self.cluster.settle(200)
+        for _ in range(20):
+            self.cluster.settle(20)
+            self.end_terminating()
+        self.cluster.settle(60)
+
+    def end_terminating(self) -> None:
+        """What kubelets do with the victims of preemption."""
+        for pod in self.cluster.pods():
+            if pod.is_terminating:
+                self.do(self.driver.delete(PODS, pod.name, namespace=pod.namespace, grace_period=0))
 
     def check(self) -> list[str]:
         found = list(self.problems)
