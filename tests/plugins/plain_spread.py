@@ -8,7 +8,12 @@ from typing import Any
 
 from mooring.api.node import Node
 from mooring.api.pod import Pod, TopologySpreadConstraint
-from mooring.api.selectors import Selector, compile_label_selector, required_node_affinity
+from mooring.api.selectors import (
+    Selector,
+    compile_label_selector,
+    required_node_affinity,
+    selector_from_labels,
+)
 from mooring.api.taints import find_untolerated
 
 HOSTNAME = "kubernetes.io/hostname"
@@ -62,8 +67,6 @@ def plain_constraints(pod: Pod, action: str, default: Sequence[Any], selector: S
 
 
 def _equal(labels: dict[str, str]) -> tuple[Any, ...]:
-    from mooring.api.selectors import selector_from_labels
-
     return selector_from_labels(labels).requirements
 
 
