@@ -293,7 +293,7 @@ def test_all_forms_agree_with_the_plain_twin(asks, nodes, args):
 QUEUE, SKIP = QueueingHint.QUEUE, QueueingHint.SKIP
 
 
-def running(**requests: str) -> Pod:
+def running(**requests: Any) -> Pod:
     return make_pod("b", node="n", **requests)
 
 
