@@ -1,4 +1,4 @@
-"""The binding cycle when the world does not answer as it should: lost answers, conflicts, deletions, waits."""
+"""The binding cycle when the world does not answer as it should: lost answers, conflicts, deletions."""
 
 from __future__ import annotations
 

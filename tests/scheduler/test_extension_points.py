@@ -6,6 +6,7 @@ import pytest
 
 from mooring.framework import PostFilterResult, PreBindPreFlight, PreFilterResult, Status
 from mooring.testing import Cluster, make_node, make_pod
+from tests.scheduler.kit import the_pod
 from tests.scheduler.recorder import ONLY_WITNESS, SKIP, witness
 
 TWO = (make_node("a"), make_node("b"))
@@ -217,14 +218,14 @@ def test_post_filter_nominates_and_the_nominated_node_is_tried_alone_first():
     with Cluster(config=ONLY_WITNESS, plugins=[plugin]) as cluster:
         cluster.add(*TWO, make_pod("p"))
         cluster.settle()
-        assert cluster.pod("p").nominated_node_name == "b"
+        assert the_pod(cluster, "p").nominated_node_name == "b"
         plugin.calls.clear()
         del plugin.answers["Filter"]
         cluster.label_node("a", changed="yes")
         cluster.settle(2)
         assert plugin.calls[:3] == ["PreEnqueue", "PreFilter", "Filter b"]
         assert cluster.node_of("p") == "b"
-        assert cluster.pod("p").nominated_node_name == ""
+        assert the_pod(cluster, "p").nominated_node_name == ""
 
 
 def test_pre_filter_narrows_the_nodes():
@@ -238,7 +239,8 @@ def test_pre_filter_narrows_the_nodes():
         }
     )
     note = cluster.events("p")[0].note
-    assert note == "0/2 nodes are available: 1 no, 1 node(s) didn't satisfy plugin(s) [witness]. nothing to do"
+    refused = "1 no, 1 node(s) didn't satisfy plugin(s) [witness]"
+    assert note == f"0/2 nodes are available: {refused}. nothing to do"
 
 
 def test_pre_flight_announces_the_node_before_work_begins():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mooring.framework import FilterPlugin, Status
-from mooring.testing import Cluster, make_node, make_pod
+from mooring.testing import make_node, make_pod
 
 CONFIG = """
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -52,7 +52,8 @@ def test_the_pod_stays_pending_and_the_event_says_why(cluster):
     (event,) = cluster.events("test")
     assert (event.type, event.reason) == ("Warning", "FailedScheduling")
     assert event.note.startswith(message), "what PostFilter adds comes behind it"
-    assert (event.reporting_controller, event.reporting_instance) == ("sample-scheduler", "sample-scheduler-test")
+    reporter = ("sample-scheduler", "sample-scheduler-test")
+    assert (event.reporting_controller, event.reporting_instance) == reporter
     (condition,) = cluster.pod("test").status.conditions
     assert (condition.type, condition.status, condition.reason) == ("PodScheduled", "False", "Unschedulable")
     assert condition.message == event.note
