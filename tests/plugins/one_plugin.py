@@ -21,6 +21,7 @@ from mooring.framework.nodes import Nodes
 from mooring.framework.results import PreFilterResult
 from mooring.framework.status import Code, Status
 from mooring.runtime.building import build_profile
+from mooring.state.overlay import Overlay
 from mooring.testing import make_node, make_pod
 
 Verdict = dict[str, tuple[Code, tuple[str, ...]]]
@@ -74,6 +75,11 @@ class Asked:
         every = self._scored(nodes.columns.every_row().nodes)
         assert {name: score for name, score in every.items() if name in one_by_one} == one_by_one
         return one_by_one
+
+    def overlay(self, name: str) -> Overlay:
+        """A what-if copy of one node's row; row 0 of it."""
+        columns: Any = self.world.nodes.columns
+        return Overlay(columns, [columns.row_of(name)])
 
     def _one_by_one(self) -> Verdict:
         answers = {node.name: self.plugin.filter(self.state, self.pod, node) for node in self.world.nodes}

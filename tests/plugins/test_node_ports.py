@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from mooring.framework.events import QueueingHint
 from mooring.framework.status import Code
 from mooring.plugins.node_ports import port_was_freed
+from mooring.state.pod_entry import PodEntry
 from mooring.testing import make_node, make_pod
 from mooring.testing.builders import host_port, make_container
 from tests.plugins.one_plugin import ask
@@ -47,6 +48,14 @@ def test_pods_without_host_ports_skip():
 def test_sidecars_hold_their_ports_and_other_init_containers_do_not(sidecar, refused):
     holder = make_pod("b", node="n", init_containers=[make_container("i", ports=[80], sidecar=sidecar)])
     assert ask("NodePorts", make_pod("a", ports=[80]), [make_node("n")], [holder]).refused() == refused
+
+
+def test_a_dry_run_is_judged_by_its_own_world():
+    holder = make_pod("b", node="n", ports=[80])
+    asked = ask("NodePorts", make_pod("a", ports=[80]), [make_node("n")], [holder])
+    overlay = asked.overlay("n")
+    overlay.remove_pod(0, PodEntry(holder))
+    assert asked.plugin.filter(asked.state, asked.pod, overlay.view(0)) is None
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from mooring.framework.events import QueueingHint
 from mooring.framework.status import Code
 from mooring.plugins.node_resources_fit import hints
 from mooring.plugins.node_resources_fit.strategies import shape_table
+from mooring.state.pod_entry import PodEntry
 from mooring.testing import make_node, make_pod
 from mooring.testing.builders import make_container
 from tests.plugins.one_plugin import ask
@@ -210,7 +211,8 @@ def plain_points(block: Any, requested: int, capacity: int) -> int:
     used = 100 if requested > capacity else requested * 100 // capacity
     if block["type"] == "MostAllocated":
         return used
-    points = [(p["utilization"], p["score"] * 10) for p in block["requestedToCapacityRatio"]["shape"]]
+    shape = block["requestedToCapacityRatio"]["shape"]
+    points: list[tuple[int, int]] = [(p["utilization"], p["score"] * 10) for p in shape]
     for index, (at, score) in enumerate(points):
         if used <= at:
             if index == 0:
@@ -356,6 +358,18 @@ def device_class(name: str, resource: str | None = None) -> Unstructured:
 def test_device_classes(old, new, hint):
     pod = make_pod("a", requests={GPU: 1, "deviceclass.resource.kubernetes.io/own": 1})
     assert hints.device_class_serves(pod, old, new) is hint
+
+
+def test_a_dry_run_is_judged_by_its_own_world():
+    victim = make_pod("b", node="n", cpu="3")
+    asked = ask(FIT, make_pod("a", cpu="2"), [make_node("n", cpu="4")], [victim])
+    overlay = asked.overlay("n")
+    assert asked.plugin.filter(asked.state, asked.pod, overlay.view(0)).code is U
+    overlay.remove_pod(0, PodEntry(victim))
+    assert asked.plugin.filter(asked.state, asked.pod, overlay.view(0)) is None
+    assert asked.plugin.filter_nodes(asked.state, asked.pod, overlay.nodes()) is None
+    assert asked.plugin.score(asked.state, asked.pod, overlay.view(0)) == 74
+    assert asked.refused() == {"n": (U, ("Insufficient cpu",))}
 
 
 def test_pods_that_ask_for_the_same_have_one_signature():
