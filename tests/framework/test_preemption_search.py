@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import copy
 
+import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from mooring.framework.nodes import Nodes
 from mooring.framework.preemption.budgets import Budgets
-from mooring.framework.preemption.candidates import NOT_HELPFUL, CandidateSearch
+from mooring.framework.preemption.searching import NOT_HELPFUL, CandidateSearch
 from mooring.framework.status import Code
 from mooring.runtime.dry_run import TrialClearing
 from mooring.testing.builders import make_pdb
@@ -121,20 +122,25 @@ def test_many_nodes_at_once_are_judged_as_one_by_one(scene, rng):
     session = world.profile.plugins["DefaultPreemption"].handle.dry_run()
     victims = {node.name: node.ranked.below(world.pod.priority) for node in world.nodes}
     victims = {name: pods for name, pods in victims.items() if pods}
-    for clearing in session.clear(world.pod, world.state, victims):
-        name = clearing.node_name
-        twin = TrialClearing(session.trial(world.pod, world.state), name, list(victims[name]))
-        assert (clearing.status.code, clearing.status.reasons, clearing.status.plugin) == (
-            twin.status.code,
-            twin.status.reasons,
-            twin.status.plugin,
-        )
-        numbers = list(range(len(victims[name])))
-        rng.shuffle(numbers)
-        half = len(numbers) // 2
-        if clearing.status.is_success:
-            assert clearing.put_back(numbers[:half]) == twin.put_back(numbers[:half])
-            assert clearing.put_back(numbers[half:]) == twin.put_back(numbers[half:])
+    if not victims:
+        return
+    clearings = session.clear(world.pod, world.state, victims)
+    verdicts = [clearings.statuses.get(name) for name in victims]
+    turns = np.array([rng.random() < 0.5 for _ in range(clearings.tails.size)])
+    away = clearings.put_back(turns, ~turns)
+    for number, (name, pods) in enumerate(victims.items()):
+        twin = TrialClearing(session.trial(world.pod, world.state), name, list(pods))
+        assert told(verdicts[number]) == told(twin.status)
+        assert (number in clearings.fitting.tolist()) == twin.status.is_success
+        start = int(clearings.tails.offsets[number])
+        mine = range(len(pods)) if twin.status.is_success else ()
+        first = [n for n in mine if turns[start + n] and not twin.fits_beside(n)]
+        second = [n for n in mine if not turns[start + n] and not twin.fits_beside(n)]
+        assert [n for n in range(len(pods)) if away[start + n]] == sorted(first + second)
+
+
+def told(status):
+    return status.code, status.reasons, status.plugin
 
 
 @settings(max_examples=100, deadline=None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.framework.ranking import RankedPods, start_of
+from mooring.framework.ranking import RankedPods, Tails, start_of
 from mooring.testing import make_pod
 
 STARTS = (
@@ -46,14 +46,18 @@ def test_a_pod_that_has_not_started_is_the_least_important_of_its_priority():
     assert [pod.name for pod in RankedPods([(never, {}), (late, {})]).pods] == ["late", "never"]
 
 
-def test_sums_of_a_tail():
-    ranked = RankedPods([(make_pod("a", priority=2), {"cpu": 5}), (make_pod("b"), {"cpu": 3, "gpu": 1})])
-    assert ranked.column("cpu") == [5, 3]
-    assert ranked.column("pods") == [1, 1]
-    assert ranked.below(2).total("cpu") == 3
-    assert ranked.below(3).total("cpu") == 8
-    assert ranked.below(3).total("pods") == 2
-    assert ranked.below(0).total("gpu") == 0
+def test_tails_of_many_nodes_are_one_long_list():
+    first = RankedPods([(make_pod("a", priority=2), {"cpu": 5}), (make_pod("b"), {"cpu": 3, "gpu": 1})])
+    second = RankedPods([(make_pod("c", priority=-1), {"cpu": 7})])
+    tails = Tails([first.below(2), second.below(9), second.below(-1), first.below(9)])
+    assert tails.lengths.tolist() == [1, 1, 0, 2]
+    assert tails.offsets.tolist() == [0, 1, 2, 2]
+    assert tails.column("cpu").tolist() == [3, 7, 5, 3]
+    assert tails.priorities.tolist() == [0, -1, 2, 0]
+    assert tails.totals("cpu").tolist() == [3, 7, 0, 8]
+    assert tails.totals("gpu").tolist() == [1, 0, 0, 1]
+    assert tails.totals("pods").tolist() == [1, 1, 0, 2]
+    assert (len(tails), tails.size) == (4, 4)
 
 
 def test_a_tail_is_a_sequence():

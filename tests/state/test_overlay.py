@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mooring.framework.nodes import Columns
+from mooring.framework.ranking import Tails
 from mooring.state.errors import CacheError
 from mooring.state.node_table import NodeTable
 from mooring.state.overlay import Overlay
@@ -173,9 +174,9 @@ def test_a_what_if_row_takes_pods(table):
 def test_hiding_the_tail_of_a_row_equals_taking_its_pods_one_by_one(running, priority, later):
     table, twin = tables(running)
     overlay, one_by_one = Overlay(table, (0, 1, 2)), Overlay(twin, (0, 1, 2))
-    for row in range(3):
-        tail = table.view(row).ranked.below(priority)
-        overlay.hide(row, tail)
+    tails = [table.view(row).ranked.below(priority) for row in range(3)]
+    overlay.hide(Tails(tails))
+    for row, tail in enumerate(tails):
         for pod in tail:
             one_by_one.remove_pod(row, PodEntries().entry(pod))
     for step in later:

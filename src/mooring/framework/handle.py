@@ -12,8 +12,9 @@ from mooring.framework.counting import AffinityTerms, PodCounters
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.extending import Extender
 from mooring.framework.indexes import NodeIndex, NodeKeys, ObjectIndex, ObjectKeys, PodIndex, PodKeys
-from mooring.framework.nodes import Nodes, NodeView
+from mooring.framework.nodes import BoolArray, IntArray, Nodes, NodeView
 from mooring.framework.ports import ApiClient, Clock, EventRecorder
+from mooring.framework.ranking import Tails
 from mooring.framework.status import Status
 from mooring.framework.statuses import NodeStatuses
 from mooring.framework.topology import Topology
@@ -115,26 +116,31 @@ class Trial(Protocol):
     def fork(self) -> Trial: ...
 
 
-class Clearing(Protocol):
-    """One node of a dry run in a world of its own, with several of its pods taken away."""
+class Clearings(Protocol):
+    """Several nodes of a dry run, each a world of its own in which some of its pods, the victims, are taken
+    away. Nodes are numbered as they were named; all their victims stand in one long list (`tails`)."""
 
     @property
-    def node_name(self) -> str: ...
+    def names(self) -> Sequence[str]: ...
 
     @property
-    def victims(self) -> Sequence[Pod]:
-        """The pods that were taken away; elsewhere they are named by their index here."""
+    def tails(self) -> Tails: ...
+
+    @property
+    def statuses(self) -> NodeStatuses:
+        """By number: what all Filter plugins say without the victims, nominated pods of equal or higher
+        priority included."""
         ...
 
     @property
-    def status(self) -> Status:
-        """All Filter plugins without the victims, nominated pods of equal or higher priority included. Turns
-        into an Error when something breaks later."""
+    def fitting(self) -> IntArray:
+        """Numbers of the nodes that pass; fewer when something breaks later."""
         ...
 
-    def put_back(self, numbers: Iterable[int]) -> list[int]:
-        """Put victims back one after the other, each only if the pod still fits beside it. Returns those that
-        had to stay away."""
+    def put_back(self, *turns: BoolArray | None) -> BoolArray:
+        """Put victims back on the fitting nodes, one after the other in their order, each only if the pod
+        still fits beside it. Each turn names the victims that have it; `None` is all of them. Returns which
+        victims have to stay away. Once only."""
         ...
 
 
@@ -153,8 +159,8 @@ class DryRun(Protocol):
         clone); without it PreFilter runs anew."""
         ...
 
-    def clear(self, pod: Pod, state: CycleState, victims: Mapping[str, Sequence[Pod]]) -> Sequence[Clearing]:
-        """Judge `pod` on several nodes, each without some of its pods, all other nodes as they are. The same
+    def clear(self, pod: Pod, state: CycleState, victims: Mapping[str, Sequence[Pod]]) -> Clearings:
+        """Judge `pod` on several nodes, each without some pods of its own, all else as it is. The same
         as a trial per node, many times faster where plugins say what they depend on. `state` is that of the
         cycle under way; the tail of a node's `ranked` is the fastest way to name victims."""
         ...

@@ -9,13 +9,17 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate
 from typing import Any, overload
+
+import numpy as np
+import numpy.typing as npt
 
 from mooring.api.pod import Pod
 from mooring.api.times import parse_time
 
 _CANONICAL = len("2026-01-01T00:00:00Z")
+
+IntArray = npt.NDArray[np.int64]
 
 Requests = Mapping[str, int]
 """Resource → amount that a pod takes from its node."""
@@ -30,7 +34,7 @@ def start_of(pod: Pod) -> float:
 class RankedPods:
     """Pods of one node, most important first, with what they request."""
 
-    __slots__ = ("_columns", "_descending", "_requests", "_tails", "memo", "pods")
+    __slots__ = ("_columns", "_descending", "_priorities", "_requests", "_tail", "memo", "pods")
 
     def __init__(self, pods: Iterable[tuple[Pod, Requests]], *, ranked: bool = False) -> None:
         """`ranked`: leave the order as it is; then `below` has no meaning."""
@@ -41,33 +45,34 @@ class RankedPods:
         """What others derive from just these pods and want to find again."""
         self._requests = [requests for _, requests in given]
         self._descending = [-(pod.spec.priority or 0) for pod in self.pods]
-        self._columns: dict[str, list[int]] = {}
-        self._tails: dict[str, list[int]] = {}
+        self._priorities: IntArray | None = None
+        self._columns: dict[str, IntArray] = {}
+        self._tail: PodTail | None = None
 
     def __len__(self) -> int:
         return len(self.pods)
 
     def below(self, priority: int) -> PodTail:
         """The pods of lower priority."""
-        return PodTail(self, bisect_right(self._descending, -priority))
+        start = bisect_right(self._descending, -priority)
+        if self._tail is None or self._tail.start != start:
+            self._tail = PodTail(self, start)
+        return self._tail
 
-    def column(self, resource: str) -> list[int]:
+    @property
+    def priorities(self) -> IntArray:
+        if self._priorities is None:
+            self._priorities = -np.array(self._descending, dtype=np.int64)
+        return self._priorities
+
+    def column(self, resource: str) -> IntArray:
         """What each pod requests, in order; every pod counts as one of `pods`."""
         found = self._columns.get(resource)
         if found is None:
             one = 1 if resource == "pods" else 0
-            found = [one or requests.get(resource, 0) for requests in self._requests]
-            self._columns[resource] = found
+            amounts = [one or requests.get(resource, 0) for requests in self._requests]
+            found = self._columns[resource] = np.array(amounts, dtype=np.int64)
         return found
-
-    def tail_sum(self, resource: str, start: int) -> int:
-        """What the pods from index `start` on request together."""
-        found = self._tails.get(resource)
-        if found is None:
-            found = [0, *accumulate(reversed(self.column(resource)))]
-            found.reverse()
-            self._tails[resource] = found
-        return found[start]
 
 
 class PodTail(Sequence[Pod]):
@@ -96,9 +101,51 @@ class PodTail(Sequence[Pod]):
     def __iter__(self) -> Iterator[Pod]:
         return iter(self.ranked.pods[self.start :])
 
-    def total(self, resource: str) -> int:
-        """What these pods request together."""
-        return self.ranked.tail_sum(resource, self.start)
+
+class Tails:
+    """The tails of many nodes in one long list, node after node: entry `offsets[i] + n` is pod `n` of tail
+    `i`."""
+
+    def __init__(self, tails: Sequence[PodTail]) -> None:
+        self.tails = tails
+        self.lengths: IntArray = np.array([len(t.ranked.pods) - t.start for t in tails], dtype=np.int64)
+        ends = np.cumsum(self.lengths)
+        self.offsets: IntArray = ends - self.lengths
+        self.size = int(ends[-1]) if len(tails) else 0
+        """Length of the list."""
+        self._columns: dict[str, IntArray] = {}
+        self._priorities: IntArray | None = None
+
+    def __len__(self) -> int:
+        return len(self.tails)
+
+    def column(self, resource: str) -> IntArray:
+        """What each pod requests."""
+        found = self._columns.get(resource)
+        if found is None:
+            parts = [tail.ranked.column(resource)[tail.start :] for tail in self.tails]
+            found = self._columns[resource] = _joined(parts)
+        return found
+
+    @property
+    def priorities(self) -> IntArray:
+        if self._priorities is None:
+            self._priorities = _joined([tail.ranked.priorities[tail.start :] for tail in self.tails])
+        return self._priorities
+
+    def sums(self, values: IntArray) -> IntArray:
+        """The sum over each tail of something that every entry has."""
+        running = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(values)))
+        summed: IntArray = running[self.offsets + self.lengths] - running[self.offsets]
+        return summed
+
+    def totals(self, resource: str) -> IntArray:
+        """What the pods of each tail request together."""
+        return self.lengths if resource == "pods" else self.sums(self.column(resource))
+
+
+def _joined(parts: Sequence[IntArray]) -> IntArray:
+    return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
 
 
 def _sorted(pods: list[tuple[Pod, Requests]]) -> list[tuple[Pod, Requests]]:

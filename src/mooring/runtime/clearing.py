@@ -1,4 +1,4 @@
-"""Many nodes in a dry run at once, each without some of its pods.
+"""Many nodes in a dry run at once, each without some of its pods. Implements `framework.handle.Clearings`.
 
 Each node is a world of its own, but few plugins notice. A filter that does not read the row, or reads
 nothing but sums there (`slack`), is asked about all nodes in one call, on rows that lack their victims.
@@ -8,84 +8,106 @@ state of its own. Plugins stay in their configured order, so the first one that 
 that is told.
 
 Putting victims back asks only the filters that can change their mind: those that read the row, and those that
-follow other pods if this one concerns them. Filters that hold sums against a limit are not asked at all: they
-have said how much room they see (`slack`), and the rest is subtraction.
+follow other pods if this one concerns them. Where sums are all that matters nobody is asked at all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 
 from mooring.api.pod import Pod
-from mooring.framework.access import PODS, ROW
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.lifting import writes
-from mooring.framework.nodes import BoolArray, Nodes
-from mooring.framework.points import FilterPlugin, PreFilterPlugin
-from mooring.framework.ranking import PodTail
+from mooring.framework.nodes import BoolArray, IntArray, Nodes
+from mooring.framework.points import FilterPlugin
+from mooring.framework.ranking import Tails
 from mooring.framework.status import SUCCESS, Status
 from mooring.framework.statuses import NodeStatuses
-from mooring.runtime.filtering import filter_by, filter_dense, run_add_pod, run_remove_pod
-from mooring.runtime.profile import Profile
-from mooring.runtime.slack import Room, Slack, slack_of
+from mooring.runtime.filtering import filter_by, filter_dense
+from mooring.runtime.following import Plan
+from mooring.runtime.slack import Room
 
 
-class Plan:
-    """Which plugins have a say about one pod, by what their answers depend on."""
+class Alone(Protocol):
+    """One node whose victims return one by one."""
 
-    def __init__(self, profile: Profile, pod: Pod, state: CycleState) -> None:
-        self.profile, self.pod, self.state = profile, pod, state
-        skipped = state.skip_filter
-        self.filters = [plugin for plugin in profile.filter if plugin.name not in skipped]
-        self.followers = [p for p in profile.pre_filter if p.name not in skipped and _follows(p)]
-        """Told of every pod that comes and goes, unless it does not concern them."""
-        reads = {plugin.name: plugin.reads(pod) for plugin in self.filters}
-        followers = {plugin.name for plugin in self.followers}
-        unknown = {name for name, read in reads.items() if read is None}
-        self.worldly = {n for n, read in reads.items() if read is None or PODS in read or n in followers}
-        """Filters whose answers change with the cycle state."""
-        self.by_row = {n for n, read in reads.items() if n in unknown or (read is not None and ROW in read)}
-        """Filters whose answers change with the row."""
-        self.by_sums = {p.name for p in self.filters if p.name not in self.worldly and writes(p, "slack")}
-        """Filters that read nothing of the row but sums of requests."""
+    @property
+    def status(self) -> Status: ...
 
-    def concerned(self, other: Pod) -> bool:
-        """Whether some plugin has to be told that `other` comes or goes."""
-        return any(plugin.concerns(self.state, self.pod, other) for plugin in self.followers)
-
-
-def _follows(plugin: PreFilterPlugin) -> bool:
-    return writes(plugin, "add_pod") or writes(plugin, "remove_pod")
+    def fits_beside(self, number: int) -> bool:
+        """Put a victim back, if the pod still fits beside it."""
+        ...
 
 
 class Clearings:
-    """The nodes of one dry run; what only some of them need is computed when it is asked for."""
+    """The nodes of one dry run, by number. `trials` are nodes that are judged in another way."""
 
-    def __init__(self, plan: Plan, names: Sequence[str], victims: Sequence[Sequence[Pod]]) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        names: Sequence[str],
+        victims: Sequence[Sequence[Pod]],
+        trials: Mapping[int, Alone],
+    ) -> None:
         self.plan = plan
         self.names = names
+        self.trials = trials
         self.rows = plan.profile.services.what_if_rows(names)
-        self.tails: list[PodTail] = [self.rows.hide(row, pods) for row, pods in enumerate(victims)]
-        self._told: dict[int, frozenset[str]] = {}
+        self.tails: Tails = self.rows.hide(victims)
+        self._told: dict[int, frozenset[int]] = {}
         self._states: dict[int, CycleState] = {}
         nodes = self.rows.nodes()
         self.statuses = NodeStatuses(nodes)
-        self.fitting = self._filter(nodes)
+        self._fitting = self._filter(nodes)
+        self.room = Room(self.tails)
+        self._asked_by_row: list[FilterPlugin] | None = None
 
-    def __len__(self) -> int:
-        return len(self.names)
+    @property
+    def fitting(self) -> IntArray:
+        fitting = self._fitting.rows
+        passed: IntArray = fitting[self.statuses.ids[fitting] == 0]
+        return passed
 
-    def told(self, row: int) -> frozenset[str]:
-        """UIDs of the victims that concern a plugin beyond their own row."""
+    def put_back(self, *turns: BoolArray | None) -> BoolArray:
+        away = np.zeros(self.tails.size, dtype=np.bool_)
+        rows = self._fitting.rows
+        alone = self._one_by_one(rows)
+        together = rows[~alone]
+        if not alone.any():
+            self.room.forget_plenty(rows)
+        self.room.fill(together, turns, away)
+        for row in rows[alone].tolist():
+            self._put_back_alone(row, turns, away)
+        return away
+
+    def _one_by_one(self, rows: IntArray) -> BoolArray:
+        """Which nodes need more than sums when victims return."""
+        if self.asked_by_row:
+            return np.ones(len(rows), dtype=np.bool_)
+        listed = rows.tolist()
+        return np.array([row in self.trials or bool(self.told(row)) for row in listed], dtype=np.bool_)
+
+    def _put_back_alone(self, row: int, turns: Sequence[BoolArray | None], away: BoolArray) -> None:
+        single = self.trials.get(row) or RowClearing(self, row)
+        start = int(self.tails.offsets[row])
+        for turn in turns:
+            for number in range(int(self.tails.lengths[row])):
+                if turn is None or turn[start + number]:
+                    away[start + number] = not single.fits_beside(number)
+        if not single.status.is_success:
+            self.statuses.set_row(row, single.status)
+
+    def told(self, row: int) -> frozenset[int]:
+        """Numbers of the victims that concern a plugin beyond their own row."""
         if not self.plan.followers:
-            return frozenset()
+            return _NOBODY
         found = self._told.get(row)
         if found is None:
             concerned = self.plan.concerned
-            found = frozenset(pod.metadata.uid for pod in self.tails[row] if concerned(pod))
+            found = frozenset(n for n, pod in enumerate(self.tails.tails[row]) if concerned(pod))
             self._told[row] = found
         return found
 
@@ -98,27 +120,27 @@ class Clearings:
         if state is not None:
             return state, SUCCESS
         state = self._states[row] = self.plan.state.clone()
-        view = self.rows.view(row)
-        for pod in self.tails[row]:
-            if pod.metadata.uid in told:
-                status = run_remove_pod(self.plan.profile, state, self.plan.pod, pod, view)
-                if not status.is_success:
-                    return state, status
+        view, tail = self.rows.view(row), self.tails.tails[row]
+        for number in sorted(told):
+            status = self.plan.tell(state, tail[number], view, added=False)
+            if not status.is_success:
+                return state, status
         return state, SUCCESS
 
-    def status(self, row: int) -> Status:
-        return self.statuses.verdicts[int(self.statuses.ids[row])]
-
-    @cached_property
-    def slack(self) -> dict[str, Slack]:
-        """Filters that need not be asked when pods come back, with the room that they see on each row."""
-        wanted = [plugin for plugin in self.plan.filters if plugin.name in self.plan.by_sums]
-        return slack_of(wanted, self.plan.state, self.plan.pod, self.fitting)
-
-    @cached_property
+    @property
     def asked_by_row(self) -> list[FilterPlugin]:
-        """Filters to ask again whenever the row changes."""
-        return [p for p in self.plan.filters if p.name in self.plan.by_row and p.name not in self.slack]
+        """Filters to ask again whenever the row changes: those that read it and cannot say how much room they
+        see."""
+        if self._asked_by_row is None:
+            plan = self.plan
+            reading = [plugin for plugin in plan.filters if plugin.name in plan.by_row]
+            self._asked_by_row = [
+                plugin
+                for plugin in reading
+                if plugin.name not in plan.by_sums
+                or not self.room.limit(plugin, plan.state, plan.pod, self._fitting)
+            ]
+        return self._asked_by_row
 
     @cached_property
     def asked_by_state(self) -> list[FilterPlugin]:
@@ -128,23 +150,32 @@ class Clearings:
 
     def _filter(self, nodes: Nodes) -> Nodes:
         """All filters in their order; returns the nodes that pass."""
+        for row, trial in self.trials.items():
+            if not trial.status.is_success:
+                self.statuses.set_row(row, trial.status)
+        ordinary = nodes
+        if self.trials:
+            ordinary = nodes.where(~np.isin(nodes.rows, list(self.trials)))
+        kept = self._filter_ordinary(ordinary)
+        passed = [row for row, trial in self.trials.items() if trial.status.is_success]
+        return _with(kept, passed)
+
+    def _filter_ordinary(self, nodes: Nodes) -> Nodes:
         for plugin in self.plan.filters:
             alone = self._must_be_alone(plugin, nodes)
-            special = nodes.rows[alone].tolist()
-            nodes = self._filter_together(plugin, nodes.where(~alone) if special else nodes)
-            kept = [row for row in special if self._filter_alone(plugin, row)]
-            if kept:
-                nodes = Nodes(nodes.columns, np.sort(np.append(nodes.rows, kept)))
+            special = nodes.rows[alone].tolist() if alone is not None else []
+            nodes = self._filter_together(plugin, nodes.where(~alone) if alone is not None else nodes)
+            nodes = _with(nodes, [row for row in special if self._filter_alone(plugin, row)])
         return nodes
 
-    def _must_be_alone(self, plugin: FilterPlugin, nodes: Nodes) -> BoolArray:
-        """Which nodes this filter has to be asked about one by one."""
+    def _must_be_alone(self, plugin: FilterPlugin, nodes: Nodes) -> BoolArray | None:
+        """Which nodes this filter has to be asked about one by one; None for none."""
         plan, name = self.plan, plugin.name
         if name in plan.by_row and name not in plan.by_sums:
             return np.ones(len(nodes), dtype=np.bool_)
         if name in plan.worldly and plan.followers:
             return np.array([bool(self.told(row)) for row in nodes.rows.tolist()], dtype=np.bool_)
-        return np.zeros(len(nodes), dtype=np.bool_)
+        return None
 
     def _filter_together(self, plugin: FilterPlugin, nodes: Nodes) -> Nodes:
         if not len(nodes):
@@ -167,53 +198,47 @@ class Clearings:
 
 
 class RowClearing:
-    """One of these nodes; implements `framework.handle.Clearing`."""
+    """One of these nodes, when its victims return one by one."""
 
-    __slots__ = ("_all", "_broken", "_room", "_row", "node_name", "victims")
+    __slots__ = ("_all", "_row", "status")
 
     def __init__(self, clearings: Clearings, row: int) -> None:
         self._all = clearings
         self._row = row
-        self._broken = SUCCESS
-        self._room: Room | None = None
-        self.node_name = clearings.names[row]
-        self.victims: PodTail = clearings.tails[row]
+        self.status = SUCCESS
 
-    @property
-    def status(self) -> Status:
-        return self._all.status(self._row) if self._broken.is_success else self._broken
-
-    def put_back(self, numbers: Iterable[int]) -> list[int]:
-        everybody = self._all
-        if self._room is None:
-            self._room = Room(everybody.slack.values(), self._row, self.victims)
-        if not everybody.asked_by_row and not everybody.told(self._row):
-            return self._room.fill(numbers)
-        return [number for number in numbers if not self._put_back(number, self._room)]
-
-    def _put_back(self, number: int, room: Room) -> bool:
-        if not room.admits(number) or not self._fits_beside(self.victims[number]):
+    def fits_beside(self, number: int) -> bool:
+        room = self._all.room
+        if not room.admits(self._row, number) or not self._asked(number):
             return False
-        room.take(number)
+        room.take(self._row, number)
         return True
 
-    def _fits_beside(self, pod: Pod) -> bool:
-        everybody, plan = self._all, self._all.plan
-        told = pod.metadata.uid in everybody.told(self._row)
-        everybody.rows.add_pod(self._row, pod)
-        view = everybody.rows.view(self._row)
-        state, _ = everybody.state(self._row)
+    def _asked(self, number: int) -> bool:
+        everybody, row = self._all, self._row
+        pod, told = everybody.tails.tails[row][number], number in everybody.told(row)
+        state, _ = everybody.state(row)
+        everybody.rows.add_pod(row, pod)
+        view = everybody.rows.view(row)
         if told:
-            self._note(run_add_pod(plan.profile, state, plan.pod, pod, view))
+            self._note(everybody.plan.tell(state, pod, view, added=True))
         asked = [*everybody.asked_by_row, *everybody.asked_by_state] if told else everybody.asked_by_row
-        if all(filter_by(plugin, state, plan.pod, view).is_success for plugin in asked):
+        if all(filter_by(plugin, state, everybody.plan.pod, view).is_success for plugin in asked):
             return True
-        everybody.rows.remove_pod(self._row, pod)
+        everybody.rows.remove_pod(row, pod)
         if told:
-            self._note(run_remove_pod(plan.profile, state, plan.pod, pod, everybody.rows.view(self._row)))
+            self._note(everybody.plan.tell(state, pod, everybody.rows.view(row), added=False))
         return False
 
     def _note(self, status: Status) -> None:
         """A plugin that cannot follow makes the node useless."""
-        if self._broken.is_success and not status.is_success:
-            self._broken = status
+        if self.status.is_success:
+            self.status = status
+
+
+def _with(nodes: Nodes, rows: Sequence[int]) -> Nodes:
+    """These nodes and some more."""
+    return Nodes(nodes.columns, np.sort(np.append(nodes.rows, rows))) if rows else nodes
+
+
+_NOBODY: frozenset[int] = frozenset()

@@ -6,18 +6,17 @@ looked at; counts over the cluster follow through the plugins' AddPod and Remove
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from mooring.api.pod import Pod
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.handle import Clearing
 from mooring.framework.nodes import NodeView
 from mooring.framework.status import SUCCESS, Status
 from mooring.framework.statuses import NodeStatuses
-from mooring.runtime.clearing import Clearings, Plan, RowClearing
+from mooring.runtime.clearing import Clearings
 from mooring.runtime.filtering import (
     filter_one,
     outside,
@@ -26,6 +25,7 @@ from mooring.runtime.filtering import (
     run_pre_filter,
     run_remove_pod,
 )
+from mooring.runtime.following import Plan
 from mooring.runtime.profile import Profile
 from mooring.runtime.services import WhatIfRow
 
@@ -75,20 +75,18 @@ class Session:
             trial.apply(node_name, change)
         return trial
 
-    def clear(self, pod: Pod, state: CycleState, victims: Mapping[str, Sequence[Pod]]) -> list[Clearing]:
-        """Nodes that this session has changed, or that others are nominated to, each by a trial of its own;
-        all the rest together."""
-        single = {name for name, _ in self._changes}
-        single.update(n for n in self._profile.services.nominator.nodes() if rivals(self._profile, pod, n))
-        names = [name for name in victims if name not in single] if single else list(victims)
-        together = Clearings(Plan(self._profile, pod, state), names, [victims[name] for name in names])
-        rows = (RowClearing(together, row) for row in range(len(names)))
-        if not single:
-            return list(rows)
-        return [
-            TrialClearing(self.trial(pod, state), name, victims[name]) if name in single else next(rows)
-            for name in victims
-        ]
+    def clear(self, pod: Pod, state: CycleState, victims: Mapping[str, Sequence[Pod]]) -> Clearings:
+        """Nodes that this session has changed, or that others are nominated to, by a trial each; all the rest
+        together."""
+        special = {name for name, _ in self._changes}
+        special.update(n for n in self._profile.services.nominator.nodes() if rivals(self._profile, pod, n))
+        names = list(victims)
+        trials = {
+            number: TrialClearing(self.trial(pod, state), name, victims[name])
+            for number, name in enumerate(names if special else ())
+            if name in special
+        }
+        return Clearings(Plan(self._profile, pod, state), names, list(victims.values()), trials)
 
 
 class PodTrial:
@@ -190,28 +188,28 @@ class PodTrial:
 
 
 class TrialClearing:
-    """Implements `framework.handle.Clearing` step by step, with every plugin asked every time."""
+    """One node without its victims, step by step, with every plugin asked every time."""
 
     def __init__(self, trial: PodTrial, node_name: str, victims: Sequence[Pod]) -> None:
         self._trial = trial
-        self.node_name = node_name
-        self.victims = victims
+        self._node_name = node_name
+        self._victims = victims
         for pod in victims:
             trial.remove_pod(node_name, pod)
         self._first = trial.filter(node_name) if trial.status.is_success else trial.status
 
     @property
     def status(self) -> Status:
+        """All filters without the victims, until something breaks."""
         return self._first if self._trial.status.is_success else self._trial.status
 
-    def put_back(self, numbers: Iterable[int]) -> list[int]:
-        return [number for number in numbers if not self._fits_beside(self.victims[number])]
-
-    def _fits_beside(self, pod: Pod) -> bool:
-        self._trial.add_pod(self.node_name, pod)
-        if self._trial.filter(self.node_name).is_success:
+    def fits_beside(self, number: int) -> bool:
+        """Put a victim back, if the pod still fits beside it."""
+        pod = self._victims[number]
+        self._trial.add_pod(self._node_name, pod)
+        if self._trial.filter(self._node_name).is_success:
             return True
-        self._trial.remove_pod(self.node_name, pod)
+        self._trial.remove_pod(self._node_name, pod)
         return False
 
 

@@ -15,7 +15,7 @@ from mooring.framework.handle import AssumeCache, Lister, Nominator
 from mooring.framework.indexes import NodeIndex, NodeKeys, ObjectIndex, ObjectKeys, PodIndex, PodKeys
 from mooring.framework.nodes import Nodes, NodeView
 from mooring.framework.ports import ApiClient, Clock, EventRecorder
-from mooring.framework.ranking import PodTail
+from mooring.framework.ranking import Tails
 from mooring.framework.topology import Topology
 from mooring.runtime.tasks import Tasks
 from mooring.runtime.waiting import WaitingPods
@@ -38,8 +38,8 @@ class WhatIfRows(Protocol):
 
     def remove_pod(self, row: int, pod: Pod) -> None: ...
 
-    def hide(self, row: int, pods: Sequence[Pod]) -> PodTail:
-        """Take several pods from a row that was not changed before; returns them with their requests."""
+    def hide(self, victims: Sequence[Sequence[Pod]]) -> Tails:
+        """Take several pods from every row, before anything else; returns them with their requests."""
         ...
 
     def nodes(self) -> Nodes: ...

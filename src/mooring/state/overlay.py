@@ -26,7 +26,7 @@ from mooring.framework.nodes import (
     NodeView,
     TaintClass,
 )
-from mooring.framework.ranking import PodTail, RankedPods
+from mooring.framework.ranking import PodTail, RankedPods, Tails
 from mooring.state.amounts import LIMIT, clamp
 from mooring.state.node_load import NodeLoad
 from mooring.state.pod_entry import PodEntry
@@ -53,6 +53,7 @@ class Overlay:
         """Rows that were changed, with their pods and sums of now."""
         self._hidden: dict[int, PodTail] = {}
         """Rows without some of their pods that nobody has looked at closely, so they have no load here."""
+        self._tails: Tails | None = None
         self._requested: dict[str, IntArray] = {}
         """Columns gathered so far, kept up to date with `_loads`."""
         self._nonzero: dict[str, IntArray] = {}
@@ -84,9 +85,10 @@ class Overlay:
         self._refresh(row, load)
         return True
 
-    def hide(self, row: int, tail: PodTail) -> None:
-        """Take the tail of a row's ranking away; before the row is changed or any column read."""
-        self._hidden[row] = tail
+    def hide(self, tails: Tails) -> None:
+        """Take the tail of its ranking from every row; before any row is changed or any column read."""
+        self._tails = tails
+        self._hidden = dict(enumerate(tails.tails))
 
     def allocatable(self, resource: str) -> IntArray:
         return self._base.allocatable(resource)[self._index]
@@ -95,19 +97,19 @@ class Overlay:
         column = self._requested.get(resource)
         if column is None:
             column = self._requested[resource] = self._base.requested(resource)[self._index]
-            if self._hidden:
-                self._subtract_hidden(resource, column)
+            if self._tails is not None:
+                self._subtract(self._tails, resource, column)
             for row, load in self._loads.items():
                 column[row] = clamp(load.requested.get(resource, 0))
         return read_only(column)
 
-    def _subtract_hidden(self, resource: str, column: IntArray) -> None:
+    def _subtract(self, tails: Tails, resource: str, column: IntArray) -> None:
+        """Rows with a load of their own are left to the caller."""
         if int(column.max(initial=0)) >= LIMIT:  # a clamped sum: only the loads know the true one
             for row in list(self._hidden):
                 self._own_load(row)
-            return
-        totals = [tail.total(resource) for tail in self._hidden.values()]
-        column[list(self._hidden)] -= np.array(totals, dtype=np.int64)
+        else:
+            column -= tails.totals(resource)
 
     def nonzero_requested(self, resource: str) -> IntArray:
         column = self._nonzero.get(resource)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from mooring.api.pod import Pod
 from mooring.framework.nodes import Nodes, NodeView
-from mooring.framework.ranking import PodTail, RankedPods
+from mooring.framework.ranking import PodTail, RankedPods, Tails
 from mooring.state.errors import CacheError
 from mooring.state.node_table import NodeTable
 from mooring.state.overlay import Overlay
@@ -35,13 +35,15 @@ class WhatIfRows:
         """A pod that is not there changes nothing."""
         self._overlay.remove_pod(row, self._entry(pod))
 
-    def hide(self, row: int, pods: Sequence[Pod]) -> PodTail:
-        """Take several pods from a row that was not changed before. Returns them with what they request."""
+    def hide(self, victims: Sequence[Sequence[Pod]]) -> Tails:
+        """Take several pods from every row, before anything else; returns them with their requests."""
+        tails = Tails([self._tail(pods) for pods in victims])
+        self._overlay.hide(tails)
+        return tails
+
+    def _tail(self, pods: Sequence[Pod]) -> PodTail:
         if isinstance(pods, PodTail):
-            self._overlay.hide(row, pods)
             return pods
-        for pod in pods:
-            self.remove_pod(row, pod)
         return PodTail(RankedPods(((pod, self._entry(pod).requests) for pod in pods), ranked=True), 0)
 
     def nodes(self) -> Nodes:

@@ -2,69 +2,96 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+
+import numpy as np
 
 from mooring.api.errors import SelectorError
 from mooring.api.label_selectors import NOTHING, Selector, compile_label_selector
 from mooring.api.pod import Pod
 from mooring.api.policy import PodDisruptionBudget
-from mooring.framework.ranking import PodTail
+from mooring.api.requirements import IN
+from mooring.framework.nodes import BoolArray
+from mooring.framework.ranking import PodTail, RankedPods, Tails
 
-Matches = tuple[int, ...]
-"""Indices of the budgets that apply to a pod."""
+Label = tuple[str, str, str]
+"""Namespace, key and value."""
+Charges = tuple[tuple[int, int], ...]
+"""Pods of a ranking, by index, and a budget that each would use up a disruption of."""
 
 
 class Budgets:
-    """All budgets of the cluster at one moment. Which ones match a pod is remembered with the ranking of its
-    node, for as long as neither changes."""
+    """All budgets of the cluster at one moment. Which ones apply to a pod is remembered with the ranking of
+    its node, for as long as neither changes."""
 
     def __init__(self, budgets: Iterable[PodDisruptionBudget]) -> None:
         self.all: tuple[PodDisruptionBudget, ...] = tuple(budgets)
-        self._by_namespace: dict[str, list[tuple[int, Selector]]] = {}
+        self._allowed = [budget.status.disruptions_allowed for budget in self.all]
+        self._filed: dict[Label, list[tuple[int, Selector]]] = {}
+        """Budgets by namespace and a label that they demand; under no label those that demand none."""
         for index, budget in enumerate(self.all):
             selector = _selector(budget)
-            if not selector.nothing:
-                self._by_namespace.setdefault(budget.namespace, []).append((index, selector))
-        self._allowed = [budget.status.disruptions_allowed for budget in self.all]
-        self._disrupted = [budget.status.disrupted_pods for budget in self.all]
+            for label in () if selector.nothing else _labels(budget.namespace, selector):
+                self._filed.setdefault(label, []).append((index, selector))
 
-    def split(self, victims: Sequence[Pod]) -> tuple[list[int], Sequence[int]]:
-        """Numbers of the victims, in order: those that would violate a budget, and the others. A pod uses up
-        one disruption of every budget that applies to it, unless that has already counted it."""
-        if not self._by_namespace:
-            return [], range(len(victims))
+    def violating(self, tails: Tails) -> BoolArray | None:
+        """Which victims would violate a budget, each node by itself; None for nobody. Victims use up
+        disruptions in their order, one of every budget that applies to them."""
+        if not self._filed:
+            return None
+        hit = [
+            offset + number
+            for offset, tail in zip(tails.offsets.tolist(), tails.tails, strict=True)
+            for number in self._violating(tail)
+        ]
+        if not hit:
+            return None
+        mask = np.zeros(tails.size, dtype=np.bool_)
+        mask[hit] = True
+        return mask
+
+    def _violating(self, tail: PodTail) -> Iterable[int]:
+        """Numbers in the tail."""
+        charges = self._charges(tail.ranked)
+        if not charges:
+            return ()
         left: dict[int, int] = {}
-        violating: list[int] = []
-        others: list[int] = []
-        for number, (pod, matches) in enumerate(zip(victims, self._matches(victims), strict=True)):
-            violated = matches and self._charge(pod, matches, left)
-            (violating if violated else others).append(number)
-        return violating, others
+        found: dict[int, None] = {}
+        for index, budget in charges:
+            if index >= tail.start:
+                left[budget] = remaining = left.get(budget, self._allowed[budget]) - 1
+                if remaining < 0:
+                    found[index - tail.start] = None
+        return found
 
-    def _charge(self, pod: Pod, matches: Matches, left: dict[int, int]) -> bool:
-        violated = False
-        for index in matches:
-            if pod.metadata.name not in self._disrupted[index]:
-                left[index] = left.get(index, self._allowed[index]) - 1
-                violated |= left[index] < 0
-        return violated
-
-    def _matches(self, victims: Sequence[Pod]) -> Sequence[Matches]:
-        if not isinstance(victims, PodTail):
-            return [self._matching(pod) for pod in victims]
-        known = victims.ranked.memo.get(Budgets)
+    def _charges(self, ranked: RankedPods) -> Charges:
+        known = ranked.memo.get(Budgets)
         if known is None or known[0] is not self:
-            found = [self._matching(pod) for pod in victims.ranked.pods]
-            known = victims.ranked.memo[Budgets] = (self, found)
-        matches: list[Matches] = known[1][victims.start :]
-        return matches
+            found = tuple((index, b) for index, pod in enumerate(ranked.pods) for b in self._charged(pod))
+            known = ranked.memo[Budgets] = (self, found)
+        charges: Charges = known[1]
+        return charges
 
-    def _matching(self, pod: Pod) -> Matches:
-        """A pod without labels has no budget, whatever the selectors say."""
+    def _charged(self, pod: Pod) -> Iterable[int]:
+        """Budgets that the pod's disruption uses up. A pod without labels has none, whatever the selectors
+        say; one that a budget knows to be disrupted has been counted there."""
         if not pod.labels:
             return ()
-        here = self._by_namespace.get(pod.namespace, ())
-        return tuple(index for index, selector in here if selector.matches(pod.labels))
+        namespace, labels = pod.namespace, pod.labels
+        filed = self._filed.get((namespace, "", ""), ())
+        for key, value in labels.items():
+            filed = (*filed, *self._filed.get((namespace, key, value), ()))
+        return [
+            index
+            for index, selector in filed
+            if selector.matches(labels) and pod.name not in self.all[index].status.disrupted_pods
+        ]
+
+
+def _labels(namespace: str, selector: Selector) -> list[Label]:
+    """Where to file a budget: every pod that it applies to has one of these labels."""
+    demand = next((r for r in selector.requirements if r.operator == IN), None)
+    return [(namespace, demand.key, value) for value in demand.values] if demand else [(namespace, "", "")]
 
 
 def _selector(budget: PodDisruptionBudget) -> Selector:

@@ -1,23 +1,22 @@
-"""The search for candidates: nodes on which the pod fits once some less important pods are gone."""
+"""Candidates: nodes on which the pod fits once some less important pods are gone, and what that costs."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, overload
+
+import numpy as np
+import numpy.typing as npt
 
 from mooring.api.pod import Pod
-from mooring.framework.cycle_state import CycleState
-from mooring.framework.handle import Clearing, DryRun
-from mooring.framework.nodes import Nodes, NodeView
-from mooring.framework.preemption.budgets import Budgets
-from mooring.framework.status import Code, Status
+from mooring.framework.handle import Clearings
+from mooring.framework.nodes import BoolArray, IntArray
 
-NOT_HELPFUL = "Preemption is not helpful for scheduling"
-NO_VICTIMS = Status.unresolvable("No preemption victims found for incoming pod")
+OFFSET = 2**31
+"""Makes every priority positive, so that more victims of negative priority are never the better choice."""
 
-VictimsOn = Callable[[NodeView], Sequence[Pod]]
-"""The pods that may have to go from a node, most important first."""
+Costs = npt.NDArray[np.int64]
+"""A row per candidate: violated budgets, priority of the top victim, sum of priorities, number of victims."""
 
 
 class Candidate(NamedTuple):
@@ -27,97 +26,66 @@ class Candidate(NamedTuple):
     victims: Sequence[Pod]
     pdb_violations: int = 0
 
-
-class Found:
-    """What a search for so many candidates has come to."""
-
-    def __init__(self, wanted: int) -> None:
-        self._wanted = wanted
-        self._sound: list[Candidate] = []
-        self._violating: list[Candidate] = []
-        self._reasons: Counter[str] = Counter()
-        self._refused = 0
-        self.errors: list[str] = []
-        """What broke, by node."""
-
     @property
-    def candidates(self) -> list[Candidate]:
-        """Those that violate no budget come first."""
-        return self._sound + self._violating
-
-    @property
-    def enough(self) -> bool:
-        """As many as wanted, and at least one that violates no budget."""
-        return bool(self._sound) and len(self._sound) + len(self._violating) >= self._wanted
-
-    def add(self, candidate: Candidate) -> None:
-        kind = self._violating if candidate.pdb_violations else self._sound
-        if len(kind) < self._wanted:
-            kind.append(candidate)
-
-    def refuse(self, status: Status, nodes: int = 1) -> None:
-        self._refused += nodes
-        for reason in status.reasons:
-            self._reasons[reason] += nodes
-        if status.code is Code.ERROR:
-            self.errors.append(status.message)
-
-    def message(self, nodes: int) -> str:
-        """Why there is no candidate among so many nodes; those not looked at are beyond help."""
-        total = Counter(self._reasons)
-        if nodes > self._refused:
-            total[NOT_HELPFUL] += nodes - self._refused
-        told = ", ".join(sorted(f"{count} {reason}" for reason, count in total.items()))
-        return f"0/{nodes} nodes are available: {told}."
+    def costs(self) -> tuple[int, int, int, int]:
+        priorities = [pod.priority for pod in self.victims]
+        total = sum(priority + OFFSET for priority in priorities)
+        return self.pdb_violations, max(priorities), total, len(priorities)
 
 
-class CandidateSearch:
-    """One pod that looks for room, in the state of its cycle."""
+class Batch:
+    """Nodes that were judged together: who had to stay away where."""
 
-    def __init__(self, session: DryRun, pod: Pod, state: CycleState, budgets: Budgets) -> None:
-        self._session = session
-        self._pod = pod
-        self._state = state
-        self._budgets = budgets
+    def __init__(self, clearings: Clearings, away: BoolArray, violating: BoolArray | None) -> None:
+        tails = clearings.tails
+        priorities = tails.priorities
+        self._clearings = clearings
+        self._away = away
+        counts = tails.sums(away.astype(np.int64))
+        violations = np.zeros_like(counts)
+        if violating is not None:
+            violations = tails.sums((away & violating).astype(np.int64))
+        top = np.maximum.reduceat(np.where(away, priorities, -OFFSET), tails.offsets)
+        total = tails.sums(np.where(away, priorities + OFFSET, 0))
+        self.costs: Costs = np.column_stack((violations, top, total, counts))
+        """Of all nodes, in the order in which they were named; of a meaning only for those that fit."""
+        self.rows: IntArray = clearings.fitting
+        """Numbers of the nodes on which the pod fits without the victims."""
 
-    def run(self, nodes: Nodes, wanted: int, victims_on: VictimsOn) -> Found:
-        """Walk the nodes in order until there are enough candidates. The dry run takes a block of nodes at a
-        time, as many as would do if all were good."""
-        found, size = Found(wanted), max(wanted, 1)
-        for start in range(0, len(nodes), size):
-            block = Nodes(nodes.columns, nodes.rows[start : start + size])
-            for candidate in self._judge(block, victims_on, found):
-                found.add(candidate)
-                if found.enough:
-                    return found
-        return found
+    def name(self, row: int) -> str:
+        return self._clearings.names[row]
 
-    def _judge(self, block: Nodes, victims_on: VictimsOn, found: Found) -> Iterator[Candidate]:
-        victims = {node.name: pods for node in block if (pods := victims_on(node))}
-        if len(victims) < len(block):
-            found.refuse(NO_VICTIMS, len(block) - len(victims))
-        for clearing in self._session.clear(self._pod, self._state, victims):
-            status = clearing.status
-            if status.is_success:
-                candidate = self._reprieve(clearing)
-                status = clearing.status if candidate.victims else _nobody_goes(clearing.node_name)
-                if status.is_success:
-                    yield candidate
-                    continue
-            found.refuse(status)
-
-    def _reprieve(self, clearing: Clearing) -> Candidate:
-        """Keep as many pods as possible: first those whose loss would violate a budget, then the others, the
-        most important first."""
-        violating, others = self._budgets.split(clearing.victims)
-        lost = clearing.put_back(violating) if violating else []
-        gone = clearing.put_back(others)
-        if lost:
-            gone = sorted(lost + gone)
-        victims = clearing.victims
-        return Candidate(clearing.node_name, [victims[number] for number in gone], len(lost))
+    def candidate(self, row: int) -> Candidate:
+        tails = self._clearings.tails
+        start = int(tails.offsets[row])
+        gone = np.flatnonzero(self._away[start : start + int(tails.lengths[row])]).tolist()
+        victims = tails.tails[row]
+        return Candidate(self.name(row), [victims[number] for number in gone], int(self.costs[row, 0]))
 
 
-def _nobody_goes(node_name: str) -> Status:
-    """The pod fits with everybody there, so it should not have been refused in the first place."""
-    return Status.error(f'expected at least one victim pod on node "{node_name}"')
+class Candidates(Sequence[Candidate]):
+    """Many candidates, made when they are looked at; their costs are known before."""
+
+    def __init__(self, costs: Costs, places: Sequence[tuple[Batch, int] | Candidate]) -> None:
+        self.costs = costs
+        self._places = places
+
+    @classmethod
+    def of(cls, candidates: Iterable[Candidate]) -> Candidates:
+        listed = list(candidates)
+        return cls(np.array([found.costs for found in listed], dtype=np.int64).reshape(-1, 4), listed)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @overload
+    def __getitem__(self, index: int) -> Candidate: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Candidates: ...
+
+    def __getitem__(self, index: int | slice) -> Candidate | Candidates:
+        if isinstance(index, slice):
+            return Candidates(self.costs[index], self._places[index])
+        place = self._places[index]
+        return place if isinstance(place, Candidate) else place[0].candidate(place[1])

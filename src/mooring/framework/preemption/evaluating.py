@@ -12,10 +12,11 @@ from mooring.framework.extending import ExtenderError
 from mooring.framework.handle import Handle
 from mooring.framework.nodes import Nodes
 from mooring.framework.preemption.budgets import Budgets
-from mooring.framework.preemption.candidates import CandidateSearch, Found
+from mooring.framework.preemption.candidates import Candidates
 from mooring.framework.preemption.executing import Executor
 from mooring.framework.preemption.extending import narrowed
 from mooring.framework.preemption.policy import PreemptionPolicy
+from mooring.framework.preemption.searching import CandidateSearch, Found
 from mooring.framework.results import PostFilterResult
 from mooring.framework.status import Code, Status
 from mooring.framework.statuses import NodeStatuses
@@ -63,12 +64,13 @@ class Preemption:
         if reason:
             return None, Status.unschedulable(reason)
         found = self._search(state, pod, statuses)
-        if not found.candidates:
+        candidates = found.candidates
+        if not candidates:
             if found.errors:
                 return None, Status.error(_joined(found.errors))
             message = found.message(len(statuses.nodes))
             return PostFilterResult(""), Status.unschedulable(message)
-        return await self._take_best(pod, found)
+        return await self._take_best(pod, candidates)
 
     def _newest(self, pod: Pod) -> Pod:
         """The pod as the informer has it now."""
@@ -96,9 +98,9 @@ class Preemption:
             self._budgets = Budgets(listed)
         return self._budgets
 
-    async def _take_best(self, pod: Pod, found: Found) -> tuple[PostFilterResult | None, Status]:
+    async def _take_best(self, pod: Pod, candidates: Candidates) -> tuple[PostFilterResult | None, Status]:
         try:
-            candidates = await narrowed(self._handle.extenders, pod, found.candidates)
+            candidates = await narrowed(self._handle.extenders, pod, candidates)
         except ExtenderError as error:
             return None, Status.error(str(error), cause=error)
         if not candidates:

@@ -6,15 +6,13 @@ from collections.abc import Mapping, Sequence
 
 from mooring.api.pod import Pod
 from mooring.framework.extending import Extender, ExtenderError, Victims
-from mooring.framework.preemption.candidates import Candidate
+from mooring.framework.preemption.candidates import Candidate, Candidates
 from mooring.telemetry import logs
 
 _log = logs.get(__name__)
 
 
-async def narrowed(
-    extenders: Sequence[Extender], pod: Pod, candidates: Sequence[Candidate]
-) -> Sequence[Candidate]:
+async def narrowed(extenders: Sequence[Extender], pod: Pod, candidates: Candidates) -> Candidates:
     """The candidates that all interested extenders leave, one after the other. An ExtenderError of one that
     is not ignorable passes through."""
     for extender in extenders:
@@ -31,7 +29,7 @@ async def narrowed(
     return candidates
 
 
-async def _ask(extender: Extender, pod: Pod, candidates: Sequence[Candidate]) -> list[Candidate]:
+async def _ask(extender: Extender, pod: Pod, candidates: Candidates) -> Candidates:
     asked = {c.node_name: Victims(c.victims, c.pdb_violations) for c in candidates}
     answer = await extender.preempt(pod, asked)
     unknown = sorted(set(answer) - set(asked))
@@ -39,7 +37,7 @@ async def _ask(extender: Extender, pod: Pod, candidates: Sequence[Candidate]) ->
         raise ExtenderError(
             f'extender {extender.name!r} claims a node "{unknown[0]}" that it was not asked about'
         )
-    return [kept for c in candidates if (kept := _kept(extender, c, answer)) is not None]
+    return Candidates.of(kept for c in candidates if (kept := _kept(extender, c, answer)) is not None)
 
 
 def _kept(extender: Extender, candidate: Candidate, answer: Mapping[str, Victims]) -> Candidate | None:

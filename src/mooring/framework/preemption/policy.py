@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from mooring.api.pod import Pod
 from mooring.framework.handle import Handle
 from mooring.framework.nodes import NodeView
-from mooring.framework.preemption.candidates import Candidate
+from mooring.framework.preemption.candidates import Candidate, Candidates
 from mooring.framework.preemption.choosing import best_candidate
 from mooring.framework.status import Code
 from mooring.framework.statuses import NodeStatuses
@@ -44,7 +44,7 @@ class PreemptionPolicy:
         are tried to be kept."""
         return node.ranked.below(pod.priority)
 
-    def choose(self, pod: Pod, candidates: Sequence[Candidate]) -> Candidate:
+    def choose(self, pod: Pod, candidates: Candidates) -> Candidate:
         """The node to preempt on; there is at least one."""
         return best_candidate(candidates)
 
