@@ -54,9 +54,8 @@ class EveryRow:
     """Row → place in snapshot order; what decides between equals."""
 
     def dense(self, mask: BoolArray) -> Nodes:
-        """The live rows where `mask` is true, in snapshot order."""
-        chosen = mask.take(self.listed.rows)
-        return self.listed if chosen.all() else self.listed.where(chosen)
+        """The live rows where `mask` is true, in snapshot order. `mask` must not change afterwards."""
+        return SomeNodes(self, mask)
 
 
 class Columns(Protocol):
@@ -305,6 +304,34 @@ class Nodes:
     def refusals(self) -> Refusals:
         """An empty answer, to be filled with `add`: several reasons and codes per node."""
         return Refusals(self)
+
+
+class SomeNodes(Nodes):
+    """Nodes given by a mask, listed when somebody looks at them: many hooks are handed nodes and need
+    none."""
+
+    __slots__ = ("_chosen", "_every", "_mask")
+
+    def __init__(self, every: EveryRow, mask: BoolArray) -> None:
+        self.columns = every.nodes.columns
+        self._every = every
+        self._mask = mask
+        self._chosen: IntArray | None = None
+        self._names = None
+        self._whole = False
+
+    @property
+    def rows(self) -> IntArray:  # type: ignore[override]
+        if self._chosen is None:
+            listed = self._every.listed.rows
+            chosen = self._mask.take(listed)
+            self._chosen = listed if chosen.all() else listed[chosen]
+        return self._chosen
+
+    def __len__(self) -> int:
+        if self._chosen is not None:
+            return len(self._chosen)
+        return int(np.count_nonzero(self._mask & self._every.alive))
 
 
 @dataclass(frozen=True, slots=True)

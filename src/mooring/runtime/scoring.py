@@ -18,6 +18,7 @@ from mooring.framework.points import PreScorePlugin, ScorePlugin
 from mooring.framework.record import TOP_NODES, ScoreColumn, TopScores
 from mooring.framework.scoring import MAX_NODE_SCORE, MIN_NODE_SCORE
 from mooring.framework.status import SKIP, SUCCESS, Code, Status
+from mooring.runtime.buffers import Buffers
 from mooring.runtime.calling import checked, failed
 from mooring.runtime.profile import Profile
 
@@ -36,7 +37,9 @@ class Column:
 
     def of(self, rows: IntArray) -> ScoreColumn:
         """These rows only, for the record."""
-        return ScoreColumn(self.plugin, self.weight, _of(self.raw, rows), _of(self.normalized, rows))
+        raw = _of(self.raw, rows)
+        normalized = raw if self.normalized is self.raw else _of(self.normalized, rows)
+        return ScoreColumn(self.plugin, self.weight, raw, normalized)
 
     def weighted(self, row: int) -> int:
         return self.weight * (
@@ -140,12 +143,21 @@ def _as_error(status: Status, prefix: str) -> Status:
 class Scoring:
     """The scores of one pod on the feasible rows."""
 
-    def __init__(self, state: CycleState, pod: Pod, every: EveryRow, feasible: BoolArray) -> None:
+    def __init__(
+        self,
+        state: CycleState,
+        pod: Pod,
+        every: EveryRow,
+        feasible: BoolArray,
+        buffers: Buffers | None = None,
+    ) -> None:
         self.state = state
         self.pod = pod
         self.every = every
         self.feasible = feasible
         self._dense: Nodes | None = None
+        self._buffers = buffers
+        """None: arrays are made afresh, for whoever keeps them."""
 
     def dense(self) -> Nodes:
         """The feasible nodes as plugins expect them; made when the first one asks."""
@@ -153,9 +165,15 @@ class Scoring:
             self._dense = self.every.dense(self.feasible)
         return self._dense
 
+    def zeros(self) -> IntArray:
+        """An entry per row."""
+        if self._buffers is not None:
+            return self._buffers.take()
+        return np.zeros(len(self.feasible), dtype=np.int64)
+
     def score(self, plugin: ScorePlugin) -> tuple[Scores, Status]:
         """Raw scores of one plugin."""
-        raw: IntArray = np.zeros(len(self.feasible), dtype=np.int64)
+        raw = self.zeros()
         nodes = self.every.nodes if plugin.scores_anywhere else self.dense()
         out = raw if plugin.scores_anywhere else np.zeros(len(nodes), dtype=np.int64)
         try:
@@ -189,7 +207,7 @@ class Scoring:
             write_scores(answer, nodes, after)
         except Exception as error:
             return raw, failed(plugin, "NormalizeScore", self.pod, error)
-        normalized: IntArray = np.zeros(len(self.feasible), dtype=np.int64)
+        normalized = self.zeros()
         normalized[nodes.rows] = after
         return normalized, self._in_range(plugin, normalized)
 
@@ -209,7 +227,7 @@ class Scoring:
 
 def run_scores(profile: Profile, scoring: Scoring) -> tuple[ScoreBoard, Status]:
     """Score, normalise and weight; the board is complete only when the status is Success."""
-    board = ScoreBoard(scoring.every, scoring.feasible, np.zeros(len(scoring.feasible), dtype=np.int64))
+    board = ScoreBoard(scoring.every, scoring.feasible, scoring.zeros())
     plugins = [plugin for plugin in profile.score if plugin.name not in scoring.state.skip_score]
     if not profile.score:
         board.totals += 1  # every node is as good as any other

@@ -13,6 +13,7 @@ from mooring.framework.extending import Extender, ExtenderError
 from mooring.framework.nodes import BoolArray, Nodes
 from mooring.framework.record import TOP_NODES
 from mooring.framework.status import SUCCESS, Code, Status
+from mooring.runtime.buffers import Buffers
 from mooring.runtime.dry_run import PodTrial, rivals
 from mooring.runtime.evaluations import score_recalled
 from mooring.runtime.filtering import outside, rotate, run_filters, run_pre_filter, sample_size
@@ -35,6 +36,7 @@ class NodeChooser:
         self._recaller = recaller
         """None: nothing is remembered, every attempt is evaluated afresh."""
         self._warm_attempts = 0
+        self._buffers = Buffers()
 
     async def choose(self, attempt: Attempt) -> Status:
         """Success: `attempt.node` is chosen. A rejection: no node fits. Error: something broke."""
@@ -203,7 +205,8 @@ class NodeChooser:
 
     async def _score(self, attempt: Attempt) -> Status:
         profile, state, pod = attempt.profile, attempt.state, attempt.pod
-        scoring = Scoring(state, pod, attempt.every, attempt.ok)
+        self._buffers.reset(len(attempt.ok))
+        scoring = Scoring(state, pod, attempt.every, attempt.ok, self._buffers)
         recalled = attempt.recalled
         plugins = profile.pre_score if recalled is None else recalled.plan.global_pre_scores
         status = run_pre_score(plugins, state, pod, scoring.dense)
