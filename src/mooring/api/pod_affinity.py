@@ -3,23 +3,14 @@
 Where the pods are and how many is counted elsewhere.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeVar
 
 from mooring.api.errors import SelectorError
 from mooring.api.label_selectors import Selector, compile_label_selector
-from mooring.api.pod import (
-    Affinity,
-    Pod,
-    PodAffinity,
-    PodAffinityTerm,
-    PodAntiAffinity,
-    WeightedPodAffinityTerm,
-)
+from mooring.api.pod import Affinity, Pod, PodAffinity, PodAffinityTerm, PodAntiAffinity
 
-T = TypeVar("T")
-R = TypeVar("R")
+Side = PodAffinity | PodAntiAffinity | None
 
 _NO_LABELS: Mapping[str, str] = {}
 
@@ -72,32 +63,35 @@ def compile_pod_terms(pod: Pod) -> PodTerms:
 
 
 def _compile(namespace: str, affinity: Affinity) -> PodTerms:
-    near = affinity.pod_affinity or PodAffinity()
-    away = affinity.pod_anti_affinity or PodAntiAffinity()
+    near, away = affinity.pod_affinity, affinity.pod_anti_affinity
     errors: list[str] = []
-
-    def required(term: PodAffinityTerm) -> AffinityTerm:
-        return compile_term(namespace, term)
-
-    def wish(term: WeightedPodAffinityTerm) -> WeightedTerm:
-        return WeightedTerm(term.weight, compile_term(namespace, term.pod_affinity_term))
-
-    def listed(name: str, terms: tuple[T, ...], compile_one: Callable[[T], R]) -> tuple[R, ...]:
-        try:
-            return tuple(compile_one(term) for term in terms)
-        except SelectorError as error:
-            errors.append(f"{name}: {error}")
-            return ()
-
     return PodTerms(
-        listed("requiredAffinityTerms", near.required_during_scheduling_ignored_during_execution, required),
-        listed(
-            "requiredAntiAffinityTerms", away.required_during_scheduling_ignored_during_execution, required
-        ),
-        listed("preferredAffinityTerms", near.preferred_during_scheduling_ignored_during_execution, wish),
-        listed("preferredAntiAffinityTerms", away.preferred_during_scheduling_ignored_during_execution, wish),
+        _required(namespace, near, "requiredAffinityTerms", errors),
+        _required(namespace, away, "requiredAntiAffinityTerms", errors),
+        _preferred(namespace, near, "preferredAffinityTerms", errors),
+        _preferred(namespace, away, "preferredAntiAffinityTerms", errors),
         tuple(errors),
     )
+
+
+def _required(namespace: str, side: Side, name: str, errors: list[str]) -> tuple[AffinityTerm, ...]:
+    terms = side.required_during_scheduling_ignored_during_execution if side is not None else ()
+    try:
+        return tuple([compile_term(namespace, term) for term in terms])
+    except SelectorError as error:
+        errors.append(f"{name}: {error}")
+        return ()
+
+
+def _preferred(namespace: str, side: Side, name: str, errors: list[str]) -> tuple[WeightedTerm, ...]:
+    wishes = side.preferred_during_scheduling_ignored_during_execution if side is not None else ()
+    try:
+        return tuple(
+            [WeightedTerm(wish.weight, compile_term(namespace, wish.pod_affinity_term)) for wish in wishes]
+        )
+    except SelectorError as error:
+        errors.append(f"{name}: {error}")
+        return ()
 
 
 def compile_term(namespace: str, term: PodAffinityTerm) -> AffinityTerm:

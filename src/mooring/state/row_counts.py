@@ -58,9 +58,8 @@ class RowCounts:
         if self._many is not None:
             return self._widened(width)
         column = np.zeros(width)
-        if self._few:
-            rows, numbers = self._entries()
-            column[rows] = numbers
+        rows, numbers = self._entries()
+        column[rows] = numbers
         return column
 
     def add(self, row: int, number: int) -> None:
@@ -71,14 +70,15 @@ class RowCounts:
         total = self._few.get(row, 0) + number
         if total:
             self._few[row] = total
-            if len(self._few) > max(_FEWEST, self._table.width // _SHARE):
+            if len(self._few) > self._most():
                 self._become_many()
         else:
             self._few.pop(row, None)
 
     def add_all(self, numbers: Mapping[int, int], sign: int = 1) -> None:
         """The same for many rows at once."""
-        if len(numbers) <= _FEWEST:
+        many = self._many is not None or len(numbers) > self._most()
+        if not many or len(numbers) <= _FEWEST:
             for row, number in numbers.items():
                 self.add(row, sign * number)
             return
@@ -94,17 +94,23 @@ class RowCounts:
         if self._many is not None:
             column = self._widened(self._table.width)
             return topology.sums(column if where is None else column * where)
-        if not self._few:
-            return np.zeros(topology.size)
         rows, numbers = self._entries()
         weights = numbers if where is None else numbers * where[rows]
         return topology.sums_of(rows, weights)
+
+    def few(self) -> tuple[IntArray, IntArray] | None:
+        """The rows and their numbers while they are a dict."""
+        return self._entries() if self._many is None else None
 
     def as_dict(self) -> dict[int, int]:
         """Rows with a number other than 0; for checks."""
         if self._many is None:
             return dict(self._few)
         return {row: int(self._many[row]) for row in np.flatnonzero(self._many).tolist()}
+
+    def _most(self) -> int:
+        """The number of rows up to which a dict is better."""
+        return max(_FEWEST, self._table.width // _SHARE)
 
     def _entries(self) -> tuple[IntArray, IntArray]:
         count = len(self._few)

@@ -23,6 +23,7 @@ from mooring.plugins.inter_pod_affinity.terms import Namespaces
 
 FILTER = "InterPodAffinity.filter"
 SCORE = "InterPodAffinity.score"
+TERMS = "InterPodAffinity.terms"
 
 HOSTILE = frozenset((TermKind.ANTI_AFFINITY,))
 WISHES = frozenset((TermKind.PREFERRED,))
@@ -49,6 +50,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         own = compile_pod_terms(pod)
         if own.errors:
             return Status.unresolvable(f"parsing pod: {_joined(own)}")
+        state.write(TERMS, own)
         namespace_labels = self._namespaces.labels(pod.namespace)
         held = self._running.matching(pod, namespace_labels, HOSTILE)
         if not (held or own.affinity or own.anti_affinity):
@@ -81,7 +83,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return filtering.filter_nodes(state.read(FILTER), nodes)
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status | None:
-        own = compile_pod_terms(pod)
+        own: PodTerms = state.read(TERMS, None) or compile_pod_terms(pod)
         if own.errors:
             return Status.error(f"failed to parse pod: {_joined(own)}")
         resolve = self._namespaces.resolve

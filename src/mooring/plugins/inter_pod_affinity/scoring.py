@@ -56,5 +56,6 @@ def normalize(scores: IntArray) -> IntArray:
     lowest, highest = (int(scores.min()), int(scores.max())) if len(scores) else (0, 0)
     if lowest == highest:
         return np.zeros_like(scores)
-    scaled = MAX_NODE_SCORE * ((scores - lowest).astype(np.float64) / float(highest - lowest))
+    scaled = (scores - lowest) / float(highest - lowest)
+    scaled *= MAX_NODE_SCORE
     return scaled.astype(np.int64)

@@ -49,7 +49,7 @@ def compile_constraints(
     constraints: Iterable[TopologySpreadConstraint], labels: Mapping[str, str], action: str
 ) -> tuple[Constraint, ...]:
     """Those that have this action. A bad selector raises SelectorError."""
-    return tuple(_compile(c, labels) for c in constraints if c.when_unsatisfiable == action)
+    return tuple([_compile(c, labels) for c in constraints if c.when_unsatisfiable == action])
 
 
 def _compile(constraint: TopologySpreadConstraint, labels: Mapping[str, str]) -> Constraint:

@@ -18,6 +18,7 @@ from mooring.framework.access import Version
 from mooring.framework.handle import Handle
 from mooring.framework.indexes import ObjectIndex
 
+_REMEMBERED = 4096
 Owner = ReplicationController | ReplicaSet | StatefulSet
 
 
@@ -30,9 +31,28 @@ class DefaultSelectors:
             (resource.api_version, resource.kind): handle.object_index("spread", resource, owner_keys)
             for resource in (REPLICATION_CONTROLLERS, REPLICA_SETS, STATEFUL_SETS)
         }
+        self._known: dict[Hashable, tuple[tuple[int, ...], Selector]] = {}
+        """What a pod's answer depends on of the pod → versions of the rest, and the answer."""
 
     def of(self, pod: Pod) -> Selector:
-        """An empty selector where nothing selects the pod."""
+        """An empty selector where nothing selects the pod. Remembered for pods that are alike."""
+        owner = controller_of(pod)
+        key = (
+            pod.namespace,
+            tuple(pod.labels.items()),
+            owner and (owner.api_version, owner.kind, owner.name),
+        )
+        versions = tuple([version.value for version in self.versions(pod)])
+        known = self._known.get(key)
+        if known is not None and known[0] == versions:
+            return known[1]
+        if len(self._known) >= _REMEMBERED:
+            self._known.clear()
+        selector = self._find(pod)
+        self._known[key] = (versions, selector)
+        return selector
+
+    def _find(self, pod: Pod) -> Selector:
         labels: dict[str, str] = {}
         for service in self._services_of(pod):
             labels |= service.spec.selector

@@ -50,7 +50,11 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
     def __init__(self, args: PodTopologySpreadArgs, handle: Handle) -> None:
         super().__init__(args, handle)
         self._system = args.defaulting_type == SYSTEM_DEFAULTING
-        self._defaults = SYSTEM_DEFAULTS if self._system else args.default_constraints
+        defaults = SYSTEM_DEFAULTS if self._system else args.default_constraints
+        self._defaults = {
+            action: compile_constraints(defaults, {}, action) for action in (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY)
+        }
+        """Action → default constraints, without the selector that each pod gets its own of."""
         self._selectors = DefaultSelectors(handle)
         self._counters = handle.pod_counters  # made now, while there are no pods yet
         self._encode = msgspec.msgpack.Encoder().encode
@@ -59,8 +63,8 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         try:
             constraints = self._constraints(pod, DO_NOT_SCHEDULE)
         except SelectorError as error:
-            which = "obtaining pod's hard" if pod.spec.topology_spread_constraints else "setting default hard"
-            return Status.error(f"get constraints from pod: {which} topology spread constraints: {error}")
+            text = "get constraints from pod: obtaining pod's hard topology spread constraints"
+            return Status.error(f"{text}: {error}")
         if not constraints:
             return Status.skip()
         required = required_node_affinity(pod)
@@ -94,8 +98,8 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         try:
             constraints = self._constraints(pod, SCHEDULE_ANYWAY)
         except SelectorError as error:
-            which = "obtaining pod's soft" if own else "setting default soft"
-            return Status.error(f"calculating preScoreState: {which} topology spread constraints: {error}")
+            text = "calculating preScoreState: obtaining pod's soft topology spread constraints"
+            return Status.error(f"{text}: {error}")
         if not constraints:
             return Status.skip()
         required, require_all = required_node_affinity(pod), own or not self._system
@@ -133,11 +137,13 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         """The pod's own constraints with this action, or the default ones where the pod has none at all and
         something selects it."""
         own = pod.spec.topology_spread_constraints
-        constraints = compile_constraints(own or self._defaults, pod.labels, action)
-        if own or not constraints:
-            return constraints
+        if own:
+            return compile_constraints(own, pod.labels, action)
+        defaults = self._defaults[action]
+        if not defaults:
+            return ()
         selector = self._selectors.of(pod)
-        return () if selector.empty else tuple(with_selector(c, selector) for c in constraints)
+        return () if selector.empty else tuple([with_selector(c, selector) for c in defaults])
 
 
 def _about_nodes(pod: Pod) -> tuple[object, ...]:
