@@ -121,6 +121,11 @@ class Columns(Protocol):
         """Number of the latest change of any row."""
         ...
 
+    @property
+    def node_generation(self) -> int:
+        """Number of the latest change of any node object."""
+        ...
+
     def changed_since(self, generation: int) -> list[int]:
         """Rows that changed after that generation, each once, dead ones included."""
         ...

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +28,7 @@ from mooring.framework.cycle_state import CycleState
 from mooring.framework.lifting import writes
 from mooring.framework.nodes import BoolArray, EveryRow, IntArray, NodeView
 from mooring.framework.points import FilterPlugin, Plugin, PreFilterPlugin, PreScorePlugin, ScorePlugin
+from mooring.framework.record import RefusalCount
 from mooring.framework.status import SUCCESS, Code, Status
 from mooring.framework.statuses import NodeStatuses
 from mooring.runtime.filtering import filter_with
@@ -42,6 +44,18 @@ NEVER = 1 << 14
 
 
 @dataclass(frozen=True, slots=True)
+class Scorer:
+    """A score plugin that answers from memory."""
+
+    plugin: ScorePlugin
+    weight: int
+    is_summed: bool
+    """Its raw score counts as it is, so that rows can be added up one by one."""
+    reads_row: bool
+    """Its score may change with the pods of the node; otherwise only with the node itself."""
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """Which plugins answer from memory for one signature, and which run every time."""
 
@@ -52,20 +66,30 @@ class Plan:
     global_pre_filters: tuple[PreFilterPlugin, ...]
     local_pre_scores: tuple[PreScorePlugin, ...]
     global_pre_scores: tuple[PreScorePlugin, ...]
-    local_scores: tuple[ScorePlugin, ...]
+    scorers: tuple[Scorer, ...]
+    """The local score plugins."""
     global_scores: tuple[ScorePlugin, ...]
     fingerprint: Callable[[], Hashable]
     """What the local answers depend on beside rows; a change makes the memory worthless."""
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether everything comes from memory."""
+        return not (
+            self.global_filters or self.global_pre_filters or self.global_pre_scores or self.global_scores
+        )
+
 
 def make_plan(profile: Profile, pod: Pod, version_of: Callable[[Resource], int]) -> Plan:
     """Sort the plugins of a profile for pods like this one."""
-    local, kinds, versions = set[str](), set[Resource](), set[Version]()
+    local, row_readers, kinds, versions = set[str](), set[str](), set[Resource](), set[Version]()
     for plugin in profile.plugins.values():
         reads = plugin.reads(pod) if writes(plugin, "reads") else None
         if reads is None or not all(_is_local(read) for read in reads):
             continue
         local.add(plugin.name)
+        if ROW in reads:
+            row_readers.add(plugin.name)
         kinds |= {read.resource for read in reads if isinstance(read, Kind)}
         versions |= {read for read in reads if isinstance(read, Version)}
 
@@ -82,7 +106,11 @@ def make_plan(profile: Profile, pod: Pod, version_of: Callable[[Resource], int])
         tuple(p for p in profile.pre_filter if not is_local(p)),
         tuple(filter(is_local, profile.pre_score)),
         tuple(p for p in profile.pre_score if not is_local(p)),
-        tuple(filter(is_local, profile.score)),
+        tuple(
+            Scorer(p, profile.weights.get(p.name, 1), is_summed(p), p.name in row_readers)
+            for p in profile.score
+            if is_local(p)
+        ),
         tuple(p for p in profile.score if not is_local(p)),
         fingerprint,
     )
@@ -102,6 +130,7 @@ class Evaluation:
     state: CycleState
     """PreFilter and PreScore results of the local plugins."""
     generation: int
+    node_generation: int
     fingerprint: Hashable
     statuses: NodeStatuses
     """Verdicts of the local filters."""
@@ -113,11 +142,33 @@ class Evaluation:
     """Local score plugin → raw scores."""
     base: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     """Weighted sum of the local scores that need no normalisation."""
+    ordered: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """The same in snapshot order, -1 where the node is refused: its highest entry is the next choice when
+    nothing else counts."""
+    feasible: int = 0
+    """Number of rows that are not refused."""
+    told: tuple[tuple[RefusalCount, ...], Any] | None = None
+    """The refusals as records tell them; None when they have changed."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether `ordered` alone decides: every plugin answers from memory, and those scores that are
+        normalised are the same for all nodes."""
+        return self.plan.is_complete and all(
+            scorer.is_summed or isinstance(self.raws.get(scorer.plugin.name, 0), int)
+            for scorer in self.plan.scorers
+        )
+
+    def best(self) -> int:
+        """The row of the highest total, the first in snapshot order among equals; -1 when none fits."""
+        index = int(self.ordered.argmax())
+        return int(self.every.listed.rows[index]) if self.ordered[index] >= 0 else -1
 
     @property
     def nbytes(self) -> int:
         raws = sum(raw.nbytes for raw in self.raws.values() if not isinstance(raw, int))
-        return self.statuses.ids.nbytes + self.ok.nbytes + self.ranks.nbytes + self.base.nbytes + raws
+        own = (self.statuses.ids, self.ok, self.ranks, self.base, self.ordered)
+        return sum(array.nbytes for array in own) + raws
 
 
 def is_summed(plugin: ScorePlugin) -> bool:
@@ -133,7 +184,7 @@ class Evaluator:
         self._profile = profile
         self._version_of = version_of
 
-    def build(self, pod: Pod, state: CycleState, every: EveryRow, generation: int) -> Evaluation | None:
+    def build(self, pod: Pod, state: CycleState, every: EveryRow) -> Evaluation | None:
         """Remember what the local plugins say of all rows. `state` is that of a finished attempt. None when
         a plugin fails: then there is nothing to remember."""
         plan = make_plan(self._profile, pod, self._version_of)
@@ -144,8 +195,17 @@ class Evaluator:
         rank_of = np.array(
             [plan.ranks.get(verdict.plugin, NEVER) for verdict in statuses.verdicts], dtype=np.int16
         )
+        columns = every.nodes.columns
         found = Evaluation(
-            plan, every, state, generation, plan.fingerprint(), statuses, ok, rank_of[statuses.ids[: len(ok)]]
+            plan,
+            every,
+            state,
+            columns.generation,
+            columns.node_generation,
+            plan.fingerprint(),
+            statuses,
+            ok,
+            rank_of[statuses.ids[: len(ok)]],
         )
         return found if self._score_all(found, pod) else None
 
@@ -154,70 +214,86 @@ class Evaluator:
         scoring = Scoring(found.state, pod, found.every, found.ok)
         if not run_pre_score(found.plan.local_pre_scores, found.state, pod, scoring.dense).is_success:
             return False
-        for plugin in found.plan.local_scores:
-            if plugin.name in found.state.skip_score:
+        for scorer in found.plan.scorers:
+            name = scorer.plugin.name
+            if name in found.state.skip_score:
                 continue
-            raw, status = scoring.score(plugin)
+            raw, status = scoring.score(scorer.plugin)
             if not status.is_success:
                 return False
-            found.raws[plugin.name] = raw
-            if is_summed(plugin):
-                found.base += raw * self._weight(plugin)
+            found.raws[name] = _one_for_all(raw, found.ok)
+            if scorer.is_summed:
+                found.base += raw * scorer.weight
+        order = found.every.listed.rows
+        found.ordered = np.where(found.ok, found.base, -1).take(order)
+        found.feasible = int(np.count_nonzero(found.ok))
         return True
-
-    def _weight(self, plugin: ScorePlugin) -> int:
-        return self._profile.weights.get(plugin.name, 1)
 
     def refresh(self, found: Evaluation, pod: Pod, changed: list[int], generation: int) -> bool:
         """Judge the changed rows again. False when a plugin failed: the evaluation is not to be used."""
-        columns = found.every.nodes.columns
+        columns, alive = found.every.nodes.columns, found.every.alive
+        nodes_changed = columns.node_generation != found.node_generation
         for row in changed:
-            if (
-                row < len(found.ok)
-                and found.every.alive[row]
-                and not self._refresh_row(found, pod, columns.view(row))
-            ):
-                return False
-        found.generation = generation
+            if row < len(alive) and alive[row]:
+                if not self._refresh_row(found, pod, columns.view(row), nodes_changed):
+                    return False
+        found.generation, found.node_generation = generation, columns.node_generation
         return True
 
-    def _refresh_row(self, found: Evaluation, pod: Pod, node: NodeView) -> bool:
+    def _refresh_row(self, found: Evaluation, pod: Pod, node: NodeView, node_changed: bool) -> bool:
         row = node.row
         status = filter_with(found.plan.local_filters, found.state, pod, node)
         if status.code is Code.ERROR:
             return False
-        self._set_verdict(found, row, status)
-        return not status.is_success or self._rescore_row(found, pod, node)
-
-    def _set_verdict(self, found: Evaluation, row: int, status: Status) -> None:
+        was_ok = bool(found.ok[row])
+        self._set_verdict(found, row, status, was_ok)
+        total = -1
         if status.is_success:
-            if not found.ok[row]:
+            # A row that was refused may never have been scored by plugins that see feasible nodes only.
+            scored = self._rescore_row(found, pod, node, node_changed or not was_ok)
+            if scored is None:
+                return False
+            total = scored
+        found.ordered[found.every.positions[row]] = total
+        return True
+
+    def _set_verdict(self, found: Evaluation, row: int, status: Status, was_ok: bool) -> None:
+        if status.is_success:
+            if not was_ok:
                 found.statuses.clear_row(row)
                 found.ok[row], found.ranks[row] = True, NEVER
+                found.feasible, found.told = found.feasible + 1, None
             return
         found.statuses.set_row(row, status)
         found.ok[row], found.ranks[row] = False, found.plan.ranks[status.plugin]
+        found.feasible, found.told = found.feasible - was_ok, None
 
-    def _rescore_row(self, found: Evaluation, pod: Pod, node: NodeView) -> bool:
-        row, base = node.row, 0
-        for plugin in found.plan.local_scores:
-            raw = found.raws.get(plugin.name)
+    def _rescore_row(self, found: Evaluation, pod: Pod, node: NodeView, anew: bool) -> int | None:
+        """The sum for one row; plugins that depend on the node alone are asked only when they have to. None
+        when a plugin failed."""
+        row, base, raws = node.row, 0, found.raws
+        for scorer in found.plan.scorers:
+            name = scorer.plugin.name
+            raw = raws.get(name)
             if raw is None:
                 continue
-            score = plugin.score(found.state, pod, node)
-            if isinstance(score, Status):
-                return False
-            score = int(score)
-            if isinstance(raw, int):
-                if raw != score:
-                    raw = found.raws[plugin.name] = np.full(len(found.ok), raw, dtype=np.int64)
+            if anew or scorer.reads_row:
+                score = scorer.plugin.score(found.state, pod, node)
+                if isinstance(score, Status):
+                    return None
+                score = int(score)
+                if isinstance(raw, int):
+                    if raw != score:
+                        raw = raws[name] = np.full(len(found.ok), raw, dtype=np.int64)
+                        raw[row] = score
+                else:
                     raw[row] = score
             else:
-                raw[row] = score
-            if is_summed(plugin):
-                base += score * self._weight(plugin)
+                score = raw if isinstance(raw, int) else int(raw[row])
+            if scorer.is_summed:
+                base += score * scorer.weight
         found.base[row] = base
-        return True
+        return base
 
     def recall(self, found: Evaluation, pod: Pod) -> bool:
         """Bring a remembered evaluation up to date. False: build it anew."""
@@ -230,9 +306,22 @@ class Evaluator:
     def fresh_state(self, found: Evaluation) -> CycleState:
         """A state for one attempt: the local plugins have been prepared, the others will be."""
         state = found.state.clone()
-        state.skip_filter -= {plugin.name for plugin in found.plan.global_pre_filters}
-        state.skip_score -= {plugin.name for plugin in found.plan.global_pre_scores}
+        if found.plan.global_pre_filters:
+            state.skip_filter -= {plugin.name for plugin in found.plan.global_pre_filters}
+        if found.plan.global_pre_scores:
+            state.skip_score -= {plugin.name for plugin in found.plan.global_pre_scores}
         return state
+
+
+def _one_for_all(raw: Scores, ok: BoolArray) -> Scores:
+    """A column whose feasible rows are all equal is kept as that one number."""
+    if isinstance(raw, int) or not ok.any():
+        return raw
+    low, high = int(raw.min(where=ok, initial=_HIGHEST)), int(raw.max(where=ok, initial=-_HIGHEST))
+    return low if low == high else raw
+
+
+_HIGHEST = 2**62
 
 
 class Evaluations:
@@ -286,7 +375,7 @@ def score_recalled(found: Evaluation, profile: Profile, scoring: Scoring) -> tup
     for plugin in profile.score:
         raw = found.raws.get(plugin.name)
         if raw is None:
-            if plugin.name in scoring.state.skip_score or plugin in found.plan.local_scores:
+            if plugin.name in scoring.state.skip_score or plugin not in found.plan.global_scores:
                 continue
             raw, status = scoring.score(plugin)
             if not status.is_success:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from mooring.api.pod import Pod
 from mooring.framework.cycle_state import CycleState
@@ -36,10 +38,9 @@ class Attempt:
     nodes: Nodes
     """All nodes of the snapshot."""
     state: CycleState = field(default_factory=CycleState)
-    statuses: NodeStatuses = field(init=False)
     every: EveryRow = field(init=False)
-    ok: BoolArray = field(init=False)
-    """Row → still in play; in the end, feasible."""
+    _statuses: NodeStatuses | None = None
+    _ok: BoolArray | None = None
     recalled: Evaluation | None = None
     """The evaluation that this attempt stands on; None when everything was evaluated afresh."""
     ranking: list[int] = field(default_factory=list)
@@ -59,24 +60,45 @@ class Attempt:
     """PreFilter plugins that narrowed the nodes; rejectors when nothing fits."""
 
     def __post_init__(self) -> None:
-        self.statuses = NodeStatuses(self.nodes)
         self.every = self.nodes.columns.every_row()
-        self.ok = self.every.alive.copy()
+
+    @property
+    def statuses(self) -> NodeStatuses:
+        """Why nodes were refused; made when somebody asks, since memory may bring its own."""
+        if self._statuses is None:
+            self._statuses = NodeStatuses(self.nodes)
+        return self._statuses
+
+    @property
+    def ok(self) -> BoolArray:
+        """Row → still in play; in the end, feasible."""
+        if self._ok is None:
+            self._ok = self.every.alive.copy()
+        return self._ok
 
     @property
     def pod(self) -> Pod:
         return self.info.pod
 
+    def copy_recalled(self) -> None:
+        """Stand on what is remembered, with copies: this attempt will refuse more."""
+        if self.recalled is not None:
+            self._statuses, self._ok = self.recalled.statuses.copy(), self.recalled.ok.copy()
+
+    def share_recalled(self) -> None:
+        """Stand on what is remembered as it is: nothing in this attempt refuses a node any more."""
+        if self.recalled is not None:
+            self._statuses, self._ok = self.recalled.statuses, self.recalled.ok
+
     def start_over(self) -> None:
         """Forget what memory said; the attempt goes on as if there were none."""
         self.recalled, self.evaluated = None, 0
-        self.state, self.statuses = CycleState(), NodeStatuses(self.nodes)
-        self.ok = self.every.alive.copy()
+        self.state, self._statuses, self._ok = CycleState(), None, None
 
     def refuse(self, rows: BoolArray, status: Status) -> None:
         """Take rows out of the game."""
         self.statuses.set_where(rows, status)
-        self.ok &= ~rows
+        np.logical_and(self.ok, ~rows, out=self.ok)
 
     def rejectors(self) -> tuple[frozenset[str], frozenset[str]]:
         """Who refused the pod: (by Unschedulable or Unresolvable, by Pending)."""
@@ -110,19 +132,32 @@ def fill_record(record: DecisionRecord, attempt: Attempt, epoch: NodeEpoch) -> N
     record.woken_by = attempt.info.woken_by
     record.woken_hint = attempt.info.woken_hint
     record.epoch = epoch
-    _fill_refusals(record, attempt.statuses)
+    record.refusals, record.reason_ids = _refusals(attempt)
     if attempt.board is not None and attempt.node:
         record.top = attempt.board.top(attempt.ranking)
         record.margin = attempt.board.margin(attempt.ranking)
 
 
-def _fill_refusals(record: DecisionRecord, statuses: NodeStatuses) -> None:
+Told = tuple[tuple[RefusalCount, ...], npt.NDArray[np.unsignedinteger[Any]] | None]
+
+
+def _refusals(attempt: Attempt) -> Told:
+    """The refusals and one small id per row; shared by attempts that stand on the same memory."""
+    found, statuses = attempt.recalled, attempt.statuses
+    if found is None or statuses is not found.statuses:
+        return _told(statuses)
+    if found.told is None:
+        found.told = _told(statuses)
+    return found.told
+
+
+def _told(statuses: NodeStatuses) -> Told:
     verdicts = statuses.verdicts
     if len(verdicts) == 1:
-        return
-    record.refusals = tuple(
+        return (), None
+    refusals = tuple(
         RefusalCount(verdict.plugin, verdict.code.label, verdict.reasons, statuses.counts[i])
         for i, verdict in enumerate(verdicts)
         if i
     )
-    record.reason_ids = statuses.ids.astype(np.uint8 if len(verdicts) < 256 else np.uint16)
+    return refusals, statuses.ids.astype(np.uint8 if len(verdicts) < 256 else np.uint16)

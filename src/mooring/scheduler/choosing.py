@@ -11,7 +11,6 @@ import numpy as np
 
 from mooring.framework.extending import Extender, ExtenderError
 from mooring.framework.nodes import BoolArray, Nodes
-from mooring.framework.record import TOP_NODES
 from mooring.framework.status import SUCCESS, Code, Status
 from mooring.runtime.buffers import Buffers
 from mooring.runtime.dry_run import PodTrial, rivals
@@ -40,6 +39,10 @@ class NodeChooser:
 
     async def choose(self, attempt: Attempt) -> Status:
         """Success: `attempt.node` is chosen. A rejection: no node fits. Error: something broke."""
+        if self._recaller is not None and self._recaller.recall(attempt):
+            if self._decides_alone(attempt):
+                return self._take_best(attempt)
+            attempt.copy_recalled()
         status = await self._find_feasible(attempt)
         if not status.is_success:
             return status
@@ -55,7 +58,7 @@ class NodeChooser:
 
     async def _find_feasible(self, attempt: Attempt) -> Status:
         """Everything up to the extenders; refusals end up in `attempt.statuses`."""
-        if self._recaller is not None and self._recaller.recall(attempt):
+        if attempt.recalled is not None:
             status = self._filter_recalled(attempt)
             if status is not None:
                 return await self._extend(attempt) if status.is_success else status
@@ -76,13 +79,25 @@ class NodeChooser:
         status = self._beside_nominated(attempt, attempt.every.nodes, attempt.ok)
         return run_global_filters(attempt) if status.is_success else status
 
-    def _interesting(self, attempt: Attempt) -> int:
-        """How many of the best nodes the record tells of. A pod from memory takes a tenth of the time of a
-        fresh one, so ranking ten nodes for each would cost more than choosing one: every tenth has them."""
-        if attempt.recalled is None:
-            return TOP_NODES
+    def _decides_alone(self, attempt: Attempt) -> bool:
+        """Whether memory has the whole answer. Every tenth pod goes the longer way all the same: its record
+        tells the ten best nodes, which for all of them would cost more than choosing."""
+        found, services = attempt.recalled, attempt.profile.services
+        if found is None or services.extenders or services.nominator.nodes() or not found.is_complete:
+            return False
         self._warm_attempts += 1
-        return TOP_NODES if self._warm_attempts % 10 == 1 else 1
+        return self._warm_attempts % 10 != 1
+
+    def _take_best(self, attempt: Attempt) -> Status:
+        found = attempt.recalled
+        assert found is not None
+        attempt.evaluated, attempt.feasible = len(attempt.nodes), found.feasible
+        attempt.share_recalled()
+        row = found.best() if found.feasible else -1
+        if row < 0:
+            return NO_FIT
+        attempt.node = attempt.nodes.columns.node_names()[row]
+        return SUCCESS
 
     async def _find_afresh(self, attempt: Attempt) -> Status:
         found = run_pre_filter(attempt.profile, attempt.state, attempt.pod, attempt.nodes)
@@ -109,7 +124,7 @@ class NodeChooser:
         if not name:
             return False
         trial = Attempt(attempt.info, attempt.profile, attempt.nodes, attempt.state)
-        trial.ok &= attempt.ok & trial.every.nodes.named(name)
+        np.logical_and(attempt.ok, trial.every.nodes.named(name), out=trial.ok)
         if not trial.ok.any():
             return False
         trial.evaluated = 1
@@ -222,7 +237,7 @@ class NodeChooser:
             board.tie_break[attempt.walk] = -np.arange(len(attempt.walk))
         await _prioritize(attempt, board)
         attempt.board = board
-        attempt.ranking = board.ranking(self._interesting(attempt))
+        attempt.ranking = board.ranking()
         attempt.node = attempt.nodes.columns.node_names()[attempt.ranking[0]]
         if _log.enabled(10):
             _log_scores(attempt, board)

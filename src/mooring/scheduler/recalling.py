@@ -34,8 +34,6 @@ class Recaller:
             return False
         attempt.recalled = found
         attempt.state = evaluator.fresh_state(found)
-        attempt.statuses = found.statuses.copy()
-        attempt.ok = found.ok.copy()
         return True
 
     def remember(self, attempt: Attempt) -> None:
@@ -46,8 +44,7 @@ class Recaller:
         if attempt.narrowed_by or attempt.pre_filter_message or not self.evaluations.is_known(signature):
             return
         evaluator = Evaluator(attempt.profile, self._store_version)
-        generation = attempt.nodes.columns.generation
-        found = evaluator.build(attempt.pod, attempt.state.clone(), attempt.every, generation)
+        found = evaluator.build(attempt.pod, attempt.state.clone(), attempt.every)
         if found is not None:
             self.evaluations.put(signature, found)
 
@@ -83,5 +80,5 @@ def _filter_at_its_place(attempt: Attempt, plugin: FilterPlugin, found: Evaluati
     status = filter_rows((plugin,), state, attempt.pod, every, fresh, seen)
     for row in np.flatnonzero(before & ~seen).tolist():
         attempt.statuses.set_row(row, fresh.verdicts[fresh.ids[row]])
-    attempt.ok &= seen
+    np.logical_and(attempt.ok, seen, out=attempt.ok)
     return status

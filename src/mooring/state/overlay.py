@@ -154,6 +154,10 @@ class Overlay:
     def generation(self) -> int:
         return self._base.generation
 
+    @property
+    def node_generation(self) -> int:
+        return self._base.node_generation
+
     def changed_since(self, generation: int) -> list[int]:
         """All rows: an overlay is short-lived and keeps no history."""
         return list(range(len(self._rows)))
