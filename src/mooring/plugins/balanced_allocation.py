@@ -6,7 +6,6 @@ The score is the change that the pod makes to a node's balance; `balance` does t
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable
-from typing import Any
 
 import numpy as np
 
@@ -34,10 +33,9 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
     Args = NodeResourcesBalancedAllocationArgs
     scores_anywhere = True
 
-    def __init__(self, args: Any, handle: Handle) -> None:
+    def __init__(self, args: NodeResourcesBalancedAllocationArgs, handle: Handle) -> None:
         super().__init__(args, handle)
-        settings = args if isinstance(args, NodeResourcesBalancedAllocationArgs) else self.Args()
-        self._resources = tuple(spec.name for spec in settings.resources)
+        self._resources = tuple(spec.name for spec in args.resources)
         self._demands = handle.shared(PodDemands, PodDemands)
         self._pair = balance.Pair()
 

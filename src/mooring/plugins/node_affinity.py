@@ -49,11 +49,11 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
     scores_anywhere = True
     normalization = Normalization.DEFAULT
 
-    def __init__(self, args: Any, handle: Handle) -> None:
+    def __init__(self, args: NodeAffinityArgs, handle: Handle) -> None:
         super().__init__(args, handle)
-        added = args.added_affinity if isinstance(args, NodeAffinityArgs) else None
-        self._added = _added_required(added or NOTHING)
-        self._wishes = (added or NOTHING).preferred_during_scheduling_ignored_during_execution
+        added = args.added_affinity or NOTHING
+        self._added = _added_required(added)
+        self._wishes = added.preferred_during_scheduling_ignored_during_execution
         self._added_wishes = compile_preferred_terms(self._wishes)
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult | Status | None:

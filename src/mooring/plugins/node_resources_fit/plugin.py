@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Sequence
-from typing import Any
 
 from mooring.api.pod import Pod
 from mooring.config.plugin_args import NodeResourcesFitArgs
@@ -30,13 +29,12 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     filters_anywhere = True
     scores_anywhere = True
 
-    def __init__(self, args: Any, handle: Handle) -> None:
+    def __init__(self, args: NodeResourcesFitArgs, handle: Handle) -> None:
         super().__init__(args, handle)
-        settings = args if isinstance(args, NodeResourcesFitArgs) else NodeResourcesFitArgs()
         self._demands = handle.shared(PodDemands, PodDemands)
-        self._ignored = Ignored(settings.ignored_resources, settings.ignored_resource_groups)
+        self._ignored = Ignored(args.ignored_resources, args.ignored_resource_groups)
         self._all_nodes = AllNodes()
-        self._scorer = Scorer(settings.scoring_strategy)
+        self._scorer = Scorer(args.scoring_strategy)
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> None:
         state.write(FILTERED, self._ignored.drop(self._demands.of(pod).filtered))
