@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -57,7 +58,15 @@ def test_tails_of_many_nodes_are_one_long_list():
     assert tails.totals("cpu").tolist() == [3, 7, 0, 8]
     assert tails.totals("gpu").tolist() == [1, 0, 0, 1]
     assert tails.totals("pods").tolist() == [1, 1, 0, 2]
+    assert [pod.name for pod in tails.pods(np.array([3, 1, 0, 2]))] == ["b", "c", "b", "a"]
     assert (len(tails), tails.size) == (4, 4)
+
+
+def test_starts_are_read_whatever_their_form():
+    texts = ["2026-01-01T00:00:01Z", "2026-01-01T00:00:00.5Z", "2026-13-01T00:00:00Z", None]
+    for some in (texts, texts[:1], texts[2:3]):
+        ranked = RankedPods(((make_pod(started=text), {}) for text in some), ranked=True)
+        assert ranked.starts.tolist() == [start_of(pod) for pod in ranked.pods]
 
 
 def test_a_tail_is_a_sequence():

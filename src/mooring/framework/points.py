@@ -125,7 +125,8 @@ class PreFilterPlugin(Plugin):
     def concerns(self, state: CycleState, pod: Pod, other: Pod) -> bool:
         """What-if: whether `other`, coming to some node or leaving it, can change what this plugin says about
         `pod` beyond that node's row. False spares its `add_pod` and `remove_pod`, and lets preemption judge
-        many nodes at once."""
+        many nodes at once. Of `other` it may read namespace, labels, affinity, volume claims, and whether it
+        is being deleted: pods that are equal in this get one answer."""
         return True
 
 

@@ -20,6 +20,7 @@ from mooring.api.times import parse_time
 _CANONICAL = len("2026-01-01T00:00:00Z")
 
 IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
 
 Requests = Mapping[str, int]
 """Resource → amount that a pod takes from its node."""
@@ -34,7 +35,7 @@ def start_of(pod: Pod) -> float:
 class RankedPods:
     """Pods of one node, most important first, with what they request."""
 
-    __slots__ = ("_columns", "_descending", "_priorities", "_requests", "_tail", "memo", "pods")
+    __slots__ = ("_columns", "_descending", "_priorities", "_requests", "_starts", "_tail", "memo", "pods")
 
     def __init__(self, pods: Iterable[tuple[Pod, Requests]], *, ranked: bool = False) -> None:
         """`ranked`: leave the order as it is; then `below` has no meaning."""
@@ -46,6 +47,7 @@ class RankedPods:
         self._requests = [requests for _, requests in given]
         self._descending = [-(pod.spec.priority or 0) for pod in self.pods]
         self._priorities: IntArray | None = None
+        self._starts: FloatArray | None = None
         self._columns: dict[str, IntArray] = {}
         self._tail: PodTail | None = None
 
@@ -64,6 +66,13 @@ class RankedPods:
         if self._priorities is None:
             self._priorities = -np.array(self._descending, dtype=np.int64)
         return self._priorities
+
+    @property
+    def starts(self) -> FloatArray:
+        """When each pod was started, in epoch seconds; infinite for one that was not."""
+        if self._starts is None:
+            self._starts = _starts([pod.status.start_time or "" for pod in self.pods])
+        return self._starts
 
     def column(self, resource: str) -> IntArray:
         """What each pod requests, in order; every pod counts as one of `pods`."""
@@ -119,6 +128,12 @@ class Tails:
     def __len__(self) -> int:
         return len(self.tails)
 
+    def pods(self, entries: IntArray) -> list[Pod]:
+        """The pods of some entries of the list."""
+        rows = np.searchsorted(self.offsets, entries, side="right") - 1
+        numbers = entries - self.offsets[rows]
+        return [self.tails[r][n] for r, n in zip(rows.tolist(), numbers.tolist(), strict=True)]
+
     def column(self, resource: str) -> IntArray:
         """What each pod requests."""
         found = self._columns.get(resource)
@@ -132,6 +147,11 @@ class Tails:
         if self._priorities is None:
             self._priorities = _joined([tail.ranked.priorities[tail.start :] for tail in self.tails])
         return self._priorities
+
+    def starts(self) -> FloatArray:
+        """When each pod was started."""
+        parts = [tail.ranked.starts[tail.start :] for tail in self.tails]
+        return np.concatenate(parts) if parts else np.zeros(0)
 
     def sums(self, values: IntArray) -> IntArray:
         """The sum over each tail of something that every entry has."""
@@ -150,8 +170,22 @@ def _joined(parts: Sequence[IntArray]) -> IntArray:
 
 def _sorted(pods: list[tuple[Pod, Requests]]) -> list[tuple[Pod, Requests]]:
     """By importance; pods that are equally important keep their order."""
-    starts = [pod.status.start_time or "" for pod, _ in pods]
-    if all(len(text) == _CANONICAL and text[-1] == "Z" for text in starts):
+    if _canonical([pod.status.start_time or "" for pod, _ in pods]):
         # Texts of this form sort as the times that they stand for, and parsing is what costs here.
         return sorted(pods, key=lambda pair: (-(pair[0].spec.priority or 0), pair[0].status.start_time))
     return sorted(pods, key=lambda pair: (-(pair[0].spec.priority or 0), start_of(pair[0])))
+
+
+def _starts(texts: list[str]) -> FloatArray:
+    if _canonical(texts):
+        try:
+            return np.array([text[:-1] for text in texts], dtype="datetime64[s]").astype(np.float64)
+        except ValueError:
+            pass  # digits that are no date
+    seconds = [parse_time(text) for text in texts]
+    return np.array([math.inf if second is None else second for second in seconds])
+
+
+def _canonical(texts: list[str]) -> bool:
+    """Whether all times are written in whole seconds of UTC, as Kubernetes does."""
+    return all(len(text) == _CANONICAL and text[-1] == "Z" for text in texts)

@@ -57,7 +57,10 @@ class Clearings:
         self.trials = trials
         self.rows = plan.profile.services.what_if_rows(names)
         self.tails: Tails = self.rows.hide(victims)
-        self._told: dict[int, frozenset[int]] = {}
+        self._concerned = plan.concerned(self.tails)
+        """Victims that concern a plugin beyond their own row."""
+        self._followed: BoolArray = self.tails.sums(self._concerned.astype(np.int64)) > 0
+        """Rows with such victims."""
         self._states: dict[int, CycleState] = {}
         nodes = self.rows.nodes()
         self.statuses = NodeStatuses(nodes)
@@ -87,8 +90,7 @@ class Clearings:
         """Which nodes need more than sums when victims return."""
         if self.asked_by_row:
             return np.ones(len(rows), dtype=np.bool_)
-        listed = rows.tolist()
-        return np.array([row in self.trials or bool(self.told(row)) for row in listed], dtype=np.bool_)
+        return self._followed[rows] | np.isin(rows, list(self.trials))
 
     def _put_back_alone(self, row: int, turns: Sequence[BoolArray | None], away: BoolArray) -> None:
         single = self.trials.get(row) or RowClearing(self, row)
@@ -100,28 +102,22 @@ class Clearings:
         if not single.status.is_success:
             self.statuses.set_row(row, single.status)
 
-    def told(self, row: int) -> frozenset[int]:
+    def told(self, row: int) -> list[int]:
         """Numbers of the victims that concern a plugin beyond their own row."""
-        if not self.plan.followers:
-            return _NOBODY
-        found = self._told.get(row)
-        if found is None:
-            concerned = self.plan.concerned
-            found = frozenset(n for n, pod in enumerate(self.tails.tails[row]) if concerned(pod))
-            self._told[row] = found
-        return found
+        start = int(self.tails.offsets[row])
+        mine = self._concerned[start : start + int(self.tails.lengths[row])]
+        return np.flatnonzero(mine).tolist()
 
     def state(self, row: int) -> tuple[CycleState, Status]:
         """The cycle state of that node's world, without its victims."""
-        told = self.told(row)
-        if not told:
+        if not self._followed[row]:
             return self.plan.state, SUCCESS
         state = self._states.get(row)
         if state is not None:
             return state, SUCCESS
         state = self._states[row] = self.plan.state.clone()
         view, tail = self.rows.view(row), self.tails.tails[row]
-        for number in sorted(told):
+        for number in self.told(row):
             status = self.plan.tell(state, tail[number], view, added=False)
             if not status.is_success:
                 return state, status
@@ -174,7 +170,7 @@ class Clearings:
         if name in plan.by_row and name not in plan.by_sums:
             return np.ones(len(nodes), dtype=np.bool_)
         if name in plan.worldly and plan.followers:
-            return np.array([bool(self.told(row)) for row in nodes.rows.tolist()], dtype=np.bool_)
+            return self._followed[nodes.rows]
         return None
 
     def _filter_together(self, plugin: FilterPlugin, nodes: Nodes) -> Nodes:
@@ -200,11 +196,12 @@ class Clearings:
 class RowClearing:
     """One of these nodes, when its victims return one by one."""
 
-    __slots__ = ("_all", "_row", "status")
+    __slots__ = ("_all", "_row", "_told", "status")
 
     def __init__(self, clearings: Clearings, row: int) -> None:
         self._all = clearings
         self._row = row
+        self._told = frozenset(clearings.told(row))
         self.status = SUCCESS
 
     def fits_beside(self, number: int) -> bool:
@@ -216,7 +213,7 @@ class RowClearing:
 
     def _asked(self, number: int) -> bool:
         everybody, row = self._all, self._row
-        pod, told = everybody.tails.tails[row][number], number in everybody.told(row)
+        pod, told = everybody.tails.tails[row][number], number in self._told
         state, _ = everybody.state(row)
         everybody.rows.add_pod(row, pod)
         view = everybody.rows.view(row)
@@ -239,6 +236,3 @@ class RowClearing:
 def _with(nodes: Nodes, rows: Sequence[int]) -> Nodes:
     """These nodes and some more."""
     return Nodes(nodes.columns, np.sort(np.append(nodes.rows, rows))) if rows else nodes
-
-
-_NOBODY: frozenset[int] = frozenset()

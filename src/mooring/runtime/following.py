@@ -2,15 +2,54 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
+import numpy as np
+
 from mooring.api.pod import Pod
 from mooring.framework.access import PODS, ROW
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.lifting import writes
-from mooring.framework.nodes import NodeView
+from mooring.framework.nodes import BoolArray, IntArray, NodeView
 from mooring.framework.points import PreFilterPlugin
+from mooring.framework.ranking import RankedPods, Tails
 from mooring.framework.status import Status
 from mooring.runtime.filtering import run_add_pod, run_remove_pod
 from mooring.runtime.profile import Profile
+
+
+class PodKinds:
+    """Numbers for pods by what `concerns` may read of them: equal numbers, equal answers. One per process."""
+
+    _LIMIT = 100_000
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, int] = {}
+        self._last = 0
+
+    def of(self, ranked: RankedPods) -> IntArray:
+        """The kinds of the pods of a ranking, in order."""
+        found: IntArray | None = ranked.memo.get(PodKinds)
+        if found is None:
+            kinds = [self._kind(pod) for pod in ranked.pods]
+            found = ranked.memo[PodKinds] = np.array(kinds, dtype=np.int64)
+        return found
+
+    def _kind(self, pod: Pod) -> int:
+        spec = pod.spec
+        claims = any(v.persistent_volume_claim is not None or v.ephemeral is not None for v in spec.volumes)
+        if spec.affinity is not None or claims:
+            return self._next()  # hard to compare, so this pod is a kind of its own
+        key = (pod.namespace, tuple(pod.labels.items()), pod.is_terminating)
+        if key not in self._known:
+            if len(self._known) >= self._LIMIT:
+                self._known.clear()  # numbers are never used twice
+            self._known[key] = self._next()
+        return self._known[key]
+
+    def _next(self) -> int:
+        self._last += 1
+        return self._last
 
 
 class Plan:
@@ -30,9 +69,20 @@ class Plan:
         """Filters whose answers change with the row."""
         self.by_sums = {p.name for p in self.filters if p.name not in self.worldly and writes(p, "slack")}
         """Filters that read nothing of the row but sums of requests."""
+        shared = profile.services.shared
+        self._kinds: PodKinds = shared.setdefault(PodKinds, PodKinds())
 
-    def concerned(self, other: Pod) -> bool:
-        """Whether some plugin has to be told that `other` comes or goes."""
+    def concerned(self, tails: Tails) -> BoolArray:
+        """Of which victims some plugin has to be told when they come or go."""
+        if not self.followers:
+            return np.zeros(tails.size, dtype=np.bool_)
+        kinds = np.concatenate([self._kinds.of(tail.ranked)[tail.start :] for tail in tails.tails])
+        _, first, inverse = np.unique(kinds, return_index=True, return_inverse=True)
+        answers = np.array([self._concerns(other) for other in tails.pods(first)], dtype=np.bool_)
+        spread: BoolArray = answers[inverse]
+        return spread
+
+    def _concerns(self, other: Pod) -> bool:
         return any(plugin.concerns(self.state, self.pod, other) for plugin in self.followers)
 
     def tell(self, state: CycleState, other: Pod, node: NodeView, *, added: bool) -> Status:

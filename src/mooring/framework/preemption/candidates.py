@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import NamedTuple, overload
 
 import numpy as np
@@ -10,7 +11,8 @@ import numpy.typing as npt
 
 from mooring.api.pod import Pod
 from mooring.framework.handle import Clearings
-from mooring.framework.nodes import BoolArray, IntArray
+from mooring.framework.nodes import BoolArray, FloatArray, IntArray
+from mooring.framework.ranking import start_of
 
 OFFSET = 2**31
 """Makes every priority positive, so that more victims of negative priority are never the better choice."""
@@ -32,6 +34,12 @@ class Candidate(NamedTuple):
         total = sum(priority + OFFSET for priority in priorities)
         return self.pdb_violations, max(priorities), total, len(priorities)
 
+    @property
+    def start(self) -> float:
+        """When the first of the top victims was started."""
+        top = max(pod.priority for pod in self.victims)
+        return min(start_of(pod) for pod in self.victims if pod.priority == top)
+
 
 class Batch:
     """Nodes that were judged together: who had to stay away where."""
@@ -51,6 +59,16 @@ class Batch:
         """Of all nodes, in the order in which they were named; of a meaning only for those that fit."""
         self.rows: IntArray = clearings.fitting
         """Numbers of the nodes on which the pod fits without the victims."""
+
+    @cached_property
+    def starts(self) -> FloatArray:
+        """When the first of the top victims of each node was started."""
+        tails = self._clearings.tails
+        top = tails.priorities == np.repeat(self.costs[:, 1], tails.lengths)
+        starts: FloatArray = np.minimum.reduceat(
+            np.where(self._away & top, tails.starts(), np.inf), tails.offsets
+        )
+        return starts
 
     def name(self, row: int) -> str:
         return self._clearings.names[row]
@@ -74,6 +92,11 @@ class Candidates(Sequence[Candidate]):
     def of(cls, candidates: Iterable[Candidate]) -> Candidates:
         listed = list(candidates)
         return cls(np.array([found.costs for found in listed], dtype=np.int64).reshape(-1, 4), listed)
+
+    def start(self, index: int) -> float:
+        """When the first of the top victims was started: the later, the less work is lost."""
+        place = self._places[index]
+        return place.start if isinstance(place, Candidate) else float(place[0].starts[place[1]])
 
     def __len__(self) -> int:
         return len(self._places)

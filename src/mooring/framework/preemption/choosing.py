@@ -9,7 +9,6 @@ from __future__ import annotations
 import numpy as np
 
 from mooring.framework.preemption.candidates import Candidate, Candidates
-from mooring.framework.ranking import start_of
 
 
 def best_candidate(candidates: Candidates) -> Candidate:
@@ -18,11 +17,4 @@ def best_candidate(candidates: Candidates) -> Candidate:
     for cost in candidates.costs.T:
         costs = cost[left]
         left = left[costs == costs.min()]
-    finalists = [candidates[index] for index in left.tolist()]
-    return finalists[0] if len(finalists) == 1 else max(finalists, key=earliest_start)
-
-
-def earliest_start(candidate: Candidate) -> float:
-    """When the first of the top victims was started: the later, the less work is lost."""
-    top = max(pod.priority for pod in candidate.victims)
-    return min(start_of(pod) for pod in candidate.victims if pod.priority == top)
+    return candidates[max(left.tolist(), key=candidates.start) if len(left) > 1 else int(left[0])]

@@ -10,7 +10,7 @@ import numpy as np
 from mooring.api.pod import Pod
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.handle import Clearings, DryRun
-from mooring.framework.nodes import Nodes, NodeView
+from mooring.framework.nodes import BoolArray, IntArray, Nodes, NodeView
 from mooring.framework.preemption.budgets import Budgets
 from mooring.framework.preemption.candidates import Batch, Candidates
 from mooring.framework.status import Code, Status
@@ -27,8 +27,8 @@ class Found:
 
     def __init__(self, wanted: int) -> None:
         self._wanted = wanted
-        self._sound: list[tuple[Batch, int]] = []
-        self._violating: list[tuple[Batch, int]] = []
+        self._sound = _Kept(wanted)
+        self._violating = _Kept(wanted)
         self._reasons: Counter[str] = Counter()
         self._refused = 0
         self.errors: list[str] = []
@@ -37,27 +37,29 @@ class Found:
     @property
     def candidates(self) -> Candidates:
         """Those that violate no budget come first."""
-        places = self._sound + self._violating
-        costs = [batch.costs[row] for batch, row in places]
-        return Candidates(np.array(costs, dtype=np.int64).reshape(-1, 4), places)
+        parts = self._sound.parts + self._violating.parts
+        costs = [batch.costs[rows] for batch, rows in parts]
+        places = [(batch, row) for batch, rows in parts for row in rows.tolist()]
+        return Candidates(np.concatenate(costs) if costs else np.zeros((0, 4), dtype=np.int64), places)
 
     @property
     def enough(self) -> bool:
         """As many as wanted, and at least one that violates no budget."""
-        return bool(self._sound) and len(self._sound) + len(self._violating) >= self._wanted
+        return self._sound.count > 0 and self._sound.count + self._violating.count >= self._wanted
 
     def add(self, batch: Batch) -> None:
         """Take over candidates in order, until there are enough; of each kind at most as many as wanted."""
-        violations, victims = batch.costs[:, 0].tolist(), batch.costs[:, 3].tolist()
-        for row in batch.rows.tolist():
-            if self.enough:
-                return
-            if not victims[row]:
-                self.refuse(_nobody_goes(batch.name(row)))
-                continue
-            kind = self._violating if violations[row] else self._sound
-            if len(kind) < self._wanted:
-                kind.append((batch, row))
+        rows = batch.rows[batch.costs[batch.rows, 3] > 0]
+        for row in np.setdiff1d(batch.rows, rows).tolist():
+            self.refuse(_nobody_goes(batch.name(row)))
+        sound = batch.costs[rows, 0] == 0
+        reached = self._sound.reached(sound)
+        total = reached + self._violating.reached(~sound)
+        enough = np.flatnonzero((reached > 0) & (total >= self._wanted))
+        if len(enough):
+            rows, sound = rows[: enough[0] + 1], sound[: enough[0] + 1]
+        self._sound.add(batch, rows[sound])
+        self._violating.add(batch, rows[~sound])
 
     def refuse(self, status: Status, nodes: int = 1) -> None:
         self._refused += nodes
@@ -73,6 +75,26 @@ class Found:
             total[NOT_HELPFUL] += nodes - self._refused
         told = ", ".join(sorted(f"{count} {reason}" for reason, count in total.items()))
         return f"0/{nodes} nodes are available: {told}."
+
+
+class _Kept:
+    """Candidates of one kind, up to a limit."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self.parts: list[tuple[Batch, IntArray]] = []
+        self.count = 0
+
+    def reached(self, mine: BoolArray) -> IntArray:
+        """How many there would be after each of some candidates, those of the kind being marked."""
+        reached: IntArray = np.minimum(self.count + np.cumsum(mine), self._limit)
+        return reached
+
+    def add(self, batch: Batch, rows: IntArray) -> None:
+        rows = rows[: self._limit - self.count]
+        if len(rows):
+            self.parts.append((batch, rows))
+            self.count += len(rows)
 
 
 class CandidateSearch:
