@@ -23,7 +23,7 @@ from mooring.api.pod import Pod
 from mooring.api.pod_affinity import AffinityTerm
 from mooring.api.selectors import Selector
 from mooring.framework.access import Version
-from mooring.framework.nodes import BoolArray, FloatArray, IntArray
+from mooring.framework.nodes import BoolArray, FloatArray
 from mooring.framework.topology import Topology
 
 
@@ -54,10 +54,6 @@ class PodCounter(Protocol):
     @property
     def per_row(self) -> FloatArray:
         """Full width; must not be written. Whole numbers, as floats: that is what arithmetic wants."""
-        ...
-
-    def few(self) -> tuple[IntArray, IntArray] | None:
-        """The rows with matching pods and how many there are, if these are few; None for many."""
         ...
 
     def sums(self, topology: Topology, where: BoolArray | None = None) -> FloatArray:

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from mooring.api.node import Node
 from mooring.api.pod import Pod
 from mooring.framework.counting import PodSelector
-from mooring.framework.nodes import BoolArray, FloatArray, IntArray
+from mooring.framework.nodes import BoolArray, FloatArray
 from mooring.framework.topology import Topology
 from mooring.state.pod_labels_index import LabelSet, PodLabelsIndex
 from mooring.state.read_only import read_only
@@ -60,9 +60,6 @@ class Counter:
     @property
     def per_row(self) -> FloatArray:
         return read_only(self._counts.per_row)
-
-    def few(self) -> tuple[IntArray, IntArray] | None:
-        return self._counts.few()
 
     def sums(self, topology: Topology, where: BoolArray | None = None) -> FloatArray:
         return self._counts.sums(topology, where)

@@ -98,10 +98,6 @@ class RowCounts:
         weights = numbers if where is None else numbers * where[rows]
         return topology.sums_of(rows, weights)
 
-    def few(self) -> tuple[IntArray, IntArray] | None:
-        """The rows and their numbers while they are a dict."""
-        return self._entries() if self._many is None else None
-
     def as_dict(self) -> dict[int, int]:
         """Rows with a number other than 0; for checks."""
         if self._many is None:

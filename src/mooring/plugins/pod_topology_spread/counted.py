@@ -11,7 +11,7 @@ from mooring.api.node_selectors import RequiredNodeAffinity
 from mooring.api.pod import Pod
 from mooring.framework.counting import PodCounter, PodSelector
 from mooring.framework.handle import Handle
-from mooring.framework.nodes import BoolArray, Columns, FloatArray, IntArray
+from mooring.framework.nodes import BoolArray, Columns, FloatArray
 from mooring.framework.topology import Topology
 from mooring.plugins.pod_topology_spread.constraints import Constraint
 from mooring.plugins.pod_topology_spread.inclusion import admitted_mask, tolerated_mask
@@ -33,10 +33,6 @@ class Counted:
         if self.counter is None:
             return np.zeros(self.topology.size)
         return self.counter.sums(self.topology, self.where)
-
-    def few(self) -> tuple[IntArray, IntArray] | None:
-        """Rows with matching pods, and how many, where the label says no more than that; None for many."""
-        return None if self.counter is None or self.topology.unlabelled else self.counter.few()
 
     def nodes(self) -> FloatArray:
         """Nodes that count, per domain."""

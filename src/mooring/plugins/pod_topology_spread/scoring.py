@@ -19,12 +19,6 @@ from mooring.framework.scoring import MAX_NODE_SCORE
 from mooring.plugins.pod_topology_spread.constraints import HOSTNAME
 from mooring.plugins.pod_topology_spread.counted import Counted
 
-Part = tuple[Counted, float, FloatArray | None]
-"""A constraint, the weight of its pods, and pods per domain unless it is about hostnames."""
-Few = tuple[IntArray, IntArray]
-"""Rows and the pods there."""
-NOBODY: Few = (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
-
 
 class ScoreState:
     """What PreScore leaves for Score and NormalizeScore."""
@@ -84,33 +78,13 @@ def pods_per_domain(found: Counted, require_all: bool) -> FloatArray:
 def score_nodes(state: ScoreState, nodes: Nodes) -> IntArray:
     """Raw scores; of nodes that are ignored too, which get 0 in the end."""
     parts = [*zip(state.counted, state.weights, state.tables, strict=True)]
-    own = [part for part in parts if part[2] is None]
-    others = [part for part in parts if part[2] is not None]
-    if len(parts) <= 2 and len(others) == 1 and nodes.columns.every_row().nodes is nodes:
-        few = own[0][0].few() if own else NOBODY
-        if few is not None:
-            return _mostly_by_domain(others[0], own, few, nodes)
-    total = _part(*parts[0], nodes)
-    for part in parts[1:]:
-        total += _part(*part, nodes)
+    found, weight, table = parts[0]
+    if len(parts) == 1 and table is not None:
+        return found.topology.gather(rounded(table * weight + _base(found)), 0, nodes)
+    total = _part(found, weight, table, nodes)
+    for found, weight, table in parts[1:]:
+        total += _part(found, weight, table, nodes)
     return rounded(total)
-
-
-def _mostly_by_domain(part: Part, own: list[Part], few: Few, nodes: Nodes) -> IntArray:
-    """One constraint on domains and perhaps one on hostnames with pods on few nodes: all other nodes of a
-    domain score alike, so that the arithmetic is done per domain."""
-    (found, weight, table), topology = part, part[0].topology
-    assert table is not None
-    per_domain = table * weight + _base(found)
-    on_nodes = _base(own[0][0]) if own else 0.0
-    scores = topology.gather(rounded(per_domain + on_nodes), round(on_nodes), nodes)
-    rows, pods = few
-    if len(rows):
-        rows, pods = rows[rows < len(nodes)], pods[rows < len(nodes)]
-        domains = topology.bins[rows]
-        theirs = np.append(0.0, per_domain)[domains]
-        scores[rows] = rounded(pods * own[0][1] + on_nodes + theirs)
-    return scores
 
 
 def _part(found: Counted, weight: float, table: FloatArray | None, nodes: Nodes) -> FloatArray:
@@ -140,10 +114,8 @@ def _on_the_node(found: Counted, nodes: Nodes) -> FloatArray:
 
 
 def rounded(scores: FloatArray) -> IntArray:
-    """To the nearest whole number, halves up; scores are not negative."""
-    whole = scores.astype(np.int64)
-    whole += scores - whole >= 0.5
-    return whole
+    """To the nearest whole number, halves up. Scores are 0 or at least 1, so that adding a half is exact."""
+    return (scores + 0.5).astype(np.int64)
 
 
 def normalize(state: ScoreState, scores: IntArray, nodes: Nodes) -> IntArray:
