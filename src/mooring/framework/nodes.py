@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,8 @@ IntArray = npt.NDArray[np.int64]
 CodeArray = npt.NDArray[np.int32]
 BoolArray = npt.NDArray[np.bool_]
 FloatArray = npt.NDArray[np.float64]
+
+Amounts = Literal["allocatable", "requested", "nonzero_requested"]
 
 Compute = Callable[["Nodes"], npt.NDArray[Any]]
 """A derived column for some nodes: one entry per node of the view that is handed in."""
@@ -74,6 +76,10 @@ class Columns(Protocol):
 
     def nonzero_requested(self, resource: str) -> IntArray:
         """The same with the defaults that scoring uses; kept for cpu and memory."""
+        ...
+
+    def floats(self, column: Amounts, resource: str) -> FloatArray:
+        """`allocatable`, `requested` or `nonzero_requested` in float64, for arithmetic that divides."""
         ...
 
     def label_codes(self, key: str) -> CodeArray:
@@ -248,6 +254,10 @@ class Nodes:
 
     def nonzero_requested(self, resource: str) -> IntArray:
         return self.take(self.columns.nonzero_requested(resource))
+
+    def floats(self, column: Amounts, resource: str) -> FloatArray:
+        """`allocatable`, `requested` or `nonzero_requested` in float64; exact below 2^53."""
+        return self.take(self.columns.floats(column, resource))
 
     def free(self, resource: str) -> IntArray:
         """Allocatable less requested."""

@@ -62,15 +62,13 @@ class Pair:
 
     def __init__(self) -> None:
         self._floats: Scratch[np.float64] = Scratch(2, np.float64)
-        self._ints: Scratch[np.int64] = Scratch(1, np.int64)
 
     def score_into(self, asks: Asks, nodes: Nodes, out: IntArray) -> None:
         names = (asks[0][0], asks[1][0])
         left, right = self._floats.of(len(nodes))
-        (sums,) = self._ints.of(len(nodes))
         for index, fraction in enumerate((left, right)):
-            np.add(nodes.requested(names[index]), asks[index][1], out=sums)
-            np.divide(sums, _capacity(nodes, names, index), out=fraction)
+            np.add(nodes.floats("requested", names[index]), float(asks[index][1]), out=fraction)
+            np.divide(fraction, _capacity(nodes, names, index), out=fraction)
             np.fmin(fraction, 1.0, out=fraction)  # 0/0 in a row without a node counts as 1
         _balance_into(left, right)
         np.multiply(left, 0.5, out=left)

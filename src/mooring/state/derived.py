@@ -7,17 +7,19 @@ the generation it is computed for. Bounded in bytes; the least recently used go 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from mooring.framework.nodes import Compute, ComputeRow, IntArray
+from mooring.framework.nodes import Compute, ComputeRow, IntArray, NodeView
 from mooring.state.change_log import ChangeLog
 
 _BYTES = 32 * 1024 * 1024
+_FEW = 8
+"""Changed rows that are computed one by one."""
 
 Refresh = Callable[[npt.NDArray[Any], IntArray], None]
 
@@ -29,15 +31,16 @@ class _Column:
 
 
 class DerivedColumns:
-    """Key → column of full width; 0 in rows without a node. `live` says which of some rows have one."""
+    """Key → column of full width; 0 in rows without a node."""
 
     def __init__(
-        self, changes: ChangeLog, view: Callable[[IntArray], Any], live: Callable[[list[int]], IntArray]
+        self, changes: ChangeLog, view: Callable[[IntArray], Any], views: Sequence[NodeView | None]
     ) -> None:
         self._changes = changes
         self._view = view
         """Rows → the `Nodes` that `compute` gets."""
-        self._live = live
+        self._views = views
+        """Row → view, None where there is no node."""
         self._columns: OrderedDict[Hashable, _Column] = OrderedDict()
         self._bytes = 0
 
@@ -71,15 +74,18 @@ class DerivedColumns:
 
     def _refresh(self, column: _Column, compute: Compute, compute_row: ComputeRow | None) -> None:
         changed = self._changes.since(column.generation)
-        live = self._live(changed)
-        if len(live) < len(changed):
-            column.values[changed] = 0
-        if compute_row is not None and len(live) <= 4:
-            for node in self._view(live):
-                column.values[node.row] = compute_row(node)
-        elif len(live):
-            column.values[live] = compute(self._view(live))
         column.generation = self._changes.generation
+        values = column.values
+        if compute_row is not None and len(changed) <= _FEW:
+            for row in changed:
+                node = self._views[row]
+                values[row] = 0 if node is None else compute_row(node)
+            return
+        live = np.array([row for row in changed if self._views[row] is not None], dtype=np.int64)
+        if len(live) < len(changed):
+            values[changed] = 0
+        if len(live):
+            values[live] = compute(self._view(live))
 
     def _forget(self, key: Hashable) -> None:
         gone = self._columns.pop(key, None)

@@ -26,6 +26,7 @@ from mooring.api.node import Node
 from mooring.api.pod import Pod
 from mooring.api.requests import CPU, MEMORY, node_allocatable
 from mooring.framework.nodes import (
+    Amounts,
     CodeArray,
     Compute,
     ComputeRow,
@@ -72,6 +73,11 @@ class NodeTable:
         self._allocatable = ResourceColumns(width)
         self._requested = ResourceColumns(width)
         self._nonzero = ResourceColumns(width)
+        self._amounts: dict[str, ResourceColumns] = {
+            "allocatable": self._allocatable,
+            "requested": self._requested,
+            "nonzero_requested": self._nonzero,
+        }
         self._labels = LabelColumns(width)
         self._taints = TaintClasses(width)
         self._changes = ChangeLog(width)
@@ -84,8 +90,8 @@ class NodeTable:
         self._observers: list[Observer] = []
         self._node_changes = ChangeLog(width)
         """Changes of the node objects alone."""
-        self._by_node = DerivedColumns(self._node_changes, self._some, self._live)
-        self._by_row = DerivedColumns(self._changes, self._some, self._live)
+        self._by_node = DerivedColumns(self._node_changes, self._some, self._views)
+        self._by_row = DerivedColumns(self._changes, self._some, self._views)
 
     # What views read: framework.nodes.Columns
 
@@ -102,6 +108,11 @@ class NodeTable:
     def nonzero_requested(self, resource: str) -> IntArray:
         """Resources without a scoring default are as requested."""
         return (self._nonzero if resource in (CPU, MEMORY) else self._requested)[resource]
+
+    def floats(self, column: Amounts, resource: str) -> FloatArray:
+        if column == "nonzero_requested":
+            column = column if resource in (CPU, MEMORY) else "requested"
+        return self._amounts[column].floats(resource)
 
     def label_codes(self, key: str) -> CodeArray:
         return self._labels.codes(key)
@@ -130,9 +141,6 @@ class NodeTable:
 
     def _some(self, rows: IntArray) -> Nodes:
         return Nodes(self, rows)
-
-    def _live(self, rows: list[int]) -> IntArray:
-        return np.array([row for row in rows if self._views[row] is not None], dtype=np.int64)
 
     def node_names(self) -> Sequence[str]:
         return self._names

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from mooring.api.pod import Pod
 from mooring.framework.nodes import (
+    Amounts,
     CodeArray,
     Columns,
     Compute,
@@ -123,6 +124,10 @@ class Overlay:
 
     def table_rows(self, rows: IntArray) -> IntArray:
         return self._base.table_rows(self._index[rows])
+
+    def floats(self, column: Amounts, resource: str) -> FloatArray:
+        amounts = {"allocatable": self.allocatable, "requested": self.requested}
+        return amounts.get(column, self.nonzero_requested)(resource).astype(np.float64)
 
     def label_codes(self, key: str) -> CodeArray:
         return self._base.label_codes(key)[self._index]

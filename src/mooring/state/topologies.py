@@ -12,12 +12,14 @@ _KEYS = 256
 class Topologies:
     def __init__(self, table: NodeTable) -> None:
         self._table = table
-        self._generation = -1
+        self._made_for = (-1, 0)
+        """Generation of the nodes and width of the table: pods of an unknown node widen it too."""
         self._known: dict[str, Topology] = {}
 
     def topology(self, key: str) -> Topology:
-        if self._generation != self._table.node_generation or len(self._known) >= _KEYS:
-            self._generation = self._table.node_generation
+        present = (self._table.node_generation, self._table.width)
+        if self._made_for != present or len(self._known) >= _KEYS:
+            self._made_for = present
             self._known.clear()
         found = self._known.get(key)
         if found is None:

@@ -9,8 +9,8 @@ import numpy as np
 
 from mooring.api.requests import is_scalar_resource
 from mooring.config.plugin_args import ScoringStrategy
-from mooring.framework.nodes import FloatArray, IntArray, Nodes, NodeView
-from mooring.plugins.node_resources_fit.strategies import strategy_of
+from mooring.framework.nodes import BoolArray, FloatArray, IntArray, Nodes, NodeView
+from mooring.plugins.node_resources_fit.strategies import EXACT, strategy_of
 from mooring.plugins.pod_demand import is_counted
 from mooring.plugins.scratch import Scratch
 
@@ -89,17 +89,23 @@ class Scorer:
         np.floor(total + 0.5, out=total)
 
     def _points_into(self, nodes: Nodes, name: str, ask: int, out: FloatArray) -> None:
-        capacity = _capacity(nodes, name)
-        self._strategy.points_into(nodes.nonzero_requested(name), ask, capacity, nodes.allocatable(name), out)
+        if _is_large(nodes, name):
+            exact = self._strategy.exactly(nodes.nonzero_requested(name) + ask, nodes.allocatable(name))
+            out[:] = exact
+            return
+        taken, capacity = nodes.floats("nonzero_requested", name), nodes.floats("allocatable", name)
+        self._strategy.points_into(taken, ask, capacity, out)
 
 
-def _capacity(nodes: Nodes, resource: str) -> FloatArray:
-    """Allocatable in float64, converted once per changed node."""
+def _is_large(nodes: Nodes, resource: str) -> bool:
+    """Whether some capacity is too large for exact arithmetic in float64. Looked up, not computed: the column
+    is kept until a node changes."""
 
-    def compute(some: Nodes) -> FloatArray:
-        return some.allocatable(resource).astype(np.float64)
+    def compute(some: Nodes) -> BoolArray:
+        large: BoolArray = some.allocatable(resource) >= EXACT
+        return large
 
-    return cast(FloatArray, nodes.node_column(("NodeResourcesFit.capacity", resource), compute))
+    return bool(nodes.node_column(("NodeResourcesFit.large", resource), compute).any())
 
 
 def _weights(nodes: Nodes, asks: Asks) -> FloatArray:

@@ -16,7 +16,7 @@ import numpy as np
 
 from mooring.config.plugin_args import ScoringStrategy, UtilizationShapePoint
 from mooring.config.scoring_args import LEAST_ALLOCATED, REQUESTED_TO_CAPACITY_RATIO
-from mooring.framework.nodes import FloatArray, IntArray
+from mooring.framework.nodes import BoolArray, FloatArray, IntArray
 from mooring.framework.scoring import MAX_NODE_SCORE
 
 EXACT = 2**53 // MAX_NODE_SCORE
@@ -42,32 +42,34 @@ class Strategy:
         percent = part * MAX_NODE_SCORE // capacity
         return self.shape[percent] if self.shape else percent
 
-    def points_into(
-        self, taken: IntArray, ask: int, capacity: FloatArray, exact: IntArray, out: FloatArray
-    ) -> None:
-        """The same for all nodes. `taken` is what their pods have; `capacity` is `exact` in float64. Nodes
+    def points_into(self, taken: FloatArray, ask: int, capacity: FloatArray, out: FloatArray) -> None:
+        """The same for all nodes, whose capacities are below `EXACT`. `taken` is what their pods have. Nodes
         without any capacity get 0."""
-        if exact.max(initial=0) < EXACT:
-            np.add(taken, float(ask), out=out)
-            self._part_into(capacity, out)
-            _percent_into(capacity, out)
-        else:
-            out[:] = self._exactly(taken + ask, exact)
+        np.add(taken, float(ask), out=out)
+        self._part_into(capacity, out)
+        _percent_into(capacity, out)
         if self.shape:
-            out[:] = np.array(self.shape)[out.astype(np.int64)]
-            out[exact == 0] = 0
+            out[:] = self._shaped(out.astype(np.int64), capacity == 0)
+
+    def exactly(self, requested: IntArray, capacity: IntArray) -> IntArray:
+        """The same in integers of any size."""
+        part = np.maximum(capacity - requested, 0) if self.counts_free else np.minimum(requested, capacity)
+        wide = np.int64 if capacity.max() <= _INT64_EXACT else object
+        percent = (part.astype(wide) * MAX_NODE_SCORE // np.maximum(capacity, 1).astype(wide)).astype(
+            np.int64
+        )
+        return self._shaped(percent, capacity == 0) if self.shape else cast(IntArray, percent)
+
+    def _shaped(self, percent: IntArray, lacking: BoolArray) -> IntArray:
+        points: IntArray = np.array(self.shape)[percent]
+        points[lacking] = 0
+        return points
 
     def _part_into(self, capacity: FloatArray, out: FloatArray) -> None:
         if self.counts_free:
             np.subtract(capacity, out, out=out)
         else:
             np.minimum(capacity, out, out=out)
-
-    def _exactly(self, requested: IntArray, capacity: IntArray) -> IntArray:
-        part = np.maximum(capacity - requested, 0) if self.counts_free else np.minimum(requested, capacity)
-        wide = np.int64 if capacity.max() <= _INT64_EXACT else object
-        percent = part.astype(wide) * MAX_NODE_SCORE // np.maximum(capacity, 1).astype(wide)
-        return cast(IntArray, percent.astype(np.int64))
 
 
 def _percent_into(capacity: FloatArray, out: FloatArray) -> None:
