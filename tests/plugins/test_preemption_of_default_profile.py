@@ -1,0 +1,107 @@
+"""Dry runs with all default plugins: many nodes at once say the same as one node at a time."""
+
+from __future__ import annotations
+
+import functools
+import random
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mooring.api import resources as kinds
+from mooring.app.clock import SystemClock
+from mooring.app.configuring import EMPTY, configure
+from mooring.app.evaluating import NoApi, NoEvents
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.ports import Change
+from mooring.runtime.dry_run import TrialClearing
+from mooring.runtime.filtering import run_pre_filter
+from mooring.scheduler.assembly import Ports, assemble
+from mooring.testing import make_node, make_pod
+from mooring.testing.builders import HOSTNAME, ZONE
+
+configuration = functools.cache(lambda: configure(EMPTY, discover=False))
+
+APPS = ("a", "b")
+APP = st.sampled_from(APPS)
+AFFINE = st.sampled_from([None, *({"app": app} for app in APPS)])
+TOPOLOGY = st.sampled_from([ZONE, HOSTNAME])
+SHAPE = {
+    "cpu": st.integers(0, 3),
+    "labels": st.builds(lambda app: {"app": app}, APP),
+    "away": AFFINE,
+    "topology": TOPOLOGY,
+    "ports": st.sampled_from([(), (), (80,), (81,)]),
+}
+running = st.fixed_dictionaries({**SHAPE, "node": st.integers(0, 3), "priority": st.integers(0, 2)})
+incoming = st.fixed_dictionaries(
+    {
+        **SHAPE,
+        "cpu": st.integers(1, 5),
+        "near": AFFINE,
+        "spread": st.sampled_from(["", "", ZONE, HOSTNAME]),
+        "priority": st.integers(1, 3),
+        "tolerations": st.sampled_from([(), ("dedicated",)]),
+    }
+)
+nodes = st.lists(
+    st.fixed_dictionaries(
+        {
+            "cpu": st.integers(3, 8),
+            "zone": st.sampled_from("xy"),
+            "taints": st.sampled_from([(), (), ("dedicated=gpu:NoSchedule",)]),
+        }
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+def engine_with(node_specs, pod_specs):
+    made = configuration()
+    engine = assemble(
+        made.config, made.profiles, made.registry, Ports(NoApi(), SystemClock(), random.Random(0), NoEvents())
+    )
+    for i, spec in enumerate(node_specs):
+        node = make_node(f"n{i}", labels={HOSTNAME: f"n{i}"}, **spec)
+        engine.inbox.deliver(Change(kinds.NODES, None, node))
+    for i, spec in enumerate(pod_specs):
+        name = f"n{spec['node'] % len(node_specs)}"
+        pod = make_pod(f"p{i}", **{**spec, "node": name}, started=f"2026-01-01T00:00:{i:02d}Z")
+        engine.inbox.deliver(Change(kinds.PODS, None, pod))
+    engine.drain()
+    return engine
+
+
+@settings(max_examples=150, deadline=None)
+@given(nodes, st.lists(running, max_size=12), incoming, st.randoms(use_true_random=False))
+def test_many_nodes_at_once_are_judged_as_one_by_one(node_specs, pod_specs, pod_spec, rng):
+    engine = engine_with(node_specs, pod_specs)
+    profile, table = engine.profiles["default-scheduler"], engine.services.nodes()
+    pod, state = (
+        make_pod("incoming", **{k: v for k, v in pod_spec.items() if v or k != "spread"}),
+        CycleState(),
+    )
+    run_pre_filter(profile, state, pod, table)
+    session = profile.plugins["DefaultPreemption"].handle.dry_run()
+    victims = {node.name: pods for node in table if (pods := node.ranked.below(pod.priority))}
+    if not victims:
+        return
+    clearings = session.clear(pod, state, victims)
+    verdicts = [clearings.statuses.get(name) for name in victims]
+    turns = np.array([rng.random() < 0.5 for _ in range(clearings.tails.size)])
+    away = clearings.put_back(turns, ~turns)
+    for number, (name, pods) in enumerate(victims.items()):
+        twin = TrialClearing(session.trial(pod, state), name, list(pods))
+        assert (verdicts[number].code, verdicts[number].reasons, verdicts[number].plugin) == (
+            twin.status.code,
+            twin.status.reasons,
+            twin.status.plugin,
+        )
+        start = int(clearings.tails.offsets[number])
+        order = [n for n in range(len(pods)) if turns[start + n]]
+        order += [n for n in range(len(pods)) if not turns[start + n]]
+        gone = [n for n in order if not twin.fits_beside(n)] if twin.status.is_success else []
+        assert [n for n in range(len(pods)) if away[start + n]] == sorted(gone)
+    engine.cache.validate()
