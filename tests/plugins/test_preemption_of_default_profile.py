@@ -25,7 +25,7 @@ configuration = functools.cache(lambda: configure(EMPTY, discover=False))
 
 APPS = ("a", "b")
 APP = st.sampled_from(APPS)
-AFFINE = st.sampled_from([None, *({"app": app} for app in APPS)])
+AFFINE = st.sampled_from([None, None, None, *({"app": app} for app in APPS)])
 TOPOLOGY = st.sampled_from([ZONE, HOSTNAME])
 SHAPE = {
     "cpu": st.integers(0, 3),
@@ -40,7 +40,7 @@ incoming = st.fixed_dictionaries(
         **SHAPE,
         "cpu": st.integers(1, 5),
         "near": AFFINE,
-        "spread": st.sampled_from(["", "", ZONE, HOSTNAME]),
+        "spread": st.sampled_from(["", ZONE, HOSTNAME]),
         "priority": st.integers(1, 3),
         "tolerations": st.sampled_from([(), ("dedicated",)]),
     }
@@ -74,8 +74,8 @@ def engine_with(node_specs, pod_specs):
     return engine
 
 
-@settings(max_examples=150, deadline=None)
-@given(nodes, st.lists(running, max_size=12), incoming, st.randoms(use_true_random=False))
+@settings(max_examples=200, deadline=None)
+@given(nodes, st.lists(running, min_size=4, max_size=14), incoming, st.randoms(use_true_random=False))
 def test_many_nodes_at_once_are_judged_as_one_by_one(node_specs, pod_specs, pod_spec, rng):
     engine = engine_with(node_specs, pod_specs)
     profile, table = engine.profiles["default-scheduler"], engine.services.nodes()
