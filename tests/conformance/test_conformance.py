@@ -72,7 +72,7 @@ def test_a_table_reached_by_detours(family, cases):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_remembered_evaluation(family, cases):
-    """The third pod of a signature, after rows have changed and changed back, gets the answer of the first."""
+    """The third pod of a signature, after rows have changed and back, gets the answer of the first."""
     remembered = 0
     for case in cases[family]:
         world = World(case["input"])

@@ -1,7 +1,7 @@
 """What would the scheduler say: one pod on one cluster, judged by every plugin, offline.
 
-Runs the production runtime and state on the objects that are handed in; nothing is written anywhere. The form of
-input and answer is that of the conformance cases: see docs/evaluate.md.
+Runs the production runtime and state on the objects that are handed in; nothing is written anywhere. The form
+of input and answer is that of the conformance cases: see docs/evaluate.md.
 """
 
 from __future__ import annotations

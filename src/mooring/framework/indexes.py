@@ -1,11 +1,11 @@
 """Indexes that plugins keep over the pods, nodes and other objects of the cluster, maintained by the state.
 
 An index is made with `handle.pod_index(name, extract)` or `handle.node_index(name, extract)`: `extract` names
-the keys of one object, and the index answers in which rows a key occurs. It is built from what is there when it
-is first asked for, and kept up to date by every event, so nothing ever scans all pods.
+the keys of one object, and the index answers in which rows a key occurs. It is built from what is there when
+it is first asked for, and kept up to date by every event, so nothing ever scans all pods.
 
-Rows are those of the node table (`nodes.table_rows`). A dry run does not change indexes: there, and wherever a
-single node is judged, read the node's own pods from its view.
+Rows are those of the node table (`nodes.table_rows`). A dry run does not change indexes: there, and wherever
+a single node is judged, read the node's own pods from its view.
 """
 
 from __future__ import annotations

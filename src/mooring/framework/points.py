@@ -72,7 +72,7 @@ class Plugin:
     @lifting.derived
     async def run(self) -> None:
         """Background work of the plugin (polling metrics, say). Started after the informers have synced, on
-        the leader only; cancelled on reload and stop. If it raises, that is logged and it is not restarted."""
+        the leader only; cancelled on reload and stop. What it raises is logged; it is not restarted."""
 
 
 class PreEnqueuePlugin(Plugin):
@@ -170,8 +170,8 @@ class PostFilterPlugin(Plugin):
     ) -> (
         Status
         | tuple[PostFilterResult | None, Status | None]
-        | None
         | Awaitable[Status | tuple[PostFilterResult | None, Status | None] | None]
+        | None
     ):
         """Success (the pod can be scheduled later, on the nominated node) or UnschedulableAndUnresolvable
         end the row; Unschedulable goes on to the next plugin, and the reasons are joined into the pod's

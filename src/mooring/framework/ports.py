@@ -160,7 +160,7 @@ class EventRecorder(Protocol):
         self,
         regarding: Any,
         *,
-        type: str,
+        type: str,  # noqa: A002 (the field's name in the API)
         reason: str,
         action: str,
         note: str,

@@ -1,6 +1,7 @@
 """Arrays that attempts use one after another instead of allocating their own.
 
-A fresh array of 40 KB costs more than the arithmetic on it: the memory comes back from the system page by page.
+A fresh array of 40 KB costs more than the arithmetic on it: the memory comes back from the system page by
+page.
 """
 
 from __future__ import annotations

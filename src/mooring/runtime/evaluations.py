@@ -2,8 +2,8 @@
 
 Most pods have twins. For the second pod of a signature on, only the rows that have changed since are judged
 again, one by one in scalar Python; then the next best row is taken. A plugin takes part when it says what its
-answer depends on (`reads`) and that is its own row: the node, and what runs there. All other plugins run anew for
-every pod, on top of what is remembered.
+answer depends on (`reads`) and that is its own row: the node, and what runs there. All other plugins run anew
+for every pod, on top of what is remembered.
 
     remembered:  verdict of the local filters per row · raw scores of the local score plugins · their sum
     anew:        changed rows · filters and scores that look at pods anywhere · the choice
@@ -234,9 +234,9 @@ class Evaluator:
         columns, alive = found.every.nodes.columns, found.every.alive
         nodes_changed = columns.node_generation != found.node_generation
         for row in changed:
-            if row < len(alive) and alive[row]:
-                if not self._refresh_row(found, pod, columns.view(row), nodes_changed):
-                    return False
+            is_node = row < len(alive) and alive[row]
+            if is_node and not self._refresh_row(found, pod, columns.view(row), nodes_changed):
+                return False
         found.generation, found.node_generation = generation, columns.node_generation
         return True
 

@@ -275,7 +275,8 @@ def _split(answer: object) -> tuple[PostFilterResult | None, Status | None]:
             return result, status
         case _:
             raise TypeError(
-                f"post_filter() must return a Status, a (PostFilterResult, Status) pair or None, got {answer!r}"
+                f"post_filter() must return a Status, a (PostFilterResult, Status) pair or None, "
+                f"got {answer!r}"
             )
 
 

@@ -22,7 +22,7 @@ P = TypeVar("P", bound=Plugin)
 
 
 class Profile:
-    """Built by `building.build_profile`; not changed afterwards. The phases (`filtering`, `scoring`, …) run it."""
+    """Built by `building.build_profile`; not changed afterwards. The phases (`filtering`, …) run it."""
 
     def __init__(
         self,

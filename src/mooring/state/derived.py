@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from mooring.framework.nodes import Compute, ComputeRow, IntArray, NodeView
 from mooring.state.change_log import ChangeLog
+from mooring.state.read_only import read_only
 
 _BYTES = 32 * 1024 * 1024
 _FEW = 8
@@ -27,6 +28,8 @@ Refresh = Callable[[npt.NDArray[Any], IntArray], None]
 @dataclass(slots=True)
 class _Column:
     values: npt.NDArray[Any]
+    shown: npt.NDArray[Any]
+    """The same memory, write-protected."""
     generation: int
 
 
@@ -59,14 +62,14 @@ class DerivedColumns:
         elif column.generation != self._changes.generation:
             self._refresh(column, compute, compute_row)
         self._columns.move_to_end(key)
-        return column.values
+        return column.shown
 
     def _create(self, key: Hashable, rows: IntArray, width: int, compute: Compute) -> _Column:
         first = np.asarray(compute(self._view(rows)))
         values = np.zeros(width, dtype=first.dtype)
         values[rows] = first
         self._forget(key)
-        column = self._columns[key] = _Column(values, self._changes.generation)
+        column = self._columns[key] = _Column(values, read_only(values), self._changes.generation)
         self._bytes += values.nbytes
         while self._bytes > _BYTES and len(self._columns) > 1:
             self._forget(next(iter(self._columns)))

@@ -132,12 +132,12 @@ class NodeTable:
         return self._taints.classes
 
     def node_column(self, key: Hashable, compute: Compute) -> npt.NDArray[Any]:
-        return read_only(self._by_node.get(key, self.order, self._width, compute))
+        return self._by_node.get(key, self.order, self._width, compute)
 
     def row_column(
         self, key: Hashable, compute: Compute, compute_row: ComputeRow | None = None
     ) -> npt.NDArray[Any]:
-        return read_only(self._by_row.get(key, self.order, self._width, compute, compute_row))
+        return self._by_row.get(key, self.order, self._width, compute, compute_row)
 
     def _some(self, rows: IntArray) -> Nodes:
         return Nodes(self, rows)

@@ -26,13 +26,15 @@ class ResourceColumns:
         self._floats: dict[str, FloatArray] = {}
         """Twins in float64 of the columns that somebody has asked for; NumPy takes several times as long
         over mixed types."""
+        self._shown_floats: dict[str, FloatArray] = {}
 
     def floats(self, resource: str) -> FloatArray:
         """The column in float64; exact below 2^53."""
-        twin = self._floats.get(resource)
-        if twin is None:
+        shown = self._shown_floats.get(resource)
+        if shown is None:
             twin = self._floats[resource] = self[resource].astype(np.float64)
-        return read_only(twin)
+            shown = self._shown_floats[resource] = read_only(twin)
+        return shown
 
     def __getitem__(self, resource: str) -> IntArray:
         return self._shown.get(resource, self._zeros)
@@ -73,6 +75,7 @@ class ResourceColumns:
             self._shown[resource] = read_only(wider)
         self._zeros = read_only(np.zeros(width, dtype=np.int64))
         self._floats.clear()
+        self._shown_floats.clear()
         self._width = width
 
     def _create(self, resource: str) -> IntArray:

@@ -1,4 +1,4 @@
-"""The public test kit: build objects in one line, run the real scheduler on an embedded cluster in virtual time.
+"""The public test kit: objects in one line, and the real scheduler on an embedded cluster in virtual time.
 
     from mooring.testing import Cluster, make_node, make_pod
 
