@@ -10,6 +10,7 @@ from mooring.api.resources import PODS
 from mooring.embedded import faults
 from mooring.embedded.faults import Fault
 from mooring.framework import PermitPlugin, PreBindPlugin, ReservePlugin, Status
+from mooring.framework.ports import Change
 from mooring.testing import make_node, make_pod
 
 NODES = (make_node("a"), make_node("b"))
@@ -243,3 +244,44 @@ def test_stopping_cancels_pre_bind(mooring_cluster):
     cluster.settle()
     cluster.close()
     assert cluster.node_of("p") == ""
+
+
+def test_a_failed_bind_shows_in_the_record(mooring_cluster):
+    cluster = mooring_cluster()
+    cluster.faults.add(Fault(verb="bind", effect=faults.server_error(500), times=1))
+    cluster.add(*NODES, make_pod("p"))
+    cluster.settle(0.5)
+    record = cluster.record("p")
+    assert (record.result, record.plugin) == ("error", "DefaultBinder")
+    assert record.message == cluster.events("p")[0].note
+
+
+def test_stopping_does_not_wait_for_ever_for_an_api_that_is_away(mooring_cluster):
+    cluster = mooring_cluster()
+    cluster.faults.add(Fault(verb="bind", effect=faults.lost_request(), times=1))
+    cluster.faults.add(Fault(verb="get", resource=PODS, effect=faults.server_error(503), times=None))
+    cluster.add(*NODES, make_pod("p"))
+    cluster.settle(1)
+    began = cluster.clock.now()
+    cluster.close()
+    assert cluster.clock.now() - began < 60
+
+
+def test_an_older_placement_cannot_undo_a_newer_one(mooring_cluster):
+    """The pod vanishes from the list while its bind is slow, returns, and is placed again."""
+    cluster = mooring_cluster()
+    cluster.faults.add(Fault(verb="bind", effect=faults.delay(5), times=1))
+    cluster.faults.add(Fault(verb="bind", effect=faults.delay(20), times=1))
+    cluster.add(*NODES, make_pod("p"))
+    cluster.settle(0.1)
+    engine, pod = cluster.scheduler.engine, cluster.pod("p")
+    engine.inbox.deliver(Change(PODS, pod, None))
+    engine.inbox.deliver(Change(PODS, None, pod))
+    cluster.settle(0.1)
+    assert assumed(cluster) == ["default/p"]
+    older = cluster.faults.calls_of("bind")
+    assert len(older) == 2, "both placements are on their way"
+    cluster.settle(30)
+    assert cluster.node_of("p") != ""
+    assert assumed(cluster) == []
+    cluster.validate()

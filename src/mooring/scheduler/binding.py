@@ -82,10 +82,20 @@ class BindingCycle:
         self._sent: set[asyncio.Task[None]] = set()
         """Binds whose outcome is not known yet."""
 
-    async def drain(self) -> None:
-        """Until the outcome of every bind that was sent is known."""
-        while self._sent:
-            await asyncio.wait(self._sent)
+    async def drain(self, seconds: float) -> bool:
+        """Wait until the outcome of every bind that was sent is known; False when time ran out. Then the
+        rest is cancelled: the pods stay as the API has them."""
+        over = asyncio.ensure_future(self._clock.sleep(seconds))
+        try:
+            while self._sent and not over.done():
+                await asyncio.wait({over, *self._sent}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            over.cancel()
+        unknown = set(self._sent)
+        for task in unknown:
+            task.cancel()
+        await asyncio.gather(over, *unknown, return_exceptions=True)
+        return not unknown
 
     async def run(self, placement: Placement) -> None:
         """Bind the pod, or give everything back."""

@@ -37,6 +37,14 @@ class Placement:
     node: str
     held: HeldPod | None
     """Set when a Permit plugin asked to wait."""
+    record: DecisionRecord | None = None
+
+    def note_failure(self, failure: Failure) -> None:
+        """The decision did not come true; its record says so."""
+        if self.record is not None:
+            self.record.result = failure.outcome.value
+            self.record.message = failure.message
+            self.record.plugin = failure.status.plugin if failure.status is not None else ""
 
     @property
     def profile(self) -> Profile:
@@ -113,6 +121,8 @@ class SchedulingCycle:
             fill_record(record, attempt, self._cluster.epoch())
             _finish_record(record, result)
             self._records.add(record)
+            if isinstance(result, Placement):
+                result.record = record
         except Exception as error:
             _log.error("No decision record", error=error, stack=True, pod=record.pod)
 

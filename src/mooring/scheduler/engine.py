@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mooring.api.pod import Pod
 from mooring.framework.events import ASSIGNED_POD_DELETE
@@ -38,6 +38,8 @@ _log = logs.get(__name__)
 
 SLICE_SECONDS = 0.005
 """Work between two turns of the event loop."""
+GRACE_SECONDS = 20.0
+"""How long a stopping engine waits for the outcome of binds."""
 SLICE_CYCLES = 16
 """The same under virtual time, where work takes none."""
 
@@ -63,6 +65,8 @@ class Engine:
     """Background work of plugins and status writes."""
     bindings: Tasks
     """Binding cycles under way."""
+    _placed: dict[str, Placement] = field(default_factory=dict)
+    """UID → the newest placement on its way; an older one has no say about the pod any more."""
     _stopping: bool = False
 
     async def run(self) -> None:
@@ -89,12 +93,14 @@ class Engine:
                 if writes(plugin, "run"):
                     self.tasks.spawn(plugin.run(), plugin.name, "run")
 
-    async def stop(self) -> None:
-        """No new attempts; binds that have been sent are waited for, everything else is cancelled."""
+    async def stop(self, grace: float = GRACE_SECONDS) -> None:
+        """No new attempts. Binds that have been sent are waited for, `grace` seconds at most: while the API
+        is away nobody can say what became of them. Everything else is cancelled."""
         self._stopping = True
         self.inbox.post(lambda: None)
         await self.bindings.stop()
-        await self.binding.drain()
+        if not await self.binding.drain(grace):
+            _log.warning("Stopped without knowing the outcome of every bind", seconds=grace)
         self.drain()
         await self.tasks.stop()
 
@@ -142,6 +148,7 @@ class Engine:
             return
         if result.attempt.state.to_activate:
             self.queue.activate(result.attempt.state.to_activate.values())
+        self._placed[info.uid] = result
         self.bindings.spawn(self.binding.run(result), "binding", info.key)
 
     # What binding tasks ask for, each carried out between cycles.
@@ -154,6 +161,7 @@ class Engine:
 
     def bound(self, placement: Placement) -> None:
         def apply() -> WakeUp | None:
+            self._end(placement)
             chosen = placement.attempt.state.to_activate
             return (lambda: self.queue.activate(chosen.values())) if chosen else None
 
@@ -176,22 +184,25 @@ class Engine:
 
     def _give_back(self, placement: Placement) -> None:
         run_unreserve(placement.profile, placement.attempt.state, placement.pod, placement.node)
-        # A pod that the informer has confirmed meanwhile is not ours to forget.
-        if self.cache.is_assumed(placement.pod.uid):
+        # A pod that was confirmed meanwhile, or forgotten and placed anew, is not ours to forget.
+        if self._end(placement) and self.cache.is_assumed(placement.pod.uid):
             self.cache.forget(placement.pod.uid)
 
+    def _end(self, placement: Placement) -> bool:
+        """The placement is over; whether it was still the pod's newest."""
+        newest = self._placed.get(placement.pod.uid) is placement
+        if newest:
+            del self._placed[placement.pod.uid]
+        return newest
+
     def _requeue(self, placement: Placement, failure: Failure) -> None:
-        """A refused pod returns before the wake-up, so that its own room does not wake it; one that broke
-        returns after it."""
-        info, name = placement.attempt.info, placement.profile.name
-
-        def wake() -> None:
-            self.queue.on_event(
-                ASSIGNED_POD_DELETE, _left(placement), None, only=lambda other: other.uid != info.uid
-            )
-
-        self.failures.handle(info, name, failure)
-        wake()
+        """The pod returns first and the room that it leaves wakes others only: its own must not wake it."""
+        info = placement.attempt.info
+        placement.note_failure(failure)
+        self.failures.handle(info, placement.profile.name, failure)
+        self.queue.on_event(
+            ASSIGNED_POD_DELETE, _left(placement), None, only=lambda other: other.uid != info.uid
+        )
 
 
 def _left(placement: Placement) -> Pod:

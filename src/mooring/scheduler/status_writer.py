@@ -6,8 +6,11 @@ are retried on conflicts and outages and given up when the pod is gone. The cycl
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from mooring.api.errors import (
     ApiError,
@@ -30,7 +33,9 @@ _log = logs.get(__name__)
 POD_SCHEDULED = "PodScheduled"
 UNSCHEDULABLE = "Unschedulable"
 SCHEDULER_ERROR = "SchedulerError"
-RETRIES = 5
+RETRIES = 10
+"""With growing pauses, about two minutes: a status that stays wrong misleads more than people."""
+REMEMBERED = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +56,34 @@ class StatusWriter:
         self._tasks = tasks
         self._waiting: dict[str, Wish | None] = {}
         """UID → what to write after the patch under way; None: nothing yet."""
+        self._sent: dict[str, str] = {}
+        """UID → the nomination that was sent last, the newest pods only."""
 
     def submit(self, wish: Wish) -> None:
         """Write soon. Nothing is sent when the pod already says so."""
         uid = wish.pod.uid
         if uid in self._waiting:
             self._waiting[uid] = merge(self._waiting[uid], wish)
-        elif patch := patch_for(wish, self._clock.wall()):
+        elif patch := self._patch_for(wish):
             self._waiting[uid] = None
             self._tasks.spawn(self._write(uid, wish, patch), "status", wish.pod.key)
+
+    def _patch_for(self, wish: Wish) -> dict[str, Any]:
+        """What to send. A nomination is compared with what was sent last as well: the object may not show it
+        yet, and would show it for ever if it were not taken back."""
+        pod, sent = wish.pod, self._sent.get(wish.pod.uid)
+        if sent is not None and sent != pod.nominated_node_name:
+            status = msgspec.structs.replace(pod.status, nominated_node_name=sent)
+            wish = dataclasses.replace(wish, pod=msgspec.structs.replace(pod, status=status))
+        return patch_for(wish, self._clock.wall())
+
+    def _note(self, pod: Pod, patch: dict[str, Any]) -> None:
+        """Remember a nomination that is being sent, whatever becomes of it."""
+        if "nominatedNodeName" in patch["status"]:
+            self._sent.pop(pod.uid, None)
+            self._sent[pod.uid] = patch["status"]["nominatedNodeName"] or ""
+            if len(self._sent) > REMEMBERED:
+                del self._sent[next(iter(self._sent))]
 
     async def announce(self, pod: Pod, node: str) -> None:
         """Tell others now where the pod is going, before it gets there: after the binding it would be a lie.
@@ -67,6 +91,7 @@ class StatusWriter:
         if pod.nominated_node_name == node:
             return
         patch = {"metadata": {"uid": pod.uid}, "status": {"nominatedNodeName": node}}
+        self._note(pod, patch)
         try:
             await self._client.patch(PODS, pod.name, patch, namespace=pod.namespace, subresource="status")
         except (ApiError, TransportError) as error:
@@ -75,13 +100,15 @@ class StatusWriter:
     async def _write(self, uid: str, wish: Wish, patch: dict[str, Any]) -> None:
         try:
             while True:
+                self._note(wish.pod, patch)
                 updated = await self._send(wish.pod, patch)
                 following = self._waiting[uid]
                 self._waiting[uid] = None
-                if following is None or updated is None:
+                if following is None:
                     return
-                wish = Wish(updated, following.reason, following.message, following.nominated_node)
-                if not (patch := patch_for(wish, self._clock.wall())):
+                current = following.pod if updated is None else updated
+                wish = Wish(current, following.reason, following.message, following.nominated_node)
+                if not (patch := self._patch_for(wish)):
                     return
         finally:
             del self._waiting[uid]

@@ -57,10 +57,15 @@ class Cluster:
         self._options: dict[str, Any] = {
             "config": config, "plugins": tuple(plugins), "discover": discover, "flush_after": flush_after,
         }  # fmt: skip
-        self.scheduler = self._make_scheduler()
         self._closed = False
-        if start:
-            self.start()
+        try:
+            self.scheduler = self._make_scheduler()
+            if start:
+                self.start()
+        except BaseException:
+            finish(self.loop)
+            self.loop.close()
+            raise
 
     def _make_scheduler(self) -> Scheduler:
         return Scheduler(self.client, clock=self.clock, random=self.random, instance="test", **self._options)
