@@ -1,16 +1,31 @@
 """`mooring check`: what it prints, where, and with which exit code."""
 
+import itertools
 import json
 from pathlib import Path
 
 import pytest
 
+from mooring.app import configuring
 from mooring.app.configuring import configure
 from mooring.cli.root import app
+from mooring.plugins.registry import DEFAULT
 from tests.cli.running import run_in, runner
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 DATA = Path(__file__).parent.parent / "config" / "data"
+SCORES = {
+    "TaintToleration": 3,
+    "NodeAffinity": 2,
+    "NodeResourcesFit": 1,
+    "VolumeBinding": 1,
+    "PodTopologySpread": 2,
+    "InterPodAffinity": 2,
+    "DynamicResources": 2,
+    "NodeResourcesBalancedAllocation": 1,
+    "ImageLocality": 1,
+}
+"""The score plugins of kube-scheduler's default profile, in order, with their weights."""
 EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "01-sample-plugin"
 
 
@@ -29,23 +44,42 @@ def file(tmp_path):
 
 
 def row(output: str, point: str) -> str:
-    [found] = [line for line in output.splitlines() if point in line.split()]
-    return found
+    """The plugins of one point in the first table; long lists are folded over several lines."""
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in output.splitlines()]
+    [start] = [number for number, cells in enumerate(rows) if cells[:1] == [point]]
+    folded = itertools.takewhile(lambda cells: cells[:1] == [""], rows[start + 1 :])
+    return " ".join(cells[1] for cells in (rows[start], *folded))
 
 
 def test_shows_the_plugins_of_each_point_in_order_with_weights(file):
     result = check(file(HEAD))
     assert result.exit_code == 0
-    assert "NodeUnschedulable, NodeName, TaintToleration" in row(result.output, "filter")
-    assert "TaintToleration (3)" in row(result.output, "score")
+    assert row(result.output, "filter") == (
+        "NodeUnschedulable, NodeName, TaintToleration, NodeAffinity, NodePorts, NodeResourcesFit, "
+        "VolumeRestrictions, NodeVolumeLimits, VolumeBinding, VolumeZone, PodTopologySpread, "
+        "InterPodAffinity, DynamicResources, NodeDeclaredFeatures"
+    )
+    assert row(result.output, "score") == ", ".join(f"{name} ({weight})" for name, weight in SCORES.items())
     assert "valid, 1 profile" in result.output
 
 
-def test_names_the_default_plugins_that_are_not_built(file):
+def test_no_default_plugin_is_missing(file):
+    assert "not built yet" not in check(file(HEAD)).output
+    [profile] = json.loads(check(file(HEAD), "-o", "json").stdout)["profiles"]
+    assert profile["missing"] == []
+
+
+def test_names_the_default_plugins_that_are_not_built(file, monkeypatch):
+    built = [cls for cls in DEFAULT if cls.name not in ("NodePorts", "ImageLocality")]
+    monkeypatch.setattr(configuring, "DEFAULT", tuple(built))
     result = check(file(HEAD))
     [line] = [line for line in result.output.splitlines() if line.startswith("not built yet")]
     missing = line.partition(": ")[2].split(", ")
+    assert missing == ["NodePorts", "ImageLocality"]
     assert list(configure(HEAD, discover=False).profiles[0].missing) == missing
+    assert "NodePorts" not in row(result.output, "filter")
+    [profile] = json.loads(check(file(HEAD), "-o", "json").stdout)["profiles"]
+    assert profile["missing"] == missing
 
 
 def test_one_table_per_profile():
@@ -118,8 +152,13 @@ def test_json_describes_the_same(file):
     shown = json.loads(result.stdout)
     [profile] = shown["profiles"]
     assert profile["schedulerName"] == "default-scheduler"
-    assert profile["plugins"]["score"] == [{"name": "TaintToleration", "weight": 3, "default": True}]
-    assert "NodeResourcesFit" in profile["missing"]
+    assert profile["plugins"]["score"] == [
+        {"name": name, "weight": weight, "default": True} for name, weight in SCORES.items()
+    ]
+    assert profile["pluginConfig"]["InterPodAffinity"] == {
+        "hardPodAffinityWeight": 1,
+        "ignorePreferredTermsOfExistingPods": False,
+    }
     assert shown["problems"] == []
 
 
@@ -158,13 +197,13 @@ def test_a_wrong_configuration_is_not_written(file, tmp_path):
 def test_references_are_found_in_the_current_folder():
     result = run_in(EXAMPLE, "check", "scheduler.yaml")
     assert result.returncode == 0, result.stderr
-    assert "sample*" in row(result.stdout, "filter")
+    assert row(result.stdout, "filter").endswith("NodeDeclaredFeatures, sample*")
 
 
 def test_plugins_are_made_known_by_option():
     result = run_in(EXAMPLE, "check", str(DATA / "sample-v1.yaml"), "--plugin", "sample:Sample")
     assert result.returncode == 0, result.stderr
-    assert "sample*" in row(result.stdout, "filter")
+    assert row(result.stdout, "filter").endswith("NodeDeclaredFeatures, sample*")
 
 
 @pytest.mark.parametrize(
@@ -200,5 +239,7 @@ def test_arguments_of_running_plugins_are_shown(tmp_path):
         "  pluginConfig: [{name: 'quota_plugin:Quota', args: {teams: [a, b]}}]\n"
     )
     shown = json.loads(run_in(tmp_path, "check", "c.yaml", "-o", "json").stdout)
-    assert shown["profiles"][0]["pluginConfig"] == {"Quota": {"limit": 3, "teams": ["a", "b"]}}
+    given = shown["profiles"][0]["pluginConfig"]
+    assert given["Quota"] == {"limit": 3, "teams": ["a", "b"]}
+    assert given["DefaultPreemption"] == {"minCandidateNodesPercentage": 10, "minCandidateNodesAbsolute": 100}
     assert '["a", "b"]' in run_in(tmp_path, "check", "c.yaml").stdout
