@@ -368,3 +368,22 @@ def test_whatever_the_order_of_events_the_preemptor_is_placed(mooring_cluster, s
     cluster.settle(10)
     assert cluster.node_of("high") == "a"
     cluster.validate()
+
+
+class NeverReady(PreBindPlugin):
+    """Fails at once, so that the node which was announced has to be taken back before anybody sees it."""
+
+    name = "NeverReady"
+
+    def pre_bind(self, state, pod, node_name):
+        return Status.error("not ready")
+
+
+def test_an_announced_node_is_taken_back_before_the_informer_shows_it(mooring_cluster):
+    cluster = start(mooring_cluster, config=with_plugin("NeverReady"), plugins=[NeverReady])
+    cluster.faults.add(Fault(verb="watch", resource=PODS, effect=faults.delay_events(0.2), times=None))
+    cluster.faults.add(Fault(verb="patch", effect=faults.lost_answer(), times=1))
+    cluster.add(make_pod("p"))
+    cluster.settle(1.2)
+    assert cluster.pod("p").nominated_node_name == ""
+    assert list(cluster.scheduler.engine.queue.nominator.nodes()) == []

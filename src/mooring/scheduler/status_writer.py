@@ -72,7 +72,7 @@ class StatusWriter:
         """What to send. A nomination is compared with what was sent last as well: the object may not show it
         yet, and would show it for ever if it were not taken back."""
         pod, sent = wish.pod, self._sent.get(wish.pod.uid)
-        if sent is not None and sent != pod.nominated_node_name:
+        if sent is not None and sent != pod.nominated_node_name == wish.nominated_node:
             status = msgspec.structs.replace(pod.status, nominated_node_name=sent)
             wish = dataclasses.replace(wish, pod=msgspec.structs.replace(pod, status=status))
         return patch_for(wish, self._clock.wall())
