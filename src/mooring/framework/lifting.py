@@ -12,7 +12,7 @@ import numpy as np
 
 from mooring.api.pod import Pod
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.nodes import IntArray, Nodes, NodeView, Refusals
+from mooring.framework.nodes import BoolArray, IntArray, Nodes, NodeView, Refusals
 from mooring.framework.status import SUCCESS, Code, Status
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -224,3 +224,15 @@ def lift_normalize(plugin: Any, state: CycleState, pod: Pod, scores: IntArray, n
 def writes_any(cls: type, base: type, methods: tuple[str, ...]) -> bool:
     """Whether `cls` has its own version of one of the methods that `base` declares."""
     return any(getattr(cls, method) is not getattr(base, method) for method in methods)
+
+
+def normalize_feasible(
+    plugin: Any, state: CycleState, pod: Pod, scores: IntArray, nodes: Nodes, feasible: BoolArray
+) -> IntArray:
+    """`normalize_rows` from `normalize_nodes`: gather the feasible scores, and put them back."""
+    some = nodes.where(feasible)
+    after: IntArray = np.zeros(len(some), dtype=np.int64)
+    write_scores(plugin.normalize_nodes(state, pod, scores[feasible], some), some, after)
+    rows: IntArray = np.zeros(len(nodes), dtype=np.int64)
+    rows[feasible] = after
+    return rows

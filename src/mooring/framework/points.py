@@ -26,7 +26,7 @@ from mooring.framework.access import Access, Reads
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Registration
 from mooring.framework.handle import Handle
-from mooring.framework.nodes import IntArray, Nodes, NodeView, Refusals
+from mooring.framework.nodes import BoolArray, IntArray, Nodes, NodeView, Refusals
 from mooring.framework.queued import QueuedPod
 from mooring.framework.results import PostFilterResult, PreBindPreFlight, PreFilterResult
 from mooring.framework.scoring import Normalization
@@ -223,6 +223,14 @@ class ScorePlugin(Plugin):
         """Node name → score of this plugin for all feasible nodes; returns them scaled into 0-100. Override
         this or `normalize_nodes`; a plugin whose scores are already in 0-100 needs neither."""
         return scores
+
+    @lifting.derived
+    def normalize_rows(
+        self, state: CycleState, pod: Pod, scores: IntArray, nodes: Nodes, feasible: BoolArray
+    ) -> IntArray:
+        """For plugins with `scores_anywhere`: the same on the scores of every row, of which only those where
+        `feasible` is true count. Saves gathering them. Trusted like the scores themselves."""
+        return lifting.normalize_feasible(self, state, pod, scores, nodes, feasible)
 
     @lifting.derived
     def normalize_nodes(self, state: CycleState, pod: Pod, scores: IntArray, nodes: Nodes) -> Any:

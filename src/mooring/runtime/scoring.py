@@ -178,12 +178,12 @@ class Scoring:
         out = raw if plugin.scores_anywhere else np.zeros(len(nodes), dtype=np.int64)
         try:
             answer = plugin.score_into(self.state, self.pod, nodes, out)
-            if isinstance(answer, int) and not isinstance(answer, bool):
+            if type(answer) is int:
                 return answer, SUCCESS
-            status = checked(plugin, "Score", self.pod, answer)
+            status = SUCCESS if answer is None else checked(plugin, "Score", self.pod, answer)
         except Exception as error:
             return raw, failed(plugin, "Score", self.pod, error)
-        if not status.is_success:
+        if status is not SUCCESS:
             prefix = f'running Score plugins: plugin "{plugin.name}" failed with: '
             return raw, _as_error(status, prefix)
         if out is not raw:
@@ -196,6 +196,8 @@ class Scoring:
             return plugin.normalization.apply(raw, self.feasible), SUCCESS
         if not (writes(plugin, "normalize_nodes") or writes(plugin, "normalize_scores")):
             return raw, SUCCESS if plugin.scores_anywhere else self._in_range(plugin, raw)
+        if writes(plugin, "normalize_rows") and not isinstance(raw, int):
+            return self._normalize_rows(plugin, raw)
         nodes = self.dense()
         before: IntArray = np.full(len(nodes), raw) if isinstance(raw, int) else raw[nodes.rows]
         try:
@@ -210,6 +212,12 @@ class Scoring:
         normalized = self.zeros()
         normalized[nodes.rows] = after
         return normalized, self._in_range(plugin, normalized)
+
+    def _normalize_rows(self, plugin: ScorePlugin, raw: IntArray) -> tuple[Scores, Status]:
+        try:
+            return plugin.normalize_rows(self.state, self.pod, raw, self.every.nodes, self.feasible), SUCCESS
+        except Exception as error:
+            return raw, failed(plugin, "NormalizeScore", self.pod, error)
 
     def _in_range(self, plugin: ScorePlugin, scores: Scores) -> Status:
         nodes = self.dense()
@@ -233,12 +241,12 @@ def run_scores(profile: Profile, scoring: Scoring) -> tuple[ScoreBoard, Status]:
         board.totals += 1  # every node is as good as any other
     for plugin in plugins:
         raw, status = scoring.score(plugin)
-        if not status.is_success:
+        if status is not SUCCESS:
             return board, status
         board.columns.append(Column(plugin.name, profile.weights.get(plugin.name, 1), raw, raw))
     for plugin, column in zip(plugins, board.columns, strict=True):
         status = add_normalized(board, scoring, plugin, column)
-        if not status.is_success:
+        if status is not SUCCESS:
             return board, status
     return board, SUCCESS
 
@@ -246,6 +254,6 @@ def run_scores(profile: Profile, scoring: Scoring) -> tuple[ScoreBoard, Status]:
 def add_normalized(board: ScoreBoard, scoring: Scoring, plugin: ScorePlugin, column: Column) -> Status:
     """Normalise one column and add it to the totals."""
     column.normalized, status = scoring.normalize(plugin, column.raw)
-    if status.is_success:
+    if status is SUCCESS:
         board.totals += column.normalized * column.weight if column.weight != 1 else column.normalized
     return status

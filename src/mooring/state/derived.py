@@ -47,6 +47,14 @@ class DerivedColumns:
         self._columns: OrderedDict[Hashable, _Column] = OrderedDict()
         self._bytes = 0
 
+    def current(self, key: Hashable, width: int) -> npt.NDArray[Any] | None:
+        """The column if it is there and up to date; the common case, so it must cost next to nothing."""
+        column = self._columns.get(key)
+        if column is None or column.generation != self._changes.generation or len(column.values) != width:
+            return None
+        self._columns.move_to_end(key)
+        return column.shown
+
     def get(
         self,
         key: Hashable,

@@ -132,7 +132,8 @@ class NodeTable:
         return self._taints.classes
 
     def node_column(self, key: Hashable, compute: Compute) -> npt.NDArray[Any]:
-        return self._by_node.get(key, self.order, self._width, compute)
+        found = self._by_node.current(key, self._width)
+        return self._by_node.get(key, self.order, self._width, compute) if found is None else found
 
     def row_column(
         self, key: Hashable, compute: Compute, compute_row: ComputeRow | None = None

@@ -15,7 +15,7 @@ from mooring.framework.counting import TermKind
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Registration
 from mooring.framework.handle import Handle
-from mooring.framework.nodes import IntArray, Nodes, NodeView, Refusals
+from mooring.framework.nodes import BoolArray, IntArray, Nodes, NodeView, Refusals
 from mooring.framework.points import FilterPlugin, PreFilterPlugin, PreScorePlugin, ScorePlugin
 from mooring.framework.status import Status
 from mooring.plugins.inter_pod_affinity import filtering, hints, scoring
@@ -106,6 +106,11 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def normalize_nodes(self, state: CycleState, pod: Pod, scores: IntArray, nodes: Nodes) -> IntArray:
         return scoring.normalize(scores)
+
+    def normalize_rows(
+        self, state: CycleState, pod: Pod, scores: IntArray, nodes: Nodes, feasible: BoolArray
+    ) -> IntArray:
+        return scoring.normalize(scores, feasible)
 
     def events_to_register(self) -> Sequence[Registration]:
         return hints.registrations()

@@ -14,7 +14,7 @@ import numpy as np
 from mooring.api.pod_affinity import AffinityTerm
 from mooring.framework.counting import HeldTerm, TermKind
 from mooring.framework.handle import Handle
-from mooring.framework.nodes import FloatArray, IntArray, Nodes
+from mooring.framework.nodes import BoolArray, FloatArray, IntArray, Nodes
 from mooring.framework.scoring import MAX_NODE_SCORE
 from mooring.framework.topology import Topology
 from mooring.plugins.inter_pod_affinity.terms import wanted
@@ -51,9 +51,11 @@ def score_nodes(state: list[Table], nodes: Nodes) -> IntArray:
     return sum(parts[1:], start=parts[0])
 
 
-def normalize(scores: IntArray) -> IntArray:
-    """The lowest becomes 0 and the highest 100; when all are equal, 0."""
-    lowest, highest = (int(scores.min()), int(scores.max())) if len(scores) else (0, 0)
+def normalize(scores: IntArray, counted: BoolArray | None = None) -> IntArray:
+    """The lowest becomes 0 and the highest 100; when all are equal, 0. Only those that are counted have a say
+    about what is lowest and highest."""
+    seen = scores if counted is None else scores[counted]
+    lowest, highest = (int(seen.min()), int(seen.max())) if len(seen) else (0, 0)
     if lowest == highest:
         return np.zeros_like(scores)
     scaled = (scores - lowest) / float(highest - lowest)

@@ -15,7 +15,7 @@ from mooring.framework.access import NODE, PODS, Access, Reads
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Registration
 from mooring.framework.handle import Handle
-from mooring.framework.nodes import IntArray, Nodes, NodeView, Refusals
+from mooring.framework.nodes import BoolArray, IntArray, Nodes, NodeView, Refusals
 from mooring.framework.points import FilterPlugin, PreFilterPlugin, PreScorePlugin, ScorePlugin
 from mooring.framework.status import Status
 from mooring.plugins.pod_topology_spread import filtering, scoring
@@ -112,6 +112,11 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
 
     def normalize_nodes(self, state: CycleState, pod: Pod, scores: IntArray, nodes: Nodes) -> IntArray:
         return scoring.normalize(state.read(SCORE), scores, nodes)
+
+    def normalize_rows(
+        self, state: CycleState, pod: Pod, scores: IntArray, nodes: Nodes, feasible: BoolArray
+    ) -> IntArray:
+        return scoring.normalize(state.read(SCORE), scores, nodes, feasible)
 
     def events_to_register(self) -> Sequence[Registration]:
         return Hints(lambda pod: self._constraints(pod, DO_NOT_SCHEDULE)).registrations()

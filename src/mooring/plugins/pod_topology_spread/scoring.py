@@ -118,10 +118,15 @@ def rounded(scores: FloatArray) -> IntArray:
     return (scores + 0.5).astype(np.int64)
 
 
-def normalize(state: ScoreState, scores: IntArray, nodes: Nodes) -> IntArray:
-    """The lowest raw score is the best; ignored nodes get 0."""
+def normalize(
+    state: ScoreState, scores: IntArray, nodes: Nodes, counted: BoolArray | None = None
+) -> IntArray:
+    """The lowest raw score is the best; ignored nodes get 0. Only those that are counted have a say about what
+    is lowest and highest."""
     kept = state.labelled(nodes)
-    seen = scores if kept is None else scores[kept]
+    seen = scores if kept is None else scores[kept if counted is None else kept & counted]
+    if kept is None and counted is not None:
+        seen = scores[counted]
     highest = int(seen.max()) if len(seen) else 0
     if highest == 0:
         best = np.full_like(scores, MAX_NODE_SCORE)
