@@ -15,15 +15,37 @@ import numpy as np
 from mooring.framework.nodes import FloatArray, IntArray, Nodes, NodeView
 from mooring.plugins.scratch import Scratch
 
+NO_CHANGE = 75
+"""What a pod scores that changes nothing; fewer than two resources are always in balance."""
+
 Asks = tuple[tuple[str, int], ...]
 """Resource, and what comes on top of what the node's pods request of it."""
 
 
 def score(asks: Asks, allocatable: Mapping[str, int], requested: Mapping[str, int]) -> int:
     """The change that the asks make on one node: 75 for none, 100 at best, 50 at worst."""
+    if len(asks) == 2:
+        return _pair(*asks, allocatable, requested)
     nothing = tuple((name, 0) for name, _ in asks)
     difference = balance(asks, allocatable, requested) - balance(nothing, allocatable, requested)
     return 50 + int((50 + difference) / 2)
+
+
+def _pair(
+    first: tuple[str, int],
+    second: tuple[str, int],
+    allocatable: Mapping[str, int],
+    requested: Mapping[str, int],
+) -> int:
+    """The same for two resources, written out: a row that changes is scored by this, for every pod."""
+    left, right = allocatable.get(first[0], 0), allocatable.get(second[0], 0)
+    if not left or not right:
+        return NO_CHANGE
+    used, taken = requested.get(first[0], 0), requested.get(second[0], 0)
+    before = min(float(used) / left, 1.0) - min(float(taken) / right, 1.0)
+    after = min(float(used + first[1]) / left, 1.0) - min(float(taken + second[1]) / right, 1.0)
+    gained = int((1 - abs(after / 2)) * 100) - int((1 - abs(before / 2)) * 100)
+    return 50 + int((50 + gained) / 2)
 
 
 def balance(asks: Asks, allocatable: Mapping[str, int], requested: Mapping[str, int]) -> int:

@@ -24,9 +24,6 @@ from mooring.plugins.pod_demand import PodDemands, is_counted
 
 SCORED = "NodeResourcesBalancedAllocation.score"
 
-NO_CHANGE = 75
-"""Fewer than two resources are always in balance."""
-
 
 class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
     name = "NodeResourcesBalancedAllocation"
@@ -54,7 +51,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
     def score_into(self, state: CycleState, pod: Pod, nodes: Nodes, out: IntArray) -> int | None:
         asks = self._scored(state, pod)
         if asks is None or len(asks) < 2:
-            return 0 if asks is None else NO_CHANGE
+            return 0 if asks is None else balance.NO_CHANGE
         if len(asks) > 2:
             out[:] = balance.scores(asks, nodes)
             return None

@@ -69,7 +69,7 @@ class Plan:
     scorers: tuple[Scorer, ...]
     """The local score plugins."""
     global_scores: tuple[ScorePlugin, ...]
-    fingerprint: Callable[[], Hashable]
+    fingerprint: Callable[[], object]
     """What the local answers depend on beside rows; a change makes the memory worthless."""
 
     @property
@@ -96,8 +96,10 @@ def make_plan(profile: Profile, pod: Pod, version_of: Callable[[Resource], int])
     def is_local(plugin: Plugin) -> bool:
         return plugin.name in local
 
-    def fingerprint() -> Hashable:
-        return tuple(map(version_of, sorted(kinds, key=str))), tuple(v.value for v in versions)
+    watched, counted = tuple(kinds), tuple(versions)
+
+    def fingerprint() -> object:
+        return [version_of(kind) for kind in watched], [version.value for version in counted]
 
     return Plan(
         tuple(filter(is_local, profile.filter)),
@@ -131,7 +133,7 @@ class Evaluation:
     """PreFilter and PreScore results of the local plugins."""
     generation: int
     node_generation: int
-    fingerprint: Hashable
+    fingerprint: object
     statuses: NodeStatuses
     """Verdicts of the local filters."""
     ok: BoolArray

@@ -100,7 +100,8 @@ class Executor:
                 await self._writer.clear_nomination(other)
             except (ApiError, TransportError) as error:
                 _log.error("Cannot clear a nomination", error=error, pod=other.key)
-        self._handle.activate(pods)
+        if pods:
+            self._handle.activate(pods)
 
     async def _preempt_all(self, run: _Run, pod: Pod, node_name: str, victims: Sequence[Pod]) -> bool:
         *others, last = victims

@@ -121,8 +121,8 @@ def rounded(scores: FloatArray) -> IntArray:
 def normalize(
     state: ScoreState, scores: IntArray, nodes: Nodes, counted: BoolArray | None = None
 ) -> IntArray:
-    """The lowest raw score is the best; ignored nodes get 0. Only those that are counted have a say about what
-    is lowest and highest."""
+    """The lowest raw score is the best; ignored nodes get 0. Only those that are counted have a say about
+    what is lowest and highest."""
     kept = state.labelled(nodes)
     seen = scores if kept is None else scores[kept if counted is None else kept & counted]
     if kept is None and counted is not None:
