@@ -1,0 +1,34 @@
+"""`mooring bench engine`: what it prints. How fast the engine is here is not the question."""
+
+import json
+
+from mooring.app.bench.workloads import WORKLOADS
+from mooring.cli.root import app
+from tests.cli.running import runner
+
+SMALL = ("--nodes", "20", "--pods", "50", "--measure", "100")
+
+
+def test_prints_a_row_per_workload():
+    result = runner.invoke(app, ["bench", "engine", "plain", "unschedulable", *SMALL])
+    assert result.exit_code == 0, result.output
+    assert "20 nodes" in result.stdout
+    for text in ("plain", "unschedulable", "x kernel", "pods/s"):
+        assert text in result.stdout
+
+
+def test_json_has_the_same_figures_and_placements_are_checked():
+    result = runner.invoke(app, ["bench", "engine", "template", *SMALL, "-o", "json"])
+    [figures] = json.loads(result.stdout)
+    assert (figures["workload"], figures["nodes"], figures["pods"]) == ("template", 20, 50)
+    assert figures["measured"] == 100
+    assert figures["checked"] >= 1
+    assert 0 < figures["median_us"] <= figures["p99_us"]
+    assert figures["multiple"] > 0
+
+
+def test_an_unknown_workload_is_told_with_the_known_ones():
+    result = runner.invoke(app, ["bench", "engine", "nope"])
+    assert result.exit_code == 1
+    assert "there is no workload 'nope'" in result.stderr
+    assert all(workload.name in result.stderr for workload in WORKLOADS)
