@@ -14,7 +14,6 @@ follow other pods if this one concerns them. Where sums are all that matters nob
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -22,7 +21,7 @@ import numpy as np
 from mooring.api.pod import Pod
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.nodes import BoolArray, IntArray, Nodes
-from mooring.framework.points import FilterPlugin
+from mooring.framework.points import FilterPlugin, PreFilterPlugin
 from mooring.framework.ranking import Tails
 from mooring.framework.status import SUCCESS, Status
 from mooring.framework.statuses import NodeStatuses
@@ -58,8 +57,11 @@ class Clearings:
         self.rows = plan.profile.services.what_if_rows(names)
         self.tails: Tails = self.rows.hide(victims)
         self._concerned = plan.concerned(self.tails)
-        """Victims that concern a plugin beyond their own row."""
-        self._followed: BoolArray = self.tails.sums(self._concerned.astype(np.int64)) > 0
+        """Per follower: victims that concern it beyond their own row."""
+        anybody = np.zeros(self.tails.size, dtype=np.int64)
+        for mask in self._concerned:
+            anybody |= mask
+        self._followed: BoolArray = self.tails.sums(anybody) > 0
         """Rows with such victims."""
         self._states: dict[int, CycleState] = {}
         nodes = self.rows.nodes()
@@ -67,6 +69,7 @@ class Clearings:
         self._fitting = self._filter(nodes)
         self.room = Room(self.tails)
         self._asked_by_row: list[FilterPlugin] | None = None
+        self._asked_again: dict[tuple[str, ...], list[FilterPlugin]] = {}
 
     @property
     def fitting(self) -> IntArray:
@@ -102,11 +105,15 @@ class Clearings:
         if not single.status.is_success:
             self.statuses.set_row(row, single.status)
 
-    def told(self, row: int) -> list[int]:
-        """Numbers of the victims that concern a plugin beyond their own row."""
+    def told(self, row: int) -> list[list[PreFilterPlugin]]:
+        """By number of the victim: the plugins that it concerns beyond their own row."""
         start = int(self.tails.offsets[row])
-        mine = self._concerned[start : start + int(self.tails.lengths[row])]
-        return np.flatnonzero(mine).tolist()
+        mine = slice(start, start + int(self.tails.lengths[row]))
+        followers = self.plan.followers
+        if not followers:
+            return [[]] * int(self.tails.lengths[row])
+        columns = zip(*(mask[mine].tolist() for mask in self._concerned), strict=True)
+        return [[plugin for plugin, hit in zip(followers, hits, strict=True) if hit] for hits in columns]
 
     def state(self, row: int) -> tuple[CycleState, Status]:
         """The cycle state of that node's world, without its victims."""
@@ -117,8 +124,8 @@ class Clearings:
             return state, SUCCESS
         state = self._states[row] = self.plan.state.clone()
         view, tail = self.rows.view(row), self.tails.tails[row]
-        for number in self.told(row):
-            status = self.plan.tell(state, tail[number], view, added=False)
+        for number, plugins in enumerate(self.told(row)):
+            status = self.plan.tell(plugins, state, tail[number], view, added=False) if plugins else SUCCESS
             if not status.is_success:
                 return state, status
         return state, SUCCESS
@@ -138,11 +145,17 @@ class Clearings:
             ]
         return self._asked_by_row
 
-    @cached_property
-    def asked_by_state(self) -> list[FilterPlugin]:
-        """Filters to ask again as well when the cycle state changes."""
-        names = {plugin.name for plugin in self.asked_by_row}
-        return [p for p in self.plan.filters if p.name in self.plan.worldly and p.name not in names]
+    def asked_again(self, told: Sequence[PreFilterPlugin]) -> list[FilterPlugin]:
+        """Filters that may change their mind when a victim returns that these plugins were told of: those
+        that read the row, and those that the cycle state matters to. A filter that follows pods itself is
+        left out if it was not told."""
+        key = tuple(plugin.name for plugin in told)
+        if key not in self._asked_again:
+            followers = {plugin.name for plugin in self.plan.followers} - set(key)
+            worldly = self.plan.worldly - followers if told else set()
+            by_row = {plugin.name for plugin in self.asked_by_row}
+            self._asked_again[key] = [p for p in self.plan.filters if p.name in by_row or p.name in worldly]
+        return self._asked_again[key]
 
     def _filter(self, nodes: Nodes) -> Nodes:
         """All filters in their order; returns the nodes that pass."""
@@ -201,7 +214,7 @@ class RowClearing:
     def __init__(self, clearings: Clearings, row: int) -> None:
         self._all = clearings
         self._row = row
-        self._told = frozenset(clearings.told(row))
+        self._told = clearings.told(row)
         self.status = SUCCESS
 
     def fits_beside(self, number: int) -> bool:
@@ -212,19 +225,21 @@ class RowClearing:
         return True
 
     def _asked(self, number: int) -> bool:
-        everybody, row = self._all, self._row
-        pod, told = everybody.tails.tails[row][number], number in self._told
+        everybody, row, plugins = self._all, self._row, self._told[number]
+        pod, plan = everybody.tails.tails[row][number], everybody.plan
         state, _ = everybody.state(row)
         everybody.rows.add_pod(row, pod)
         view = everybody.rows.view(row)
-        if told:
-            self._note(everybody.plan.tell(state, pod, view, added=True))
-        asked = [*everybody.asked_by_row, *everybody.asked_by_state] if told else everybody.asked_by_row
-        if all(filter_by(plugin, state, everybody.plan.pod, view).is_success for plugin in asked):
+        if plugins:
+            self._note(plan.tell(plugins, state, pod, view, added=True))
+        for plugin in everybody.asked_again(plugins):
+            if not filter_by(plugin, state, plan.pod, view).is_success:
+                break
+        else:
             return True
         everybody.rows.remove_pod(row, pod)
-        if told:
-            self._note(everybody.plan.tell(state, pod, everybody.rows.view(row), added=False))
+        if plugins:
+            self._note(plan.tell(plugins, state, pod, everybody.rows.view(row), added=False))
         return False
 
     def _note(self, status: Status) -> None:

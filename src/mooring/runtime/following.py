@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 
@@ -13,8 +13,8 @@ from mooring.framework.lifting import writes
 from mooring.framework.nodes import BoolArray, IntArray, NodeView
 from mooring.framework.points import PreFilterPlugin
 from mooring.framework.ranking import RankedPods, Tails
-from mooring.framework.status import Status
-from mooring.runtime.filtering import run_add_pod, run_remove_pod
+from mooring.framework.status import SUCCESS, Status
+from mooring.runtime.calling import checked, failed
 from mooring.runtime.profile import Profile
 
 
@@ -72,23 +72,41 @@ class Plan:
         shared = profile.services.shared
         self._kinds: PodKinds = shared.setdefault(PodKinds, PodKinds())
 
-    def concerned(self, tails: Tails) -> BoolArray:
-        """Of which victims some plugin has to be told when they come or go."""
+    def concerned(self, tails: Tails) -> list[BoolArray]:
+        """Per follower: of which victims it has to be told when they come or go."""
         if not self.followers:
-            return np.zeros(tails.size, dtype=np.bool_)
+            return []
         kinds = np.concatenate([self._kinds.of(tail.ranked)[tail.start :] for tail in tails.tails])
         _, first, inverse = np.unique(kinds, return_index=True, return_inverse=True)
-        answers = np.array([self._concerns(other) for other in tails.pods(first)], dtype=np.bool_)
-        spread: BoolArray = answers[inverse]
-        return spread
+        samples = tails.pods(first)
+        return [
+            np.array(self._answers(plugin, samples), dtype=np.bool_)[inverse] for plugin in self.followers
+        ]
 
-    def _concerns(self, other: Pod) -> bool:
-        return any(plugin.concerns(self.state, self.pod, other) for plugin in self.followers)
+    def _answers(self, plugin: PreFilterPlugin, others: Sequence[Pod]) -> list[bool]:
+        concerns, state, pod = plugin.concerns, self.state, self.pod
+        return [concerns(state, pod, other) for other in others]
 
-    def tell(self, state: CycleState, other: Pod, node: NodeView, *, added: bool) -> Status:
+    def tell(
+        self,
+        plugins: Sequence[PreFilterPlugin],
+        state: CycleState,
+        other: Pod,
+        node: NodeView,
+        *,
+        added: bool,
+    ) -> Status:
         """`other` came to the node, or left it."""
-        run = run_add_pod if added else run_remove_pod
-        return run(self.profile, state, self.pod, other, node)
+        point = "AddPod" if added else "RemovePod"
+        for plugin in plugins:
+            try:
+                answer = (plugin.add_pod if added else plugin.remove_pod)(state, self.pod, other, node)
+                status = SUCCESS if answer is None else checked(plugin, point, self.pod, answer, node.name)
+            except Exception as error:
+                return failed(plugin, point, self.pod, error, node.name)
+            if status is not SUCCESS:
+                return status
+        return SUCCESS
 
 
 def _follows(plugin: PreFilterPlugin) -> bool:
