@@ -3,7 +3,6 @@ as plain loops over plain lists."""
 
 from __future__ import annotations
 
-import functools
 import random
 from collections import Counter
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ from mooring.app.configuring import Configuration, configure
 from mooring.app.evaluating import NoApi, NoEvents
 from mooring.framework.access import NODE, PODS, ROW
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.points import FilterPlugin, PreFilterPlugin
+from mooring.framework.points import FilterPlugin, Plugin, PreFilterPlugin
 from mooring.framework.ports import Change
 from mooring.framework.status import Status
 from mooring.framework.statuses import NodeStatuses
@@ -191,9 +190,18 @@ profiles:
 """
 
 
-@functools.cache
+CONFIGURATIONS: dict[str, Configuration] = {}
+
+
 def configuration(room: type[Room]) -> Configuration:
-    plugins = [East, PortLabels, room, Apart]
+    """Made once per room: building one takes longer than a scene."""
+    if room.name not in CONFIGURATIONS:
+        CONFIGURATIONS[room.name] = make_configuration(room)
+    return CONFIGURATIONS[room.name]
+
+
+def make_configuration(room: type[Room]) -> Configuration:
+    plugins: list[type[Plugin]] = [East, PortLabels, room, Apart]
     names = ["PrioritySort", *(p.name for p in plugins), "DefaultPreemption", "DefaultBinder"]
     listed = ", ".join(f"{{name: {name}}}" for name in names)
     return configure(CONFIG % listed, plugins=plugins, discover=False)
@@ -230,12 +238,12 @@ class Plain:
 
     def __init__(self, scene: Scene) -> None:
         self.nodes = {node.name: node for node in scene.node_objects()}
-        self.on = {name: [] for name in self.nodes}
+        self.on: dict[str, list[Pod]] = {name: [] for name in self.nodes}
         for pod in scene.pod_objects():
             self.on[pod.spec.node_name].append(pod)
         self.pod = scene.incoming()
         self.budgets = scene.budgets
-        self.nominated = {name: [] for name in self.nodes}
+        self.nominated: dict[str, list[Pod]] = {name: [] for name in self.nodes}
         for pod, node in scene.nominations():
             if pod.priority >= self.pod.priority:
                 self.nominated[node].append(pod)
@@ -310,7 +318,7 @@ class Plain:
         def cost(name: str) -> tuple[Any, ...]:
             victims = [by_name[victim] for victim in candidates[name][0]]
             top = max(pod.priority for pod in victims)
-            first = min(pod.status.start_time for pod in victims if pod.priority == top)
+            first = min(pod.status.start_time or "" for pod in victims if pod.priority == top)
             total = sum(pod.priority + 2**31 for pod in victims)
             return candidates[name][1], top, total, len(victims), [-ord(letter) for letter in first]
 

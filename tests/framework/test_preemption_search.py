@@ -14,7 +14,8 @@ from mooring.framework.nodes import Nodes
 from mooring.framework.preemption.budgets import Budgets
 from mooring.framework.preemption.searching import NOT_HELPFUL, CandidateSearch
 from mooring.framework.status import Code
-from mooring.runtime.dry_run import TrialClearing
+from mooring.runtime.calling import maybe_await
+from mooring.runtime.dry_run import Session, TrialClearing
 from mooring.testing.builders import make_pdb
 from tests.framework.preemption_world import Plain, Room, RoomAsked, Scene, World
 
@@ -66,7 +67,7 @@ def scenes(draw):
 
 def found_by(world, budgets):
     rows = world.statuses.rows_with(Code.UNSCHEDULABLE)
-    session = world.profile.plugins["DefaultPreemption"].handle.dry_run()
+    session = Session(world.profile)
     search = CandidateSearch(session, world.pod, world.state, Budgets(budgets))
     nodes = Nodes(world.nodes.columns, rows)
     return nodes.names, search.run(
@@ -97,8 +98,8 @@ def test_the_node_and_the_message_are_those_of_a_plain_search(scene):
         return
 
     async def preempt():
-        answer = await world.profile.plugins["DefaultPreemption"].post_filter(
-            world.state, world.pod, world.statuses
+        answer = await maybe_await(
+            world.profile.post_filter[-1].post_filter(world.state, world.pod, world.statuses)
         )
         await world.engine.tasks.stop()
         return answer
@@ -119,7 +120,7 @@ def test_the_node_and_the_message_are_those_of_a_plain_search(scene):
 @given(scenes(), st.randoms(use_true_random=False))
 def test_many_nodes_at_once_are_judged_as_one_by_one(scene, rng):
     world = World(scene)
-    session = world.profile.plugins["DefaultPreemption"].handle.dry_run()
+    session = Session(world.profile)
     victims = {node.name: node.ranked.below(world.pod.priority) for node in world.nodes}
     victims = {name: pods for name, pods in victims.items() if pods}
     if not victims:
