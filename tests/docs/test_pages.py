@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from mooring.app.bench.workloads import WORKLOADS
 from mooring.app.configuring import configure
+from mooring.app.evaluating import INPUTS
 from tests.docs.snippets import ROOT, snippets
 
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*/*.md")]
@@ -57,3 +59,26 @@ def test_the_example_is_the_plugin_of_the_demo():
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_pages_hold_for_every_machine(page):
     assert re.findall(r"/(?:work|home|root|Users|tmp)/", page.read_text()) == []
+
+
+def test_the_benchmarks_page_has_every_workload():
+    page = (ROOT / "docs" / "benchmarks.md").read_text()
+    table = page.partition("## The workloads")[2].partition("##")[0]
+    rows = re.findall(r"^\| (`.*?) \|", table, re.MULTILINE)
+    assert re.findall(r"`([a-z0-9-]+)`", "".join(rows)) == [workload.name for workload in WORKLOADS]
+
+
+def test_the_modules_that_the_architecture_page_names_exist():
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    source = ROOT / "src" / "mooring"
+    parts = re.findall(r"`((?:[a-z]+/)[a-z_]+)`", page)
+    tables = re.findall(r"^\| ((?:`[a-z_]+`(?:, )?)+) \|", page.partition("## The parts")[2], re.MULTILINE)
+    parts += [f"state/{name}" for row in tables for name in re.findall(r"`([a-z_]+)`", row)]
+    assert len(parts) > 15
+    for part in parts:
+        assert (source / f"{part}.py").exists() or (source / part / "__init__.py").exists(), part
+
+
+def test_the_evaluate_page_names_every_input():
+    page = (ROOT / "docs" / "evaluate.md").read_text().partition("## A case")[2].partition("## An answer")[0]
+    assert set(INPUTS) - set(re.findall(r"[a-zA-Z]+", page)) == set()
