@@ -7,7 +7,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mooring.runtime.scoring import rank
+from mooring.framework.nodes import EveryRow, Nodes
+from mooring.runtime.scoring import Ranker, rank
+from mooring.state.node_table import NodeTable
+from mooring.testing import make_node
 
 SIZES = st.integers(1, 200)
 
@@ -51,3 +54,25 @@ def test_a_single_best_node_wins_over_thousands_of_equals(at):
 def test_large_totals_cost_no_memory():
     totals = np.array([2**50, 2**51, -1, 2**50 + 1], dtype=np.int64)
     assert rank(totals, np.arange(4), 10) == [1, 3, 0]
+
+
+@given(st.lists(boards(), min_size=1, max_size=6), st.integers(1, 12))
+def test_guessing_from_the_last_time_changes_nothing(several, count):
+    """One ranker for boards that have nothing to do with each other."""
+    ranker = Ranker()
+    for totals, positions, _ in several:
+        order = np.argsort(np.array(positions, dtype=np.int64))
+        every = every_row(order)
+        found = ranker.rank(np.array(totals, dtype=np.int64), every, count)
+        assert found == plain_rank(totals, positions, None, count)
+
+
+def every_row(order):
+    """All rows of a table of nodes without anything, in this snapshot order."""
+    table = NodeTable()
+    for number in range(len(order)):
+        table.set_node(make_node(f"n{number}"))
+    nodes = Nodes(table, order)
+    positions = np.empty(len(order), dtype=np.int64)
+    positions[order] = np.arange(len(order))
+    return EveryRow(nodes, nodes, np.ones(len(order), dtype=np.bool_), positions)

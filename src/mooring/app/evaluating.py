@@ -64,22 +64,26 @@ WITHOUT_NODES = (*NOT_JUDGED, *ALONE, "DefaultPreemption")
 
 def evaluate(case: Mapping[str, Any]) -> dict[str, Any]:
     """The answer for one case; a case that cannot be read gives an `error`."""
-    answer: dict[str, Any] = {"id": case.get("id")}
+    name = case.get("id")
     try:
-        world = World(case.get("input", case))
-        answer |= {"plugins": world.by_plugin(), **world.whole_profile()}
-    except (MooringError, KeyError, TypeError, ValueError) as error:
-        return {"id": case.get("id"), "error": f"{type(error).__name__}: {error}"}
-    return answer
+        world = World(case.get("input", {key: value for key, value in case.items() if key != "id"}))
+        return {"id": name, "plugins": world.by_plugin(), **world.whole_profile()}
+    except (MooringError, BadCase) as error:
+        return {"id": name, "error": str(error)}
+    except Exception as error:
+        # One case must not end the others, whatever is in it.
+        return {"id": name, "error": f"{type(error).__name__}: {error}"}
+
+
+class BadCase(ValueError):
+    """A case that does not have the form of one."""
 
 
 class World:
     """A cluster in memory with one pod that waits."""
 
     def __init__(self, data: Mapping[str, Any]) -> None:
-        unknown = sorted(set(data) - set(INPUTS) - {"pod", "args"})
-        if unknown:
-            raise ValueError(f"unknown input {unknown[0]!r}; known are {', '.join([*INPUTS, 'pod', 'args'])}")
+        _check_form(data)
         self._args = json.dumps(data.get("args") or {}, sort_keys=True)
         self.pod = _read(kinds.PODS, data["pod"])
         self.engine = _engine(configuration(self._args, ()))
@@ -180,6 +184,28 @@ class World:
         if result is not None:
             told |= {"node": result.nominated_node or "", "victims": sorted(v.name for v in result.victims)}
         return told
+
+
+def _check_form(data: Any) -> None:
+    """Raise a BadCase that names what is wrong with the input."""
+    if not isinstance(data, Mapping):
+        raise BadCase(f"input: expected an object, got {_kind(data)}")
+    unknown = sorted(set(data) - set(INPUTS) - {"pod", "args"})
+    if unknown:
+        raise BadCase(f"input.{unknown[0]}: unknown; known are {', '.join([*INPUTS, 'pod', 'args'])}")
+    if not isinstance(data.get("pod"), Mapping):
+        raise BadCase(
+            f"input.pod: the incoming pod is missing: expected an object, got {_kind(data.get('pod'))}"
+        )
+    if not isinstance(data.get("args") or {}, Mapping):
+        raise BadCase(f"input.args: expected an object of plugin names, got {_kind(data['args'])}")
+    for key in INPUTS:
+        if not isinstance(data.get(key) or [], list):
+            raise BadCase(f"input.{key}: expected a list of objects, got {_kind(data[key])}")
+
+
+def _kind(value: Any) -> str:
+    return "nothing" if value is None else type(value).__name__
 
 
 def _told(status: Status) -> dict[str, Any]:

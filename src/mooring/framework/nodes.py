@@ -78,6 +78,10 @@ class Columns(Protocol):
         """The same with the defaults that scoring uses; kept for cpu and memory."""
         ...
 
+    def free(self, resource: str) -> IntArray:
+        """Allocatable less requested; negative on an overcommitted node."""
+        ...
+
     def floats(self, column: Amounts, resource: str) -> FloatArray:
         """`allocatable`, `requested` or `nonzero_requested` in float64, for arithmetic that divides."""
         ...
@@ -261,7 +265,7 @@ class Nodes:
 
     def free(self, resource: str) -> IntArray:
         """Allocatable less requested."""
-        return self.allocatable(resource) - self.requested(resource)
+        return self.take(self.columns.free(resource))
 
     def label_codes(self, key: str) -> CodeArray:
         return self.take(self.columns.label_codes(key))

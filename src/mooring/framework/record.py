@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -49,8 +49,7 @@ class NodeScore:
     plugins: tuple[PluginScore, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ScoreColumn:
+class ScoreColumn(NamedTuple):
     """One plugin's scores for a few rows, not yet told apart by node."""
 
     plugin: str
@@ -63,8 +62,7 @@ class ScoreColumn:
         return PluginScore(self.plugin, int(self.raw[index]), normalized, normalized * self.weight)
 
 
-@dataclass(frozen=True, slots=True)
-class TopScores:
+class TopScores(NamedTuple):
     """The best rows with their scores, kept as small columns: most records are never looked at."""
 
     rows: Sequence[int]

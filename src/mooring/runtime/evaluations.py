@@ -84,7 +84,9 @@ def make_plan(profile: Profile, pod: Pod, version_of: Callable[[Resource], int])
     """Sort the plugins of a profile for pods like this one."""
     local, row_readers, kinds, versions = set[str](), set[str](), set[Resource](), set[Version]()
     for plugin in profile.plugins.values():
-        reads = plugin.reads(pod) if writes(plugin, "reads") else None
+        # Without a `sign` of its own nobody knows what the plugin reads of the pod.
+        signs = writes(plugin, "sign") and plugin.sign(pod) is not None
+        reads = plugin.reads(pod) if signs and writes(plugin, "reads") else None
         if reads is None or not all(_is_local(read) for read in reads):
             continue
         local.add(plugin.name)

@@ -18,7 +18,7 @@ from mooring.runtime.evaluations import score_recalled
 from mooring.runtime.filtering import outside, rotate, run_filters, run_pre_filter, sample_size
 from mooring.runtime.filtering_rows import filter_rows
 from mooring.runtime.profile import EXTENDER
-from mooring.runtime.scoring import ScoreBoard, Scoring, run_pre_score, run_scores
+from mooring.runtime.scoring import Ranker, ScoreBoard, Scoring, run_pre_score, run_scores
 from mooring.scheduler.attempt import Attempt
 from mooring.scheduler.recalling import Recaller, run_global_filters
 from mooring.telemetry import logs
@@ -36,6 +36,7 @@ class NodeChooser:
         """None: nothing is remembered, every attempt is evaluated afresh."""
         self._warm_attempts = 0
         self._buffers = Buffers()
+        self._ranker = Ranker()
 
     async def choose(self, attempt: Attempt) -> Status:
         """Success: `attempt.node` is chosen. A rejection: no node fits. Error: something broke."""
@@ -237,7 +238,7 @@ class NodeChooser:
             board.tie_break[attempt.walk] = -np.arange(len(attempt.walk))
         await _prioritize(attempt, board)
         attempt.board = board
-        attempt.ranking = board.ranking()
+        attempt.ranking = board.ranking(self._ranker)
         attempt.node = attempt.nodes.columns.node_names()[attempt.ranking[0]]
         if _log.enabled(10):
             _log_scores(attempt, board)

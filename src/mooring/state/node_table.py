@@ -78,6 +78,9 @@ class NodeTable:
             "requested": self._requested,
             "nonzero_requested": self._nonzero,
         }
+        self._free_amounts: dict[str, IntArray] = {}
+        """Allocatable less requested, of the resources that somebody has asked for."""
+        self._shown_free: dict[str, IntArray] = {}
         self._labels = LabelColumns(width)
         self._taints = TaintClasses(width)
         self._changes = ChangeLog(width)
@@ -108,6 +111,13 @@ class NodeTable:
     def nonzero_requested(self, resource: str) -> IntArray:
         """Resources without a scoring default are as requested."""
         return (self._nonzero if resource in (CPU, MEMORY) else self._requested)[resource]
+
+    def free(self, resource: str) -> IntArray:
+        shown = self._shown_free.get(resource)
+        if shown is None:
+            self._free_amounts[resource] = self.allocatable(resource) - self.requested(resource)
+            shown = self._shown_free[resource] = read_only(self._free_amounts[resource])
+        return shown
 
     def floats(self, column: Amounts, resource: str) -> FloatArray:
         if column == "nonzero_requested":
@@ -282,6 +292,7 @@ class NodeTable:
         if row < 0:
             row = self._take_row(node.name)
         self._allocatable.replace(row, old.allocatable if old else {}, allocatable)
+        self._refresh_free(row)
         self._labels.put(row, node.labels)
         self._taints.put(row, node)
         self._names[row] = node.name
@@ -301,6 +312,7 @@ class NodeTable:
             return False
         gone = self.view(row)
         self._allocatable.replace(row, gone.allocatable, {})
+        self._refresh_free(row)
         self._labels.clear(row)
         self._taints.clear(row)
         self._names[row] = ""
@@ -356,7 +368,12 @@ class NodeTable:
         self._requested.put_sums(row, entry.amounts, load.requested)
         self._nonzero.put(row, CPU, load.nonzero_cpu)
         self._nonzero.put(row, MEMORY, load.nonzero_memory)
+        self._refresh_free(row)
         self._changes.mark(row)
+
+    def _refresh_free(self, row: int) -> None:
+        for resource, column in self._free_amounts.items():
+            column[row] = self._allocatable[resource][row] - self._requested[resource][row]
 
     def _take_row(self, name: str) -> int:
         if not self._free:
@@ -375,6 +392,8 @@ class NodeTable:
         old, width = self._width, 2 * self._width
         for columns in (self._allocatable, self._requested, self._nonzero):
             columns.grow(width)
+        self._free_amounts.clear()
+        self._shown_free.clear()
         self._labels.grow(width)
         self._taints.grow(width)
         self._changes.grow(width)

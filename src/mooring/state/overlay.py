@@ -125,6 +125,9 @@ class Overlay:
     def table_rows(self, rows: IntArray) -> IntArray:
         return self._base.table_rows(self._index[rows])
 
+    def free(self, resource: str) -> IntArray:
+        return self.allocatable(resource) - self.requested(resource)
+
     def floats(self, column: Amounts, resource: str) -> FloatArray:
         amounts = {"allocatable": self.allocatable, "requested": self.requested}
         return amounts.get(column, self.nonzero_requested)(resource).astype(np.float64)

@@ -9,12 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-import numpy as np
-
 from mooring.api.requests import PODS, is_extended_resource
 from mooring.framework.nodes import BoolArray, IntArray, Nodes, NodeView, Refusals
 from mooring.framework.status import Code, Status
-from mooring.plugins.scratch import Scratch
 
 TOO_MANY_PODS = "Too many pods"
 INSUFFICIENT = "Insufficient %s"
@@ -74,31 +71,20 @@ def slack(requests: Requests, nodes: Nodes) -> dict[str, IntArray]:
     return left
 
 
-class AllNodes:
-    """The verdict on all nodes at once; keeps its work arrays between calls."""
-
-    def __init__(self) -> None:
-        self._rooms: Scratch[np.int64] = Scratch(1, np.int64)
-
-    def refusals(self, requests: Requests, nodes: Nodes) -> Refusals | None:
-        full = self._lacks(nodes, PODS, 1)
-        lacking = [(name, ask, self._lacks(nodes, name, ask)) for name, ask in requests]
-        hits = [(name, ask, mask) for name, ask, mask in lacking if mask.any()]
-        some_full = bool(full.any())
-        if not hits and not some_full:
-            return None
-        answer = nodes.refusals()
-        if some_full:
-            answer.add(full, TOO_MANY_PODS)
-        for name, ask, mask in hits:
-            _add(answer, nodes.allocatable(name) < ask, mask, INSUFFICIENT % name)
-        return answer
-
-    def _lacks(self, nodes: Nodes, resource: str, ask: int) -> BoolArray:
-        (room,) = self._rooms.of(len(nodes))
-        left: IntArray = np.subtract(nodes.allocatable(resource), ask, out=room)
-        lacks: BoolArray = nodes.requested(resource) > left
-        return lacks
+def refusals(requests: Requests, nodes: Nodes) -> Refusals | None:
+    """The verdict on all nodes at once."""
+    full: BoolArray = nodes.free(PODS) < 1
+    lacking = [(name, ask, nodes.free(name) < ask) for name, ask in requests]
+    hits = [(name, ask, mask) for name, ask, mask in lacking if mask.any()]
+    some_full = bool(full.any())
+    if not hits and not some_full:
+        return None
+    answer = nodes.refusals()
+    if some_full:
+        answer.add(full, TOO_MANY_PODS)
+    for name, ask, mask in hits:
+        _add(answer, nodes.allocatable(name) < ask, mask, INSUFFICIENT % name)
+    return answer
 
 
 def _add(answer: Refusals, hopeless: BoolArray, mask: BoolArray, reason: str) -> None:

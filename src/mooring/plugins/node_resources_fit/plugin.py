@@ -14,7 +14,7 @@ from mooring.framework.handle import Handle
 from mooring.framework.nodes import IntArray, Nodes, NodeView, Refusals
 from mooring.framework.points import FilterPlugin, PreFilterPlugin, PreScorePlugin, ScorePlugin
 from mooring.framework.status import Status
-from mooring.plugins.node_resources_fit.filtering import AllNodes, Ignored, Requests, refusal_on, slack
+from mooring.plugins.node_resources_fit.filtering import Ignored, Requests, refusal_on, refusals, slack
 from mooring.plugins.node_resources_fit.hints import device_class_serves, node_has_room, pod_left_or_shrank
 from mooring.plugins.node_resources_fit.scoring import Asks, Scorer
 from mooring.plugins.pod_demand import PodDemands
@@ -33,7 +33,6 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         super().__init__(args, handle)
         self._demands = handle.shared(PodDemands, PodDemands)
         self._ignored = Ignored(args.ignored_resources, args.ignored_resource_groups)
-        self._all_nodes = AllNodes()
         self._scorer = Scorer(args.scoring_strategy)
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> None:
@@ -44,7 +43,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return refusal_on(requests, node)
 
     def filter_nodes(self, state: CycleState, pod: Pod, nodes: Nodes) -> Refusals | None:
-        return self._all_nodes.refusals(state.read(FILTERED), nodes)
+        return refusals(state.read(FILTERED), nodes)
 
     def slack(self, state: CycleState, pod: Pod, nodes: Nodes) -> dict[str, IntArray]:
         return slack(state.read(FILTERED), nodes)
