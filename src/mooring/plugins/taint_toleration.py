@@ -50,7 +50,7 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
             return some.by_taints(lambda cls: has_untolerated(cls.taints, tolerations))
 
         refused = nodes.node_column((self.name, tolerations), compute)
-        if not refused.any():
+        if not np.count_nonzero(refused):
             return None
         return nodes.refuse(refused, REASON, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
 

@@ -393,4 +393,5 @@ def score_recalled(found: Evaluation, profile: Profile, scoring: Scoring) -> tup
             return board, status
     if not profile.score:
         board.totals += 1
+    board.add_constants()
     return board, SUCCESS

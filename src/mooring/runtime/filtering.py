@@ -136,7 +136,7 @@ def refusals_of(
     if answer.nodes is not nodes:
         raise ValueError("filter_nodes() answered for another set of nodes than it was asked about")
     entries = answer.entries if within is None else [entry.within(within) for entry in answer.entries]
-    entries = [entry for entry in entries if entry.mask.any()]
+    entries = [entry for entry in entries if np.count_nonzero(entry.mask)]  # half the price of any()
     if len(entries) == 1 and isinstance(entries[0].reason, str):
         yield entries[0].mask, Status(entries[0].code, (entries[0].reason,), plugin.name)
     elif entries:

@@ -64,6 +64,14 @@ class ScoreBoard:
     columns: list[Column] = field(default_factory=list)
     tie_break: IntArray | None = None
     """Where extenders scored: a random number per row that decides between equal totals."""
+    constant: int = 0
+    """What all rows get alike and `totals` does not have yet."""
+
+    def add_constants(self) -> None:
+        """Bring what all rows get alike into the totals, in one pass."""
+        if self.constant:
+            self.totals += self.constant
+            self.constant = 0
 
     def masked(self) -> IntArray:
         """Totals with -1 in rows that are not feasible; totals themselves are never negative."""
@@ -278,6 +286,7 @@ def run_scores(profile: Profile, scoring: Scoring) -> tuple[ScoreBoard, Status]:
         status = add_normalized(board, scoring, plugin, column)
         if status is not SUCCESS:
             return board, status
+    board.add_constants()
     return board, SUCCESS
 
 
@@ -285,5 +294,8 @@ def add_normalized(board: ScoreBoard, scoring: Scoring, plugin: ScorePlugin, col
     """Normalise one column and add it to the totals."""
     column.normalized, status = scoring.normalize(plugin, column.raw)
     if status is SUCCESS:
-        board.totals += column.normalized * column.weight if column.weight != 1 else column.normalized
+        if isinstance(column.normalized, int):
+            board.constant += column.normalized * column.weight
+        else:
+            board.totals += column.normalized * column.weight if column.weight != 1 else column.normalized
     return status

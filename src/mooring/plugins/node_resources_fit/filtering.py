@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
+import numpy as np
+
 from mooring.api.requests import PODS, is_extended_resource
 from mooring.framework.nodes import BoolArray, IntArray, Nodes, NodeView, Refusals
 from mooring.framework.status import Code, Status
@@ -75,8 +77,8 @@ def refusals(requests: Requests, nodes: Nodes) -> Refusals | None:
     """The verdict on all nodes at once."""
     full: BoolArray = nodes.free(PODS) < 1
     lacking = [(name, ask, nodes.free(name) < ask) for name, ask in requests]
-    hits = [(name, ask, mask) for name, ask, mask in lacking if mask.any()]
-    some_full = bool(full.any())
+    hits = [(name, ask, mask) for name, ask, mask in lacking if np.count_nonzero(mask)]
+    some_full = np.count_nonzero(full) > 0
     if not hits and not some_full:
         return None
     answer = nodes.refusals()

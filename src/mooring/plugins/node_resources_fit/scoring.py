@@ -105,7 +105,7 @@ def _is_large(nodes: Nodes, resource: str) -> bool:
         large: BoolArray = some.allocatable(resource) >= EXACT
         return large
 
-    return bool(nodes.node_column(("NodeResourcesFit.large", resource), compute).any())
+    return bool(np.count_nonzero(nodes.node_column(("NodeResourcesFit.large", resource), compute)))
 
 
 def _weights(nodes: Nodes, asks: Asks) -> FloatArray:
