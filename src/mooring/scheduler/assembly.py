@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypedDict
 
 from mooring.api.pod import Pod
 from mooring.api.resources import NODES, PODS, Resource
@@ -15,7 +15,6 @@ from mooring.framework.extending import Extender
 from mooring.framework.lifting import writes
 from mooring.framework.points import Plugin
 from mooring.framework.ports import ApiClient, Clock, EventRecorder
-from mooring.framework.queued import QueuedPod
 from mooring.queue.scheduling_queue import SchedulingQueue
 from mooring.runtime.building import build_profile
 from mooring.runtime.enqueuing import goes_before, sort_key
@@ -44,12 +43,6 @@ from mooring.state.object_index import ObjectIndexes
 from mooring.state.stores import Stores
 from mooring.state.topologies import Topologies
 from mooring.state.what_if import WhatIfRow, WhatIfRows
-
-
-class _Order(TypedDict, total=False):
-    key: Callable[[QueuedPod], Any]
-    less: Callable[[QueuedPod, QueuedPod], bool]
-
 
 FLUSH_AFTER = 300.0
 """Seconds that a pod may stay parked before it is tried again without a reason."""
@@ -83,7 +76,6 @@ def assemble(
     queue = SchedulingQueue(
         clock=ports.clock,
         hooks=ProfileHooks(profiles),
-        **_order(resolved, registry, profiles),
         initial_backoff=float(config.pod_initial_backoff_seconds),
         max_backoff=float(config.pod_max_backoff_seconds),
         flush_after=flush_after,
@@ -99,6 +91,7 @@ def assemble(
     services = _services(ports, inbox, stores, cache, queue, tasks, waiting, binding)
     for profile in resolved:
         profiles[profile.scheduler_name] = build_profile(profile, registry, services, tasks)
+    _sort_by(queue, next(iter(profiles.values())))
     records = RecordRing(record_bytes)
     cluster = ClusterState(table, cache, queue)
     cycle = SchedulingCycle(
@@ -179,15 +172,12 @@ def _services(
     )
 
 
-def _order(
-    resolved: Sequence[ResolvedProfile], registry: Mapping[str, type[Plugin]], profiles: Mapping[str, Profile]
-) -> _Order:
-    """How the queue sorts: all profiles have the same QueueSort, the first one's instance is asked. It does
-    not exist yet when the queue is built, hence the detour."""
-    name = resolved[0].scheduler_name
-    if writes(registry[resolved[0].points["queueSort"][0].name], "key"):
-        return {"key": lambda pod: sort_key(profiles[name], pod)}
-    return {"less": lambda a, b: goes_before(profiles[name], a, b)}
+def _sort_by(queue: SchedulingQueue, profile: Profile) -> None:
+    """All profiles have the same QueueSort; the first one's instance orders the queue."""
+    if writes(profile.queue_sort, "key"):
+        queue.sort_by(key=functools.partial(sort_key, profile))
+    else:
+        queue.sort_by(less=functools.partial(goes_before, profile))
 
 
 def needed_resources(profiles: Iterable[Profile]) -> list[Resource]:

@@ -14,13 +14,13 @@ from mooring.api.node import Node
 from mooring.api.pod import Pod
 from mooring.api.resources import Resource
 from mooring.framework import events
+from mooring.framework.changes import node_changes, pod_changes
 from mooring.framework.events import ActionType, ClusterEvent, EventResource
 from mooring.framework.ports import Change
 from mooring.queue.scheduling_queue import SchedulingQueue
 from mooring.runtime.waiting import WaitingPods
 from mooring.scheduler.inbox import WakeUp
 from mooring.state.cache import ClusterCache, Outcome
-from mooring.state.diffing import node_changes, pod_changes
 from mooring.state.stores import Stores
 
 EVENT_RESOURCES: dict[Resource, EventResource] = {

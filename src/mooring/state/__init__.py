@@ -1,1 +1,1 @@
-"""What the scheduler knows of the cluster: object stores, event diffing, the pod cache and the NodeTable."""
+"""What the scheduler knows of the cluster: object stores, the pod cache and the NodeTable."""

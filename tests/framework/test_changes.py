@@ -15,8 +15,8 @@ from mooring.api.pod import (
     ResourceRequirements,
 )
 from mooring.api.taints import Taint, Toleration
+from mooring.framework.changes import node_changes, pod_changes
 from mooring.framework.events import ActionType
-from mooring.state.diffing import node_changes, pod_changes
 from tests.state.objects import make_node, make_pod
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from mooring.api.errors import QuantityError
 from mooring.api.node import Node
 from mooring.api.pod import Pod
 from mooring.api.requests import node_allocatable, pod_requests
@@ -27,7 +28,7 @@ def node_changes(old: Node, new: Node) -> ActionType:
 def pod_changes(old: Pod, new: Pod) -> ActionType:
     """The actions of a pod update; UPDATE_OTHER when none of the narrower ones applies."""
     found = NOTHING
-    for action, changed in _POD_EXTRACTORS.items():
+    for action, changed in POD_CHANGES.items():
         if changed(old, new):
             found |= action
     return found or ActionType.UPDATE_OTHER
@@ -71,8 +72,11 @@ def _pod_labels(old: Pod, new: Pod) -> bool:
 
 def _pod_scale_down(old: Pod, new: Pod) -> bool:
     """Some request is smaller or gone; what counts is the effective request, resizes under way included."""
-    now = pod_requests(new)
-    return any(name not in now or now[name] < amount for name, amount in pod_requests(old).items())
+    try:
+        before, now = pod_requests(old), pod_requests(new)
+    except QuantityError:
+        return False  # what cannot be read does not get smaller
+    return any(name not in now or now[name] < amount for name, amount in before.items())
 
 
 def _pod_tolerations(old: Pod, new: Pod) -> bool:
@@ -96,10 +100,11 @@ _NODE_EXTRACTORS: dict[ActionType, Callable[[Node, Node], bool]] = {
     ActionType.UPDATE_NODE_DECLARED_FEATURE: _node_declared_features,
 }
 
-_POD_EXTRACTORS: dict[ActionType, Callable[[Pod, Pod], bool]] = {
+POD_CHANGES: dict[ActionType, Callable[[Pod, Pod], bool]] = {
     ActionType.UPDATE_POD_LABEL: _pod_labels,
     ActionType.UPDATE_POD_SCALE_DOWN: _pod_scale_down,
-    ActionType.UPDATE_POD_TOLERATION: _pod_tolerations,
     ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED: _pod_gates_eliminated,
+    ActionType.UPDATE_POD_TOLERATION: _pod_tolerations,
     ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM: _pod_generated_claims,
 }
+"""The narrower actions of a pod update, in kube-scheduler's order."""
