@@ -59,7 +59,7 @@ def test_takes_plugin_arguments():
         ("{", "not JSON"),
         ("[1]", "not an object"),
         ('{"id": 1, "input": {}}', "pod"),
-        ('{"id": 1, "input": {"pod": {}, "nodez": []}}', "unknown input 'nodez'"),
+        ('{"id": 1, "input": {"pod": {}, "nodez": []}}', "input.nodez: unknown"),
         ('{"id": 1, "input": {"pod": {"metadata": {"name": 5}}}}', "metadata.name"),
     ],
 )
