@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.framework import NODE, FilterPlugin, Status
+from mooring.api.resources import PODS
+from mooring.embedded import faults
+from mooring.embedded.faults import Fault
+from mooring.framework import NODE, ROW, FilterPlugin, Status
 from mooring.testing import make_nodes, make_pod
 
 CONFIG = """
@@ -49,3 +52,42 @@ def test_pods_that_differ_in_what_a_plugin_reads_do_not_share_its_answer(mooring
         cluster.add(make_pod(f"p{number}", annotations={"on": on}))
         cluster.settle()
         assert cluster.node_of(f"p{number}") == on
+
+
+def test_a_pod_that_changed_during_its_attempt_is_judged_as_it_is_now(mooring_cluster):
+    """Two pods like the first, so that it is remembered; the third changes on its way to a node."""
+    cluster = mooring_cluster(config=CONFIG, plugins=[Signed])
+    cluster.add(make_nodes(2))
+    cluster.settle()
+    for number in range(3):
+        cluster.add(make_pod(f"p{number}", annotations={"on": "node-0"}))
+        cluster.settle()
+    cluster.faults.add(Fault(verb="bind", effect=faults.lost_request(after=1), times=1))
+    cluster.add(make_pod("late", annotations={"on": "node-0"}))
+    cluster.settle(0.5)
+    cluster.patch(PODS, "late", {"metadata": {"annotations": {"on": "node-1"}}}, namespace="default")
+    cluster.settle(30)
+    assert cluster.node_of("late") == "node-1"
+
+
+class Breaks(Signed):
+    """Fails for a node that has pods, which only the refreshed row has."""
+
+    def filter(self, state, pod, node):
+        if node.pods and pod.name == "third":
+            raise RuntimeError("too crowded")
+        return super().filter(state, pod, node)
+
+    def reads(self, pod):
+        return (NODE, ROW)
+
+
+def test_a_failure_on_a_refreshed_row_names_the_plugin(mooring_cluster):
+    cluster = mooring_cluster(config=CONFIG, plugins=[Breaks])
+    cluster.add(make_nodes(2))
+    cluster.settle()
+    for name in ("first", "second", "third"):
+        cluster.add(make_pod(name, annotations={"on": "node-0"}))
+        cluster.settle()
+    note = cluster.events("third")[0].note
+    assert note.startswith('running "pinned" filter plugin: pod "default/third", node "node-0"')

@@ -168,6 +168,7 @@ class SchedulingQueue:
         if self._may_return(info, flight):
             if flight is not None and flight.latest is not None:
                 info.pod = flight.latest
+            self._sign(info)  # the pod may have changed while it was away
             self._note_failure(info, unschedulable_plugins | pending_plugins, pending_plugins)
             self._take_back(info, flight)
             place = self._places.place_of(info.uid)
@@ -455,8 +456,6 @@ class SchedulingQueue:
             # Only now: a pod behind a gate must not hold space that others could use.
             if (node := info.pod.nominated_node_name) and not self.nominator.nominated_node(info.uid):
                 self.nominator.nominate(info.pod, node)
-        if place in (PARKED, GATED):
-            self._sign(info)
         if self._places.put(info, place, now):
             self._count_incoming(place, event)
             if log.enabled(5):

@@ -305,7 +305,10 @@ class Evaluator:
         if columns.every_row() is not found.every or found.plan.fingerprint() != found.fingerprint:
             return False
         changed = columns.changed_since(found.generation)
-        return len(changed) <= MOST_CHANGED and self.refresh(found, pod, changed, columns.generation)
+        try:
+            return len(changed) <= MOST_CHANGED and self.refresh(found, pod, changed, columns.generation)
+        except Exception:
+            return False  # the long way meets the same failure, and names plugin, point and node
 
     def fresh_state(self, found: Evaluation) -> CycleState:
         """A state for one attempt: the local plugins have been prepared, the others will be."""
