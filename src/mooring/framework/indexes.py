@@ -48,6 +48,11 @@ class ObjectIndex(Protocol):
 class NodeIndex(Protocol):
     """key → rows of the nodes that have the key, each with the value that `extract` gave."""
 
+    @property
+    def version(self) -> Version:
+        """Grows when an entry comes, changes or goes; for `reads`."""
+        ...
+
     def rows(self, key: Hashable) -> Mapping[int, Any]: ...
 
     def keys(self) -> Iterable[Hashable]: ...

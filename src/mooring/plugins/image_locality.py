@@ -14,9 +14,8 @@ import numpy as np
 
 from mooring.api.node import Node
 from mooring.api.pod import Pod
-from mooring.api.resources import NODES
 from mooring.framework.access import NODE as NODE_OBJECT
-from mooring.framework.access import NODE_COUNT, Kind, Reads
+from mooring.framework.access import NODE_COUNT, Reads
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.handle import Handle
 from mooring.framework.nodes import FloatArray, IntArray, Nodes
@@ -65,8 +64,8 @@ class ImageLocality(ScorePlugin):
         return tuple(images_of(pod)), len(pod.spec.init_containers) + len(pod.spec.containers)
 
     def reads(self, pod: Pod) -> Collection[Reads]:
-        """The share of nodes that have an image changes with any node."""
-        return (NODE_OBJECT, NODE_COUNT, Kind(NODES))
+        """The share of nodes that have an image changes when an image comes to any node."""
+        return (NODE_OBJECT, NODE_COUNT, self._images.version)
 
 
 def images_on(node: Node) -> Iterator[tuple[str, int]]:

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from mooring.api.node import Node
 from mooring.api.pod import Pod
+from mooring.framework.access import Version
 from mooring.framework.indexes import NodeKeys, PodKeys
 from mooring.telemetry import logs
 
@@ -78,6 +79,7 @@ class RowNodeIndex:
     def __init__(self, extract: NodeKeys) -> None:
         self._extract = extract
         self._rows: dict[Hashable, dict[int, Any]] = {}
+        self.version = Version()
 
     def rows(self, key: Hashable) -> Mapping[int, Any]:
         return self._rows.get(key, _NONE)
@@ -92,15 +94,18 @@ class RowNodeIndex:
         pass
 
     def node_changed(self, row: int, old: Node | None, new: Node | None) -> None:
-        if old is not None:
-            for key, _ in _keys(self._extract, old):
-                rows = self._rows.get(key, {})
-                rows.pop(row, None)
-                if not rows:
-                    self._rows.pop(key, None)
-        if new is not None:
-            for key, value in _keys(self._extract, new):
-                self._rows.setdefault(key, {})[row] = value
+        before = _keys(self._extract, old) if old is not None else []
+        after = _keys(self._extract, new) if new is not None else []
+        if before == after:
+            return  # most updates of nodes are heartbeats
+        self.version.bump()
+        for key, _ in before:
+            rows = self._rows.get(key, {})
+            rows.pop(row, None)
+            if not rows:
+                self._rows.pop(key, None)
+        for key, value in after:
+            self._rows.setdefault(key, {})[row] = value
 
 
 class Observed(Protocol):
