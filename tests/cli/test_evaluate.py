@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -80,3 +82,16 @@ def test_a_file_that_cannot_be_read_gives_one_line(tmp_path):
     result = run_in(tmp_path, "evaluate", "none.jsonl")
     assert (result.returncode, result.stdout) == (1, "")
     assert result.stderr == "Error: none.jsonl cannot be read: No such file or directory\n"
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(tmp_path):
+    """As `mooring evaluate cases | head -1`."""
+    cases = tmp_path / "cases.jsonl"
+    cases.write_text('{"id": 1, "input": {}}\n' * 20000)
+    command = [sys.executable, "-m", "mooring", "evaluate", str(cases)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        assert '"id": 1' in running.stdout.readline()
+        running.stdout.close()
+        assert running.stderr.read() == ""

@@ -12,6 +12,8 @@ from mooring.config.types import Plugin, Plugins, PluginSet
 from tests.config.builders import problems, profile, resolve_problems, text
 from tests.config.in_tree import DEFAULT_ORDER, IMPLEMENTS, with_plugins
 
+NOBODY = " (no built-in or installed plugin has this name; install its package, or write module:Class)"
+
 
 def points(
     source: str, implements: Mapping[str, frozenset[str]] = IMPLEMENTS, **options: Any
@@ -124,12 +126,12 @@ def test_weights(plugins, weight):
         ),
         pytest.param(
             "multiPoint: {enabled: [{name: nobody}]}",
-            ['plugins.multiPoint.enabled[0]: PreFilterPlugin "nobody" does not exist'],
+            ['plugins.multiPoint.enabled[0]: PreFilterPlugin "nobody" does not exist' + NOBODY],
             id="unknown in multiPoint",
         ),
         pytest.param(
             "multiPoint: {enabled: [{name: nobody}]}, preFilter: {disabled: [{name: '*'}]}",
-            ['plugins.multiPoint.enabled[0]: FilterPlugin "nobody" does not exist'],
+            ['plugins.multiPoint.enabled[0]: FilterPlugin "nobody" does not exist' + NOBODY],
             id="unknown in multiPoint, first open point",
         ),
         pytest.param(
@@ -184,8 +186,8 @@ def test_weights(plugins, weight):
         pytest.param(
             "filter: {enabled: [{name: a}]}, score: {enabled: [{name: b}]}",
             [
-                'plugins.filter.enabled[0]: FilterPlugin "a" does not exist',
-                'plugins.score.enabled[0]: ScorePlugin "b" does not exist',
+                'plugins.filter.enabled[0]: FilterPlugin "a" does not exist' + NOBODY,
+                'plugins.score.enabled[0]: ScorePlugin "b" does not exist' + NOBODY,
             ],
             id="all at once",
         ),
@@ -208,8 +210,8 @@ def test_errors_of_several_profiles_are_told_together_under_the_name_of_the_file
         config.resolve(loaded, IMPLEMENTS, source="f.yaml")
     assert str(caught.value).splitlines() == [
         "f.yaml: 2 problems",
-        '  profiles[0].plugins.filter.enabled[0]: FilterPlugin "p" does not exist',
-        '  profiles[1].plugins.filter.enabled[0]: FilterPlugin "q" does not exist',
+        '  profiles[0].plugins.filter.enabled[0]: FilterPlugin "p" does not exist' + NOBODY,
+        '  profiles[1].plugins.filter.enabled[0]: FilterPlugin "q" does not exist' + NOBODY,
     ]
 
 
@@ -247,7 +249,7 @@ def test_defaults_that_are_not_built_can_be_refused():
 def test_a_default_that_the_user_names_must_exist():
     source = profile("plugins: {score: {enabled: [{name: TaintToleration, weight: 9}]}}")
     assert resolve_problems(source, BUILT) == [
-        'profiles[0].plugins.score.enabled[0]: ScorePlugin "TaintToleration" does not exist',
+        'profiles[0].plugins.score.enabled[0]: ScorePlugin "TaintToleration" does not exist' + NOBODY,
     ]
 
 

@@ -6,6 +6,8 @@ from mooring import config
 from tests.config.builders import DATA
 from tests.config.in_tree import DEFAULT_ORDER, with_plugins
 
+NOBODY = " (no built-in or installed plugin has this name; install its package, or write module:Class)"
+
 
 def load(name: str) -> config.KubeSchedulerConfiguration:
     return config.load((DATA / name).read_bytes(), source=name)
@@ -61,8 +63,8 @@ def test_custom_scores_that_nobody_offers():
     with pytest.raises(config.ConfigError) as caught:
         resolve("custom-score-v1beta2.yaml")
     assert [str(problem) for problem in caught.value.problems] == [
-        'profiles[0].plugins.score.enabled[0]: ScorePlugin "MyCustomPluginA" does not exist',
-        'profiles[0].plugins.score.enabled[1]: ScorePlugin "MyCustomPluginB" does not exist',
+        'profiles[0].plugins.score.enabled[0]: ScorePlugin "MyCustomPluginA" does not exist' + NOBODY,
+        'profiles[0].plugins.score.enabled[1]: ScorePlugin "MyCustomPluginB" does not exist' + NOBODY,
     ]
 
 

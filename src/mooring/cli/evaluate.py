@@ -35,6 +35,8 @@ def evaluate(
         with _open(file) as lines:
             for answer in _answers(lines):
                 print(json.dumps(answer, ensure_ascii=False))
+    except BrokenPipeError:
+        raise  # whoever reads the answers has seen enough; that is no fault of the file
     except (OSError, EOFError) as error:
         fail(f"{file} cannot be read: {getattr(error, 'strerror', None) or error}")
 

@@ -79,6 +79,9 @@ def resolve(
     return tuple(resolved)
 
 
+_HOW_TO_FIND = "no built-in or installed plugin has this name; install its package, or write module:Class"
+
+
 class _Resolver:
     """Resolves one profile and collects its problems."""
 
@@ -190,7 +193,7 @@ class _Resolver:
         # A multiPoint entry comes by at every point; the first one tells.
         if set_name != MULTI_POINT or name not in self._told:
             message = f'{GO_TYPES[point]} "{name}" does not exist'
-            self._problem(message, *self._where(set_name, index), hint=self._nearest(name))
+            self._problem(message, *self._where(set_name, index), hint=self._nearest(name) or _HOW_TO_FIND)
         self._told.add(name)
 
     def _tell_twice(self, point: str, set_name: str, index: int) -> None:

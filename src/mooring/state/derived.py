@@ -22,8 +22,6 @@ _BYTES = 32 * 1024 * 1024
 _FEW = 8
 """Changed rows that are computed one by one."""
 
-Refresh = Callable[[npt.NDArray[Any], IntArray], None]
-
 
 @dataclass(slots=True)
 class _Column:
