@@ -91,3 +91,21 @@ def test_a_failure_on_a_refreshed_row_names_the_plugin(mooring_cluster):
         cluster.settle()
     note = cluster.events("third")[0].note
     assert note.startswith('running "pinned" filter plugin: pod "default/third", node "node-0"')
+
+
+def test_a_record_tells_only_of_refusals_that_hold(mooring_cluster):
+    """The first pods fill the node one by one; what refused it before is not told of later ones."""
+    cluster = mooring_cluster()
+    cluster.add(make_nodes(1, cpu="2"))
+    cluster.settle()
+    for number in range(4):
+        cluster.add(make_pod(f"p{number}", cpu="1"))
+        cluster.settle()
+    told = cluster.record("p3").to_dict()["refusals"]
+    assert [(refusal["reasons"], refusal["nodes"]) for refusal in told] == [(["Insufficient cpu"], 1)]
+    cluster.delete(cluster.pod("p0"))
+    cluster.store.finish_deletion("p0", "default")
+    cluster.settle(3)
+    bound = [name for name in ("p2", "p3") if cluster.node_of(name)]
+    assert len(bound) == 1
+    assert cluster.record(bound[0]).to_dict()["refusals"] == []

@@ -107,6 +107,7 @@ class DecisionRecord:
     evaluated_nodes: int = 0
     feasible_nodes: int = 0
     refusals: tuple[RefusalCount, ...] = ()
+    """In an attempt from memory also those of earlier pods that hit no node any more."""
     reason_ids: npt.NDArray[np.unsignedinteger[Any]] | None = None
     """Row → index into `refusals` plus one; 0: not refused."""
     epoch: NodeEpoch | None = None
@@ -170,6 +171,7 @@ class DecisionRecord:
             "refusals": [
                 {"plugin": r.plugin, "code": r.code, "reasons": list(r.reasons), "nodes": r.nodes}
                 for r in self.refusals
+                if r.nodes
             ],
             "scores": [
                 {
