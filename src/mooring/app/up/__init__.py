@@ -1,0 +1,1 @@
+"""`mooring up`: the embedded cluster as processes, from its description to a kubeconfig."""
