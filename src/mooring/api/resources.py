@@ -141,6 +141,39 @@ DEPLOYMENTS = custom("apps", "v1", "deployments", "Deployment")
 LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease", True, coordination.Lease)
 EVENTS = Resource("events.k8s.io", "v1", "events", "Event", True, events.Event)
 
+# Kinds that no scheduler reads field by field; the embedded cluster serves them.
+CONFIG_MAPS = custom("", "v1", "configmaps", "ConfigMap")
+SECRETS = custom("", "v1", "secrets", "Secret")
+SERVICE_ACCOUNTS = custom("", "v1", "serviceaccounts", "ServiceAccount")
+ENDPOINTS = custom("", "v1", "endpoints", "Endpoints")
+POD_TEMPLATES = custom("", "v1", "podtemplates", "PodTemplate")
+LIMIT_RANGES = custom("", "v1", "limitranges", "LimitRange")
+RESOURCE_QUOTAS = custom("", "v1", "resourcequotas", "ResourceQuota")
+ENDPOINT_SLICES = custom("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice")
+DAEMON_SETS = custom("apps", "v1", "daemonsets", "DaemonSet")
+CONTROLLER_REVISIONS = custom("apps", "v1", "controllerrevisions", "ControllerRevision")
+JOBS = custom("batch", "v1", "jobs", "Job")
+CRON_JOBS = custom("batch", "v1", "cronjobs", "CronJob")
+ROLES = custom("rbac.authorization.k8s.io", "v1", "roles", "Role")
+ROLE_BINDINGS = custom("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding")
+CLUSTER_ROLES = custom("rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", False)
+CLUSTER_ROLE_BINDINGS = custom(
+    "rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", False
+)
+RESOURCE_CLAIMS = custom("resource.k8s.io", "v1", "resourceclaims", "ResourceClaim")
+RESOURCE_CLAIM_TEMPLATES = custom("resource.k8s.io", "v1", "resourceclaimtemplates", "ResourceClaimTemplate")
+RESOURCE_SLICES = custom("resource.k8s.io", "v1", "resourceslices", "ResourceSlice", False)
+DEVICE_CLASSES = custom("resource.k8s.io", "v1", "deviceclasses", "DeviceClass", False)
+NETWORK_POLICIES = custom("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy")
+INGRESSES = custom("networking.k8s.io", "v1", "ingresses", "Ingress")
+INGRESS_CLASSES = custom("networking.k8s.io", "v1", "ingressclasses", "IngressClass", False)
+CUSTOM_RESOURCE_DEFINITIONS = custom(
+    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", False
+)
+
+CORE_EVENTS = custom("", "v1", "events", "Event")
+"""The older form of EVENTS. Not in ALL: it has the same kind, and is the same objects."""
+
 ALL: tuple[Resource, ...] = (
     PODS,
     NODES,
@@ -162,8 +195,32 @@ ALL: tuple[Resource, ...] = (
     DEPLOYMENTS,
     LEASES,
     EVENTS,
+    CONFIG_MAPS,
+    SECRETS,
+    SERVICE_ACCOUNTS,
+    ENDPOINTS,
+    POD_TEMPLATES,
+    LIMIT_RANGES,
+    RESOURCE_QUOTAS,
+    ENDPOINT_SLICES,
+    DAEMON_SETS,
+    CONTROLLER_REVISIONS,
+    JOBS,
+    CRON_JOBS,
+    ROLES,
+    ROLE_BINDINGS,
+    CLUSTER_ROLES,
+    CLUSTER_ROLE_BINDINGS,
+    RESOURCE_CLAIMS,
+    RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_SLICES,
+    DEVICE_CLASSES,
+    NETWORK_POLICIES,
+    INGRESSES,
+    INGRESS_CLASSES,
+    CUSTOM_RESOURCE_DEFINITIONS,
 )
-"""Every resource above; the kinds are distinct."""
+"""Every resource above but CORE_EVENTS; the kinds are distinct."""
 
 BY_KIND: dict[str, Resource] = {resource.kind: resource for resource in ALL}
 _BY_PLURAL: dict[tuple[str, str], Resource] = {(r.group, r.plural): r for r in ALL}
