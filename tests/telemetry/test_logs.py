@@ -202,3 +202,13 @@ def test_a_call_that_is_not_enabled_costs_next_to_nothing():
     calls = 20_000
     best = min(timeit.repeat(lambda: log.info(5, "M", pod="default/x", node="n"), number=calls, repeat=5))
     assert best / calls < 2e-6  # about 0.2 µs; ten times that still tells a mistake from a slow machine
+
+
+@pytest.mark.parametrize(("verbosity", "style"), [(0, "text"), (3, "json"), (10, "text")])
+def test_the_settings_can_be_handed_on(verbosity, style):
+    logs.setup(verbosity, style, io.StringIO())
+    try:
+        assert logs.current() == (verbosity, style)
+    finally:
+        logs.remove()
+    assert logs.current() == (0, "text")

@@ -87,6 +87,14 @@ def setup(
     logging.getLogger(ROOT).setLevel(logging.INFO - max(0, min(verbosity, MAX_VERBOSITY)))
 
 
+def current() -> tuple[int, Format]:
+    """Verbosity and format of the last `setup`, for handing on to a child process."""
+    level = logging.getLogger(ROOT).level
+    installed = [handler for handler in logging.getLogger().handlers if isinstance(handler, _Handler)]
+    as_json = any(isinstance(handler.formatter, JsonLines) for handler in installed)
+    return (max(0, logging.INFO - level) if level else 0), ("json" if as_json else "text")
+
+
 def remove() -> None:
     """Undoes `setup`."""
     root = logging.getLogger()

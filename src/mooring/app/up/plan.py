@@ -1,0 +1,78 @@
+"""What `mooring up` was asked for, read and judged before anything is started."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from mooring.api.errors import MooringError
+from mooring.app.configuring import Configuration, configure, configure_file
+from mooring.app.up import manifests, pools
+from mooring.app.up.messages import Orders
+from mooring.telemetry import logs
+
+DEFAULT_PORT = 7443
+DEFAULT_NODES = 3
+HOME = Path("~/.mooring")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything that a cluster is started from."""
+
+    orders: Orders
+    configuration: Configuration | None
+    """None: without a scheduler."""
+    kubeconfig: Path | None
+    """None: chosen by the port."""
+    any_port_will_do: bool
+    """The port is our own choice: another one is taken when it is in use."""
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        nodes: int | None = None,
+        cluster: Path | None = None,
+        config: Path | None = None,
+        apply: tuple[Path, ...] = (),
+        data_dir: Path | None = None,
+        port: int | None = None,
+        kubeconfig: Path | None = None,
+        scheduler: bool = True,
+    ) -> Plan:
+        """Reads the files; a MooringError or ConfigError says what is wrong with which."""
+        if nodes is not None and cluster is not None:
+            raise MooringError(
+                "--nodes and --cluster exclude each other: put the count into the file's pools"
+            )
+        if config is not None and not scheduler:
+            raise MooringError("--config configures the scheduler that --no-scheduler leaves out: drop one")
+        chosen = pools.read(cluster) if cluster is not None else None
+        if chosen is None:
+            # A kept cluster has its nodes; new ones are made only when somebody asks for them.
+            chosen = pools.of_count(DEFAULT_NODES if nodes is None else nodes)
+        verbosity, logging_format = logs.current()
+        orders = Orders(
+            port=DEFAULT_PORT if port is None else port,
+            data_dir=str(data_dir.expanduser()) if data_dir is not None else "",
+            pools=chosen,
+            only_if_empty=nodes is None and cluster is None,
+            objects=[obj for path in apply for obj in manifests.read(path)],
+            objects_source=", ".join(map(str, apply)),
+            verbosity=verbosity,
+            logging_format=logging_format,
+        )
+        return cls(
+            orders,
+            (configure() if config is None else configure_file(config)) if scheduler else None,
+            kubeconfig,
+            port is None,
+        )
+
+    def kubeconfig_at(self, port: int) -> Path:
+        if self.kubeconfig is not None:
+            return self.kubeconfig
+        # Two clusters side by side must not overwrite each other's file.
+        name = "kubeconfig" if port == DEFAULT_PORT else f"kubeconfig-{port}"
+        return HOME.expanduser() / name

@@ -1,0 +1,92 @@
+"""The API server process as its parent sees it: started with orders, ready or refused, stopped.
+
+A process of its own, so that serving and the stand-ins never take time from the scheduler.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from asyncio.subprocess import PIPE, Process
+
+import msgspec
+
+from mooring.api.errors import MooringError
+from mooring.app.up.messages import Answer, Orders, Ready, Refused
+
+START_SECONDS = 120.0
+"""For loading a large data directory and making its nodes."""
+STOP_SECONDS = 10.0
+LINE_LIMIT = 16 << 20
+
+
+class ServerProcess:
+    """A running API server. `ready` says where it is and how to get in."""
+
+    def __init__(self, process: Process, ready: Ready) -> None:
+        self._process = process
+        self.ready = ready
+
+    @classmethod
+    async def start(cls, orders: Orders) -> ServerProcess:
+        """Raises a MooringError with the server's own sentence when it cannot serve."""
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "mooring.app.up.child",
+            stdin=PIPE,
+            stdout=PIPE,
+            limit=LINE_LIMIT,
+            start_new_session=True,  # Ctrl-C reaches the parent only, which stops the child in its turn
+        )
+        try:
+            ready = await asyncio.wait_for(_conversation(process, orders), START_SECONDS)
+        except TimeoutError:
+            await _end(process)
+            raise MooringError(f"the API server was not ready after {START_SECONDS:.0f} seconds") from None
+        except BaseException:
+            await _end(process)
+            raise
+        return cls(process, ready)
+
+    async def ended(self) -> int:
+        """Waits until the process has ended by itself; its exit code."""
+        return await self._process.wait()
+
+    async def stop(self) -> None:
+        """Closing its standard input is the sign; what does not listen is killed."""
+        await _end(self._process)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+
+async def _conversation(process: Process, orders: Orders) -> Ready:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        process.stdin.write(msgspec.json.encode(orders) + b"\n")
+        await process.stdin.drain()
+    except (BrokenPipeError, ConnectionResetError):
+        pass  # it ended before reading; the end of its output says so too
+    line = await process.stdout.readline()
+    if not line:
+        code = await process.wait()
+        raise MooringError(
+            f"the API server ended with exit code {code} before it was ready; see its log above"
+        )
+    answer: Answer = msgspec.json.decode(line, type=Answer)
+    if isinstance(answer, Refused):
+        raise MooringError(answer.error)
+    return answer
+
+
+async def _end(process: Process) -> None:
+    if process.stdin is not None:
+        process.stdin.close()
+    try:
+        await asyncio.wait_for(process.wait(), STOP_SECONDS)
+    except TimeoutError:
+        process.kill()
+        await process.wait()

@@ -1,0 +1,58 @@
+import pytest
+
+from mooring.api.errors import MooringError
+from mooring.app.up import manifests
+
+TWO = """\
+apiVersion: v1
+kind: Namespace
+metadata: {name: shop}
+---
+---
+apiVersion: v1
+kind: List
+items:
+  - {apiVersion: v1, kind: ConfigMap, metadata: {name: day, annotations: {since: 2024-01-01}}}
+  - {apiVersion: batch/v1, kind: Job, metadata: {generateName: run-}}
+"""
+
+
+def test_documents_and_lists_in_order(tmp_path):
+    path = tmp_path / "all.yaml"
+    path.write_text(TWO)
+    objects = manifests.read(path)
+    assert [obj["kind"] for obj in objects] == ["Namespace", "ConfigMap", "Job"]
+    assert objects[1]["metadata"]["annotations"]["since"] == "2024-01-01"  # text, not a date
+
+
+def test_json_is_yaml(tmp_path):
+    path = tmp_path / "one.json"
+    path.write_text('{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}}')
+    assert [obj["metadata"]["name"] for obj in manifests.read(path)] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: [", "is not YAML"),
+        ("just words", "document 1, is no object: apiVersion and kind are needed"),
+        ("kind: Pod\nmetadata: {name: a}", "apiVersion and kind are needed"),
+        ("apiVersion: v1\nkind: Pod", "is a Pod without metadata.name: name it"),
+        ("apiVersion: v1\nkind: List\nitems: [1]", "is no object"),
+        ("!!python/object/apply:os.getcwd []", "is not YAML"),
+        ("[" * 5000, "is not YAML"),
+    ],
+)
+def test_anything_else_is_one_sentence(tmp_path, text, message):
+    path = tmp_path / "bad.yaml"
+    path.write_text(text)
+    with pytest.raises(MooringError) as refused:
+        manifests.read(path)
+    assert message in str(refused.value)
+    assert "bad.yaml" in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(MooringError, match=r"nowhere.yaml cannot be read: No such file or directory"):
+        manifests.read(tmp_path / "nowhere.yaml")
