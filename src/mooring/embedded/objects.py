@@ -28,13 +28,14 @@ _UNREAD: Any = object()
 class Stored:
     """One version of one object. The typed form is made once and shared by all readers."""
 
-    __slots__ = ("_typed", "raw", "resource", "version")
+    __slots__ = ("_encoded", "_typed", "raw", "resource", "version")
 
     def __init__(self, resource: Resource, raw: Raw, version: int) -> None:
         self.resource = resource
         self.raw = raw
         self.version = version
         self._typed: AnyObject | Malformed = _UNREAD
+        self._encoded: bytes | None = None
 
     @property
     def name(self) -> str:
@@ -62,6 +63,13 @@ class Stored:
         if self._typed is _UNREAD:
             self._typed = _typed(self.resource, self.raw)
         return self._typed
+
+    @property
+    def encoded(self) -> bytes:
+        """The object as JSON text: the same bytes for the disk, the answer and every watch."""
+        if self._encoded is None:
+            self._encoded = msgspec.json.encode(self.raw)
+        return self._encoded
 
     def with_version(self, version: int) -> Stored:
         return Stored(self.resource, with_meta(self.raw, resourceVersion=str(version)), version)

@@ -5,7 +5,8 @@ store once they are handed in; nobody changes them in place, the store included.
 of their own (`defaulting`, `updating`, `deleting`, `binding`, `patching`), the objects in `table`; this
 module joins them and hands out the one increasing resourceVersion.
 
-Authentication, authorization, validation, admission webhooks and durability are not here.
+Changes are in memory at once; whether they outlive the process is up to the `durability` that is handed in.
+Authentication, authorization and admission webhooks are not here.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from mooring.api import resources
 from mooring.api.errors import ApiError
 from mooring.api.resources import Resource
 from mooring.embedded import binding, defaulting, deleting, paging, refusals, updating
+from mooring.embedded.durability import Durability, InMemory
 from mooring.embedded.naming import Namer
 from mooring.embedded.objects import Raw, Stored, key_in, metadata_of, with_meta
 from mooring.embedded.paging import Listing
@@ -33,7 +35,7 @@ class Store:
 
     `wall` gives Unix seconds for timestamps, `rng` the UIDs and generated names. `history_limit` is the
     number of changes per resource that watches and pages can still reach back to. `start_version` is where
-    resourceVersions go on from.
+    resourceVersions go on from. `durability` keeps the changes; without one they end with the process.
     """
 
     def __init__(
@@ -43,14 +45,44 @@ class Store:
         *,
         history_limit: int = 100_000,
         start_version: int = 1,
+        durability: Durability | None = None,
     ) -> None:
         self.version = start_version
         """The newest resourceVersion handed out."""
+        self.durability = durability or InMemory()
         self._start = start_version
         self._wall = wall
         self._namer = Namer(wall, rng)
         self._history_limit = history_limit
         self._tables: dict[tuple[str, str], Table] = {}
+        self._untold: dict[Table, None] = {}
+        self.durability.attach(self)
+
+    # Durability
+
+    @property
+    def durable_version(self) -> int:
+        """The newest version that may be told to anyone."""
+        return min(self.version, self.durability.version)
+
+    async def settled(self) -> None:
+        """Returns when all that calls before this one have written or read is durable. Answer after it."""
+        await self.durability.settled()
+
+    def advanced(self) -> None:
+        """Called by the durability when more has become durable: watches are told."""
+        durable = self.durability.version
+        for table in tuple(self._untold):
+            if table.newest() <= durable:
+                del self._untold[table]
+            table.notify()
+
+    def failed(self) -> None:
+        """Called by the durability when the newest changes will not last: they are taken back."""
+        self.version = self.durable_version
+        for table in self._tables.values():
+            table.take_back(self.version)
+        self._untold.clear()
 
     # Reading
 
@@ -109,7 +141,12 @@ class Store:
         if send_initial_events:
             initial.append(Event(BOOKMARK, None, since, initial_events_end=True))
         return Subscription(
-            table, selection, since=since, initial=initial, buffer=buffer, current=lambda: self.version
+            table,
+            selection,
+            since=since,
+            initial=initial,
+            buffer=buffer,
+            current=lambda: self.durable_version,
         )
 
     # Writing
@@ -191,7 +228,8 @@ class Store:
     def compact(self, version: int | None = None) -> None:
         """Forgets the changes up to a version (None: all). Who still needs them gets a 410."""
         for table in self._tables.values():
-            table.forget(min(self.version, self.version if version is None else version))
+            durable = self.durable_version
+            table.forget(min(durable, durable if version is None else version))
 
     def resources(self) -> Sequence[Resource]:
         """The resources that have, or had, objects or readers."""
@@ -211,9 +249,8 @@ class Store:
         raw = defaulting.fill_in(resource, raw, self._priority_classes, keep_status=keep_status)
         if dry_run:
             return Stored(table.resource, raw, self.version)
+        stored = self._put(table, raw)
         self._namer.keep(meta["uid"])
-        stored = self._next(table.resource, raw)
-        table.put(stored)
         return stored
 
     def _priority_classes(self) -> Sequence[Raw]:
@@ -229,18 +266,23 @@ class Store:
         """Stores the next version, or removes the object if that is what it was waiting for."""
         table = self._table(current.resource)
         if deleting.is_over(raw):
-            last = self._next(current.resource, raw)
-            table.remove(last)
-            return last
+            return self._put(table, raw, deleted=True)
         if raw == current.raw:
             return current  # as the API server: a write that changes nothing makes no version
-        stored = self._next(current.resource, raw)
-        table.put(stored)
-        return stored
+        return self._put(table, raw)
 
-    def _next(self, resource: Resource, raw: Raw) -> Stored:
+    def _put(self, table: Table, raw: Raw, deleted: bool = False) -> Stored:
+        """The one place where anything changes."""
+        self.durability.check()
         self.version += 1
-        return Stored(resource, with_meta(raw, resourceVersion=str(self.version)), self.version)
+        stored = Stored(table.resource, with_meta(raw, resourceVersion=str(self.version)), self.version)
+        if deleted:
+            table.remove(stored)
+        else:
+            table.put(stored)
+        self._untold[table] = None
+        self.durability.record(stored, deleted=deleted)
+        return stored
 
 
 def _number(resource_version: str) -> int:

@@ -15,9 +15,13 @@ from mooring.embedded.objects import Key, Stored
 
 
 class Listener(Protocol):
-    """Told after each change of the table."""
+    """Told when changes of the table may be told to others."""
 
     def changed(self) -> None: ...
+
+    def taken_back(self, version: int) -> None:
+        """The changes after a version have been undone."""
+        ...
 
 
 class Change:
@@ -102,13 +106,33 @@ class Table:
         self._drop(self.position_after(version))
         self.floor = max(self.floor, version)
 
+    def notify(self) -> None:
+        """Tells the listeners that there is something new to take."""
+        for listener in tuple(self.listeners):
+            listener.changed()
+
+    def newest(self) -> int:
+        """The version of the last change still known, else the floor."""
+        return self.history[-1].version if self.history else self.floor
+
+    def take_back(self, version: int) -> None:
+        """Undoes the changes after a version, which nobody has been told of."""
+        start = self.position_after(version)
+        for change in reversed(self.history[start:]):
+            if change.previous is None:
+                del self.objects[change.stored.key]
+            else:
+                self.objects[change.stored.key] = change.previous
+        del self.history[start:]
+        self._sorted = None
+        for listener in tuple(self.listeners):
+            listener.taken_back(version)
+
     def _record(self, change: Change) -> None:
         self.history.append(change)
         # In batches, so that the cost of moving the rest is spread over many changes.
         if len(self.history) > self._limit + self._limit // 4:
             self._drop(len(self.history) - self._limit)
-        for listener in tuple(self.listeners):
-            listener.changed()
 
     def _drop(self, count: int) -> None:
         if count:

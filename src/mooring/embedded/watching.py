@@ -3,10 +3,12 @@
     open ──take()──▶ events in order, without gaps
       │
       ├─ close() ──────────────────▶ closed: take() gives nothing any more
-      └─ fell behind the history ──▶ closed: take() raises Gone (410) once
+      ├─ fell behind the history ──▶ closed: take() raises Gone (410) once
+      └─ its beginning was undone ─▶ closed: take() raises Gone (410) once
 
 The buffer of a slow watcher is the shared history itself, so it is bounded without a copy per watcher.
-Waiting is left to the owner: `wake` is called whenever there may be something to take.
+Waiting is left to the owner: `wake` is called whenever there may be something to take. Nothing newer than
+`current()` is given out: that is the newest version that is durable.
 """
 
 from __future__ import annotations
@@ -56,14 +58,16 @@ class Subscription:
         self._current = current
         self._next = table.dropped + table.position_after(since)
         self._bookmark_wanted = False
+        self._undone = False
         table.listeners[self] = None
 
     def take(self, limit: int | None = None) -> list[Event]:
         """The events since the last call, at most `limit`; Gone when some of them are forgotten already."""
         self._check_place()
         taken: list[Event] = []
+        newest = self._current()
         while not self.closed and (limit is None or len(taken) < limit):
-            event = self._take_one()
+            event = self._take_one(newest)
             if event is None:
                 break
             taken.append(event)
@@ -78,26 +82,39 @@ class Subscription:
         if self.wake is not None:
             self.wake()
 
+    def taken_back(self, version: int) -> None:
+        """What this watch began with did not last: it ends, and its reader lists again."""
+        if self._since > version:
+            self._undone = True
+            self.changed()
+
     def close(self) -> None:
         self.closed = True
         self._table.listeners.pop(self, None)
 
-    def _take_one(self) -> Event | None:
+    def _take_one(self, newest: int) -> Event | None:
         if self._initial:
-            return self._initial.popleft()
-        while (position := self._next - self._table.dropped) < len(self._table.history):
+            return self._initial.popleft() if self._since <= newest else None
+        history = self._table.history
+        while (position := self._next - self._table.dropped) < len(history):
+            change = history[position]
+            if change.stored.version > newest:
+                return None
             self._next += 1
-            event = self._seen(self._table.history[position])
+            event = self._seen(change)
             if event is not None:
                 return event
         if self._bookmark_wanted:
             self._bookmark_wanted = False
-            return Event(BOOKMARK, None, max(self._current(), self._since))
+            return Event(BOOKMARK, None, max(newest, self._since))
         return None
 
     def _check_place(self) -> None:
         if self.closed:
             return
+        if self._undone:
+            self.close()
+            raise refusals.too_slow()
         behind = self._table.dropped + len(self._table.history) - self._next
         if self._next < self._table.dropped or (self._buffer is not None and behind > self._buffer):
             self.close()
