@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -477,3 +478,17 @@ def test_a_run_is_the_same_for_the_same_seed_and_differs_between_seeds():
 
     assert on_client(body, seed=1) == on_client(body, seed=1)
     assert len({tuple(on_client(body, seed=seed)) for seed in range(10)}) > 5
+
+
+def test_the_reader_names_the_form_of_what_it_reads():
+    async def body(client: LocalClient) -> None:
+        await client.create(PODS, pod("a", hostname="not in the record"))
+        plain = replace(PODS, type=Unstructured)
+        read, listed = await client.get(plain, "a", "default"), await client.list(plain)
+        async with aclosing(client.watch(plain, resource_version="0")) as watch:
+            watched = await anext(watch)
+        for obj in (read, listed.items[0], watched.object):
+            assert obj.get("spec", "hostname") == "not in the record"
+        assert isinstance(await client.get(PODS, "a", "default"), Pod)
+
+    on_client(body)

@@ -58,7 +58,7 @@ class LocalClient:
                 page=page,
             )
 
-        return _object_list(await self._call("list", resource, namespace, "", act))
+        return _object_list(resource, await self._call("list", resource, namespace, "", act))
 
     async def watch(
         self,
@@ -81,7 +81,7 @@ class LocalClient:
             field_selector=field_selector,
             send_initial_events=send_initial_events,
         )
-        stream = Stream(subscription, self._clock, effect, timeout)
+        stream = Stream(resource, subscription, self._clock, effect, timeout)
         self._streams[stream] = resource
         try:
             while batch := await stream.batch():
@@ -95,18 +95,20 @@ class LocalClient:
 
     async def get(self, resource: Resource, name: str, namespace: str = "") -> Any:
         return _record(
+            resource,
             await self._call(
                 "get", resource, namespace, name, lambda: self.store.get(resource, name, namespace)
-            )
+            ),
         )
 
     async def create(self, resource: Resource, obj: Any, *, dry_run: bool = False) -> Any:
         raw = _plain(obj)
         namespace, name = _names(raw)
         return _record(
+            resource,
             await self._call(
                 "create", resource, namespace, name, lambda: self.store.create(resource, raw, dry_run=dry_run)
-            )
+            ),
         )
 
     async def replace(self, resource: Resource, obj: Any, *, subresource: str = "") -> Any:
@@ -116,7 +118,7 @@ class LocalClient:
         def act() -> Stored:
             return self.store.replace(resource, raw, subresource=subresource)
 
-        return _record(await self._call("replace", resource, namespace, name, act, subresource))
+        return _record(resource, await self._call("replace", resource, namespace, name, act, subresource))
 
     async def patch(
         self,
@@ -135,7 +137,7 @@ class LocalClient:
                 resource, name, copied, namespace=namespace, subresource=subresource, patch_type=patch_type
             )
 
-        return _record(await self._call("patch", resource, namespace, name, act, subresource))
+        return _record(resource, await self._call("patch", resource, namespace, name, act, subresource))
 
     async def delete(
         self,
@@ -233,15 +235,15 @@ def _names(raw: Raw) -> tuple[str, str]:
     return str(meta.get("namespace") or ""), str(meta.get("name") or "")
 
 
-def _record(stored: Stored) -> AnyObject:
-    typed = stored.typed
+def _record(resource: Resource, stored: Stored) -> AnyObject:
+    typed = stored.read_as(resource)
     if isinstance(typed, Malformed):
         raise ObjectError(f"{stored.resource.kind} {typed.key}", "", typed.error)
     return typed
 
 
-def _object_list(listing: Listing) -> ObjectList:
-    typed = [stored.typed for stored in listing.items]
+def _object_list(resource: Resource, listing: Listing) -> ObjectList:
+    typed = [stored.read_as(resource) for stored in listing.items]
     good = [obj for obj in typed if not isinstance(obj, Malformed)]
     bad = [obj for obj in typed if isinstance(obj, Malformed)]
     return ObjectList(good, str(listing.version), listing.next_page, bad)

@@ -28,13 +28,14 @@ _UNREAD: Any = object()
 class Stored:
     """One version of one object. The typed form is made once and shared by all readers."""
 
-    __slots__ = ("_encoded", "_typed", "raw", "resource", "version")
+    __slots__ = ("_encoded", "_other", "_typed", "raw", "resource", "version")
 
     def __init__(self, resource: Resource, raw: Raw, version: int) -> None:
         self.resource = resource
         self.raw = raw
         self.version = version
         self._typed: AnyObject | Malformed = _UNREAD
+        self._other: AnyObject | Malformed = _UNREAD
         self._encoded: bytes | None = None
 
     @property
@@ -63,6 +64,14 @@ class Stored:
         if self._typed is _UNREAD:
             self._typed = _typed(self.resource, self.raw)
         return self._typed
+
+    def read_as(self, resource: Resource) -> AnyObject | Malformed:
+        """In the form that a reader's resource names: most want the record, some the JSON as it is."""
+        if resource.type is self.resource.type:
+            return self.typed
+        if not isinstance(self._other, resource.type):
+            self._other = _typed(resource, self.raw)
+        return self._other
 
     @property
     def encoded(self) -> bytes:

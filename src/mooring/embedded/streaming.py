@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from mooring.api.resources import Resource
 from mooring.embedded.faults import Effect
 from mooring.embedded.watching import Event, Subscription
 from mooring.framework.ports import Clock, WatchEvent
@@ -18,8 +19,14 @@ class Stream:
     """
 
     def __init__(
-        self, subscription: Subscription, clock: Clock, effect: Effect, timeout: float | None
+        self,
+        resource: Resource,
+        subscription: Subscription,
+        clock: Clock,
+        effect: Effect,
+        timeout: float | None,
     ) -> None:
+        self._resource = resource
         self._subscription = subscription
         self._clock = clock
         self._effect = effect
@@ -50,7 +57,7 @@ class Stream:
         """The event as the client sees it; counts towards a cut."""
         if self._left is not None:
             self._left -= 1
-        obj = event.stored.typed if event.stored is not None else None
+        obj = event.stored.read_as(self._resource) if event.stored is not None else None
         return WatchEvent(event.type, obj, str(event.version), event.initial_events_end)
 
     def ended(self) -> bool:
