@@ -10,6 +10,7 @@ import random
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from mooring.api.errors import NotSent, OutcomeUnknown
 from mooring.api.resources import Resource
@@ -167,20 +168,31 @@ class Faults:
         """Logs a call and gives what happens to it."""
         self.calls.append(call)
         for fault in self._faults:
-            if fault.fits(call) and self._strikes(fault):
+            if fault.fits(call) and strikes(fault, self._rng):
                 return fault.effect
         return None
 
     def calls_of(self, verb: str, resource: Resource | None = None) -> list[Call]:
         return [c for c in self.calls if c.verb == verb and resource in (None, c.resource)]
 
-    def _strikes(self, fault: Fault) -> bool:
-        if fault.times is not None and fault.hits >= fault.times:
-            return False
-        if fault.skip > 0:
-            fault.skip -= 1
-            return False
-        if fault.chance < 1 and self._rng is not None and self._rng.random() >= fault.chance:
-            return False
-        fault.hits += 1
-        return True
+
+class Countable(Protocol):
+    """The part of a fault that says how often it happens."""
+
+    times: int | None
+    skip: int
+    chance: float
+    hits: int
+
+
+def strikes(fault: Countable, rng: random.Random | None) -> bool:
+    """Whether a fault that fits happens this time; counts it."""
+    if fault.times is not None and fault.hits >= fault.times:
+        return False
+    if fault.skip > 0:
+        fault.skip -= 1
+        return False
+    if fault.chance < 1 and rng is not None and rng.random() >= fault.chance:
+        return False
+    fault.hits += 1
+    return True
