@@ -485,7 +485,7 @@ def test_the_reader_names_the_form_of_what_it_reads():
         await client.create(PODS, pod("a", hostname="not in the record"))
         plain = replace(PODS, type=Unstructured)
         read, listed = await client.get(plain, "a", "default"), await client.list(plain)
-        async with aclosing(client.watch(plain, resource_version="0")) as watch:
+        async with aclosing(client.watch(plain, resource_version="0")) as watch:  # type: ignore[type-var]
             watched = await anext(watch)
         for obj in (read, listed.items[0], watched.object):
             assert obj.get("spec", "hostname") == "not in the record"
