@@ -64,7 +64,7 @@ class ScalePaths:
     replicas: tuple[str, ...] = ("spec", "replicas")
     status_replicas: tuple[str, ...] = ("status", "replicas")
     selector: tuple[str, ...] | None = None
-    """A selector as text, or as a labelSelector object; None where the kind has none."""
+    """A selector as text, as a labelSelector object or as plain labels; None where the kind has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +85,10 @@ class Served:
     """Given for kinds that bring their own checks, as custom ones do."""
     scale: ScalePaths | None = None
     """Given when there is a scale subresource."""
+    columns: tuple[Raw, ...] | None = None
+    """The additionalPrinterColumns of a custom kind; None for a built-in one."""
+    schema: Raw | None = None
+    """The OpenAPI schema of a custom kind, as its definition has it."""
     list_kind: str = ""
     deprecated: bool = False
     warning: str = ""
