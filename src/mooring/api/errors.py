@@ -20,6 +20,7 @@ MooringError
 └── TransportError              no answer came
     ├── NotSent                 the request was surely not processed: trying again is safe
     └── OutcomeUnknown          it was sent and the answer is lost: read before writing again
+        └── BadAnswer           an answer came, but none of an API server: a page of a proxy, cut JSON
 """
 
 from mooring.api.meta import Status
@@ -132,6 +133,10 @@ class NotSent(TransportError):
 
 class OutcomeUnknown(TransportError):
     """The request was sent and the answer is lost; read the object before writing again."""
+
+
+class BadAnswer(OutcomeUnknown):
+    """Something answered, but not as an API server does; whether a write has happened is not known."""
 
 
 _BY_CODE: dict[int, type[ApiError]] = {
