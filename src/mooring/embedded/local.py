@@ -196,13 +196,13 @@ class LocalClient:
         if effect is _NOTHING:
             await _turn()
             try:
-                return act()
+                return await self._act(act)
             finally:
                 await _turn()
         await self._clock.sleep(effect.request_delay)
         if effect.error is None:
             try:
-                return act()
+                return await self._act(act)
             finally:
                 await self._clock.sleep(effect.answer_delay)
         if effect.applied:
@@ -210,6 +210,13 @@ class LocalClient:
                 act()
         await self._clock.sleep(effect.answer_delay)
         raise effect.error
+
+    async def _act(self, act: Callable[[], T]) -> T:
+        """The store acts; its answer waits until what it shows is durable."""
+        answer = act()
+        if self.store.durable_version < self.store.version:
+            await self.store.settled()
+        return answer
 
 
 @coroutine

@@ -12,6 +12,9 @@ from mooring.api.resources import Resource
 CHANGED = "the object has been modified; please apply your changes to the latest version and try again"
 
 
+DISK_FULL = 507
+
+
 def failure(
     code: int,
     reason: str,
@@ -126,3 +129,13 @@ def too_large(wanted: int, current: int) -> ApiError:
     message = f"Timeout: Too large resource version: {wanted}, current: {current}"
     cause = StatusCause(reason="ResourceVersionTooLarge", message="Too large resource version")
     return failure(504, "Timeout", message, causes=(cause,), retry_after=1)
+
+
+def disk_full(message: str) -> ApiError:
+    """For a write that had no room; the next one may."""
+    return failure(DISK_FULL, "InsufficientStorage", message)
+
+
+def disk_broken(message: str) -> ApiError:
+    """For writes after the disk has failed."""
+    return failure(500, "InternalError", message)

@@ -21,7 +21,7 @@ from mooring.api.resources import Resource
 from mooring.embedded import binding, defaulting, deleting, paging, refusals, updating
 from mooring.embedded.durability import Durability, InMemory
 from mooring.embedded.naming import Namer
-from mooring.embedded.objects import Raw, Stored, key_in, metadata_of, with_meta
+from mooring.embedded.objects import Raw, Stored, key_in, key_of, metadata_of, with_meta
 from mooring.embedded.paging import Listing
 from mooring.embedded.patching import apply_patch
 from mooring.embedded.selecting import select
@@ -162,6 +162,12 @@ class Store:
     def load(self, resource: Resource, raw: Raw) -> Stored:
         """Puts in an object from elsewhere, such as a dump or a fixture: status and times stay as given."""
         return self._create(resource, raw, keep_status=True)
+
+    def restore(self, resource: Resource, raw: Raw) -> None:
+        """Puts back an object exactly as it was stored, version included; for whoever kept it. No history."""
+        table = self._table(resource)
+        table.objects[key_of(raw)] = Stored(table.resource, raw, int(raw["metadata"]["resourceVersion"]))
+        self._namer.keep(raw["metadata"]["uid"])
 
     def replace(
         self, resource: Resource, raw: Raw, *, subresource: str = "", dry_run: bool = False

@@ -1,0 +1,127 @@
+"""Opens a data directory: checks it, locks it, loads its objects into a store that goes on writing to it."""
+
+from __future__ import annotations
+
+import os
+import random
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from mooring.embedded.durable import reading
+from mooring.embedded.durable.layout import DATABASE, SCHEMA, DataDirError, state_checksum
+from mooring.embedded.durable.locking import DirectoryLock
+from mooring.embedded.durable.reading import Contents
+from mooring.embedded.durable.transactions import Database
+from mooring.embedded.durable.writing import SqliteDurability
+from mooring.embedded.store import Store
+
+
+class DataDir:
+    """An open data directory. `store` holds what it held; every change of the store goes back into it."""
+
+    def __init__(
+        self, path: Path, store: Store, durability: SqliteDurability, close: Callable[[], None]
+    ) -> None:
+        self.path = path
+        self.store = store
+        self.durability = durability
+        self._close = close
+
+    def close(self) -> None:
+        """Writes what is pending and frees the directory. Without it nothing acknowledged is lost either."""
+        try:
+            self.durability.flush()
+        finally:
+            self._close()
+
+    def __enter__(self) -> DataDir:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def open_data_dir(
+    path: Path | str,
+    wall: Callable[[], float],
+    rng: random.Random | None = None,
+    *,
+    synchronous: str = "FULL",
+    **options: Any,
+) -> DataDir:
+    """The store in a directory, which is made if it is not there. `options` go to `Store`.
+
+    A given `rng` is only where randomness begins: each start of the directory goes on differently, so that
+    UIDs do not come again. DataDirError in one sentence when the directory cannot be used; it is unchanged
+    then.
+    """
+    directory = _directory(Path(path))
+    new = reading.is_new(directory)
+    lock = DirectoryLock(directory)
+    try:
+        if new:
+            _make_database(directory)
+        contents = reading.read(directory)
+        database = _open_database(directory, contents, synchronous)
+    except BaseException:
+        lock.release()
+        raise
+    own = random.Random(f"{(rng or random.SystemRandom()).getrandbits(128)} {database.begin_start()}")
+    durability = SqliteDurability(database, contents.version)
+    store = Store(wall, own, start_version=contents.version, durability=durability, **options)
+    for row in contents.rows:
+        store.restore(row.resource, row.raw)
+
+    def close() -> None:
+        durability.close()
+        database.close()
+        lock.release()
+
+    return DataDir(directory, store, durability, close)
+
+
+def _directory(path: Path) -> Path:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError) as error:
+        raise DataDirError(f"the data directory {path} is a file, or below one; name a directory") from error
+    except OSError as error:
+        raise DataDirError(
+            f"the data directory {path} cannot be made: {error.strerror}; name one that this user can write"
+        ) from error
+    return path
+
+
+def _make_database(directory: Path) -> None:
+    """Under another name first: a crash leaves either no database or a whole one."""
+    final, draft = directory / DATABASE, directory / f"{DATABASE}.new"
+    try:
+        for leftover in (draft, draft.with_name(f"{draft.name}-wal"), draft.with_name(f"{draft.name}-shm")):
+            leftover.unlink(missing_ok=True)
+        with closing(sqlite3.connect(draft, isolation_level=None)) as connection:
+            connection.executescript(SCHEMA)
+            row = (0, 1, 0, 0, 0, state_checksum(1, 0, 0, 0))
+            connection.execute("INSERT INTO state VALUES (?, ?, ?, ?, ?, ?)", row)
+        draft.rename(final)
+        _sync(directory)
+    except (sqlite3.Error, OSError) as error:
+        raise DataDirError(f"no database can be made in {directory}: {error}; is the disk full?") from error
+
+
+def _sync(directory: Path) -> None:
+    """A rename lasts when its directory is on disk."""
+    fd = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _open_database(directory: Path, contents: Contents, synchronous: str) -> Database:
+    try:
+        return Database(directory / DATABASE, contents, synchronous=synchronous)
+    except sqlite3.Error as error:
+        raise DataDirError(f"{directory / DATABASE} cannot be written: {error}; make it writable") from error

@@ -1,0 +1,160 @@
+"""Changes go to the database in transactions: one thread writes, and each takes all that has gathered.
+
+    pending ──hand over, one batch at a time──▶ thread: write, fsync ──▶ collected on the loop
+       ▲                                                                    │ waiters of `settled` go on
+       └── record() while the thread is busy                                └ the next batch is handed over
+
+The loop is never blocked by the disk, and many requests share one fsync. A batch that cannot be written fails
+everything that was recorded since, because later changes rest on it; the store takes it back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+from collections import deque
+from contextlib import suppress
+from pathlib import Path
+from queue import SimpleQueue
+
+from mooring.api.errors import ApiError
+from mooring.embedded import refusals
+from mooring.embedded.durability import Follower
+from mooring.embedded.durable.transactions import Change, Database
+from mooring.embedded.objects import Stored
+
+
+class SqliteDurability:
+    """The durability of one store in one open database. All but `_write_batches` runs on the loop."""
+
+    def __init__(self, database: Database, version: int) -> None:
+        self.version = version
+        self._database = database
+        self._follower: Follower | None = None
+        self._pending: list[Change] = []
+        self._recorded = 0
+        self._kept = 0
+        self._waiters: deque[tuple[int, asyncio.Future[ApiError | None]]] = deque()
+        self._broken: ApiError | None = None
+        self._gathering: asyncio.AbstractEventLoop | None = None
+        """The loop whose next turn will hand over what is pending."""
+        self._writing = False
+        """Whether the thread has a batch."""
+        self._batches: SimpleQueue[tuple[list[Change], asyncio.AbstractEventLoop | None] | None] = (
+            SimpleQueue()
+        )
+        self._results: SimpleQueue[tuple[list[Change], sqlite3.Error | OSError | None]] = SimpleQueue()
+        self._thread = threading.Thread(target=self._write_batches, name="mooring-disk", daemon=True)
+        self._thread.start()
+
+    def attach(self, follower: Follower) -> None:
+        self._follower = follower
+
+    def check(self) -> None:
+        if self._broken is not None:
+            raise self._broken
+
+    def record(self, stored: Stored, *, deleted: bool) -> None:
+        self._pending.append((stored, deleted))
+        self._recorded += 1
+        if not self._writing:
+            loop = asyncio._get_running_loop()
+            if loop is not None and loop is not self._gathering:
+                # After the other requests that have arrived in this turn of the loop.
+                self._gathering = loop
+                loop.call_soon(self._hand_over, loop)
+
+    async def settled(self) -> None:
+        if self._kept == self._recorded:
+            return
+        loop = asyncio.get_running_loop()
+        if not self._writing and self._gathering is not loop:
+            self._hand_over(loop)  # recorded outside of a loop, or in one that has ended
+        waiter: asyncio.Future[ApiError | None] = loop.create_future()
+        self._waiters.append((self._recorded, waiter))
+        error = await waiter
+        if error is not None:
+            raise error
+
+    def flush(self) -> None:
+        """Writes what is pending and waits for it; for those who run no loop. Raises as `settled` does."""
+        while self._kept != self._recorded:
+            if not self._writing:
+                self._hand_over(None)
+            error = self._take_result(*self._results.get())
+            if error is not None:
+                raise error
+
+    def close(self) -> None:
+        """Ends the thread after what it has been handed. `flush` first."""
+        self._batches.put(None)
+        self._thread.join()
+
+    def _hand_over(self, loop: asyncio.AbstractEventLoop | None) -> None:
+        self._gathering = None
+        if self._pending and not self._writing:
+            batch, self._pending = self._pending, []
+            self._writing = True
+            self._batches.put((batch, loop))
+
+    def _write_batches(self) -> None:
+        """The thread. It touches nothing of the loop's; results go back through a queue."""
+        while (work := self._batches.get()) is not None:
+            batch, loop = work
+            try:
+                self._database.write(batch)
+            except (sqlite3.Error, OSError) as error:
+                self._results.put((batch, error))
+            else:
+                self._results.put((batch, None))
+            if loop is not None:
+                with suppress(RuntimeError):  # the loop has ended; `flush` will take the result
+                    loop.call_soon_threadsafe(self._collect, loop)
+
+    def _collect(self, loop: asyncio.AbstractEventLoop) -> None:
+        if not self._results.empty():
+            self._take_result(*self._results.get())
+            self._hand_over(loop)
+
+    def _take_result(self, batch: list[Change], error: sqlite3.Error | OSError | None) -> ApiError | None:
+        self._writing = False
+        if error is not None:
+            return self._fail(error)
+        self._kept += len(batch)
+        self.version = batch[-1][0].version
+        self._tell_waiters(None)
+        if self._follower is not None:
+            self._follower.advanced()
+        return None
+
+    def _fail(self, error: sqlite3.Error | OSError) -> ApiError:
+        refusal = _refusal(self._database.path, error)
+        if refusal.code != refusals.DISK_FULL:
+            self._broken = refusal
+        self._pending.clear()
+        self._kept = self._recorded
+        if self._follower is not None:
+            self._follower.failed()
+        self._tell_waiters(refusal)
+        return refusal
+
+    def _tell_waiters(self, answer: ApiError | None) -> None:
+        while self._waiters and self._waiters[0][0] <= self._kept:
+            _, waiter = self._waiters.popleft()
+            if not waiter.done():
+                waiter.set_result(answer)
+
+
+def _refusal(path: Path, error: sqlite3.Error | OSError) -> ApiError:
+    if (
+        isinstance(error, sqlite3.Error)
+        and getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL
+    ):
+        return refusals.disk_full(
+            f"no room in {path.parent} for this write; it was taken back, free some space"
+        )
+    return refusals.disk_broken(
+        f"{path} could not be written ({error}); the write was taken back and no other is accepted: "
+        "check the disk and start again"
+    )
