@@ -1,0 +1,93 @@
+"""Which groups, versions and kinds there are: /api, /apis and below, plain and aggregated, and /version.
+
+The answers are made once for each state of the catalog and carry an ETag, so that a client that has them
+already is told so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from collections.abc import Iterable
+
+import msgspec
+
+from mooring.embedded.catalog import listings
+from mooring.embedded.catalog.kinds import Catalog, Served
+from mooring.embedded.catalog.virtual import VIRTUAL
+from mooring.embedded.http import JSON, Answer, Request
+from mooring.embedded.objects import Raw
+
+KUBERNETES_VERSION = "v1.36.4"
+"""The version whose behaviour the server has."""
+
+
+class Discovery:
+    """The endpoint for all discovery paths."""
+
+    def __init__(self, catalog: Catalog, virtual: Iterable[Served] = VIRTUAL) -> None:
+        self._catalog = catalog
+        self._virtual = tuple(virtual)
+        self._made_of = -1
+        self._documents: dict[tuple[str, str], tuple[bytes, str]] = {}
+
+    def answer(self, request: Request) -> Answer | None:
+        if request.method not in ("GET", "HEAD"):
+            return None
+        if request.path == "/version":
+            return Answer(200, _VERSION_DOCUMENT)
+        self._refresh()
+        path = request.path.rstrip("/")
+        version = _aggregated_version(request.accept) if path in ("/api", "/apis") else ""
+        document = self._documents.get((path, version))
+        if document is None:
+            return None
+        body, tag = document
+        content_type = f"{JSON};g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"
+        headers = (("ETag", tag), ("Vary", "Accept"))
+        if tag in request.headers.get("if-none-match", ""):
+            return Answer(304, b"", content_type if version else JSON, headers)
+        return Answer(200, body, content_type if version else JSON, headers)
+
+    def _refresh(self) -> None:
+        if self._made_of == self._catalog.version:
+            return
+        groups = listings.groups_of((*self._catalog.all(), *self._virtual))
+        self._documents = {key: _with_tag(value) for key, value in listings.documents(groups).items()}
+        self._made_of = self._catalog.version
+
+
+def _aggregated_version(accept: str) -> str:
+    """The aggregated form that the client would like best, "" for the plain one."""
+    for media in accept.split(","):
+        name, *parameters = (part.strip() for part in media.split(";"))
+        asked = dict(part.partition("=")[::2] for part in parameters)
+        if (
+            asked.get("as") == "APIGroupDiscoveryList"
+            and name in (JSON, "*/*")
+            and asked.get("v") in listings.AGGREGATED
+        ):
+            return asked["v"]
+        if name in (JSON, "*/*") and "as" not in asked:
+            return ""
+    return ""
+
+
+def _with_tag(document: Raw) -> tuple[bytes, str]:
+    body = msgspec.json.encode(document)
+    return body, f'"{hashlib.sha256(body).hexdigest().upper()}"'
+
+
+_VERSION_DOCUMENT = msgspec.json.encode(
+    {
+        "major": "1",
+        "minor": KUBERNETES_VERSION.split(".")[1],
+        "gitVersion": f"{KUBERNETES_VERSION}+mooring",
+        "gitCommit": "",
+        "gitTreeState": "clean",
+        "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": "",
+        "compiler": f"{platform.python_implementation()} {platform.python_version()}",
+        "platform": f"{platform.system().lower()}/{platform.machine()}",
+    }
+)
