@@ -16,6 +16,9 @@ from mooring.embedded import refusals
 from mooring.embedded.objects import Raw, Stored, with_meta
 from mooring.embedded.timestamps import timestamp
 
+_PROPAGATIONS = {"Orphan": "orphan", "Foreground": "foregroundDeletion"}
+"""The finalizers by which the garbage collector knows what to do with dependents first."""
+
 
 def check_preconditions(current: Stored, uid: str, resource_version: str) -> None:
     if uid and uid != current.uid:
@@ -31,20 +34,32 @@ def _refused(current: Stored, why: str) -> ApiError:
     return refusals.conflict(current.resource, current.name, why, on=current.resource.kind)
 
 
-def after_delete(current: Stored, grace_period: int | None, wall: float) -> Raw:
-    """The object after a delete call; `is_over` tells whether it stays."""
+def after_delete(current: Stored, grace_period: int | None, wall: float, propagation: str = "") -> Raw:
+    """The object after a delete call; `is_over` tells whether it stays.
+
+    `propagation` (Orphan, Foreground, Background) is noted as a finalizer, for the garbage collector.
+    """
     if grace_period is not None and grace_period < 0:
         grace_period = 1  # as the API server reads negative periods
-    meta = current.raw["metadata"]
+    raw = _with_propagation(current.raw, propagation)
+    meta = raw["metadata"]
     if "deletionTimestamp" in meta:
-        return _shortened(current.raw, grace_period)
+        return _shortened(raw, grace_period)
     period = _grace_period(current, grace_period)
     return with_meta(
-        current.raw,
+        raw,
         deletionTimestamp=timestamp(wall + period),
         deletionGracePeriodSeconds=period,
         generation=meta.get("generation", 0) + 1,
     )
+
+
+def _with_propagation(raw: Raw, propagation: str) -> Raw:
+    if not propagation:
+        return raw
+    others = [f for f in raw["metadata"].get("finalizers") or [] if f not in _PROPAGATIONS.values()]
+    wanted = [_PROPAGATIONS[propagation]] if propagation in _PROPAGATIONS else []
+    return with_meta(raw, finalizers=[*others, *wanted] or None)
 
 
 def is_over(raw: Raw) -> bool:

@@ -35,9 +35,15 @@ class _Token(msgspec.Struct, frozen=True):
     after: Key
 
 
-def list_page(table: Table, selection: Selection, version: int, limit: int, page: str) -> Listing:
-    """`version` is the current one; with a token, the token's is shown instead."""
+def list_page(
+    table: Table, selection: Selection, version: int, limit: int, page: str, exact: int | None = None
+) -> Listing:
+    """`version` is the current one; with a token, the token's is shown instead, or else the `exact` one."""
     token = _read(page) if page else None
+    if token is None and exact is not None:
+        if exact < table.floor:
+            raise refusals.too_old(exact, table.floor)
+        return _cut(table.at(exact), selection, exact, limit)
     if token is None:
         return _cut(table.in_order(), selection, version, limit)
     if token.version < table.floor or token.version > version:

@@ -100,15 +100,20 @@ class Store:
         label_selector: str = "",
         field_selector: str = "",
         resource_version: str = "",
+        exact: bool = False,
         limit: int = 0,
         page: str = "",
     ) -> Listing:
-        """The newest state, whatever older `resource_version` is named; one from the future is a 504."""
+        """The newest state, whatever older `resource_version` is named, or with `exact` that very one.
+
+        One from the future is a 504.
+        """
         wanted = _number(resource_version)
         if wanted > self.version:
             raise refusals.too_large(wanted, self.version)
         selection = select(resource, namespace, label_selector, field_selector)
-        return paging.list_page(self._table(resource), selection, self.version, limit, page)
+        table = self._table(resource)
+        return paging.list_page(table, selection, self.version, limit, page, wanted if exact else None)
 
     def watch(
         self,
@@ -203,11 +208,16 @@ class Store:
         uid: str = "",
         resource_version: str = "",
         grace_period: int | None = None,
+        propagation: str = "",
+        dry_run: bool = False,
     ) -> Stored:
         """As DELETE: the object goes, or stays terminating. Gives its last or its terminating state."""
         current = self.get(resource, name, namespace)
         deleting.check_preconditions(current, uid, resource_version)
-        return self._commit(current, deleting.after_delete(current, grace_period, self._wall()))
+        raw = deleting.after_delete(current, grace_period, self._wall(), propagation)
+        if dry_run:
+            return Stored(current.resource, raw, current.version)
+        return self._commit(current, raw)
 
     def finish_deletion(self, name: str, namespace: str, uid: str = "") -> Stored:
         """What a kubelet does when a terminating pod has stopped."""
