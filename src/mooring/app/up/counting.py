@@ -12,4 +12,3 @@ class Counts:
     nodes: int = 0
     bound: int = 0
     pending: int = 0
-    scheduled: int = 0

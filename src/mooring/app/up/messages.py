@@ -51,6 +51,7 @@ class Refused(msgspec.Struct, tag=True):
     """It cannot be served."""
 
     error: str
+    port_in_use: bool = False
 
 
 Answer = Ready | Refused

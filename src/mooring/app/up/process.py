@@ -20,6 +20,10 @@ STOP_SECONDS = 10.0
 LINE_LIMIT = 16 << 20
 
 
+class PortInUse(MooringError):
+    """The port that was asked for is taken."""
+
+
 class ServerProcess:
     """A running API server. `ready` says where it is and how to get in."""
 
@@ -78,7 +82,7 @@ async def _conversation(process: Process, orders: Orders) -> Ready:
         )
     answer: Answer = msgspec.json.decode(line, type=Answer)
     if isinstance(answer, Refused):
-        raise MooringError(answer.error)
+        raise (PortInUse if answer.port_in_use else MooringError)(answer.error)
     return answer
 
 

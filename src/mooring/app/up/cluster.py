@@ -1,0 +1,142 @@
+"""An embedded cluster that runs: the API server's process, and the scheduler here, joined over HTTPS."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from urllib.parse import urlsplit
+
+import msgspec
+
+from mooring.api.errors import MooringError
+from mooring.app.clock import SystemClock
+from mooring.app.scheduler import Scheduler
+from mooring.app.up import kubeconfig
+from mooring.app.up.counting import Counts
+from mooring.app.up.messages import Ready
+from mooring.app.up.plan import Plan
+from mooring.app.up.process import PortInUse, ServerProcess
+from mooring.client.connecting import connect
+from mooring.client.credentials import Credentials, Pem
+from mooring.client.http_client import HttpClient
+
+QPS, BURST = 5000.0, 10_000
+"""The API server is our own: nothing is spared by being slow."""
+
+
+class EmbeddedCluster:
+    """`async with EmbeddedCluster(Plan.of()) as cluster:`, up inside and gone after."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._process: ServerProcess | None = None
+        self._client: HttpClient | None = None
+        self._stop = asyncio.Event()
+        self.scheduler: Scheduler | None = None
+        self.kubeconfig = Path()
+
+    @property
+    def ready(self) -> Ready:
+        assert self._process is not None
+        return self._process.ready
+
+    async def start(self) -> None:
+        try:
+            self._process = await self._serve()
+            port = urlsplit(self.ready.server).port or 0
+            self.kubeconfig = self._plan.kubeconfig_at(port)
+            text = kubeconfig.text(self.ready.server, self.ready.token, self.ready.ca.encode())
+            kubeconfig.write(self.kubeconfig, text)
+            if self._plan.configuration is not None:
+                self._client = self.connect()
+                self.scheduler = Scheduler(self._client, config=self._plan.configuration)
+                await self.scheduler.start()
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def _serve(self) -> ServerProcess:
+        try:
+            return await ServerProcess.start(self._plan.orders)
+        except PortInUse:
+            if not self._plan.any_port_will_do:
+                raise
+        return await ServerProcess.start(msgspec.structs.replace(self._plan.orders, port=0))
+
+    def connect(self) -> HttpClient:
+        """A client of the cluster, for whoever started it."""
+        credentials = Credentials(
+            server=self.ready.server,
+            source="mooring up",
+            ca=Pem(data=self.ready.ca.encode()),
+            token=self.ready.token,
+        )
+        return connect(credentials, SystemClock(), qps=QPS, burst=BURST)
+
+    async def stop(self) -> None:
+        """The scheduler first: it may have binds under way."""
+        if self.scheduler is not None:
+            await self.scheduler.stop()
+            self.scheduler = None
+        if self._client is not None:
+            await self._client.close()
+            self._client = None
+        if self._process is not None:
+            await self._process.stop()
+
+    async def ended(self) -> None:
+        """Returns when SIGINT or SIGTERM asks for the end; a MooringError when the API server went first."""
+        assert self._process is not None
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self._stop.set)
+        gone = asyncio.ensure_future(self._process.ended())
+        asked = asyncio.ensure_future(self._stop.wait())
+        try:
+            await asyncio.wait({gone, asked}, return_when=asyncio.FIRST_COMPLETED)
+            if gone.done() and not asked.done():
+                raise MooringError(f"the API server ended with exit code {gone.result()}; see its log above")
+        finally:
+            gone.cancel()
+            asked.cancel()
+
+    def counts(self) -> Counts:
+        if self.scheduler is None:
+            return Counts(nodes=self.ready.nodes)
+        engine = self.scheduler.engine
+        return Counts(
+            nodes=len(engine.cache.table.nodes()),
+            bound=len(engine.cache),
+            pending=len(engine.queue),
+        )
+
+    def greeting(self) -> Iterator[str]:
+        """What happened, and what to type next."""
+        yield from self.ready.applied
+        profiles = " ".join(self.scheduler.engine.profiles) if self.scheduler is not None else "none"
+        yield f"The cluster is up: {self.ready.nodes} nodes at {self.ready.server}, schedulers: {profiles}."
+        if self._plan.orders.data_dir:
+            yield f"It is kept in {self._plan.orders.data_dir}."
+        yield "In another terminal:\n"
+        yield f"  export KUBECONFIG={self.kubeconfig.resolve()}"
+        yield "  kubectl get nodes"
+        yield "  kubectl create deployment web --image=nginx --replicas=5"
+        yield "  kubectl get pods -o wide\n"
+
+    def farewell(self) -> str:
+        kept = self._plan.orders.data_dir
+        return (
+            f"The cluster is kept in {kept}." if kept else "The cluster is gone; --data-dir would keep one."
+        )
+
+    async def __aenter__(self) -> EmbeddedCluster:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()

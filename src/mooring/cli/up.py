@@ -1,0 +1,110 @@
+"""`mooring up`: a cluster on this machine without Docker: API server, nodes, controllers, scheduler."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from mooring.api.errors import MooringError
+from mooring.app.up import pools
+from mooring.app.up.cluster import EmbeddedCluster
+from mooring.app.up.counting import Counts
+from mooring.app.up.plan import Plan
+from mooring.cli import printing
+
+REFRESH_SECONDS = 0.5
+
+
+def up(
+    nodes: Annotated[
+        int | None,
+        typer.Option(
+            "--nodes", min=0, max=pools.MAX_NODES, metavar="N", help="Make N alike nodes. [default: 3]"
+        ),
+    ] = None,
+    cluster: Annotated[
+        Path | None,
+        typer.Option("--cluster", metavar="FILE", help="Make the node pools that this YAML file describes."),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option("--config", metavar="FILE", help="A KubeSchedulerConfiguration for the scheduler."),
+    ] = None,
+    apply: Annotated[
+        list[Path] | None,
+        typer.Option("--apply", metavar="FILE", help="Manifests to apply at start; may be repeated."),
+    ] = None,
+    data_dir: Annotated[
+        Path | None,
+        typer.Option("--data-dir", metavar="DIR", help="Keep the cluster here; without it, in memory only."),
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            "--port", min=0, max=65535, help="The API server's port; 0 takes any free one. [default: 7443]"
+        ),
+    ] = None,
+    kubeconfig: Annotated[
+        Path | None,
+        typer.Option(
+            "--kubeconfig",
+            metavar="PATH",
+            help="Where to write the kubeconfig. [default: ~/.mooring/kubeconfig]",
+        ),
+    ] = None,
+    scheduler: Annotated[
+        bool, typer.Option("--scheduler/--no-scheduler", help="Without it, bring your own: `mooring run`.")
+    ] = True,
+) -> None:
+    """Start a Kubernetes cluster on this machine in seconds, and keep it until Ctrl-C.
+
+    The API server is real enough for kubectl, the nodes are simulated: pods become Running and use nothing.
+    """
+    console = printing.console()
+    try:
+        plan = Plan.of(
+            nodes=nodes,
+            cluster=cluster,
+            config=config,
+            apply=tuple(apply or ()),
+            data_dir=data_dir,
+            port=port,
+            kubeconfig=kubeconfig,
+            scheduler=scheduler,
+        )
+        asyncio.run(_run(plan, console))
+    except MooringError as error:
+        printing.fail(str(error))
+
+
+async def _run(plan: Plan, console: Console) -> None:
+    async with EmbeddedCluster(plan) as running:
+        for text in running.greeting():
+            console.print(text, soft_wrap=True)
+        ended = asyncio.ensure_future(running.ended())
+        try:
+            await _show(running, console, ended)
+        finally:
+            ended.cancel()
+        console.print("Stopping …")
+    console.print(running.farewell(), soft_wrap=True)
+
+
+async def _show(running: EmbeddedCluster, console: Console, ended: asyncio.Future[None]) -> None:
+    """A line of counts on a terminal, nothing elsewhere, until the cluster is told to end."""
+    if not console.is_terminal:
+        await ended
+        return
+    with console.status(_line(running.counts())) as status:
+        while not ended.done():
+            status.update(_line(running.counts()))
+            await asyncio.wait({ended}, timeout=REFRESH_SECONDS)
+    await ended
+
+
+def _line(counts: Counts) -> str:
+    return f"{counts.nodes} nodes · {counts.bound} pods on nodes · {counts.pending} pending · Ctrl-C stops"
