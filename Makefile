@@ -5,10 +5,10 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help up test test-slow conformance bench check lint types layers format lock clean
+.PHONY: help up test test-slow test-cluster test-cluster-versions conformance bench check lint types layers format lock clean
 
 help: ## Show this list
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-21s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(STAMP): requirements-dev.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("Mooring needs Python 3.11 or newer, this is " + sys.version.split()[0] + "; set PYTHON=") if sys.version_info < (3, 11) else None'
@@ -21,10 +21,17 @@ up: $(STAMP) ## Create the environment, install, and run the main job (today: th
 	$(BIN)/mooring demo
 
 test: $(STAMP) ## Create the environment and run all tests that need nothing outside
-	$(BIN)/python -m pytest -q -m "not slow"
+	$(BIN)/python -m pytest -q -m "not slow and not cluster"
 
 test-slow: $(STAMP) ## Run the slower tests (long property runs, package installs)
-	$(BIN)/python -m pytest -q -m slow
+	$(BIN)/python -m pytest -q -m "slow and not cluster"
+
+test-cluster: $(STAMP) ## Build a real control plane (Go; minutes the first time) and run the tests that need one
+	@tools/controlplane/build > /dev/null || test $$? -eq 3
+	$(BIN)/python -m pytest -q -m "cluster and not versions" tests/cluster
+
+test-cluster-versions: $(STAMP) ## One smoke run each against older API servers (builds them first)
+	$(BIN)/python -m pytest -q -m versions tests/cluster
 
 conformance: $(STAMP) ## Compare with kube-scheduler's answers, the whole collection (needs ../shared/conformance)
 	@test -d ../shared/conformance || { echo "skipped: there is no ../shared/conformance beside this checkout"; exit 0; }; \

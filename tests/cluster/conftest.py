@@ -1,0 +1,71 @@
+"""Fixtures: the programs, a control plane for the whole run, a clean cluster for every test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mooring.api import resources as kinds
+from tests.cluster.api import Api
+from tests.cluster.controlplane import ControlPlane, Missing, find_programs, running
+
+CLUSTER_WIDE = (
+    kinds.NODES, kinds.PERSISTENT_VOLUMES, kinds.STORAGE_CLASSES, kinds.CSI_NODES, kinds.CSI_DRIVERS,
+    kinds.VOLUME_ATTACHMENTS,
+)  # fmt: skip
+NAMESPACED = (
+    kinds.DEPLOYMENTS, kinds.REPLICA_SETS, kinds.STATEFUL_SETS, kinds.PODS, kinds.PERSISTENT_VOLUME_CLAIMS,
+    kinds.POD_DISRUPTION_BUDGETS, kinds.CSI_STORAGE_CAPACITIES, kinds.EVENTS, kinds.LEASES,
+)  # fmt: skip
+OWN_SPACES = ("default", "kube-system", "kube-public", "kube-node-lease", "mooring")
+OWN_SERVICES = ("kubernetes",)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Everything below this folder needs the control plane."""
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker(pytest.mark.cluster)
+
+
+@pytest.fixture(scope="session")
+def programs() -> dict[str, str]:
+    try:
+        return find_programs()
+    except Missing as missing:
+        pytest.skip(str(missing))
+
+
+@pytest.fixture(scope="session")
+def shared_plane(
+    programs: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ControlPlane]:
+    """One API server with controllers for all tests that can live with a used one."""
+    with running(tmp_path_factory.mktemp("controlplane"), programs) as plane:
+        plane.start_controllers()
+        yield plane
+
+
+@pytest.fixture
+def plane(shared_plane: ControlPlane) -> Iterator[ControlPlane]:
+    """The shared control plane, emptied after the test."""
+    yield shared_plane
+    clean(shared_plane.api)
+
+
+def clean(api: Api) -> None:
+    """Remove what tests make; controllers first, so that nothing comes back."""
+    for resource in (*NAMESPACED, *CLUSTER_WIDE):
+        api.delete_all(resource)
+    for service in api.list(kinds.SERVICES):
+        if service["metadata"]["name"] not in OWN_SERVICES:
+            api.delete(kinds.SERVICES, service["metadata"]["name"], service["metadata"]["namespace"])
+    for priority in api.list(kinds.PRIORITY_CLASSES):
+        if not priority["metadata"]["name"].startswith("system-"):
+            api.delete(kinds.PRIORITY_CLASSES, priority["metadata"]["name"], "")
+    for space in api.list(kinds.NAMESPACES):
+        if space["metadata"]["name"] not in OWN_SPACES:
+            api.delete(kinds.NAMESPACES, space["metadata"]["name"], "")

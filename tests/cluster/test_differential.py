@@ -1,0 +1,167 @@
+"""Mooring against kube-scheduler itself: 300 pods with all kinds of constraints, one after the other.
+
+Before a pod is created Mooring judges it on the state that the API server shows; then kube-scheduler places
+it, and the next pod meets the cluster that kube-scheduler made. Compared are the totals of all feasible nodes
+(kube-scheduler's come from its log), the choice, the message of pods that fit nowhere, and what preemption
+would cost.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from dataclasses import dataclass
+
+import pytest
+
+from mooring.api.resources import PERSISTENT_VOLUME_CLAIMS, PODS
+from tests.cluster import objects
+from tests.cluster.api import Api, Json, eventually
+from tests.cluster.controlplane import ControlPlane
+from tests.cluster.judge import Judge, Verdict
+from tests.cluster.kube_log import KubeLog, Told
+from tests.cluster.pod_mix import Mix
+
+PODS_TO_JUDGE = 300
+SEED = int(os.environ.get("MOORING_DIFFERENTIAL_SEED", "36"))
+CONFIG = objects.scheduler_config(percentageOfNodesToScore=100)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a pod under kube-scheduler."""
+
+    node: str
+    told: Told
+    nominated: str
+    victims: tuple[str, ...]
+
+
+def test_every_verdict_is_kube_schedulers(plane: ControlPlane, capsys: pytest.CaptureFixture[str]) -> None:
+    mix, judge = Mix(SEED), Judge(CONFIG)
+    plane.api.create_all(mix.nodes())
+    for obj in mix.others():
+        plane.api.create(obj)
+    eventually(lambda: all_bound(plane.api), 60, "static claims are bound")
+    kube = plane.start_kube_scheduler(CONFIG, verbosity=10)
+    log = KubeLog(kube.log)
+    seen: Counter[str] = Counter()
+    faults: list[str] = []
+    try:
+        for number in range(PODS_TO_JUDGE):
+            needed, wanted = mix.pod(number)
+            for obj in needed:
+                plane.api.create(obj)
+            judge.sync(plane.api)
+            verdict = judge.decide(with_identity(plane.api.create(wanted, dry_run=True)))
+            outcome = place(plane.api, log, wanted)
+            faults += differences(wanted["metadata"]["name"], verdict, outcome, plane.api, seen)
+    finally:
+        kube.stop()
+        log.close()
+    with capsys.disabled():
+        print(f"\n  seed {SEED}: {dict(sorted(seen.items()))}")
+    assert not faults, f"seed {SEED}: {len(faults)} differences\n" + "\n".join(faults[:40])
+    assert seen["placed"] > 150, seen
+    assert seen["unschedulable"] > 20, seen
+    assert seen["preempting"] > 3, seen
+    assert seen["scores compared"] > 120, seen
+
+
+def with_identity(pod: Json) -> Json:
+    """A dry run gives the defaulted pod; each has a UID of its own."""
+    assert pod["metadata"]["uid"]
+    return pod
+
+
+def all_bound(api: Api) -> bool:
+    claims = api.list(PERSISTENT_VOLUME_CLAIMS)
+    return bool(claims) and all(claim["status"].get("phase") == "Bound" for claim in claims)
+
+
+def place(api: Api, log: KubeLog, wanted: Json) -> Outcome:
+    """Create the pod and wait for kube-scheduler's verdict; a pod that fits nowhere is removed again."""
+    before = {pod["metadata"]["uid"]: pod for pod in api.list(PODS)}
+    meta = api.create(wanted)["metadata"]
+    key = f"{meta['namespace']}/{meta['name']}"
+    nominated = ""
+    deadline = time.monotonic() + 60
+    while True:
+        pod = api.get(PODS, meta["name"], meta["namespace"])
+        nominated = nominated or pod["status"].get("nominatedNodeName", "")
+        log.read()
+        told = log.of(key)
+        if pod["spec"].get("nodeName"):
+            settle(log, key)
+            break
+        if told.message and not nominated and refused(pod):
+            api.delete(PODS, meta["name"], meta["namespace"], now=True)
+            break
+        assert time.monotonic() < deadline, f"kube-scheduler said nothing about {key}: {pod['status']}"
+        time.sleep(0.02)
+    after = {pod["metadata"]["uid"] for pod in api.list(PODS)}
+    gone = [pod["metadata"] for uid, pod in before.items() if uid not in after]
+    victims = tuple(sorted(f"{meta['namespace']}/{meta['name']}" for meta in gone))
+    return Outcome(pod["spec"].get("nodeName", ""), log.of(key), nominated, victims)
+
+
+def refused(pod: Json) -> bool:
+    """The status is written after the log line and after preemption; it tells that the attempt is over."""
+    conditions = pod["status"].get("conditions", ())
+    return any(c["type"] == "PodScheduled" and c["status"] == "False" for c in conditions)
+
+
+def settle(log: KubeLog, key: str) -> None:
+    """The log may be a moment behind the API."""
+    deadline = time.monotonic() + 5
+    while log.of(key).attempts == 0 and time.monotonic() < deadline:
+        log.read()
+        time.sleep(0.01)
+
+
+def differences(name: str, ours: Verdict, theirs: Outcome, api: Api, seen: Counter[str]) -> list[str]:
+    told = theirs.told
+    if told.message:
+        seen["preempting" if theirs.nominated or theirs.victims else "unschedulable"] += 1
+        return _of_refusals(name, ours, theirs)
+    seen["placed"] += 1
+    if not ours.node:
+        return [f"{name}: placed on {theirs.node} by kube-scheduler, refused by Mooring: {ours.message}"]
+    if not told.scores:
+        seen["one node"] += 1
+        return (
+            [] if ours.node == theirs.node else [f"{name}: only {theirs.node} fits, Mooring took {ours.node}"]
+        )
+    found = []
+    if told.scores.get(ours.node) != max(told.scores.values()):
+        best = [node for node, score in told.scores.items() if score == max(told.scores.values())]
+        found.append(f"{name}: Mooring took {ours.node}, kube-scheduler's best are {best}")
+    if ours.scores:
+        seen["scores compared"] += 1
+        if ours.scores != told.scores:
+            found.append(f"{name}: totals differ: {_unequal(ours.scores, told)}")
+    return found
+
+
+def _of_refusals(name: str, ours: Verdict, theirs: Outcome) -> list[str]:
+    if ours.node:
+        return [f"{name}: refused by kube-scheduler ({theirs.told.message}), Mooring took {ours.node}"]
+    found = []
+    if ours.message != theirs.told.message:
+        found.append(
+            f"{name}: messages differ:\n    kube:    {theirs.told.message}\n    Mooring: {ours.message}"
+        )
+    if bool(ours.nominated) != bool(theirs.nominated or theirs.victims):
+        found.append(f"{name}: nominated {ours.nominated!r} against {theirs.nominated!r}")
+    if len(ours.victims) != len(theirs.victims):
+        found.append(f"{name}: victims {ours.victims} against {theirs.victims}")
+    return found
+
+
+def _unequal(ours: dict[str, int], told: Told) -> str:
+    nodes = sorted(node for node in {*ours, *told.scores} if ours.get(node) != told.scores.get(node))
+    return "; ".join(
+        f"{node}: {ours.get(node)} against {told.scores.get(node)} {told.plugins.get(node)}"
+        for node in nodes[:3]
+    )
