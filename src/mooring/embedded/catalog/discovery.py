@@ -20,6 +20,7 @@ from mooring.embedded.objects import Raw
 
 KUBERNETES_VERSION = "v1.36.4"
 """The version whose behaviour the server has."""
+GIT_VERSION = f"{KUBERNETES_VERSION}+mooring"
 
 
 class Discovery:
@@ -82,7 +83,7 @@ _VERSION_DOCUMENT = msgspec.json.encode(
     {
         "major": "1",
         "minor": KUBERNETES_VERSION.split(".")[1],
-        "gitVersion": f"{KUBERNETES_VERSION}+mooring",
+        "gitVersion": GIT_VERSION,
         "gitCommit": "",
         "gitTreeState": "clean",
         "buildDate": "1970-01-01T00:00:00Z",
