@@ -57,6 +57,10 @@ class AiohttpTransport:
         self._tls = TlsContexts(clock)
         self._base = credentials.server.rstrip("/")
         self._session: aiohttp.ClientSession | None = None
+        if self._base.startswith("https:"):
+            self._tls.current(
+                credentials
+            )  # certificates that are unusable are reported now, not by a request
 
     @asynccontextmanager
     async def send(self, request: Request) -> AsyncIterator[Response]:

@@ -1,7 +1,7 @@
 """How many requests may leave per second, and who goes first when they may not all.
 
 A token bucket on the clock: `burst` at once, `qps` per second after that. Those that wait are served by
-priority, in order of arrival within one; one that has waited too long goes before all, so that nothing
+priority, in order of arrival within one; a tenth of the turns is left to the lower ones, so that nothing
 starves. Events have a bucket of their own and leases none, so neither takes anything from binds.
 """
 
@@ -13,8 +13,8 @@ from collections import deque
 
 from mooring.framework.ports import Clock, Timer
 
-PATIENCE = 10.0
-"""Seconds after which a request is served before those of a better priority."""
+SHARE = 10
+"""Every so many turns one goes to those of lower priorities, however many of a better one wait."""
 
 
 class Priority(enum.IntEnum):
@@ -45,6 +45,7 @@ class RateLimiter:
         self._filled_at = clock.now()
         self._waiting: dict[Priority, deque[_Waiter]] = {priority: deque() for priority in Priority}
         self._timer: Timer | None = None
+        self._turns = 0
 
     async def wait(self, priority: Priority) -> float:
         """Returns when a request may leave; the seconds that it took."""
@@ -94,12 +95,13 @@ class RateLimiter:
         for queue in self._waiting.values():
             while queue and queue[0].admitted.done():
                 queue.popleft()  # cancelled while it waited
-        queues = [queue for queue in self._waiting.values() if queue]
-        if not queues:
+        first, *others = [queue for queue in self._waiting.values() if queue] or [None]
+        if first is None:
             return None
-        oldest = min(queues, key=lambda queue: queue[0].since)
-        overdue = self._clock.now() - oldest[0].since > PATIENCE
-        return (oldest if overdue else queues[0]).popleft()
+        self._turns += 1
+        if others and self._turns % SHARE == 0:
+            first = min(others, key=lambda queue: queue[0].since)
+        return first.popleft()
 
 
 class _Waiter:

@@ -1,0 +1,287 @@
+"""Credentials out of kubeconfig files: what is taken from where, and what the errors say."""
+
+import asyncio
+import base64
+import stat
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+import yaml
+
+from mooring.client import finding, kubeconfig
+from mooring.client.credentials import CredentialsError, Pem
+from tests.client.certificates import Authority
+
+
+def write(path: Path, *, user=None, cluster=None, context=None, current="main", **more) -> str:
+    """A kubeconfig with one context, `main`."""
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": current,
+        "contexts": [{"name": "main", "context": {"cluster": "c", "user": "u", **(context or {})}}],
+        "clusters": [{"name": "c", "cluster": {"server": "https://10.0.0.1:6443", **(cluster or {})}}],
+        "users": [{"name": "u", "user": user or {}}],
+        **more,
+    }
+    path.write_text(yaml.safe_dump(config))
+    return str(path)
+
+
+def load(paths: str, context: str = ""):
+    return asyncio.run(kubeconfig.load(paths, context))
+
+
+def encoded(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def test_certificates_at_hand_are_taken_over_and_nothing_is_left_on_disk(tmp_path, monkeypatch):
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    ca, pair = Authority(), Authority().client("scheduler")
+    path = write(
+        tmp_path / "config",
+        user={"client-certificate-data": encoded(pair.certificate), "client-key-data": encoded(pair.key)},
+        cluster={"certificate-authority-data": encoded(ca.pem)},
+    )
+    for _ in range(2):  # the loader remembers files that it has made
+        found = load(path)
+        assert (found.ca, found.certificate) == (Pem(data=ca.pem), Pem(data=pair.certificate))
+        assert found.key == Pem(data=pair.key)
+    assert list(scratch.iterdir()) == []
+    assert "PRIVATE KEY" not in repr(found)
+
+
+def test_files_are_named_relative_to_the_kubeconfig(tmp_path):
+    pair = Authority().client("scheduler")
+    (tmp_path / "pki").mkdir()
+    for name, data in (("ca.crt", Authority().pem), ("c.crt", pair.certificate), ("c.key", pair.key)):
+        (tmp_path / "pki" / name).write_bytes(data)
+    path = write(
+        tmp_path / "config",
+        user={"client-certificate": "pki/c.crt", "client-key": "pki/c.key"},
+        cluster={"certificate-authority": "pki/ca.crt"},
+    )
+    found = load(path)
+    assert found.ca == Pem(path=str(tmp_path / "pki" / "ca.crt"))
+    assert found.certificate == Pem(path=str(tmp_path / "pki" / "c.crt"))
+    assert found.key == Pem(path=str(tmp_path / "pki" / "c.key"))
+
+
+def test_tokens_files_and_what_a_cluster_says(tmp_path):
+    (tmp_path / "token").write_text("from-file\n")
+    path = write(
+        tmp_path / "config",
+        user={"token": "secret-token"},
+        cluster={"tls-server-name": "kubernetes", "proxy-url": "http://proxy:3128"},
+        context={"namespace": "prod"},
+    )
+    found = load(path)
+    assert found.server == "https://10.0.0.1:6443"
+    assert (found.token, found.token_file) == ("secret-token", "")
+    assert (found.tls_server_name, found.proxy, found.namespace) == (
+        "kubernetes",
+        "http://proxy:3128",
+        "prod",
+    )
+    assert found.verify
+    assert "secret-token" not in repr(found)
+    other = load(write(tmp_path / "config", user={"tokenFile": "token", "token": "older"}))
+    assert other.token_file == str(tmp_path / "token"), "the file wins, as for kubectl: it is rotated"
+
+
+def test_an_unverified_server_is_warned_about(tmp_path, caplog):
+    found = load(write(tmp_path / "config", user={"token": "t"}, cluster={"insecure-skip-tls-verify": True}))
+    assert not found.verify
+    assert "not verified" in caplog.text
+
+
+def test_another_context_can_be_chosen(tmp_path):
+    path = write(
+        tmp_path / "config",
+        contexts=[
+            {"name": "main", "context": {"cluster": "c", "user": "u"}},
+            {"name": "other", "context": {"cluster": "d", "user": "u"}},
+        ],
+        clusters=[
+            {"name": "c", "cluster": {"server": "https://c"}},
+            {"name": "d", "cluster": {"server": "https://d"}},
+        ],
+        user={"token": "t"},
+    )
+    assert load(path).server == "https://c"
+    assert load(path, "other").server == "https://d"
+
+
+def test_of_several_files_the_first_to_say_something_wins(tmp_path, caplog):
+    first = write(tmp_path / "first", user={"token": "one"}, current="")
+    second = write(tmp_path / "second", user={"token": "two"}, cluster={"server": "https://second"})
+    third = write(tmp_path / "third", current="elsewhere")
+    found = load(f"{first}:{tmp_path / 'missing'}:{second}:{third}")
+    assert (found.token, found.server) == ("one", "https://10.0.0.1:6443")
+    assert "file does not exist" in caplog.text
+
+
+PLUGIN = """#!{python}
+import json, os, pathlib
+count = pathlib.Path(__file__).with_name("runs")
+runs = int(count.read_text()) + 1 if count.exists() else 1
+count.write_text(str(runs))
+asked = json.loads(os.environ["KUBERNETES_EXEC_INFO"])
+status = {{"token": f"run-{{runs}}-{{os.environ['WHO']}}", "expirationTimestamp": "2031-01-01T00:00:00Z"}}
+print(json.dumps({{"apiVersion": asked["apiVersion"], "kind": "ExecCredential", "status": status}}))
+"""
+
+
+def plugin(tmp_path: Path, text: str) -> dict[str, object]:
+    script = tmp_path / "plugin"
+    script.write_text(text)
+    script.chmod(script.stat().st_mode | stat.S_IXUSR)
+    return {
+        "exec": {
+            "apiVersion": "client.authentication.k8s.io/v1",
+            "command": str(script),
+            "env": [{"name": "WHO", "value": "mooring"}],
+            "interactiveMode": "Never",
+        }
+    }
+
+
+def test_an_exec_plugin_is_run_and_can_be_run_again(tmp_path):
+    path = write(tmp_path / "config", user=plugin(tmp_path, PLUGIN.format(python=sys.executable)))
+    found = load(path)
+    assert found.token == "run-1-mooring"
+    assert found.expires == 1_924_992_000.0
+    assert found.reload is not None
+    again = asyncio.run(_reload(found))
+    assert again.token == "run-2-mooring"
+
+
+async def _reload(found):
+    return await found.reload()
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("#!/bin/sh\necho denied >&2\nexit 3\n", "denied"),
+        ("#!/bin/sh\necho hello\n", "decode"),
+        ('#!/bin/sh\necho \'{"kind": "ExecCredential"}\'\n', "missing key"),
+    ],
+    ids=["fails", "prints no JSON", "prints something else"],
+)
+def test_a_broken_exec_plugin_is_named(tmp_path, text, told):
+    path = write(tmp_path / "config", user=plugin(tmp_path, text))
+    with pytest.raises(CredentialsError, match=told) as error:
+        load(path)
+    assert f"kubeconfig {path}, context main" in str(error.value)
+
+
+def test_an_exec_plugin_that_hangs_is_given_up(tmp_path, monkeypatch):
+    monkeypatch.setattr(kubeconfig, "PLUGIN_SECONDS", 0.2)
+    path = write(tmp_path / "config", user=plugin(tmp_path, "#!/bin/sh\nexec sleep 30\n"))
+    with pytest.raises(CredentialsError, match="gave no answer"):
+        load(path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"current": ""}, "names no current context; choose one of: main"),
+        ({"current": "prod"}, "has no context 'prod'; choose one of: main"),
+        ({"context": {"user": "nobody"}}, "there is no user 'nobody'; users are: u"),
+        ({"context": {"cluster": "gone"}}, "there is no cluster 'gone'; clusters are: c"),
+        ({"context": {"user": ""}}, "names no user"),
+        ({"user": {"username": "me", "password": "pw"}}, "password"),
+        ({"user": {"auth-provider": {"name": "gcp"}}}, "use the exec plugin"),
+        ({"user": {"token": ""}, "cluster": {"server": "10.0.0.1"}}, "write https://host:port"),
+        ({"cluster": {"server": "https://me:pw@host"}}, "put users and tokens"),
+        ({"cluster": {"proxy-url": "socks5://proxy"}}, "is not supported"),
+        ({"cluster": {"certificate-authority": "/nowhere/ca.crt"}}, "/nowhere/ca.crt"),
+        ({"user": {"tokenFile": "/nowhere/token"}}, "/nowhere/token"),
+        ({"user": {"client-certificate-data": "A"}}, "correct the entry"),
+    ],
+)
+def test_errors_name_the_file_the_entry_and_the_way_out(tmp_path, changes, told):
+    path = write(tmp_path / "config", **changes)
+    with pytest.raises(CredentialsError) as error:
+        load(path)
+    assert told in str(error.value)
+    assert path in str(error.value)
+
+
+@pytest.mark.parametrize("text", ["", "- a\n", "a: [", "contexts: 3\n", "\x00"])
+def test_files_that_are_no_kubeconfig_are_named(tmp_path, text):
+    path = tmp_path / "config"
+    path.write_text(text)
+    with pytest.raises(CredentialsError, match=str(path)):
+        load(str(path))
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(CredentialsError, match="no such file; name one with --kubeconfig"):
+        load(str(tmp_path / "none"))
+
+
+# Finding them
+
+
+def service_account(tmp_path: Path) -> Path:
+    for name, text in (("token", "abc\n"), ("ca.crt", Authority().pem.decode()), ("namespace", "mooring\n")):
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("host", "server"), [("10.96.0.1", "https://10.96.0.1:443"), ("fd00::1", "https://[fd00::1]:443")]
+)
+def test_the_service_account_of_the_pod(tmp_path, host, server):
+    directory = service_account(tmp_path)
+    environ = {finding.HOST: host, finding.PORT: "443"}
+    found = finding.in_cluster(environ, directory)
+    assert found.server == server
+    assert (found.token_file, found.namespace) == (str(directory / "token"), "mooring")
+    assert found.ca == Pem(path=str(directory / "ca.crt"))
+
+
+@pytest.mark.parametrize(
+    ("environ", "missing", "told"),
+    [
+        ({}, "", "this is no pod"),
+        ({finding.HOST: "10.0.0.1"}, "", "this is no pod"),
+        ({finding.HOST: "10.0.0.1", finding.PORT: "443"}, "token", "automountServiceAccountToken"),
+        ({finding.HOST: "10.0.0.1", finding.PORT: "443"}, "ca.crt", "automountServiceAccountToken"),
+    ],
+)
+def test_what_is_missing_in_a_pod_is_named(tmp_path, environ, missing, told):
+    directory = service_account(tmp_path)
+    if missing:
+        (directory / missing).write_text("")
+    with pytest.raises(CredentialsError, match=told):
+        finding.in_cluster(environ, directory)
+
+
+def test_where_credentials_are_looked_for(tmp_path, monkeypatch):
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    monkeypatch.setattr(finding, "SERVICE_ACCOUNT", service_account(tmp_path))
+    named = write(tmp_path / "named", user={"token": "t"}, cluster={"server": "https://named"})
+    listed = write(tmp_path / "listed", user={"token": "t"}, cluster={"server": "https://listed"})
+    (tmp_path / ".kube").mkdir()
+    pod = {finding.HOST: "10.0.0.1", finding.PORT: "443"}
+
+    def found(path, environ):
+        return asyncio.run(finding.find(path, environ=environ)).server
+
+    with pytest.raises(CredentialsError, match="name a kubeconfig file"):
+        found("", {})
+    write(tmp_path / ".kube" / "config", user={"token": "t"}, cluster={"server": "https://home"})
+    assert found("", {}) == "https://home"
+    assert found(named, {"KUBECONFIG": listed, **pod}) == "https://named"
+    assert found("", {"KUBECONFIG": listed, **pod}) == "https://listed"
+    with monkeypatch.context() as patched:
+        patched.setattr(finding.in_cluster, "__defaults__", ({}, tmp_path))
+        assert found("", pod) == "https://10.0.0.1:443"
