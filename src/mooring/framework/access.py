@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from mooring.api.resources import Resource
 
 READ_VERBS = ("get", "list", "watch")
+LISTED = ("list", "watch")
+"""What an informer uses: enough for a plugin that reads through listers only."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from mooring.api.resources import (
     VOLUME_ATTACHMENTS,
 )
 from mooring.api.storage import CSINode, VolumeAttachment
-from mooring.framework.access import ROW, Access, Kind, Reads
+from mooring.framework.access import LISTED, ROW, Access, Kind, Reads
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import (
     CSI_NODE,
@@ -66,11 +66,11 @@ class Wanted:
 class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
     name = "NodeVolumeLimits"
     needs = (
-        Access(PERSISTENT_VOLUME_CLAIMS),
-        Access(PERSISTENT_VOLUMES),
-        Access(STORAGE_CLASSES),
-        Access(CSI_NODES),
-        Access(VOLUME_ATTACHMENTS),
+        Access(PERSISTENT_VOLUME_CLAIMS, LISTED),
+        Access(PERSISTENT_VOLUMES, LISTED),
+        Access(STORAGE_CLASSES, LISTED),
+        Access(CSI_NODES, LISTED),
+        Access(VOLUME_ATTACHMENTS, LISTED),
     )
 
     def __init__(self, args: Any, handle: Handle) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from mooring.api.pod import Pod, Volume
 from mooring.api.resources import PERSISTENT_VOLUME_CLAIMS
 from mooring.framework import lifting
-from mooring.framework.access import PODS, ROW, Access, Kind, Reads
+from mooring.framework.access import LISTED, PODS, ROW, Access, Kind, Reads
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import (
     NODE,
@@ -56,7 +56,7 @@ class SingleUse:
 
 class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
     name = "VolumeRestrictions"
-    needs = (Access(PERSISTENT_VOLUME_CLAIMS),)
+    needs = (Access(PERSISTENT_VOLUME_CLAIMS, LISTED),)
     filters_anywhere = True
 
     def __init__(self, args: Any, handle: Handle) -> None:

@@ -10,8 +10,8 @@ import numpy as np
 from mooring.api.pod import Pod
 from mooring.api.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES
 from mooring.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from mooring.framework.access import LISTED, Access, Kind, Reads
 from mooring.framework.access import NODE as NODE_OBJECT
-from mooring.framework.access import Access, Kind, Reads
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import (
     NODE,
@@ -50,7 +50,11 @@ Topology = tuple[str, frozenset[str]]
 
 class VolumeZone(PreFilterPlugin, FilterPlugin):
     name = "VolumeZone"
-    needs = (Access(PERSISTENT_VOLUME_CLAIMS), Access(PERSISTENT_VOLUMES), Access(STORAGE_CLASSES))
+    needs = (
+        Access(PERSISTENT_VOLUME_CLAIMS, LISTED),
+        Access(PERSISTENT_VOLUMES, LISTED),
+        Access(STORAGE_CLASSES, LISTED),
+    )
     filters_anywhere = True
 
     def __init__(self, args: Any, handle: Handle) -> None:

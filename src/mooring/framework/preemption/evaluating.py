@@ -6,7 +6,7 @@ import numpy as np
 
 from mooring.api.pod import Pod
 from mooring.api.resources import POD_DISRUPTION_BUDGETS, PODS
-from mooring.framework.access import Access
+from mooring.framework.access import LISTED, Access
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.extending import ExtenderError
 from mooring.framework.handle import Handle
@@ -27,7 +27,7 @@ _log = logs.get(__name__)
 NEEDS = (
     Access(PODS, ("get", "list", "watch", "delete")),
     Access(PODS, ("patch",), "status"),
-    Access(POD_DISRUPTION_BUDGETS),
+    Access(POD_DISRUPTION_BUDGETS, LISTED),
 )
 """What a plugin that preempts has to declare."""
 

@@ -10,7 +10,7 @@ from mooring.api.pod import Pod
 from mooring.api.pod_affinity import NO_TERMS, PodTerms, compile_pod_terms
 from mooring.api.resources import NAMESPACES
 from mooring.config.plugin_args import InterPodAffinityArgs
-from mooring.framework.access import NODE, PODS, Access, Reads
+from mooring.framework.access import LISTED, NODE, PODS, Access, Reads
 from mooring.framework.counting import TermKind
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Registration
@@ -34,7 +34,7 @@ WISHES_AND_DEMANDS = frozenset((TermKind.PREFERRED, TermKind.AFFINITY))
 class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
     name = "InterPodAffinity"
     Args = InterPodAffinityArgs
-    needs = (Access(NAMESPACES),)
+    needs = (Access(NAMESPACES, LISTED),)
     filters_anywhere = True
     scores_anywhere = True
 

@@ -11,7 +11,7 @@ from mooring.api.node_selectors import required_node_affinity
 from mooring.api.pod import Pod, controller_of
 from mooring.api.resources import REPLICA_SETS, REPLICATION_CONTROLLERS, SERVICES, STATEFUL_SETS
 from mooring.config.plugin_args import SYSTEM_DEFAULTING, PodTopologySpreadArgs
-from mooring.framework.access import NODE, PODS, Access, Reads
+from mooring.framework.access import LISTED, NODE, PODS, Access, Reads
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Registration
 from mooring.framework.handle import Handle
@@ -39,10 +39,10 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
     name = "PodTopologySpread"
     Args = PodTopologySpreadArgs
     needs = (
-        Access(SERVICES),
-        Access(REPLICATION_CONTROLLERS),
-        Access(REPLICA_SETS),
-        Access(STATEFUL_SETS),
+        Access(SERVICES, LISTED),
+        Access(REPLICATION_CONTROLLERS, LISTED),
+        Access(REPLICA_SETS, LISTED),
+        Access(STATEFUL_SETS, LISTED),
     )
     filters_anywhere = True
     scores_anywhere = True

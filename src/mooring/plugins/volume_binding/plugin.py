@@ -17,8 +17,8 @@ from mooring.api.resources import (
 )
 from mooring.api.storage import CSIStorageCapacity, PersistentVolumeClaim
 from mooring.config.plugin_args import VolumeBindingArgs
+from mooring.framework.access import LISTED, Access, Kind, Reads
 from mooring.framework.access import NODE as NODE_OBJECT
-from mooring.framework.access import READ_VERBS, Access, Kind, Reads
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Registration
 from mooring.framework.handle import Handle
@@ -48,13 +48,13 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
     name = "VolumeBinding"
     Args = VolumeBindingArgs
     needs = (
-        Access(PERSISTENT_VOLUME_CLAIMS, (*READ_VERBS, "patch")),
-        Access(PERSISTENT_VOLUMES, (*READ_VERBS, "patch")),
-        Access(STORAGE_CLASSES),
-        Access(CSI_NODES),
-        Access(CSI_DRIVERS),
-        Access(CSI_STORAGE_CAPACITIES),
-        Access(PODS),
+        Access(PERSISTENT_VOLUME_CLAIMS, (*LISTED, "patch")),
+        Access(PERSISTENT_VOLUMES, (*LISTED, "patch")),
+        Access(STORAGE_CLASSES, LISTED),
+        Access(CSI_NODES, LISTED),
+        Access(CSI_DRIVERS, LISTED),
+        Access(CSI_STORAGE_CAPACITIES, LISTED),
+        Access(PODS, LISTED),
     )
 
     def __init__(self, args: VolumeBindingArgs, handle: Handle) -> None:
