@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from mooring.embedded.catalog.kinds import Served
-from mooring.embedded.catalog.schemas.library import TYPE_FIELDS, Library, library
-from mooring.embedded.catalog.schemas.notation import Definition, Field, ListOf, MapOf, Plain, Ref, Type
 from mooring.embedded.objects import Raw
+from mooring.embedded.schemas.library import TYPE_FIELDS, Library, library
+from mooring.embedded.schemas.notation import Definition, Field, ListOf, MapOf, Plain, Ref, Type
 
 STRICT = "strict decoding error: "
 """What precedes the list of unknown fields in the refusal."""

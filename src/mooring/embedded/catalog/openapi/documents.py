@@ -17,9 +17,9 @@ from mooring.embedded.catalog.openapi.schemas import (
     reachable,
     schema,
 )
-from mooring.embedded.catalog.schemas.library import library
-from mooring.embedded.catalog.schemas.notation import Definition
 from mooring.embedded.objects import Raw
+from mooring.embedded.schemas.library import library
+from mooring.embedded.schemas.notation import Definition
 
 _INFO = {"title": "Kubernetes", "version": GIT_VERSION}
 _META = ("meta/v1", "ObjectMeta")

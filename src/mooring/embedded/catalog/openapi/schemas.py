@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from mooring.embedded.catalog.kinds import Served
-from mooring.embedded.catalog.schemas.library import TYPE_FIELDS, Library
-from mooring.embedded.catalog.schemas.notation import Definition, Field, ListOf, MapOf, Plain, Ref, Type
 from mooring.embedded.objects import Raw
+from mooring.embedded.schemas.library import TYPE_FIELDS, Library
+from mooring.embedded.schemas.notation import Definition, Field, ListOf, MapOf, Plain, Ref, Type
 
 QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 INT_OR_STRING = "io.k8s.apimachinery.pkg.util.intstr.IntOrString"

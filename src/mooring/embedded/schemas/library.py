@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from importlib import resources as package_files
 
-from mooring.embedded.catalog.schemas import notation
-from mooring.embedded.catalog.schemas.notation import Definition, Field, Plain, Ref
+from mooring.embedded.schemas import notation
+from mooring.embedded.schemas.notation import Definition, Field, Plain, Ref
 
 _STRING = Plain("string")
 TYPE_FIELDS = {
