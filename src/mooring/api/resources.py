@@ -76,14 +76,17 @@ ObjectType: TypeAlias = type[meta.Object] | type[Unstructured]
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """One kind as the API serves it. `group` is empty for the core group."""
+    """One kind as the API serves it. `group` is empty for the core group.
+
+    `type` is the form in which a reader wants the objects; it does not tell two resources apart.
+    """
 
     group: str
     version: str
     plural: str
     kind: str
     namespaced: bool
-    type: ObjectType
+    type: ObjectType = field(compare=False)
 
     @property
     def api_version(self) -> str:

@@ -255,7 +255,9 @@ class Store:
         key = (resource.group, resource.plural)
         table = self._tables.get(key)
         if table is None:
-            table = self._tables[key] = Table(resource, self._history_limit, floor=self._start)
+            # The record type that everybody knows, whoever comes first and reads the kind as plain JSON.
+            known = resources.by_plural(resource.plural, resource.group) or resource
+            table = self._tables[key] = Table(known, self._history_limit, floor=self._start)
         return table
 
     def _create(self, resource: Resource, raw: Raw, *, keep_status: bool, dry_run: bool = False) -> Stored:
