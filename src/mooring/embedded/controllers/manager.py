@@ -1,0 +1,80 @@
+"""All controllers of the embedded cluster, started and stopped together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from random import Random
+
+from mooring.client.events import ApiEventRecorder
+from mooring.embedded.controllers.bootstrap import Bootstrap
+from mooring.embedded.controllers.caches import Caches
+from mooring.embedded.controllers.controller import Controller, World
+from mooring.embedded.controllers.deployments import Deployments
+from mooring.embedded.controllers.eventing import Events
+from mooring.embedded.controllers.replicas import ReplicaSets, ReplicationControllers
+from mooring.embedded.controllers.writing import Writer
+from mooring.framework.ports import ApiClient, Clock
+
+DEFAULT: tuple[type[Controller], ...] = (
+    Bootstrap,
+    Deployments,
+    ReplicaSets,
+    ReplicationControllers,
+)
+"""Every controller there is."""
+
+
+class ControllerManager:
+    """Runs controllers over shared caches. `caches` is public: kubelets of the same process may share it."""
+
+    def __init__(
+        self,
+        client: ApiClient,
+        clock: Clock,
+        random: Random,
+        *,
+        controllers: Iterable[type[Controller]] = DEFAULT,
+        instance: str = "mooring",
+    ) -> None:
+        self.caches = Caches(client, clock, random)
+        self._recorder = ApiEventRecorder(client, clock, random, instance=instance, queue_size=5000)
+        writer = Writer(client, self.caches, clock)
+        world = World(client, self.caches, writer, Events(self._recorder, clock), clock, random)
+        self.controllers = [make(world) for make in controllers]
+        self._tasks: list[asyncio.Task[None]] = []
+        self._synced = asyncio.Event()
+
+    async def run(self) -> None:
+        """Runs until cancelled or stopped."""
+        works = {"caches": self.caches.run(), "events": self._recorder.run(), "controllers": self._work()}
+        self._tasks = [asyncio.create_task(work, name=f"manager {name}") for name, work in works.items()]
+        try:
+            await asyncio.gather(*self._tasks)
+        except asyncio.CancelledError:
+            if self._tasks:
+                raise
+        finally:
+            await self.stop()
+
+    async def wait_synced(self) -> None:
+        """Returns when every controller has seen the present state of the cluster."""
+        await self._synced.wait()
+
+    async def stop(self) -> None:
+        tasks, self._tasks = self._tasks, []
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    @property
+    def idle(self) -> bool:
+        """Nothing to do now; what waits for its time does not count."""
+        return all(controller.queue.idle for controller in self.controllers)
+
+    async def _work(self) -> None:
+        await self.caches.wait_synced()
+        self._synced.set()
+        async with asyncio.TaskGroup() as group:
+            for controller in self.controllers:
+                group.create_task(controller.run(), name=controller.name)

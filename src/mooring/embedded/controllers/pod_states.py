@@ -1,0 +1,82 @@
+"""What controllers ask about a pod. Pure functions of the object and, where time matters, of the wall
+clock.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mooring.api.resources import Unstructured
+from mooring.api.times import parse_time
+
+Raw = dict[str, Any]
+
+
+def phase(pod: Unstructured) -> str:
+    return str((pod.raw.get("status") or {}).get("phase") or "Pending")
+
+
+def is_terminating(obj: Unstructured) -> bool:
+    return obj.metadata.deletion_timestamp is not None
+
+
+def is_finished(pod: Unstructured) -> bool:
+    return phase(pod) in ("Succeeded", "Failed")
+
+
+def is_active(pod: Unstructured) -> bool:
+    """Counts as a replica."""
+    return not is_finished(pod) and not is_terminating(pod)
+
+
+def condition(obj: Unstructured, kind: str) -> Raw | None:
+    for found in (obj.raw.get("status") or {}).get("conditions") or ():
+        if found.get("type") == kind:
+            return dict(found)
+    return None
+
+
+def is_true(obj: Unstructured, kind: str) -> bool:
+    found = condition(obj, kind)
+    return found is not None and found.get("status") == "True"
+
+
+def is_ready(pod: Unstructured) -> bool:
+    return is_true(pod, "Ready")
+
+
+def seconds_to_available(pod: Unstructured, min_ready_seconds: float, wall: float) -> float | None:
+    """0 when it has been ready long enough, None when it is not ready, else how long it still takes."""
+    found = condition(pod, "Ready")
+    if found is None or found.get("status") != "True":
+        return None
+    since = parse_time(found.get("lastTransitionTime"))
+    if not min_ready_seconds or since is None:
+        return 0.0
+    return max(0.0, since + min_ready_seconds - wall)
+
+
+def node_name(pod: Unstructured) -> str:
+    return str((pod.raw.get("spec") or {}).get("nodeName") or "")
+
+
+def restarts(pod: Unstructured) -> int:
+    """Of all containers together."""
+    status = pod.raw.get("status") or {}
+    return sum(int(s.get("restartCount") or 0) for s in status.get("containerStatuses") or ())
+
+
+def with_condition(conditions: list[Raw] | None, new: Raw, now: str) -> list[Raw]:
+    """The conditions with one set. Its transition time is kept unless its status changes."""
+    kept, before = [], None
+    for found in conditions or ():
+        if found.get("type") == new["type"]:
+            before = found
+        else:
+            kept.append(found)
+    same = before is not None and before.get("status") == new["status"]
+    since = before.get("lastTransitionTime") if same and before is not None else None
+    made = {**new, "lastTransitionTime": since or now}
+    if before is None:
+        return [*kept, made]
+    return [made if found is before else found for found in conditions or ()]

@@ -1,0 +1,117 @@
+"""What annotations tell the stand-in about pods and nodes.
+
+On pods (in a pod template they hold for all its pods); times in seconds, fractions allowed:
+
+| annotation | meaning | default |
+|---|---|---|
+| `mooring.dev/start-seconds` | from admission to the first container running | 0.3 to 0.9, by the pod's UID |
+| `mooring.dev/init-seconds` | how long each init container runs | 0.2 |
+| `mooring.dev/ready-seconds` | from running to ready; `never` for a pod that never becomes ready | 0 |
+| `mooring.dev/run-seconds` | how long containers run, then they end; `forever` | forever; pods of Jobs 5 |
+| `mooring.dev/exit-code` | with which code they end | 0 |
+| `mooring.dev/stop-seconds` | how long they take to stop after a delete, at most the grace period | 0.5 |
+| `mooring.dev/usage-cpu` | simulated cpu usage of the pod, such as `250m` | 40 % of its requests |
+| `mooring.dev/usage-memory` | simulated memory usage of the pod, such as `64Mi` | 40 % of its requests |
+
+On nodes:
+
+| annotation | meaning |
+|---|---|
+| `mooring.dev/fail` | `"true"`: the node is dead. No heartbeat, no change of its pods |
+| `mooring.dev/conditions` | conditions that the node reports, such as `MemoryPressure=True,Ready=False` |
+
+A value that cannot be read counts as not given, and is reported as an event on the object.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from mooring.api.resources import Unstructured
+from mooring.embedded.kubelet.settings import KubeletSettings
+
+PREFIX = "mooring.dev/"
+START, INIT, READY = f"{PREFIX}start-seconds", f"{PREFIX}init-seconds", f"{PREFIX}ready-seconds"
+RUN, EXIT_CODE, STOP = f"{PREFIX}run-seconds", f"{PREFIX}exit-code", f"{PREFIX}stop-seconds"
+USAGE_CPU, USAGE_MEMORY = f"{PREFIX}usage-cpu", f"{PREFIX}usage-memory"
+FAIL, CONDITIONS = f"{PREFIX}fail", f"{PREFIX}conditions"
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """What one pod does, in seconds; infinity stands for never."""
+
+    start: float
+    init: float
+    ready: float
+    run: float
+    exit_code: int
+    stop: float
+    problems: tuple[str, ...] = ()
+    """What could not be read, as sentences."""
+
+
+def script_of(pod: Unstructured, settings: KubeletSettings) -> Script:
+    given, problems = pod.annotations, []
+
+    def seconds(name: str, default: float, never: str = "") -> float:
+        text = given.get(name)
+        if text is None:
+            return default
+        if never and text == never:
+            return math.inf
+        value = _seconds(text)
+        if value is None:
+            words = f" or {never}" if never else ""
+            problems.append(f"{name} is {text!r}; write seconds of 0 or more{words}")
+            return default
+        return value
+
+    code_text = given.get(EXIT_CODE, "0")
+    code = int(code_text) if code_text.isascii() and code_text.isdigit() and int(code_text) < 256 else None
+    if code is None:
+        problems.append(f"{EXIT_CODE} is {code_text!r}; write a number from 0 to 255")
+    low, high = settings.start_seconds
+    is_job = any(o.controller and o.kind == "Job" for o in pod.metadata.owner_references)
+    return Script(
+        start=seconds(START, low + (high - low) * chance(pod.uid)),
+        init=seconds(INIT, settings.init_seconds),
+        ready=seconds(READY, settings.ready_seconds, "never"),
+        run=seconds(RUN, settings.job_run_seconds if is_job else math.inf, "forever"),
+        exit_code=code or 0,
+        stop=seconds(STOP, settings.stop_seconds),
+        problems=tuple(problems),
+    )
+
+
+def chance(text: str) -> float:
+    """A number from 0 to below 1 that belongs to a text for ever."""
+    return zlib.crc32(text.encode()) / 2**32
+
+
+def node_conditions(annotations: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    """Condition type → status that a node is told to report, and what could not be read."""
+    wanted: dict[str, str] = {}
+    problems = []
+    for part in filter(None, (p.strip() for p in annotations.get(CONDITIONS, "").split(","))):
+        kind, _, status = part.partition("=")
+        if kind and status in ("True", "False", "Unknown"):
+            wanted[kind] = status
+        else:
+            problems.append(f"{CONDITIONS} has {part!r}; write Type=True, Type=False or Type=Unknown")
+    return wanted, problems
+
+
+def is_dead(node: Unstructured) -> bool:
+    return node.annotations.get(FAIL, "").lower() == "true"
+
+
+def _seconds(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) and value >= 0 else None
