@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import random
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,6 +29,7 @@ from mooring.scheduler.cluster import ClusterState
 from mooring.scheduler.cycle import SchedulingCycle
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.failing import FailureHandler
+from mooring.scheduler.fencing import FencedClient, MayWrite, always
 from mooring.scheduler.handlers import Handlers
 from mooring.scheduler.hooks import ProfileHooks
 from mooring.scheduler.inbox import Inbox
@@ -57,6 +59,8 @@ class Ports:
     random: random.Random
     recorder: EventRecorder
     extenders: Sequence[Extender] = ()
+    may_bind: MayWrite = always
+    """Asked right before every write; False once this replica no longer leads."""
 
 
 def assemble(
@@ -69,6 +73,7 @@ def assemble(
     record_bytes: int = DEFAULT_BYTES,
 ) -> Engine:
     """An engine that is ready to run: profiles built, queue empty, nothing started."""
+    ports = dataclasses.replace(ports, client=FencedClient(ports.client, ports.may_bind))
     inbox, stores, tasks, bindings = Inbox(), Stores(), Tasks(), Tasks()
     table = NodeTable()
     cache = ClusterCache(table)
@@ -87,7 +92,7 @@ def assemble(
         dropped=lambda placement: engine.dropped(placement),
     )
     writer, waiting = StatusWriter(ports.client, ports.clock, tasks), WaitingPods(ports.clock)
-    binding = BindingCycle(ports.client, ports.clock, ports.recorder, writer, waiting, after)
+    binding = BindingCycle(ports.client, ports.clock, ports.recorder, writer, waiting, after, ports.may_bind)
     services = _services(ports, inbox, stores, cache, queue, tasks, waiting, binding)
     for profile in resolved:
         profiles[profile.scheduler_name] = build_profile(profile, registry, services, tasks)
@@ -117,6 +122,7 @@ def assemble(
         clock=ports.clock,
         tasks=tasks,
         bindings=bindings,
+        may_bind=ports.may_bind,
     )
     return engine
 

@@ -24,6 +24,7 @@ from mooring.runtime.binding import Flight, pre_flight, run_bind, run_post_bind,
 from mooring.runtime.waiting import WaitingPods
 from mooring.scheduler.attempt import Failure, Outcome
 from mooring.scheduler.cycle import Placement, refusal
+from mooring.scheduler.fencing import NOT_LEADING, MayWrite, always
 from mooring.scheduler.status_writer import StatusWriter
 from mooring.telemetry import logs
 
@@ -68,6 +69,7 @@ class BindingCycle:
         writer: StatusWriter,
         waiting: WaitingPods,
         after: Aftermath,
+        may_bind: MayWrite = always,
     ) -> None:
         self._client = client
         self._clock = clock
@@ -75,6 +77,7 @@ class BindingCycle:
         self._writer = writer
         self._waiting = waiting
         self._after = after
+        self._may_bind = may_bind
         self._pre_binding: dict[str, asyncio.Task[Status]] = {}
         """UID → the PreBind under way, which preemption may cancel."""
         self._stopped: dict[str, str] = {}
@@ -181,6 +184,8 @@ class BindingCycle:
     async def _send(self, placement: Placement) -> Status:
         """The first interested binding extender, else the Bind plugins."""
         profile, pod = placement.profile, placement.pod
+        if not self._may_bind():
+            return Status.error(NOT_LEADING)
         if profile.services.nodes().columns.row_of(placement.node) < 0:
             # The API server would take it: it does not look whether the node exists.
             return Status.error(f'node "{placement.node}" is gone')

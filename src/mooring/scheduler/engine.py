@@ -27,6 +27,7 @@ from mooring.scheduler.attempt import Failure
 from mooring.scheduler.binding import BindingCycle
 from mooring.scheduler.cycle import Placement, SchedulingCycle
 from mooring.scheduler.failing import FailureHandler
+from mooring.scheduler.fencing import MayWrite, always
 from mooring.scheduler.handlers import Handlers
 from mooring.scheduler.inbox import Inbox, WakeUp
 from mooring.scheduler.records import RecordRing
@@ -67,7 +68,15 @@ class Engine:
     """Binding cycles under way."""
     _placed: dict[str, Placement] = field(default_factory=dict)
     """UID → the newest placement on its way; an older one has no say about the pod any more."""
+    may_bind: MayWrite = always
+    """Whether this replica leads. Without that nothing is popped."""
     _stopping: bool = False
+
+    async def follow(self) -> None:
+        """Keep stores, cache and queue current without scheduling, until cancelled: another replica leads."""
+        while True:
+            self.drain()
+            await self.inbox.wait()
 
     async def run(self) -> None:
         """Schedule until `stop`. The informers' first listing should be in the inbox before this starts."""
@@ -76,7 +85,7 @@ class Engine:
         while not self._stopping:
             self.drain()
             self.queue.tick()
-            info = self.queue.pop()
+            info = self.queue.pop() if self.may_bind() else None
             if info is None:
                 await self._idle()
                 began, cycles = self.clock.now(), 0
