@@ -18,6 +18,7 @@ PRIORITIES = {"low": 10, "mid": 100, "high": 1000}
 IMAGES = {f"registry.example/{app}:1": (90 + 230 * i) * 1024 * 1024 for i, app in enumerate(APPS)}
 """One size everywhere: where nodes disagree, kube-scheduler takes the size that it happened to see first."""
 CSI = "csi.example.com"
+LARGE = ({"cpu": "5"}, {"memory": "12Gi"}, {"cpu": "20"})
 NODES = 24
 
 
@@ -118,6 +119,8 @@ class Mix:
         needed: list[Json] = []
         for make in draw.sample(KINDS, draw.choice([0, 1, 1, 1, 2, 2, 3])):
             needed += make(self, pod) or []
+        if "resources" in pod["spec"] and pod["spec"]["containers"][0]["resources"]["requests"] in LARGE:
+            del pod["spec"]["resources"]  # less than its containers ask for: not a valid pod
         return needed, pod
 
     def _requests(self) -> dict[str, str]:
@@ -259,9 +262,7 @@ class Mix:
         pod["spec"]["priorityClassName"] = self._draw.choice([*PRIORITIES, "high", "patient"])
 
     def large(self, pod: Json) -> None:
-        pod["spec"]["containers"][0]["resources"] = {
-            "requests": self._draw.choice([{"cpu": "5"}, {"memory": "12Gi"}, {"cpu": "20"}])
-        }
+        pod["spec"]["containers"][0]["resources"] = {"requests": dict(self._draw.choice(LARGE))}
 
     def local_claim(self, pod: Json) -> list[Json]:
         self._claims += 1

@@ -13,6 +13,7 @@ from mooring.cli import bench, printing
 from mooring.cli.check import check
 from mooring.cli.demo import demo
 from mooring.cli.evaluate import evaluate
+from mooring.cli.manifests import manifests
 from mooring.cli.new import new
 from mooring.cli.version import print_version, version
 from mooring.telemetry import logs
@@ -26,6 +27,7 @@ app = typer.Typer(
 )
 app.command()(check)
 app.command()(new)
+app.command()(manifests)
 app.command()(demo)
 app.command()(evaluate)
 app.add_typer(bench.app, name="bench")

@@ -1,0 +1,95 @@
+"""Everything together, in the order in which it is to be created."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mooring.app.configuring import Configuration
+from mooring.app.deploying import roles, workload
+from mooring.app.deploying.options import PORT, DeployOptions
+from mooring.app.deploying.rights import packs
+from mooring.config.types import LeaderElection
+
+Json = dict[str, Any]
+DEFAULT_PROFILE = "default-scheduler"
+SYSTEM_SPACES = ("default", "kube-system")
+"""Namespaces that exist and are not ours to label."""
+
+
+def default_config(name: str) -> str:
+    """For somebody who has no configuration: the default plugins for pods that ask for this scheduler.
+
+    Not for `default-scheduler`: beside the stock scheduler two would bind the same pods.
+    """
+    return (
+        "apiVersion: kubescheduler.config.k8s.io/v1\n"
+        "kind: KubeSchedulerConfiguration\n"
+        "profiles:\n"
+        f"- schedulerName: {name}\n"
+    )
+
+
+def manifests(configuration: Configuration, text: str, options: DeployOptions) -> list[Json]:
+    """The objects for a configuration whose file has this text."""
+    options.check()
+    lease, space = lease_of(configuration.config.leader_election, options)
+    found = [] if options.namespace in SYSTEM_SPACES else [workload.namespace(options)]
+    found.append(roles.service_account(options))
+    found += roles.cluster_roles(options, packs(configuration))
+    if configuration.config.leader_election.leader_elect:
+        found += roles.election(options, lease, space)
+    found.append(roles.authentication_reader(options))
+    found.append(workload.config_map(options, text))
+    found.append(workload.deployment(options, text, arguments(configuration, options)))
+    if options.replicas > 1:
+        found.append(workload.disruption_budget(options))
+    if options.service_monitor:
+        found += workload.scraping(options)
+    return found
+
+
+def warnings(configuration: Configuration, options: DeployOptions) -> list[str]:
+    """What an operator should know before applying this."""
+    found = []
+    names = [profile.scheduler_name for profile in configuration.profiles]
+    if DEFAULT_PROFILE in names:
+        found.append(
+            f"a profile is named {DEFAULT_PROFILE}: run this only in place of kube-scheduler, and see to it "
+            f"that Mooring's own pods can be placed without Mooring (a static pod, or another scheduler)"
+        )
+    if not configuration.config.leader_election.leader_elect and options.replicas > 1:
+        found.append(
+            f"leader election is off with {options.replicas} replicas: they would bind the same pods; "
+            f"set leaderElection.leaderElect or --replicas 1"
+        )
+    return found
+
+
+def lease_of(chosen: LeaderElection, options: DeployOptions) -> tuple[str, str]:
+    """(name, namespace) of the lease: the file's, or our own where the file keeps kube-scheduler's."""
+    if not _is_kube_schedulers(chosen):
+        return chosen.resource_name, chosen.resource_namespace
+    return options.name, options.namespace
+
+
+def _is_kube_schedulers(chosen: LeaderElection) -> bool:
+    default = LeaderElection()
+    return (chosen.resource_name, chosen.resource_namespace) == (
+        default.resource_name,
+        default.resource_namespace,
+    )
+
+
+def arguments(configuration: Configuration, options: DeployOptions) -> list[str]:
+    """The command line of the container."""
+    chosen = configuration.config.leader_election
+    found = [
+        "run",
+        f"--config={workload.CONFIG_FOLDER}/{workload.CONFIG_FILE}",
+        "--bind-address=$(POD_IP)",
+        f"--secure-port={PORT}",
+    ]
+    if chosen.leader_elect and _is_kube_schedulers(chosen):
+        lease, space = lease_of(chosen, options)
+        found += [f"--leader-elect-resource-name={lease}", f"--leader-elect-resource-namespace={space}"]
+    return found
