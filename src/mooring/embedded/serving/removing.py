@@ -86,7 +86,7 @@ def remove(call: Call, name: str, namespace: str, options: DeleteOptions) -> Sto
         resource_version=options.preconditions.resource_version or "",
         grace_period=options.grace_period_seconds,
         propagation=options.propagation_policy or "",
-        dry_run=bool(options.dry_run) or call.dry_run,
+        dry_run=call.dry_run or bool(options.dry_run),
     )
 
 
