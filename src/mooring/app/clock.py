@@ -9,6 +9,9 @@ from typing import Any
 
 from mooring.framework.ports import Timer
 
+_COUNTS_SUSPENSION = getattr(time, "CLOCK_BOOTTIME", None)
+"""Linux: a monotonic clock that runs on while the machine sleeps."""
+
 
 class SystemClock:
     """Implements `framework.ports.Clock`."""
@@ -24,3 +27,12 @@ class SystemClock:
 
     def call_later(self, seconds: float, call: Callable[..., object], *args: Any) -> Timer:
         return asyncio.get_running_loop().call_later(seconds, call, *args)
+
+
+class LeaseClock(SystemClock):
+    """For leases: a machine that was suspended must not believe that no time has passed."""
+
+    def now(self) -> float:
+        if _COUNTS_SUSPENSION is None:
+            return time.monotonic()
+        return time.clock_gettime(_COUNTS_SUSPENSION)

@@ -15,12 +15,13 @@ from mooring.api.pod import Pod
 from mooring.app.clock import SystemClock
 from mooring.app.configuring import EMPTY, Configuration, configure, configure_file
 from mooring.client.events import ApiEventRecorder
-from mooring.client.informers import InformerSet
+from mooring.client.informers import InformerSet, OnMalformed
 from mooring.framework.points import Plugin
 from mooring.framework.ports import ApiClient, Clock
 from mooring.queue.location import Location
 from mooring.scheduler.assembly import FLUSH_AFTER, Ports, assemble, needed_resources
 from mooring.scheduler.engine import Engine
+from mooring.scheduler.fencing import MayWrite, always
 from mooring.scheduler.records import RecordRing
 from mooring.telemetry import logs
 
@@ -47,6 +48,8 @@ class Scheduler:
         discover: bool = True,
         instance: str = "",
         flush_after: float | None = FLUSH_AFTER,
+        may_bind: MayWrite = always,
+        on_malformed: OnMalformed | None = None,
     ) -> None:
         self.configuration = _configuration(config, plugins, discover)
         self.clock = clock or SystemClock()
@@ -59,7 +62,7 @@ class Scheduler:
         self._recorder = ApiEventRecorder(
             client, self.clock, self.random, instance=instance or socket.gethostname()
         )
-        ports = Ports(client, self.clock, self.random, self._recorder)
+        ports = Ports(client, self.clock, self.random, self._recorder, may_bind=may_bind)
         self.engine: Engine = assemble(
             self.configuration.config,
             self.configuration.profiles,
@@ -73,8 +76,15 @@ class Scheduler:
             self.clock,
             self.random,
             needed_resources(self.engine.profiles.values()),
+            on_malformed=on_malformed,
         )
+        self._following: asyncio.Task[None] | None = None
         self._tasks: list[asyncio.Task[Any]] = []
+
+    @property
+    def recorder(self) -> ApiEventRecorder:
+        """Where events for users go."""
+        return self._recorder
 
     @property
     def records(self) -> RecordRing:
@@ -90,13 +100,32 @@ class Scheduler:
         self._spawn(self.informers.run(), "informers")
         self._spawn(self._recorder.run(), "events")
         await self.informers.wait_synced()
-        self._spawn(self.engine.run(), "engine")
-        _log.info(1, "Scheduling", profiles=" ".join(self.engine.profiles))
+        await self.lead()
 
-    def _spawn(self, coro: Any, name: str) -> None:
+    async def follow(self) -> None:
+        """Start the informers and keep everything current without scheduling; returns when all have synced
+        and what they delivered is applied."""
+        self._spawn(self.informers.run(), "informers")
+        self._spawn(self._recorder.run(), "events")
+        self._following = self._spawn(self.engine.follow(), "follow")
+        await self.informers.wait_synced()
+        self.engine.drain()
+
+    async def lead(self) -> asyncio.Task[Any]:
+        """Schedule from now on, after `follow`. The task ends when the scheduler stops, or breaks."""
+        if self._following is not None:
+            self._following.cancel()
+            await asyncio.gather(self._following, return_exceptions=True)
+            self._following = None
+        task = self._spawn(self.engine.run(), "engine")
+        _log.info(1, "Scheduling", profiles=" ".join(self.engine.profiles))
+        return task
+
+    def _spawn(self, coro: Any, name: str) -> asyncio.Task[Any]:
         task = asyncio.get_running_loop().create_task(coro, name=f"mooring:{name}")
         task.add_done_callback(_report)
         self._tasks.append(task)
+        return task
 
     async def stop(self) -> None:
         """Stop scheduling, drain sent binds and events, stop the informers."""

@@ -15,6 +15,7 @@ from mooring.cli.demo import demo
 from mooring.cli.evaluate import evaluate
 from mooring.cli.manifests import manifests
 from mooring.cli.new import new
+from mooring.cli.run import SETTINGS, run
 from mooring.cli.version import print_version, version
 from mooring.telemetry import logs
 
@@ -27,6 +28,7 @@ app = typer.Typer(
 )
 app.command()(check)
 app.command()(new)
+app.command(context_settings=SETTINGS, add_help_option=False)(run)
 app.command()(manifests)
 app.command()(demo)
 app.command()(evaluate)

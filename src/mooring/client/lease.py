@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import msgspec
 
 from mooring.api.coordination import Lease, LeaseSpec
-from mooring.api.errors import MooringError
+from mooring.api.errors import MooringError, NotSent
 from mooring.api.meta import ObjectMeta
 from mooring.api.resources import LEASES
 from mooring.api.times import format_time
@@ -92,6 +92,12 @@ class Fence:
     def seconds_left(self) -> float:
         """For a write that is sent now: when its outcome must be final, before others may lead."""
         return self._renewed + self._terms.lease_duration - SEND_MARGIN - self._now()
+
+    def spend(self) -> float:
+        """Asked right before a write is sent: how many seconds it may take. NotSent: none may be sent."""
+        if not self.allows():
+            raise NotSent("not sent: this replica no longer holds the lease")
+        return self.seconds_left()
 
     def overdue(self, tolerance: float) -> bool:
         """Whether a lease that was held ran out more than so many seconds ago and nobody stepped down."""

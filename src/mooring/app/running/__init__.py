@@ -1,0 +1,1 @@
+"""A scheduler as a process: options in, an exit code out."""
