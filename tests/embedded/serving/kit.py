@@ -83,13 +83,13 @@ class World:
             self.store.create(resources.NAMESPACES, {"metadata": {"name": name}})
 
     async def ask(
-        self, method: str, path: str, body: Any = None, *, headers: dict[str, str] | None = None, **query: str
+        self, method: str, path: str, body: Any = None, *, headers: dict[str, str] | None = None, **query: Any
     ) -> Reply:
         """Sends JSON, or bytes as they are, and reads the whole answer."""
         async with self._send(method, path, body, headers, query) as response:
             return Reply(response.status, response.headers, await response.read(100_000_000))
 
-    async def get(self, path: str, **query: str) -> Any:
+    async def get(self, path: str, **query: Any) -> Any:
         """The JSON of an answer that must be a 200."""
         reply = await self.ask("GET", path, **query)
         assert reply.status == 200, reply.body

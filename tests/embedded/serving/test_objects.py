@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from typing import Any
 
 import pytest
 
@@ -448,7 +449,7 @@ def test_a_list_at_an_exact_version_shows_the_past():
         ({"includeObject": "All"}, 400, "includeObject"),
     ],
 )
-def test_options_that_do_not_go_together_are_refused(query: dict[str, str], code: int, message: str):
+def test_options_that_do_not_go_together_are_refused(query: dict[str, Any], code: int, message: str):
     async def scenario(world: World):
         reply = await world.ask("GET", PODS, **query)
         assert reply.status == code, reply.body
