@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from mooring.api import resources as r
 from mooring.api.resources import Resource
+from mooring.embedded.catalog.crds.definitions import DefinitionRules
 from mooring.embedded.catalog.event_views import CORE_EVENTS_VIEW
-from mooring.embedded.catalog.kinds import Catalog, ScalePaths, Served, Subresource
+from mooring.embedded.catalog.kinds import SCALE, STATUS, Catalog, ScalePaths, Served, Subresource
 
-_READ_WRITE = ("get", "patch", "update")
 _WITHOUT_COLLECTION = ("create", "delete", "get", "list", "patch", "update", "watch")
 
-STATUS = Subresource("status", _READ_WRITE)
-SCALE = Subresource("scale", _READ_WRITE, "Scale", "autoscaling", "v1")
 _POD_SUBRESOURCES = (
     Subresource("binding", ("create",), "Binding", "", "v1"),
     Subresource("eviction", ("create",), "Eviction", "policy", "v1"),
     Subresource("log", ("get",)),
-    Subresource("resize", _READ_WRITE),
+    Subresource("resize", STATUS.verbs),
     STATUS,
 )
 # A selector as a labelSelector object; ReplicationController has plain labels.
@@ -68,7 +66,11 @@ _CORE = (
     _workload(r.REPLICATION_CONTROLLERS, "rc"),
     _kind(r.RESOURCE_QUOTAS, "quota", subresources=(STATUS,)),
     _kind(r.SECRETS),
-    _kind(r.SERVICE_ACCOUNTS, "sa"),
+    _kind(
+        r.SERVICE_ACCOUNTS,
+        "sa",
+        subresources=(Subresource("token", ("create",), "TokenRequest", "authentication.k8s.io", "v1"),),
+    ),
     _kind(r.SERVICES, "svc", subresources=(STATUS,), all_=True),
 )
 _WORKLOADS = (
@@ -81,7 +83,14 @@ _WORKLOADS = (
     _kind(r.JOBS, subresources=(STATUS,), all_=True),
 )
 _OTHERS = (
-    _kind(r.CUSTOM_RESOURCE_DEFINITIONS, "crd", "crds", subresources=(STATUS,)),
+    Served(
+        r.CUSTOM_RESOURCE_DEFINITIONS,
+        "customresourcedefinition",
+        ("crd", "crds"),
+        subresources=(STATUS,),
+        categories=("api-extensions",),
+        rules=DefinitionRules(),
+    ),
     _kind(r.LEASES),
     _kind(r.ENDPOINT_SLICES),
     _kind(r.EVENTS, "ev"),

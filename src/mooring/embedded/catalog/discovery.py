@@ -1,4 +1,4 @@
-"""Which groups, versions and kinds there are: /api, /apis and below, plain and aggregated, and /version.
+"""Which groups, versions and kinds there are: /api, /apis and below, plain and aggregated.
 
 The answers are made once for each state of the catalog and carry an ETag, so that a client that has them
 already is told so.
@@ -7,7 +7,6 @@ already is told so.
 from __future__ import annotations
 
 import hashlib
-import platform
 from collections.abc import Iterable
 
 import msgspec
@@ -17,10 +16,6 @@ from mooring.embedded.catalog.kinds import Catalog, Served
 from mooring.embedded.catalog.virtual import VIRTUAL
 from mooring.embedded.http import JSON, Answer, Request
 from mooring.embedded.objects import Raw
-
-KUBERNETES_VERSION = "v1.36.4"
-"""The version whose behaviour the server has."""
-GIT_VERSION = f"{KUBERNETES_VERSION}+mooring"
 
 
 class Discovery:
@@ -35,8 +30,6 @@ class Discovery:
     def answer(self, request: Request) -> Answer | None:
         if request.method not in ("GET", "HEAD"):
             return None
-        if request.path == "/version":
-            return Answer(200, _VERSION_DOCUMENT)
         self._refresh()
         path = request.path.rstrip("/")
         version = _aggregated_version(request.accept) if path in ("/api", "/apis") else ""
@@ -77,18 +70,3 @@ def _aggregated_version(accept: str) -> str:
 def _with_tag(document: Raw) -> tuple[bytes, str]:
     body = msgspec.json.encode(document)
     return body, f'"{hashlib.sha256(body).hexdigest().upper()}"'
-
-
-_VERSION_DOCUMENT = msgspec.json.encode(
-    {
-        "major": "1",
-        "minor": KUBERNETES_VERSION.split(".")[1],
-        "gitVersion": GIT_VERSION,
-        "gitCommit": "",
-        "gitTreeState": "clean",
-        "buildDate": "1970-01-01T00:00:00Z",
-        "goVersion": "",
-        "compiler": f"{platform.python_implementation()} {platform.python_version()}",
-        "platform": f"{platform.system().lower()}/{platform.machine()}",
-    }
-)

@@ -57,6 +57,11 @@ class Subresource:
     version: str = ""
 
 
+_READ_WRITE = ("get", "patch", "update")
+STATUS = Subresource("status", _READ_WRITE)
+SCALE = Subresource("scale", _READ_WRITE, "Scale", "autoscaling", "v1")
+
+
 @dataclass(frozen=True, slots=True)
 class ScalePaths:
     """Where the scale subresource finds its numbers; each path is a tuple of field names."""

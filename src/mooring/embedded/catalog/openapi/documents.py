@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mooring.embedded.catalog.discovery import GIT_VERSION
 from mooring.embedded.catalog.kinds import Served
 from mooring.embedded.catalog.openapi.operations import paths_of
 from mooring.embedded.catalog.openapi.schemas import (
@@ -21,7 +20,9 @@ from mooring.embedded.objects import Raw
 from mooring.embedded.schemas.library import library
 from mooring.embedded.schemas.notation import Definition
 
-_INFO = {"title": "Kubernetes", "version": GIT_VERSION}
+KUBERNETES_VERSION = "v1.36"
+"""The API that is described."""
+_INFO = {"title": "Kubernetes", "version": KUBERNETES_VERSION}
 _META = ("meta/v1", "ObjectMeta")
 
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from mooring.embedded.catalog.discovery import GIT_VERSION
 from mooring.embedded.catalog.kinds import Catalog, Served
 from mooring.embedded.catalog.openapi import documents, protobuf
+from mooring.embedded.catalog.openapi.documents import KUBERNETES_VERSION
 from mooring.embedded.catalog.virtual import VIRTUAL
 from mooring.embedded.http import JSON, Answer, Request
 from mooring.embedded.objects import Raw
@@ -83,7 +83,7 @@ class OpenApi:
 def _fingerprint(kinds: list[Served]) -> str:
     """Made of what a document is made of, so that the index needs no documents."""
     told = [(s.resource.plural, s.resource.kind, s.verbs, s.schema) for s in kinds]
-    return _hash(msgspec.json.encode([GIT_VERSION, told]))
+    return _hash(msgspec.json.encode([KUBERNETES_VERSION, told]))
 
 
 def _hash(content: bytes) -> str:

@@ -1,0 +1,1 @@
+"""Custom kinds: definitions that add them to the catalog, and the schemas their objects must fit."""

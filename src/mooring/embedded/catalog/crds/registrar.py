@@ -1,0 +1,173 @@
+"""Keeps the catalog as the CustomResourceDefinitions in the store say.
+
+    created ──names free──▶ served, Established ──deleted──▶ terminating: objects are deleted,
+       └──names taken──▶ NamesAccepted=False, not served          then the finalizer is taken away
+
+The registrar follows the store by a watch, so definitions that were loaded, restored or written in process
+are served like those that came over HTTP. Its own writes happen later, by `defer`: a watch may tell it of a
+change in the middle of a write. A definition that got past admission and is wrong is not served.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from mooring.api.errors import Conflict, Gone, NotFound
+from mooring.api.resources import CUSTOM_RESOURCE_DEFINITIONS, Resource
+from mooring.embedded.catalog.crds import conditions
+from mooring.embedded.catalog.crds.definitions import FINALIZER, is_sound
+from mooring.embedded.catalog.crds.serving_kinds import served_kinds, storage_resource
+from mooring.embedded.catalog.kinds import Catalog, Served
+from mooring.embedded.objects import Raw, Stored, with_meta
+from mooring.embedded.store import Store
+from mooring.embedded.watching import Subscription
+from mooring.framework.ports import DELETED
+
+Defer: TypeAlias = Callable[[Callable[[], None]], object]
+"""Calls a function soon, such as `loop.call_soon`."""
+
+
+class Registrar:
+    """One for each server; `close` ends its watches."""
+
+    def __init__(self, store: Store, catalog: Catalog, wall: Callable[[], float], defer: Defer) -> None:
+        self._store = store
+        self._catalog = catalog
+        self._wall = wall
+        self._defer = defer
+        self._planned = False
+        self._served: dict[str, list[Served]] = {}
+        self._definitions: dict[str, Raw] = {}
+        self._emptying: dict[str, Subscription] = {}
+        """Watches of the objects of definitions that are going."""
+        self._watch = self._open()
+        self.sync()
+
+    def sync(self) -> None:
+        """Catches up with the store."""
+        self._planned = False
+        for name, definition in self._changed().items():
+            if definition is None or not is_sound(definition):
+                self._forget(name)
+            else:
+                self._definitions[name] = definition
+                self._register(name)
+        for name in tuple(self._emptying):
+            self._empty(name)
+
+    def close(self) -> None:
+        for watch in (self._watch, *self._emptying.values()):
+            watch.wake = None
+            watch.close()
+
+    def _open(self) -> Subscription:
+        watch = self._store.watch(CUSTOM_RESOURCE_DEFINITIONS)
+        watch.wake = self._plan
+        return watch
+
+    def _plan(self) -> None:
+        if not self._planned:
+            self._planned = True
+            self._defer(self.sync)
+
+    def _changed(self) -> dict[str, Raw | None]:
+        """Definitions that changed since the last call, by name; None for those that are gone."""
+        changed: dict[str, Raw | None] = {}
+        try:
+            events = self._watch.take()
+        except Gone:
+            self._watch = self._open()
+            changed = dict.fromkeys(self._definitions)
+            events = self._watch.take()
+        for event in events:
+            if event.stored is not None:
+                changed[event.stored.name] = None if event.type == DELETED else event.stored.raw
+        return changed
+
+    def _register(self, name: str) -> None:
+        definition = self._definitions[name]
+        taken = conditions.conflict(definition, self._others(name))
+        if not taken:
+            self._serve(name, served_kinds(definition))
+        status = conditions.status_of(definition, taken, self._wall())
+        if status != definition.get("status"):
+            self._write(name, {**definition, "status": status}, "status")
+        if "deletionTimestamp" in definition["metadata"]:
+            self._start_emptying(name)
+
+    def _others(self, name: str) -> list[Served]:
+        """The kinds of all other definitions, and the built-in ones."""
+        own = {id(served) for served in self._served.get(name, ())}
+        return [served for served in self._catalog.all() if id(served) not in own]
+
+    def _serve(self, name: str, kinds: list[Served]) -> None:
+        wanted = {served.resource.version for served in kinds}
+        for served in self._served.get(name, ()):
+            if served.resource.version not in wanted:
+                self._catalog.remove(served)
+        for served in kinds:
+            self._catalog.add(served)
+        self._served[name] = kinds
+
+    def _forget(self, name: str) -> None:
+        """The definition is gone; whatever is left of its objects goes too."""
+        for served in self._served.pop(name, ()):
+            self._catalog.remove(served)
+        if (watch := self._emptying.pop(name, None)) is not None:
+            watch.close()
+        definition = self._definitions.pop(name, None)
+        resource = storage_resource(definition) if definition is not None else None
+        if resource is not None:
+            for stored in self._store.list(resource).items:
+                self._remove(resource, stored, by_force=True)
+        self._reconsider()
+
+    def _reconsider(self) -> None:
+        """Names have become free: definitions that waited for them are looked at again."""
+        for name in self._definitions:
+            if name not in self._served:
+                self._register(name)
+
+    def _start_emptying(self, name: str) -> None:
+        resource = storage_resource(self._definitions[name])
+        if resource is not None and name not in self._emptying:
+            watch = self._emptying[name] = self._store.watch(resource)
+            watch.wake = self._plan
+
+    def _empty(self, name: str) -> None:
+        """Deletes the objects of a definition that is going, and lets it go when none is left."""
+        definition = self._definitions[name]
+        resource = storage_resource(definition)
+        if resource is None:
+            return
+        self._drain(name, resource)
+        for stored in self._store.list(resource).items:
+            if "deletionTimestamp" not in stored.raw["metadata"]:
+                self._remove(resource, stored)
+        finalizers = definition["metadata"].get("finalizers") or []
+        if not self._store.list(resource, limit=1).items and FINALIZER in finalizers:
+            others = [finalizer for finalizer in finalizers if finalizer != FINALIZER]
+            self._write(name, with_meta(definition, finalizers=others or None))
+
+    def _drain(self, name: str, resource: Resource) -> None:
+        try:
+            self._emptying[name].take()
+        except Gone:
+            watch = self._emptying[name] = self._store.watch(resource)
+            watch.wake = self._plan
+
+    def _remove(self, resource: Resource, stored: Stored, *, by_force: bool = False) -> None:
+        try:
+            if by_force and stored.raw["metadata"].get("finalizers"):
+                self._store.replace(resource, with_meta(stored.raw, finalizers=None))
+            self._store.delete(resource, stored.name, namespace=stored.namespace)
+        except NotFound:
+            return  # its last finalizer was all that kept it
+
+    def _write(self, name: str, definition: Raw, subresource: str = "") -> None:
+        try:
+            stored = self._store.replace(CUSTOM_RESOURCE_DEFINITIONS, definition, subresource=subresource)
+        except (Conflict, NotFound):
+            return  # somebody was faster; the watch will tell
+        self._definitions[name] = stored.raw
