@@ -16,6 +16,7 @@ from mooring.cli.evaluate import evaluate
 from mooring.cli.manifests import manifests
 from mooring.cli.new import new
 from mooring.cli.run import SETTINGS, run
+from mooring.cli.up import up
 from mooring.cli.version import print_version, version
 from mooring.telemetry import logs
 
@@ -31,6 +32,7 @@ app.command()(new)
 app.command(context_settings=SETTINGS, add_help_option=False)(run)
 app.command()(manifests)
 app.command()(demo)
+app.command()(up)
 app.command()(evaluate)
 app.add_typer(bench.app, name="bench")
 app.command()(version)

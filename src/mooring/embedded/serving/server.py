@@ -27,6 +27,10 @@ class CannotListen(MooringError):
     """The server cannot be started; the message says why and what to do."""
 
 
+class PortInUse(CannotListen):
+    """Somebody else has the port."""
+
+
 def new_token() -> str:
     """256 random bits."""
     return secrets.token_urlsafe(32)
@@ -62,6 +66,7 @@ class HttpServer:
         self._limits = limits or ConnectionLimits()
         self._state = ServerState()
         self._server: asyncio.Server | None = None
+        self._listening: socket.socket | None = None
 
     @property
     def url(self) -> str:
@@ -73,6 +78,13 @@ class HttpServer:
         """How many are open."""
         return len(self._state.connections)
 
+    def reserve(self) -> socket.socket:
+        """Takes the port without answering yet; CannotListen if that is not possible."""
+        if self._listening is None:
+            self._listening = self._bind()
+            self.port = self._listening.getsockname()[1]
+        return self._listening
+
     async def start(self) -> None:
         """Listens; CannotListen if that is not possible."""
         loop = asyncio.get_running_loop()
@@ -83,13 +95,13 @@ class HttpServer:
             lifespan="off",
             log_config=None,
             access_log=False,
+            proxy_headers=False,
             timeout_keep_alive=self._limits.keep_alive_seconds,
         )
         config.load()
         # Every malformed request of anybody would be a line; our own log tells what matters.
         logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
-        listening = self._bind()
-        self.port = listening.getsockname()[1]
+        listening = self.reserve()
         if self._app.guard.hosts is None:
             self._app.guard.hosts = own_hosts(self.port)
         self._server = await loop.create_server(
@@ -102,6 +114,8 @@ class HttpServer:
     async def stop(self, seconds: float = _STOP_SECONDS) -> None:
         """Takes no more requests, ends the watches, gives answers under way some time, then breaks off."""
         if self._server is None:
+            if self._listening is not None:
+                self._listening.close()
             return
         self._server.close()
         self._app.close()
@@ -152,7 +166,7 @@ def _check_host(host: str, public: bool, tls: ssl.SSLContext | None) -> None:
 
 def _cannot_listen(host: str, port: int, error: OSError) -> CannotListen:
     if error.errno == errno.EADDRINUSE:
-        return CannotListen(f"port {port} on {host} is in use; choose another one, or 0 for any that is free")
+        return PortInUse(f"port {port} on {host} is in use; choose another one, or 0 for any that is free")
     if error.errno == errno.EACCES:
         return CannotListen(f"port {port} on {host} needs more rights; choose one above 1023")
     if error.errno == errno.EADDRNOTAVAIL:
