@@ -122,7 +122,7 @@ class HttpServer:
         for connection in list(self._state.connections):
             connection.shutdown()
         deadline = asyncio.get_running_loop().time() + seconds
-        while self._state.connections and asyncio.get_running_loop().time() < deadline:
+        while (self._state.connections or self._state.tasks) and asyncio.get_running_loop().time() < deadline:
             await asyncio.sleep(0.01)
         for connection in list(self._state.connections):
             connection.transport.abort()
