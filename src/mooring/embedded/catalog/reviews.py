@@ -17,6 +17,7 @@ from mooring.embedded import refusals
 from mooring.embedded.catalog import virtual
 from mooring.embedded.http import ANONYMOUS, Answer, Request, User, json_answer
 from mooring.embedded.objects import Raw
+from mooring.embedded.schemas import protobuf
 
 Tokens: TypeAlias = Callable[[str], User | None]
 """Whose token it is; None for one that is not known."""
@@ -53,7 +54,7 @@ class Reviews:
         if request.method != "POST":
             message = f"{resource.plural} can only be created: they are questions that are not stored"
             raise refusals.failure(405, "MethodNotAllowed", message, resource=resource)
-        review = _read(resource, request.body)
+        review = _read(resource, request)
         spec = review.get("spec")
         status = self._judges[resource](request.user, spec if isinstance(spec, dict) else {})
         meta = review.get("metadata") or {}
@@ -83,11 +84,14 @@ def _addressed(path: str) -> Resource | None:
     return None
 
 
-def _read(resource: Resource, body: bytes) -> Raw:
+def _read(resource: Resource, request: Request) -> Raw:
     try:
-        review: Any = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise refusals.bad_request(f"the {resource.kind} is not readable as JSON: {error}") from error
+        if request.headers.get("content-type", "").startswith(protobuf.CONTENT_TYPE):
+            review: Any = protobuf.decode(request.body)
+        else:
+            review = msgspec.json.decode(request.body)
+    except (ValueError, RecursionError) as error:
+        raise refusals.bad_request(f"the {resource.kind} is not readable: {error}") from error
     if not isinstance(review, dict):
         raise refusals.bad_request(f"the {resource.kind} must be a JSON object")
     if (named := review.get("kind")) not in (None, "", resource.kind):

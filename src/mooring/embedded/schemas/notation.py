@@ -15,6 +15,9 @@
 A name with a slash is a type of another package: `meta/v1.LabelSelector`. The small letters are plain types:
 string, bytes, time, microTime, int32, int64, float, bool, quantity, intOrString, any. `merge` without a key
 is for lists of plain values; `keys=a,b` and `set` say what makes an element unique.
+
+`@4` is the number of the field in Protocol Buffers, `@2.4` number 4 inside of message number 2, whose fields
+JSON shows here. A `~` after it says that zero, false or the empty text mean that the field is not set.
 """
 
 from __future__ import annotations
@@ -77,6 +80,9 @@ class Field:
     retain_keys: bool = False
     map_keys: tuple[str, ...] = ()
     is_set: bool = False
+    number: tuple[int, ...] = ()
+    """In Protocol Buffers; several for fields of an inner message that JSON shows as its own."""
+    zero_is_unset: bool = False
 
 
 @dataclass(slots=True)
@@ -135,6 +141,7 @@ def _field(line: str, package: str) -> Field:
         raise NotationError(f"{package}: a field without a type: {line!r}")
     type_, *options = rest.split()
     by_name = dict(option.partition("=")[::2] for option in options)
+    number = next((option[1:] for option in options if option.startswith("@")), "")
     return Field(
         name.removesuffix("!"),
         _type(type_, package),
@@ -145,6 +152,8 @@ def _field(line: str, package: str) -> Field:
         retain_keys="retainKeys" in by_name,
         map_keys=tuple(filter(None, by_name.get("keys", "").split(","))),
         is_set="set" in by_name,
+        number=tuple(int(part) for part in number.removesuffix("~").split(".") if part),
+        zero_is_unset=number.endswith("~"),
     )
 
 

@@ -13,6 +13,7 @@ import yaml
 
 from mooring.api.errors import ApiError
 from mooring.embedded import refusals
+from mooring.embedded.schemas import protobuf
 from mooring.framework.ports import PatchType
 
 LARGEST = 3 * 1024 * 1024
@@ -23,7 +24,7 @@ _MOST_VALUES = 1_000_000
 
 _YAML = frozenset({"application/yaml", "application/x-yaml", "text/yaml"})
 _APPLY = "application/apply-patch"
-_OBJECTS = "application/json, application/yaml"
+_OBJECTS = f"application/json, application/yaml, {protobuf.CONTENT_TYPE}"
 _PATCHES = (PatchType.JSON, PatchType.MERGE, PatchType.STRATEGIC)
 
 
@@ -39,6 +40,8 @@ def read_object(body: bytes, content_type: str, *, strict: bool = False) -> dict
         value = read_json(body, strict=strict)
     elif kind in _YAML:
         value = read_yaml(body)
+    elif kind == protobuf.CONTENT_TYPE:
+        value = read_protobuf(body)
     else:
         raise _unsupported(_OBJECTS)
     if not isinstance(value, dict):
@@ -92,6 +95,16 @@ def read_yaml(body: bytes) -> Any:
         raise refusals.bad_request(f"the body is not readable as YAML: {problem}") from error
     _check_size(value)
     return _as_json(value)
+
+
+def read_protobuf(body: bytes) -> Any:
+    """An object as Go clients send it."""
+    try:
+        value = protobuf.decode(body)
+    except protobuf.ProtobufError as error:
+        raise refusals.bad_request(f"the body is not readable as Protocol Buffers: {error}") from error
+    _check_size(value)
+    return value
 
 
 def check_object(value: Any) -> None:
