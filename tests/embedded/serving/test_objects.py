@@ -206,7 +206,7 @@ def test_yaml_that_cannot_be_json_is_refused(text: str, message: str):
     [
         ("POST", PODS, "text/plain", "application/json, application/yaml"),
         ("POST", PODS, "application/x-www-form-urlencoded", "application/json, application/yaml"),
-        ("POST", PODS, "application/vnd.kubernetes.protobuf", "application/json, application/yaml"),
+        ("POST", PODS, "application/cbor", "application/json, application/yaml"),
         ("PUT", f"{PODS}/a", "text/plain", "application/json, application/yaml"),
         ("DELETE", f"{PODS}/a", "text/plain", "application/json, application/yaml"),
         ("PATCH", f"{PODS}/a", "application/json", "application/json-patch+json"),
