@@ -10,9 +10,22 @@ from mooring.client.events import ApiEventRecorder
 from mooring.embedded.controllers.bootstrap import Bootstrap
 from mooring.embedded.controllers.caches import Caches
 from mooring.embedded.controllers.controller import Controller, World
+from mooring.embedded.controllers.cron_jobs import CronJobs
+from mooring.embedded.controllers.daemon_sets import DaemonSets
 from mooring.embedded.controllers.deployments import Deployments
+from mooring.embedded.controllers.disruption import DisruptionBudgets
+from mooring.embedded.controllers.endpoints import ServiceEndpoints
 from mooring.embedded.controllers.eventing import Events
+from mooring.embedded.controllers.garbage import GarbageCollector
+from mooring.embedded.controllers.jobs import Jobs
+from mooring.embedded.controllers.namespaces import NamespaceDeletion
+from mooring.embedded.controllers.node_lifecycle import NodeLifecycle
+from mooring.embedded.controllers.pod_gc import PodGarbage
 from mooring.embedded.controllers.replicas import ReplicaSets, ReplicationControllers
+from mooring.embedded.controllers.stateful_sets import StatefulSets
+from mooring.embedded.controllers.taint_eviction import TaintEviction
+from mooring.embedded.controllers.volume_binder import VolumeBinder
+from mooring.embedded.controllers.volume_claims import ClaimProtection, EphemeralClaims, VolumeProtection
 from mooring.embedded.controllers.writing import Writer
 from mooring.framework.ports import ApiClient, Clock
 
@@ -21,6 +34,21 @@ DEFAULT: tuple[type[Controller], ...] = (
     Deployments,
     ReplicaSets,
     ReplicationControllers,
+    StatefulSets,
+    DaemonSets,
+    Jobs,
+    CronJobs,
+    DisruptionBudgets,
+    NodeLifecycle,
+    TaintEviction,
+    PodGarbage,
+    VolumeBinder,
+    ClaimProtection,
+    VolumeProtection,
+    EphemeralClaims,
+    ServiceEndpoints,
+    NamespaceDeletion,
+    GarbageCollector,
 )
 """Every controller there is."""
 

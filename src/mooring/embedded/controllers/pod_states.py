@@ -4,6 +4,7 @@ clock.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from mooring.api.resources import Unstructured
@@ -54,6 +55,14 @@ def seconds_to_available(pod: Unstructured, min_ready_seconds: float, wall: floa
     if not min_ready_seconds or since is None:
         return 0.0
     return max(0.0, since + min_ready_seconds - wall)
+
+
+def next_available(pods: Iterable[Unstructured], min_ready_seconds: float, wall: float) -> float | None:
+    """Seconds until the next of the ready pods will have been ready long enough; None when none is due."""
+    if not min_ready_seconds:
+        return None
+    times = [seconds_to_available(pod, min_ready_seconds, wall) for pod in pods]
+    return min((seconds for seconds in times if seconds), default=None)
 
 
 def node_name(pod: Unstructured) -> str:

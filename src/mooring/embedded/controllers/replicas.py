@@ -17,6 +17,7 @@ from mooring.embedded.controllers.pod_states import (
     is_active,
     is_ready,
     is_terminating,
+    next_available,
     node_name,
     phase,
     restarts,
@@ -62,7 +63,10 @@ class ReplicaSets(Controller):
         await self._report(owner, failure)
         if failure is not None:
             raise failure
-        return 0.0 if more else self._next_available(owner)
+        if more:
+            return 0.0
+        seconds = (owner.raw.get("spec") or {}).get("minReadySeconds") or 0
+        return next_available(self.pods.owned_by(owner), seconds, self.clock.wall())
 
     async def _scale(self, owner: Unstructured, active: list[Unstructured]) -> bool:
         """Says whether there is more to do than one look may."""
@@ -99,15 +103,6 @@ class ReplicaSets(Controller):
         now = self.clock.wall()
         status = status_of(current, self.pods.owned_by(current), failure, now)
         await self.writer.update_status(self.resource, current, status)
-
-    def _next_available(self, owner: Unstructured) -> float | None:
-        """When the next pod that is ready will have been so for minReadySeconds."""
-        wait = (owner.raw.get("spec") or {}).get("minReadySeconds") or 0
-        if not wait:
-            return None
-        wall = self.clock.wall()
-        times = [seconds_to_available(p, wait, wall) for p in self.pods.owned_by(owner) if is_active(p)]
-        return min((t for t in times if t), default=None)
 
 
 class ReplicationControllers(ReplicaSets):

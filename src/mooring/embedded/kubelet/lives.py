@@ -24,6 +24,8 @@ Raw = dict[str, Any]
 
 DEADLINE = "Pod was active on the node longer than the specified deadline"
 _CRASH = "back-off {0} restarting failed container"
+_SIGTERM, _SIGKILL = 143, 137
+"""Exit codes of containers that were told, or made, to stop."""
 _CALM = 600.0
 """A container that ran for so long starts with the shortest pause again."""
 
@@ -96,11 +98,8 @@ class Life:
         if self.is_over:
             return
         if self.main.state == RUNNING:
-            code = self.main.exit_code
-            self._end(wall, code)
-            self.phase = "Succeeded" if code == 0 else "Failed"
-        else:
-            self.phase = "Failed"
+            self._end(wall, _SIGTERM)
+        self.phase = "Failed"
 
     def _advance(self, pod: Unstructured, script: Script, node: Node, wall: float) -> float:
         if self.main.state == WAITING and not math.isfinite(self.resume_at) and not self.main.restarts:
@@ -177,7 +176,7 @@ class Life:
 
     def _fail_deadline(self, wall: float) -> None:
         if self.main.state == RUNNING:
-            self._end(wall, 137)
+            self._end(wall, _SIGKILL)
         self.phase, self.reason, self.message = "Failed", "DeadlineExceeded", DEADLINE
 
 

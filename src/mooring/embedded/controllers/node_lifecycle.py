@@ -1,0 +1,183 @@
+"""Nodes that fall silent, and the taints that tell of it.
+
+A node whose lease is not renewed for 40 seconds (or for as long as its lease says, if that is longer) gets
+conditions of status Unknown, and its pods are marked not ready. Taints follow from conditions and from
+cordons. Eviction of pods by NoExecute taints is in `taint_eviction`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from mooring.api.resources import Unstructured
+from mooring.api.taints import NO_EXECUTE, NO_SCHEDULE
+from mooring.api.times import format_time
+from mooring.embedded.controllers import kinds
+from mooring.embedded.controllers.controller import Controller, World, own_key
+from mooring.embedded.controllers.pod_states import condition, is_ready, node_name, with_condition
+
+Raw = dict[str, Any]
+
+GRACE = 40.0
+"""Seconds of silence after which a node counts as unreachable."""
+PERIOD = 5.0
+"""Seconds between two looks at all nodes."""
+NOT_READY, UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
+UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
+_PRESSURES = {
+    "MemoryPressure": "node.kubernetes.io/memory-pressure",
+    "DiskPressure": "node.kubernetes.io/disk-pressure",
+    "PIDPressure": "node.kubernetes.io/pid-pressure",
+    "NetworkUnavailable": "node.kubernetes.io/network-unavailable",
+}
+_OURS = {NOT_READY, UNREACHABLE, UNSCHEDULABLE, *_PRESSURES.values()}
+_SILENT = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
+_LEASES = "kube-node-lease"
+_MONITOR = "#monitor"
+NODE = "node"
+
+
+class NodeLifecycle(Controller):
+    """Keys are node names; one more key is the regular look at all of them."""
+
+    name = "node-controller"
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self.nodes = self.watch(kinds.NODES, own_key)
+        self.pods = self.caches.of(kinds.PODS)
+        self.pods.add_index(NODE, lambda pod: (node_name(pod),))
+        self.leases = self.caches.of(kinds.LEASES)
+        self.leases.handlers.append(self._lease_changed)
+        self.nodes.handlers.append(self._node_changed)
+        self._heard: dict[str, float] = {}
+        """Node → when it was last heard of, on this process's own clock."""
+        self.queue.add(_MONITOR)
+
+    def _lease_changed(self, old: Unstructured | None, new: Unstructured | None) -> None:
+        if new is not None and new.namespace == _LEASES:
+            self._heard[new.name] = self.clock.now()
+
+    def _node_changed(self, old: Unstructured | None, new: Unstructured | None) -> None:
+        if new is None:
+            if old is not None:
+                self._heard.pop(old.name, None)
+                self.event(
+                    old, "RemovingNode", f"Node {old.name} event: Removing Node {old.name} from Controller"
+                )
+        elif old is None:
+            self._heard.setdefault(new.name, self.clock.now())
+            self.event(
+                new, "RegisteredNode", f"Node {new.name} event: Registered Node {new.name} in Controller"
+            )
+        elif _beats(old) != _beats(new):
+            self._heard[new.name] = self.clock.now()
+
+    async def reconcile(self, key: str) -> float | None:
+        if key == _MONITOR:
+            self._look_at_all()
+            return PERIOD
+        node = self.nodes.get(key)
+        if node is None:
+            return None
+        if self._is_silent(node) and not _is_unknown(node):
+            node = await self._mark_silent(node)
+        node = await self._taint(node)
+        if not is_ready(node):
+            await self._mark_pods(node)
+        return None
+
+    def _look_at_all(self) -> None:
+        for node in self.nodes:
+            if self._is_silent(node) and not _is_unknown(node):
+                self.queue.add(node.key)
+
+    def _is_silent(self, node: Unstructured) -> bool:
+        lease = self.leases.get(f"{_LEASES}/{node.name}")
+        promised = (lease.raw.get("spec") or {}).get("leaseDurationSeconds") if lease is not None else None
+        grace = max(GRACE, float(promised or 0))
+        return self.clock.now() - self._heard.get(node.name, self.clock.now()) > grace
+
+    async def _mark_silent(self, node: Unstructured) -> Unstructured:
+        now = format_time(self.clock.wall())
+        status: Raw = dict(node.raw.get("status") or {})
+        conditions: list[Raw] = list(status.get("conditions") or ())
+        for kind in _SILENT:
+            known = condition(node, kind)
+            reason = "NodeStatusUnknown" if known is not None else "NodeStatusNeverUpdated"
+            text = "Kubelet stopped posting node status." if known else "Kubelet never posted node status."
+            new = {**(known or {}), "type": kind, "status": "Unknown", "reason": reason, "message": text}
+            conditions = with_condition(conditions, new, now)
+        was_ready = is_ready(node)
+        node = await self.writer.update_status(kinds.NODES, node, {**status, "conditions": conditions})
+        if was_ready:
+            text = f"Node {node.name} status is now: NodeNotReady"
+            self.event(node, "NodeNotReady", text)
+        return node
+
+    async def _taint(self, node: Unstructured) -> Unstructured:
+        present: list[Raw] = list((node.raw.get("spec") or {}).get("taints") or ())
+        taints = with_taints(present, wanted_taints(node), format_time(self.clock.wall()))
+        if taints == present:
+            return node
+        return await self.writer.patch(kinds.NODES, node, {"spec": {"taints": taints or None}})
+
+    async def _mark_pods(self, node: Unstructured) -> None:
+        """Pods on a node that is not ready are not ready either."""
+        for pod in self.pods.find(NODE, node.name):
+            found = condition(pod, "Ready")
+            if found is None or found.get("status") != "True":
+                continue
+            now = format_time(self.clock.wall())
+            status = pod.raw.get("status") or {}
+            new = {"type": "Ready", "status": "False"}
+            conditions = with_condition(status.get("conditions"), new, now)
+            await self.writer.update_status(kinds.PODS, pod, {**status, "conditions": conditions})
+            self.world.events.warning(self.name, pod, "NodeNotReady", "Node is not ready")
+
+
+def wanted_taints(node: Unstructured) -> list[tuple[str, str]]:
+    """Key and effect of each taint that the node's conditions and its spec ask for."""
+    wanted = []
+    ready = condition(node, "Ready")
+    if ready is not None and ready.get("status") == "Unknown":
+        wanted += [(UNREACHABLE, NO_SCHEDULE), (UNREACHABLE, NO_EXECUTE)]
+    elif ready is None or ready.get("status") != "True":
+        wanted += [(NOT_READY, NO_SCHEDULE), (NOT_READY, NO_EXECUTE)]
+    for kind, key in _PRESSURES.items():
+        found = condition(node, kind)
+        if found is not None and found.get("status") == "True":
+            wanted.append((key, NO_SCHEDULE))
+    if (node.raw.get("spec") or {}).get("unschedulable"):
+        wanted.append((UNSCHEDULABLE, NO_SCHEDULE))
+    return wanted
+
+
+def with_taints(present: Iterable[Raw], wanted: Iterable[tuple[str, str]], now: str) -> list[Raw]:
+    """The taints after ours are brought in line; those of others, and their order, stay."""
+    left = list(wanted)
+    kept = []
+    for taint in present:
+        which = (taint.get("key", ""), taint.get("effect", ""))
+        if which in left:
+            left.remove(which)
+            kept.append(taint)
+        elif which[0] not in _OURS:
+            kept.append(taint)
+    added = [{"key": key, "effect": effect, **_since(effect, now)} for key, effect in left]
+    return [*kept, *added]
+
+
+def _since(effect: str, now: str) -> Raw:
+    return {"timeAdded": now} if effect == NO_EXECUTE else {}
+
+
+def _beats(node: Unstructured) -> list[Any]:
+    conditions = (node.raw.get("status") or {}).get("conditions") or ()
+    return [c.get("lastHeartbeatTime") for c in conditions]
+
+
+def _is_unknown(node: Unstructured) -> bool:
+    found = condition(node, "Ready")
+    return found is not None and found.get("status") == "Unknown"
