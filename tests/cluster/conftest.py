@@ -8,8 +8,13 @@ from pathlib import Path
 import pytest
 
 from mooring.api import resources as kinds
+from mooring.app.configuring import configure
+from mooring.app.deploying import DeployOptions, manifests
+from mooring.app.deploying.manifests import default_config
 from tests.cluster.api import Api
 from tests.cluster.controlplane import ControlPlane, Missing, find_programs, running
+from tests.cluster.mooring_process import NAMESPACE
+from tests.cluster.worlds import World
 
 CLUSTER_WIDE = (
     kinds.NODES, kinds.PERSISTENT_VOLUMES, kinds.STORAGE_CLASSES, kinds.CSI_NODES, kinds.CSI_DRIVERS,
@@ -46,6 +51,7 @@ def shared_plane(
     """One API server with controllers for all tests that can live with a used one."""
     with running(tmp_path_factory.mktemp("controlplane"), programs) as plane:
         plane.start_controllers()
+        grant(plane)
         yield plane
 
 
@@ -54,6 +60,28 @@ def plane(shared_plane: ControlPlane) -> Iterator[ControlPlane]:
     """The shared control plane, emptied after the test."""
     yield shared_plane
     clean(shared_plane.api)
+
+
+ACCOUNT = f"system:serviceaccount:{NAMESPACE}:mooring"
+RIGHTS = ("Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
+
+
+def grant(plane: ControlPlane) -> None:
+    """Exactly the rights that `mooring manifests` gives, and no workload."""
+    text = default_config("mooring")
+    for obj in manifests(configure(text, discover=False), text, DeployOptions(image="mooring:test")):
+        if obj["kind"] in RIGHTS:
+            plane.api.apply(obj)
+
+
+@pytest.fixture(params=["real"])
+def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
+    """A cluster to run Mooring on, with the rights of its service account."""
+    plane: ControlPlane = request.getfixturevalue("plane")
+    config = plane.kubeconfig("mooring", token=plane.token("mooring", NAMESPACE))
+    made = World(request.param, plane.api, tmp_path, config)
+    yield made
+    made.stop()
 
 
 def clean(api: Api) -> None:

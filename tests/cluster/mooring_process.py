@@ -1,0 +1,83 @@
+"""`mooring run` as a process of its own, as an operator would start it."""
+
+from __future__ import annotations
+
+import json
+import re
+import ssl
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from tests.cluster.processes import Daemon, free_port
+
+ROOT = Path(__file__).resolve().parents[2]
+START_SECONDS = 60.0
+LEASE = "mooring"
+NAMESPACE = "mooring"
+
+
+class MooringProcess(Daemon):
+    """One replica."""
+
+    def __init__(
+        self, folder: Path, name: str, kubeconfig: Path, config: dict[str, Any], *arguments: str
+    ) -> None:
+        file = folder / f"{name}.yaml"
+        file.write_text(json.dumps(config))
+        self.port = free_port()
+        command = [
+            sys.executable,
+            "-m",
+            "mooring",
+            "--v=3",
+            "run",
+            f"--config={file}",
+            f"--kubeconfig={kubeconfig}",
+            f"--secure-port={self.port}",
+            "--bind-address=127.0.0.1",
+            f"--leader-elect-resource-name={LEASE}",
+            f"--leader-elect-resource-namespace={NAMESPACE}",
+            *arguments,
+        ]
+        super().__init__(name, command, folder, {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"})
+
+    def start_ready(self) -> None:
+        """Start and wait until it is synced; a leader schedules from then on."""
+        self.start()
+        self.wait_until(lambda: "Caches are synced" in self.log_text(), START_SECONDS)
+
+    def log_text(self) -> str:
+        return self.log.read_text(errors="replace") if self.log.exists() else ""
+
+    def healthy(self, path: str) -> bool:
+        try:
+            return self.get(path)[0] == 200
+        except OSError:
+            return False
+
+    def get(self, path: str, token: str = "") -> tuple[int, str]:
+        """(status, text) of an endpoint."""
+        request = urllib.request.Request(f"https://127.0.0.1:{self.port}{path}")
+        if token:
+            request.add_header("Authorization", f"Bearer {token}")
+        context = ssl._create_unverified_context()  # its certificate is its own
+        try:
+            with urllib.request.urlopen(request, timeout=10, context=context) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
+
+    def metric(self, name: str, token: str, **labels: str) -> float:
+        """The sum over all samples of a metric that have these labels."""
+        status, text = self.get("/metrics", token)
+        assert status == 200, f"/metrics answered {status}: {text[:300]}"
+        total = 0.0
+        for line in text.splitlines():
+            found = re.match(rf"{re.escape(name)}(?:\{{(.*)\}})? (\S+)", line)
+            if found and all(f'{key}="{value}"' in (found[1] or "") for key, value in labels.items()):
+                total += float(found[2])
+        return total

@@ -1,0 +1,37 @@
+"""Plugins of the scenarios, loaded by `module:Class` as anybody's own would be."""
+
+from __future__ import annotations
+
+import time
+
+from mooring.api.pod import Pod
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.nodes import NodeView
+from mooring.framework.points import FilterPlugin
+from mooring.framework.status import Status
+
+
+class Sample(FilterPlugin):
+    """Only nodes with the label cpu=true: the plugin of the tutorial."""
+
+    name = "sample"
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Status | None:
+        if node.labels.get("cpu") != "true":
+            return Status.unschedulable(f"Node: {node.name}")
+        return None
+
+
+class Blocker(FilterPlugin):
+    """Blocks the whole process for 20 seconds, once, for a pod that asks for it."""
+
+    name = "blocker"
+    SECONDS = 20.0
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Status | None:
+        if pod.labels.get("block") == "please" and not getattr(type(self), "done", False):
+            type(self).done = True
+            time.sleep(self.SECONDS)
+        return None
+
+    done = False
