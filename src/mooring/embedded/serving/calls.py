@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import msgspec
@@ -40,6 +40,8 @@ class Call:
     presenter: Presenter
     user: User
     wall: Callable[[], float]
+    warnings: list[str] = field(default_factory=list)
+    """What the client is told beside the answer."""
 
     @property
     def resource(self) -> Resource:
@@ -59,9 +61,14 @@ class Call:
         return bodies.read_object(self.body, self.content_type, strict=strict)
 
     def answer(self, stored: Stored, status: int = 200) -> Answer:
-        warning = self.served.warning
-        headers = (("Warning", f'299 - "{warning}"'),) if warning else ()
+        warnings = [*filter(None, (self.served.warning,)), *self.warnings]
+        headers = tuple(("Warning", f"299 - {_quoted(warning)}") for warning in warnings)
         return Answer(status, self.presenter.object(stored), headers=headers)
+
+
+def _quoted(text: str) -> str:
+    """As a quoted string of HTTP."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def convert(raw: Raw, kind: type[T], named: str) -> T:

@@ -10,7 +10,7 @@ from mooring.embedded import refusals
 from mooring.embedded.http import Answer
 from mooring.embedded.objects import Raw, Stored
 from mooring.embedded.patching import apply_patch
-from mooring.embedded.serving import bodies
+from mooring.embedded.serving import bodies, field_checking
 from mooring.embedded.serving.calls import Call, check_namespace
 from mooring.framework.ports import PatchType
 
@@ -18,6 +18,7 @@ from mooring.framework.ports import PatchType
 def create(call: Call) -> Answer:
     raw = call.read_object()
     _check_kind(call, raw)
+    field_checking.check(call, raw)
     meta = _metadata(raw)
     _check_namespace_of(call, meta)
     if call.served.resource.namespaced:
@@ -31,6 +32,7 @@ def replace(call: Call) -> Answer:
     """PUT of the object, or of its status."""
     raw = call.read_object()
     _check_kind(call, raw)
+    field_checking.check(call, raw)
     meta = _metadata(raw)
     _check_namespace_of(call, meta)
     _check_name(call, meta)
@@ -43,8 +45,7 @@ def patch(call: Call) -> Answer:
     current = call.current()
     if len(current.encoded) + len(call.body) > bodies.LARGEST:
         raise bodies.too_large()
-    served = call.served
-    if served.view is None and served.rules is None and not _copies(change, patch_type):
+    if _is_plain(call) and not _copies(change, patch_type):
         stored = call.store.patch(
             call.resource,
             call.path.name,
@@ -55,8 +56,10 @@ def patch(call: Call) -> Answer:
             dry_run=call.dry_run,
         )
         return call.answer(stored)
-    proposed = apply_patch(served.resource, _outward(call, current), change, patch_type)
+    before = _outward(call, current)
+    proposed = apply_patch(call.served.resource, before, change, patch_type)
     bodies.check_object(proposed)
+    field_checking.check_patched(call, before, proposed)
     meta = {**_metadata(proposed), "name": current.name}
     if current.namespace:
         meta["namespace"] = current.namespace
@@ -88,6 +91,12 @@ def _with_status_of(old: Raw | None, raw: Raw) -> Raw:
     """Where status has a door of its own, it cannot be written through the main one."""
     rest = {field: value for field, value in raw.items() if field != "status"}
     return {**rest, "status": old["status"]} if old is not None and "status" in old else rest
+
+
+def _is_plain(call: Call) -> bool:
+    """Whether the store can patch the object by itself."""
+    served = call.served
+    return served.view is None and served.rules is None and not field_checking.wanted(call)
 
 
 def _copies(change: Any, patch_type: str) -> bool:
