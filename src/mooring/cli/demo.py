@@ -1,4 +1,4 @@
-"""`mooring demo`: a plugin keeps a pod pending, a label sets it free. All of it in this process."""
+"""`mooring demo`: a plugin keeps a pod pending, a label sets it free, on an embedded cluster."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from mooring.api.errors import MooringError
 from mooring.api.events import Event
 from mooring.api.node import Node
+from mooring.api.pod import Pod
 from mooring.cli import printing, story
 from mooring.cli.story import Story, StoryError
 from mooring.framework.record import DecisionRecord
@@ -30,12 +32,12 @@ def demo(
 ) -> None:
     """See a plugin at work: a pod stays pending, and is scheduled when a node gets the right label.
 
-    Runs the real scheduler on a cluster of four nodes that exists in this process only.
+    Starts an embedded cluster of four nodes for it, with an API server of its own, and stops it in the end.
     """
     teller = _Teller(printing.console(no_color=no_color), PAUSE / speed if speed else 0.0)
     try:
         asyncio.run(teller.tell())
-    except StoryError as error:
+    except (StoryError, MooringError) as error:
         printing.fail(str(error))
 
 
@@ -48,17 +50,22 @@ class _Teller:
 
     async def tell(self) -> None:
         self._say("Mooring demo: a plugin of your own decides where a pod may run.", "bold")
-        self._show_nodes(await self._story.create_nodes())
-        await self._show_plugin()
-        async with self._story.scheduler:
-            await self._show_pending()
-            await self._show_label()
+        async with self._story:
+            await self._show_nodes()
+            await self._show_plugin()
+            pod = await self._show_pending()
+            await self._show_label(pod)
             await self._show_events()
-        self._say("\nNext: `mooring new my-plugin` makes a package like this one, with a test.", "bold")
+        self._say(
+            "\nNext: `mooring up` starts such a cluster for kubectl, and `mooring new my-plugin`", "bold"
+        )
+        self._say("makes a package with a plugin like this one, with a test.", "bold")
 
-    def _show_nodes(self, nodes: Sequence[Node]) -> None:
-        self._head("Four nodes, two of which take no pods at the moment")
-        rows = [(node.name, _status(node), _taints(node), _labels(node)) for node in nodes]
+    async def _show_nodes(self) -> None:
+        self._head(f"An embedded cluster at {self._story.server}: four nodes, two of which take no pods")
+        rows = [
+            (node.name, _status(node), _taints(node), _labels(node)) for node in await self._story.nodes()
+        ]
         self._table(("NAME", "STATUS", "TAINTS", "LABELS"), rows)
 
     async def _show_plugin(self) -> None:
@@ -67,32 +74,35 @@ class _Teller:
         self._block(inspect.getsource(story.Sample))
         self._block(story.CONFIG)
 
-    async def _show_pending(self) -> None:
+    async def _show_pending(self) -> Pod:
         await asyncio.sleep(self._pause)
-        self._head("A pod with `schedulerName: sample-scheduler` arrives, and stays pending")
-        pod = await self._story.create_pod()
-        record = await self._story.attempt(1)
+        self._head("A Deployment with `schedulerName: sample-scheduler` arrives; its pod stays pending")
+        pod = await self._story.create_deployment()
+        record = await self._story.attempt(pod, 1)
         self._table(("NAME", "STATUS", "NODE"), [(pod.name, (await self._story.pod()).status.phase, NONE)])
         self._say("")
-        self._events()
+        await self._events(pod)
         await asyncio.sleep(self._pause)
         self._head("Why, node by node, from the record of the decision")
         self._table(("NODE", "REFUSED BY", "REASON", "CODE"), _refusals(record))
         place = self._story.scheduler.where(pod)
         if place is not None:
             self._say(f"   The pod is {place.place}. {place.why}")
+        return pod
 
-    async def _show_label(self) -> None:
+    async def _show_label(self, pod: Pod) -> None:
         await asyncio.sleep(self._pause)
         self._head(f"{story.LABELLED} gets the label (kubectl label nodes {story.LABELLED} cpu=true)")
         labelled = self._story.clock.wall()
         await self._story.label_node()
-        record = await self._story.attempt(2)
+        record = await self._story.attempt(pod, 2)
         waited = (record.started - labelled) * 1000
         self._say(
             f"   Event {record.woken_by}: the hint of plugin {record.woken_hint} says that it may help."
         )
-        self._say(f"   The pod is tried again {waited:.1f} ms after the label; no timer was involved,")
+        self._say(
+            f"   The pod is tried again {waited:.1f} ms after the label was sent; no timer was involved,"
+        )
         self._say("   the five-minute retry of parked pods is switched off here.")
         found = f"evaluatedNodes={record.evaluated_nodes} feasibleNodes={record.feasible_nodes}"
         self._say(f"   Successfully bound to {record.node}: {found}", "green")
@@ -100,13 +110,14 @@ class _Teller:
     async def _show_events(self) -> None:
         await asyncio.sleep(self._pause)
         self._head("The whole story, as `kubectl describe pod` tells it")
-        pod = await self._story.pod()
-        self._say(f"   Name:    {pod.name}\n   Node:    {pod.spec.node_name}\n   Events:")
-        self._events()
+        pod = await self._story.running_pod()
+        self._say(f"   Name:    {pod.name}\n   Node:    {pod.spec.node_name}\n   Status:  {pod.status.phase}")
+        self._say("   Events:")
+        await self._events(pod)
 
-    def _events(self) -> None:
+    async def _events(self, pod: Pod) -> None:
         now = datetime.now(UTC)
-        rows = [_event_row(event, now) for event in self._story.events()]
+        rows = [_event_row(event, now) for event in await self._story.events(pod)]
         self._table(("TYPE", "REASON", "TIME (UTC)", "AGE", "FROM", "MESSAGE"), rows)
 
     def _head(self, text: str) -> None:

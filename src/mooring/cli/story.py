@@ -1,23 +1,31 @@
-"""The cast of `mooring demo`: nodes, a pod, a plugin and its configuration, on a store and a real scheduler.
+"""The cast of `mooring demo`: nodes, a Deployment, a plugin and its configuration, on an embedded cluster.
 
-Says nothing itself; `demo` tells what happens here.
+Everything goes over HTTPS to an API server of its own process, as on any cluster. Says nothing itself; `demo`
+tells what happens here.
 """
 
 from __future__ import annotations
 
 import asyncio
-import random
-from collections.abc import Callable, Mapping, Sequence
+import tempfile
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
 from typing import Any
+
+import yaml
 
 from mooring.api.events import Event
 from mooring.api.node import Node
 from mooring.api.pod import Pod
-from mooring.api.resources import EVENTS, NODES, PODS
+from mooring.api.resources import DEPLOYMENTS, EVENTS, NODES, PODS
 from mooring.app.clock import SystemClock
+from mooring.app.configuring import configure
 from mooring.app.scheduler import Scheduler
-from mooring.embedded.local import LocalClient
-from mooring.embedded.store import Store
+from mooring.app.up.cluster import EmbeddedCluster
+from mooring.app.up.messages import Orders
+from mooring.app.up.plan import Plan
+from mooring.client.http_client import HttpClient
 from mooring.framework import (
     ActionType,
     ClusterEvent,
@@ -41,11 +49,38 @@ profiles:
         enabled:
           - name: sample
 """
-POD_NAME = "test-scheduler-78c89768cf-5d9ct"
-POD_KEY = f"default/{POD_NAME}"
+APP = "test-scheduler"
+DEPLOYMENT = f"""\
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: {APP}
+spec:
+  replicas: 1
+  selector:
+    matchLabels:
+      app: {APP}
+  template:
+    metadata:
+      labels:
+        app: {APP}
+    spec:
+      schedulerName: sample-scheduler
+      containers:
+        - name: nginx
+          image: nginx:1.23-alpine
+"""
 LABELLED = "node1"
-PATIENCE = 10.0
-"""Seconds to wait for something that takes milliseconds; longer means that the story is broken."""
+PATIENCE = 30.0
+"""Seconds to wait for something that takes a moment; longer means that the story is broken."""
+AWAY = "node.kubernetes.io/unreachable"
+CORDONED = "node.kubernetes.io/unschedulable"
+NODE_SPECS: Mapping[str, dict[str, Any]] = {
+    "k8s": {},
+    LABELLED: {},
+    "node2": {"taints": [{"key": AWAY, "effect": "NoSchedule"}]},
+    "node3": {"unschedulable": True},
+}
 
 
 class Sample(FilterPlugin):
@@ -72,65 +107,130 @@ class StoryError(Exception):
 
 
 class Story:
-    """The cluster in memory, with the scheduler that `start` brings to life."""
+    """The cluster, up inside `async with`."""
 
     def __init__(self) -> None:
         self.clock = SystemClock()
-        self.client = LocalClient(Store(self.clock.wall, random.Random()), self.clock)
+        self._files = tempfile.TemporaryDirectory(prefix="mooring-demo-")
+        self.kubeconfig = Path(self._files.name) / "kubeconfig"
+        orders = Orders(objects=[_node(name, spec) for name, spec in NODE_SPECS.items()])
+        configuration = configure(CONFIG, plugins=[Sample], discover=False)
         # Without the five-minute flush nothing but an event can bring a refused pod back.
-        self.scheduler = Scheduler(
-            self.client, config=CONFIG, plugins=[Sample], clock=self.clock, discover=False, flush_after=None
-        )
+        self._cluster = EmbeddedCluster(Plan(orders, configuration, self.kubeconfig, flush_after=None))
+        self._client: HttpClient | None = None
 
-    async def create_nodes(self) -> list[Node]:
-        away = {"key": "node.kubernetes.io/unreachable", "effect": "NoSchedule"}
-        specs: Mapping[str, dict[str, Any]] = {
-            "k8s": {},
-            LABELLED: {},
-            "node2": {"taints": [away]},
-            "node3": {"unschedulable": True},
-        }
-        return [await self._create_node(name, spec) for name, spec in specs.items()]
+    async def __aenter__(self) -> Story:
+        await self._cluster.start()
+        self._client = self._cluster.connect()
+        return self
 
-    async def _create_node(self, name: str, spec: dict[str, Any]) -> Node:
-        ready = {"type": "Ready", "status": "Unknown" if "taints" in spec else "True"}
-        amounts = {"cpu": "4", "memory": "8Gi", "pods": "110"}
-        status = {"capacity": amounts, "allocatable": amounts, "conditions": [ready]}
-        node = {"metadata": {"name": name}, "spec": spec, "status": status}
-        created: Node = await self.client.create(NODES, node)
-        return created
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.client.close()
+        await self._cluster.stop()
+        self._files.cleanup()
 
-    async def create_pod(self) -> Pod:
-        metadata = {"name": POD_NAME, "namespace": "default", "labels": {"app": "test-scheduler"}}
-        container = {"name": "nginx", "image": "nginx:1.23-alpine"}
-        spec = {"schedulerName": "sample-scheduler", "containers": [container]}
-        created: Pod = await self.client.create(PODS, {"metadata": metadata, "spec": spec})
-        return created
+    @property
+    def client(self) -> HttpClient:
+        assert self._client is not None
+        return self._client
+
+    @property
+    def scheduler(self) -> Scheduler:
+        assert self._cluster.scheduler is not None
+        return self._cluster.scheduler
+
+    @property
+    def server(self) -> str:
+        return self._cluster.ready.server
+
+    async def nodes(self) -> list[Node]:
+        """All nodes, as soon as the stand-ins have brought them to rest and the scheduler knows of it."""
+        found: list[Node] = []
+
+        async def settled() -> bool:
+            found[:] = (await self.client.list(NODES)).items
+            known = {(node.name, node.resource_version) for node in self._known_nodes()}
+            return all(map(_at_rest, found)) and known == {
+                (node.name, node.resource_version) for node in found
+            }
+
+        await self._until(settled, "the nodes to become ready")
+        return found
+
+    def _known_nodes(self) -> Iterator[Node]:
+        return self.scheduler.engine.stores.lister(NODES).list()
+
+    async def create_deployment(self) -> Pod:
+        """Creates it; its pod, as soon as the controllers have made one."""
+        await self.client.create(DEPLOYMENTS, yaml.safe_load(DEPLOYMENT) | {"metadata": _in_default(APP)})
+
+        async def exists() -> bool:
+            return bool(await self._pods())
+
+        await self._until(exists, f"a pod of deployment {APP}")
+        return (await self._pods())[0]
 
     async def label_node(self) -> None:
         await self.client.patch(NODES, LABELLED, {"metadata": {"labels": {"cpu": "true"}}})
 
     async def pod(self) -> Pod:
-        found: Pod = await self.client.get(PODS, POD_NAME, "default")
-        return found
+        return (await self._pods())[0]
 
-    async def attempt(self, number: int) -> DecisionRecord:
+    async def running_pod(self) -> Pod:
+        async def runs() -> bool:
+            return (await self.pod()).status.phase == "Running"
+
+        await self._until(runs, "the pod to run")
+        return await self.pod()
+
+    async def attempt(self, pod: Pod, number: int) -> DecisionRecord:
         """The record of the pod's n-th attempt, as soon as it exists and its event is written."""
-        await self._until(
-            lambda: len(self.scheduler.records.of(POD_KEY)) >= number and len(self.events()) >= number,
-            f"attempt {number} of pod {POD_KEY}",
-        )
-        return self.scheduler.records.of(POD_KEY)[number - 1]
+        records = self.scheduler.records
 
-    def events(self) -> list[Event]:
-        """What happened to the pod, oldest first."""
-        found = [stored.typed for stored in self.client.store.list(EVENTS).items]
-        own = [event for event in found if isinstance(event, Event) and event.regarding.name == POD_NAME]
-        return sorted(own, key=lambda event: event.event_time or "")
+        async def happened() -> bool:
+            return len(records.of(pod.key)) >= number and len(await self.events(pod)) >= number
 
-    async def _until(self, happened: Callable[[], bool], what: str) -> None:
+        await self._until(happened, f"attempt {number} of pod {pod.key}")
+        return records.of(pod.key)[number - 1]
+
+    async def events(self, pod: Pod) -> list[Event]:
+        """What the scheduler says of the pod, oldest first."""
+        found: Sequence[Event] = (await self.client.list(EVENTS, namespace=pod.namespace)).items
+        own = [event for event in found if event.regarding.uid == pod.uid]
+        told = [event for event in own if event.reporting_controller == "sample-scheduler"]
+        return sorted(told, key=lambda event: event.event_time or "")
+
+    async def _pods(self) -> Sequence[Pod]:
+        return (await self.client.list(PODS, namespace="default", label_selector=f"app={APP}")).items
+
+    async def _until(self, happened: Callable[[], Awaitable[bool]], what: str) -> None:
         deadline = self.clock.now() + PATIENCE
-        while not happened():
+        while not await happened():
             if self.clock.now() > deadline:
                 raise StoryError(f"waited {PATIENCE:g} seconds for {what}, in vain")
             await asyncio.sleep(0.005)
+
+
+def _node(name: str, spec: dict[str, Any]) -> dict[str, Any]:
+    amounts = {"cpu": "4", "memory": "8Gi", "pods": "110"}
+    metadata: dict[str, Any] = {"name": name}
+    status: dict[str, Any] = {"capacity": amounts, "allocatable": amounts}
+    if "taints" in spec:
+        metadata["annotations"] = {"mooring.dev/fail": "true"}
+        status["conditions"] = [{"type": "Ready", "status": "Unknown"}]
+    return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": spec, "status": status}
+
+
+def _at_rest(node: Node) -> bool:
+    """Its taints are those that the controllers leave it with in the end, and a living node is ready."""
+    taints = {taint.key for taint in node.taints}
+    if node.name == "node2":
+        return taints == {AWAY}
+    ready = any(entry.type == "Ready" and entry.status == "True" for entry in node.status.conditions)
+    return ready and taints == ({CORDONED} if node.unschedulable else set())
+
+
+def _in_default(name: str) -> dict[str, str]:
+    return {"name": name, "namespace": "default"}

@@ -52,7 +52,9 @@ class EmbeddedCluster:
             kubeconfig.write(self.kubeconfig, text)
             if self._plan.configuration is not None:
                 self._client = self.connect()
-                self.scheduler = Scheduler(self._client, config=self._plan.configuration)
+                self.scheduler = Scheduler(
+                    self._client, config=self._plan.configuration, flush_after=self._plan.flush_after
+                )
                 await self.scheduler.start()
         except BaseException:
             await self.stop()

@@ -9,6 +9,7 @@ from mooring.api.errors import MooringError
 from mooring.app.configuring import Configuration, configure, configure_file
 from mooring.app.up import manifests, pools
 from mooring.app.up.messages import Orders
+from mooring.scheduler.assembly import FLUSH_AFTER
 from mooring.telemetry import logs
 
 DEFAULT_PORT = 7443
@@ -23,10 +24,12 @@ class Plan:
     orders: Orders
     configuration: Configuration | None
     """None: without a scheduler."""
-    kubeconfig: Path | None
+    kubeconfig: Path | None = None
     """None: chosen by the port."""
-    any_port_will_do: bool
+    any_port_will_do: bool = False
     """The port is our own choice: another one is taken when it is in use."""
+    flush_after: float | None = FLUSH_AFTER
+    """Seconds after which a parked pod is tried again without a reason; None: never."""
 
     @classmethod
     def of(
