@@ -155,8 +155,8 @@ class Watch:
         return False
 
 
-def serve(scenario: Callable[[World], Awaitable[T]], **options: Any) -> T:
-    """Runs a scenario on a fresh server."""
+def serve(scenario: Callable[[World], Awaitable[T]], *, seed: int | None = None, **options: Any) -> T:
+    """Runs a scenario on a fresh server; a seed decides the order of what could happen at once."""
 
     async def main() -> T:
         world = World(**options)
@@ -165,7 +165,7 @@ def serve(scenario: Callable[[World], Awaitable[T]], **options: Any) -> T:
         finally:
             await world.transport.close()
 
-    return run(main(), timeout_virtual=100_000)
+    return run(main(), seed=seed, timeout_virtual=100_000)
 
 
 def pod(name: str = "a", namespace: str = "default", **spec: Any) -> dict[str, Any]:

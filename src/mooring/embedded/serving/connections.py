@@ -21,6 +21,8 @@ _REFUSAL = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-type: text/plain\r\n"
     b"content-length: %d\r\nconnection: close\r\n\r\n%b"
 )
+_LINGER_SECONDS = 1.0
+"""How long the rest of a refused request is read and thrown away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,27 @@ class ConnectionLimits:
     """From the first byte of a head, or from connecting, to its last byte."""
     keep_alive_seconds: int = 120
     """Between requests; longer than clients keep idle connections, so that they are the ones to close."""
+
+
+class _Corked:
+    """Holds the head of an answer back until its body comes: one TLS record and one system call for both."""
+
+    __slots__ = ("_head", "_transport", "close", "is_closing")
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._head: bytes | None = None
+        self.close = transport.close
+        self.is_closing = transport.is_closing
+
+    def write(self, data: bytes) -> None:
+        if self._head is None:
+            self._head = data
+        elif self._head:
+            self._transport.write(self._head + data)
+            self._head = b""
+        elif data:
+            self._transport.write(data)
 
 
 class Connection(HttpToolsProtocol):
@@ -90,6 +113,9 @@ class Connection(HttpToolsProtocol):
             return
         self._head_since = None
         super().on_headers_complete()
+        if not self.expect_100_continue:
+            corked: Any = _Corked(self.transport)
+            self.cycle.transport = corked
 
     def on_body(self, body: bytes) -> None:
         if not self._refused:
@@ -104,7 +130,8 @@ class Connection(HttpToolsProtocol):
             self._refused = True
             text = b"the request line and headers have more than %d bytes\n" % self._limits.head_bytes
             self.transport.write(_REFUSAL % (len(text), text))
-            self.transport.close()
+            # Closing with unread data would reset the connection and take the answer away from the client.
+            self.loop.call_later(_LINGER_SECONDS, self.transport.abort)
 
     def _watch_head(self) -> None:
         """One timer per connection instead of one per request."""

@@ -119,11 +119,14 @@ class HttpServer:
             return
         self._server.close()
         self._app.close()
-        for connection in list(self._state.connections):
-            connection.shutdown()
         deadline = asyncio.get_running_loop().time() + seconds
-        while (self._state.connections or self._state.tasks) and asyncio.get_running_loop().time() < deadline:
+        while asyncio.get_running_loop().time() < deadline:
+            # Each time anew: those whose handshake was under way come later.
+            for connection in list(self._state.connections):
+                connection.shutdown()
             await asyncio.sleep(0.01)
+            if not self._state.connections and not self._state.tasks:
+                break
         for connection in list(self._state.connections):
             connection.transport.abort()
         tasks = list(self._state.tasks)

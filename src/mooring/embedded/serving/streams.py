@@ -65,6 +65,7 @@ class WatchStream:
         listener = asyncio.create_task(self._listen(receive))
         try:
             await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
+            await send({"type": "http.response.body", "body": b"", "more_body": True})  # flushes the headers
             while not self._left:
                 lines, more = self._next_lines()
                 if lines:
