@@ -70,13 +70,13 @@ def _fill_in_pod(raw: Raw, classes: Iterable[Raw]) -> Raw:
     for containers in ("containers", "initContainers"):
         if spec.get(containers):
             spec[containers] = [_fill_in_container(c, spec) for c in spec[containers]]
-    _fill_in_priority(raw["metadata"]["name"], spec, classes)
+    fill_in_priority(raw["metadata"]["name"], spec, classes)
     if spec.get("affinity"):
-        spec["affinity"] = _with_label_keys(spec["affinity"], raw["metadata"].get("labels") or {})
-    return {**raw, "spec": spec, "status": _pod_status(raw.get("status") or {}, spec)}
+        spec["affinity"] = with_label_keys(spec["affinity"], raw["metadata"].get("labels") or {})
+    return {**raw, "spec": spec, "status": pod_status(raw.get("status") or {}, spec)}
 
 
-def _pod_status(status: Raw, spec: Raw) -> Raw:
+def pod_status(status: Raw, spec: Raw) -> Raw:
     status = {**status, "phase": status.get("phase") or "Pending"}
     if spec.get("schedulingGates") and not status.get("conditions"):
         status["conditions"] = [_GATED]
@@ -98,7 +98,7 @@ def _fill_in_container(container: Raw, spec: Raw) -> Raw:
     return container
 
 
-def _fill_in_priority(pod: str, spec: Raw, classes: Iterable[Raw]) -> None:
+def fill_in_priority(pod: str, spec: Raw, classes: Iterable[Raw]) -> None:
     """From the named class, else as given, else from the class that is the global default, else 0."""
     name = spec.get("priorityClassName")
     chosen = _class_named(pod, name, classes) if name else None
@@ -122,18 +122,20 @@ def _class_named(pod: str, name: str, classes: Iterable[Raw]) -> Raw:
     raise refusals.forbidden(resources.PODS, pod, f"no PriorityClass with name {name} was found")
 
 
-def _with_label_keys(affinity: Raw, labels: dict[str, str]) -> Raw:
+def with_label_keys(affinity: Raw, labels: dict[str, str]) -> Raw:
     """Writes matchLabelKeys and mismatchLabelKeys into the label selectors: schedulers rely on it."""
     filled = dict(affinity)
     for kind in ("podAffinity", "podAntiAffinity"):
         if filled.get(kind):
-            filled[kind] = {mode: [_term(t, labels) for t in terms] for mode, terms in filled[kind].items()}
+            filled[kind] = {
+                mode: [with_keys_of_term(t, labels) for t in terms] for mode, terms in filled[kind].items()
+            }
     return filled
 
 
-def _term(term: Raw, labels: dict[str, str]) -> Raw:
+def with_keys_of_term(term: Raw, labels: dict[str, str]) -> Raw:
     if "podAffinityTerm" in term:
-        return {**term, "podAffinityTerm": _term(term["podAffinityTerm"], labels)}
+        return {**term, "podAffinityTerm": with_keys_of_term(term["podAffinityTerm"], labels)}
     added: list[dict[str, Any]] = [
         {"key": key, "operator": operator, "values": [labels[key]]}
         for field, operator in (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn"))

@@ -13,6 +13,8 @@ from mooring.embedded.timestamps import timestamp
 _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"  # as upstream: no vowels, so no words
 _NAME_ATTEMPTS = 8
 _DELETION = ("deletionTimestamp", "deletionGracePeriodSeconds")
+_NEVER_KEPT = ("managedFields", "selfLink")
+"""What clients may send along from elsewhere; there is no server-side apply here."""
 
 
 class Namer:
@@ -26,7 +28,8 @@ class Namer:
 
     def metadata(self, table: Table, given: Raw, *, keep_times: bool) -> Raw:
         """The metadata to store for a new object. `keep_times` is for objects that lived elsewhere before."""
-        meta = {field: value for field, value in given.items() if keep_times or field not in _DELETION}
+        unwanted = _NEVER_KEPT if keep_times else (*_NEVER_KEPT, *_DELETION)
+        meta = {field: value for field, value in given.items() if field not in unwanted}
         if meta.pop("resourceVersion", None) and not keep_times:
             raise refusals.bad_request("resourceVersion should not be set on objects to be created")
         self._place(table, meta)
@@ -43,20 +46,16 @@ class Namer:
             self._seen.add(uid)
 
     def _place(self, table: Table, meta: Raw) -> None:
-        """Settles namespace and name; refuses a name that is taken."""
+        """Settles namespace and name. Without either name the rules refuse the object."""
         if not table.resource.namespaced:
             meta.pop("namespace", None)
         elif not meta.get("namespace"):
             raise refusals.bad_request("an empty namespace may not be set during creation")
-        meta["name"] = meta.get("name") or self._generate_name(table, meta)
-        if key_in(table.resource, meta.get("namespace", ""), meta["name"]) in table.objects:
-            raise refusals.already_exists(table.resource, meta["name"])
+        if not meta.get("name") and meta.get("generateName"):
+            meta["name"] = self._generate_name(table, meta)
 
     def _generate_name(self, table: Table, meta: Raw) -> str:
-        prefix = meta.get("generateName")
-        if not prefix:
-            problem = "Required value: name or generateName is required"
-            raise refusals.invalid(table.resource, "", "metadata.name", problem)
+        prefix = meta["generateName"]
         for _ in range(_NAME_ATTEMPTS):
             name = f"{prefix}{''.join(self._rng.choice(_SUFFIX_LETTERS) for _ in range(5))}"
             if key_in(table.resource, meta.get("namespace", ""), name) not in table.objects:

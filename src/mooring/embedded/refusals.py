@@ -24,11 +24,12 @@ def failure(
     name: str = "",
     causes: tuple[StatusCause, ...] = (),
     retry_after: int = 0,
+    kind: str = "",
 ) -> ApiError:
-    """The exception of one failed request."""
+    """The exception of one failed request. Its details name the resource's plural, or `kind` if given."""
     group, plural = (resource.group, resource.plural) if resource else ("", "")
     details = StatusDetails(
-        name=name, group=group, kind=plural, causes=causes, retry_after_seconds=retry_after
+        name=name, group=group, kind=kind or plural, causes=causes, retry_after_seconds=retry_after
     )
     return from_status(
         Status(

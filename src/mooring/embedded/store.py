@@ -2,7 +2,7 @@
 
 Pure: no socket, no sleep, no clock and no randomness of its own. Objects are plain JSON and belong to the
 store once they are handed in; nobody changes them in place, the store included. The rules live in modules
-of their own (`defaulting`, `updating`, `deleting`, `binding`, `patching`), the objects in `table`; this
+of their own (`rules`, `updating`, `deleting`, `binding`, `patching`), the objects in `table`; this
 module joins them and hands out the one increasing resourceVersion.
 
 Changes are in memory at once; whether they outlive the process is up to the `durability` that is handed in.
@@ -18,12 +18,13 @@ from typing import Any
 from mooring.api import resources
 from mooring.api.errors import ApiError
 from mooring.api.resources import Resource
-from mooring.embedded import binding, defaulting, deleting, paging, refusals, updating
+from mooring.embedded import binding, deleting, paging, refusals, updating
 from mooring.embedded.durability import Durability, InMemory
 from mooring.embedded.naming import Namer
 from mooring.embedded.objects import Raw, Stored, key_in, key_of, metadata_of, with_meta
 from mooring.embedded.paging import Listing
 from mooring.embedded.patching import apply_patch
+from mooring.embedded.rules import LenientRules, WriteRules
 from mooring.embedded.selecting import select
 from mooring.embedded.table import Table
 from mooring.embedded.watching import Event, Subscription
@@ -36,6 +37,7 @@ class Store:
     `wall` gives Unix seconds for timestamps, `rng` the UIDs and generated names. `history_limit` is the
     number of changes per resource that watches and pages can still reach back to. `start_version` is where
     resourceVersions go on from. `durability` keeps the changes; without one they end with the process.
+    `rules` fill in and check what is written: lenient ones unless others are given.
     """
 
     def __init__(
@@ -46,10 +48,12 @@ class Store:
         history_limit: int = 100_000,
         start_version: int = 1,
         durability: Durability | None = None,
+        rules: WriteRules | None = None,
     ) -> None:
         self.version = start_version
         """The newest resourceVersion handed out."""
         self.durability = durability or InMemory()
+        self._rules: WriteRules = rules or LenientRules()
         self._start = start_version
         self._wall = wall
         self._namer = Namer(wall, rng)
@@ -91,6 +95,15 @@ class Store:
         if stored is None:
             raise refusals.not_found(resource, name)
         return stored
+
+    def find(self, resource: Resource, name: str, namespace: str = "") -> Raw | None:
+        """The object as it is, or None."""
+        stored = self._table(resource).objects.get(key_in(resource, namespace, name))
+        return stored.raw if stored is not None else None
+
+    def every(self, resource: Resource) -> Sequence[Raw]:
+        """All objects of a resource, in no order."""
+        return [stored.raw for stored in self._table(resource).objects.values()]
 
     def list(
         self,
@@ -262,20 +275,25 @@ class Store:
 
     def _create(self, resource: Resource, raw: Raw, *, keep_status: bool, dry_run: bool = False) -> Stored:
         table = self._table(resource)
+        raw = self._rules.read(resource, raw)
         meta = self._namer.metadata(table, metadata_of(raw), keep_times=keep_status)
         raw = {**raw, "apiVersion": resource.api_version, "kind": resource.kind, "metadata": meta}
-        raw = defaulting.fill_in(resource, raw, self._priority_classes, keep_status=keep_status)
+        raw = self._rules.created(resource, raw, self, keep_status=keep_status)
+        if key_in(resource, meta.get("namespace", ""), meta["name"]) in table.objects:
+            raise refusals.already_exists(resource, meta["name"])
         if dry_run:
             return Stored(table.resource, raw, self.version)
         stored = self._put(table, raw)
         self._namer.keep(meta["uid"])
         return stored
 
-    def _priority_classes(self) -> Sequence[Raw]:
-        return [stored.raw for stored in self._table(resources.PRIORITY_CLASSES).objects.values()]
-
     def _update(self, current: Stored, proposed: Raw, subresource: str, dry_run: bool) -> Stored:
-        raw = updating.updated(current, proposed, subresource)
+        proposed = self._rules.read(current.resource, proposed)
+        metadata_of(proposed)
+        raw = updating.proposed_state(current, proposed, subresource)
+        raw = self._rules.updated(current, raw, subresource, self)
+        if subresource != "status":
+            raw = updating.count_generation(current.raw, raw)
         if dry_run:
             return Stored(current.resource, raw, current.version)
         return self._commit(current, raw)

@@ -19,6 +19,8 @@ _SYSTEM_FIELDS = (
     "creationTimestamp",
     "deletionTimestamp",
     "deletionGracePeriodSeconds",
+    "managedFields",
+    "selfLink",
 )
 """Metadata that clients cannot write."""
 
@@ -41,11 +43,9 @@ _WITH_STATUS = frozenset(
 )
 """Kinds whose status has a subresource. Custom kinds keep theirs with the object and accept both doors."""
 
-_NO_OTHER_FIELDS = "Forbidden: pod updates may not change fields other than"
 
-
-def updated(current: Stored, proposed: Raw, subresource: str) -> Raw:
-    """The object after the update, still under the current version; ApiError when it is refused."""
+def proposed_state(current: Stored, proposed: Raw, subresource: str) -> Raw:
+    """What the object would be, with all that clients cannot write carried over; the rules judge it next."""
     resource = current.resource
     _check_preconditions(current, proposed["metadata"])
     if subresource == "status":
@@ -57,8 +57,7 @@ def updated(current: Stored, proposed: Raw, subresource: str) -> Raw:
         final[field] = current.raw[field]
     if resource in _WITH_STATUS:
         _carry_over(final, current.raw, "status")
-    _check_spec(current, final)
-    return _count_generation(current.raw, final)
+    return final
 
 
 def _check_preconditions(current: Stored, meta: Raw) -> None:
@@ -84,17 +83,7 @@ def _carry_over(target: Raw, source: Raw, field: str) -> None:
         target.pop(field, None)
 
 
-def _check_spec(current: Stored, final: Raw) -> None:
-    if current.resource != resources.PODS:
-        return
-    before = (current.raw.get("spec") or {}).get("nodeName") or ""
-    if ((final.get("spec") or {}).get("nodeName") or "") != before:
-        raise refusals.invalid(
-            current.resource, current.name, "spec", f"{_NO_OTHER_FIELDS} ...: spec.nodeName"
-        )
-
-
-def _count_generation(current: Raw, final: Raw) -> Raw:
+def count_generation(current: Raw, final: Raw) -> Raw:
     """The generation counts changes of anything but metadata and status."""
     if all(final.get(f) == current.get(f) for f in {**current, **final} if f not in ("metadata", "status")):
         return final

@@ -1,0 +1,145 @@
+"""The syntax of names: DNS labels and subdomains, label keys and values, ports, in the API server's words.
+
+Each check gives the sentences of what is wrong; none means fine. Names repeat, so answers are remembered.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import TypeAlias
+
+Check: TypeAlias = Callable[[str], Sequence[str]]
+
+_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
+_LABEL_1035 = "[a-z]([-a-z0-9]*[a-z0-9])?"
+_WORD = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+_CONFIG_KEY = "[-._a-zA-Z0-9]+"
+_PERCENT = "[0-9]+%"
+
+_SUBDOMAIN_WORDS = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', "
+    "and must start and end with an alphanumeric character"
+)
+_LABEL_WORDS = (
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', "
+    "and must start and end with an alphanumeric character"
+)
+_LABEL_1035_WORDS = (
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', "
+    "start with an alphabetic character, and end with an alphanumeric character"
+)
+_NAME_WORDS = (
+    "name part must consist of alphanumeric characters, '-', '_' or '.', "
+    "and must start and end with an alphanumeric character"
+)
+_VALUE_WORDS = (
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', "
+    "and must start and end with an alphanumeric character"
+)
+
+
+def _too_long(limit: int, unit: str = "characters") -> str:
+    return f"must be no more than {limit} {unit}"
+
+
+def _pattern(words: str, pattern: str, *examples: str) -> str:
+    shown = ",  or ".join(f"'{example}'" for example in examples)
+    return f"{words} (e.g. {shown}, regex used for validation is '{pattern}')"
+
+
+def _syntax(pattern: str, limit: int, sentence: str, unit: str = "characters") -> Check:
+    compiled = re.compile(pattern)
+
+    @lru_cache(maxsize=16384)
+    def check(text: str) -> Sequence[str]:
+        problems = [_too_long(limit, unit)] if len(text.encode()) > limit else []
+        if len(text) <= 10 * limit and not compiled.fullmatch(text):
+            problems.append(sentence)
+        return tuple(problems)
+
+    return check
+
+
+subdomain = _syntax(_SUBDOMAIN, 253, _pattern(_SUBDOMAIN_WORDS, _SUBDOMAIN, "example.com"))
+"""Names of most objects."""
+label = _syntax(_LABEL, 63, _pattern(_LABEL_WORDS, _LABEL, "my-name", "123-abc"))
+"""Namespaces, containers, volumes."""
+label_1035 = _syntax(_LABEL_1035, 63, _pattern(_LABEL_1035_WORDS, _LABEL_1035, "my-name", "abc-123"))
+"""Services, before they could begin with a digit."""
+config_key = _syntax(
+    _CONFIG_KEY,
+    253,
+    _pattern(
+        "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
+        _CONFIG_KEY,
+        "key.name",
+        "KEY_NAME",
+        "key-name",
+    ),
+)
+"""Keys of config maps and secrets."""
+label_value = _syntax(
+    f"({_WORD})?", 63, _pattern(_VALUE_WORDS, f"({_WORD})?", "MyValue", "my_value", "12345"), "bytes"
+)
+_name_part = _syntax(_WORD, 63, _pattern(_NAME_WORDS, _WORD, "MyName", "my.name", "123-abc"), "bytes")
+
+
+def is_percent(text: str) -> bool:
+    return re.fullmatch(_PERCENT, text, re.ASCII) is not None
+
+
+@lru_cache(maxsize=16384)
+def qualified(text: str) -> Sequence[str]:
+    """A name with an optional DNS subdomain and slash before it: label keys, resources, gates, finalizers."""
+    parts = text.split("/")
+    if len(parts) > 2:
+        words = (
+            "a qualified name must consist of alphanumeric characters, '-', '_' or '.', and must start and "
+        )
+        words += "end with an alphanumeric character"
+        sentence = _pattern(words, _WORD, "MyName", "my.name", "123-abc")
+        return (f"{sentence} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')",)
+    problems: list[str] = []
+    if len(parts) == 2:
+        if not parts[0]:
+            problems.append("prefix part must be non-empty")
+        else:
+            problems += [f"prefix part {problem}" for problem in subdomain(parts[0])]
+    name = parts[-1]
+    if not name:
+        problems.append("name part must be non-empty")
+    elif len(name) > 63:
+        problems.append("name part must be no more than 63 bytes")
+    problems += [sentence for sentence in _name_part(name) if not sentence.startswith("must be")]
+    return tuple(problems)
+
+
+@lru_cache(maxsize=1024)
+def port_name(text: str) -> Sequence[str]:
+    """IANA service names."""
+    problems: list[str] = []
+    if len(text) > 15:
+        problems.append(_too_long(15))
+    if not re.fullmatch("[-a-z0-9]+", text):
+        problems.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
+    if not re.search("[a-z]", text):
+        problems.append("must contain at least one letter (a-z)")
+    if "--" in text:
+        problems.append("must not contain consecutive hyphens")
+    if text[:1] == "-" or text[-1:] == "-":
+        problems.append("must not begin or end with a hyphen")
+    return tuple(problems)
+
+
+def port_number(number: int) -> Sequence[str]:
+    return () if 1 <= number <= 65535 else ("must be between 1 and 65535, inclusive",)
+
+
+def path_segment(text: str) -> Sequence[str]:
+    """Names that have only to fit into a path: RBAC kinds, events."""
+    if text in (".", ".."):
+        return (f"may not be '{text}'",)
+    return tuple(f"may not contain '{letter}'" for letter in ("/", "%") if letter in text)

@@ -1,0 +1,142 @@
+"""Whether an object has the shape of its kind: texts where texts belong, lists where lists belong.
+
+The types come from the description of the API (`schemas`), turned into msgspec types, so that a check is one
+call in C. After it all rules may rely on the types. Fields that the kind does not have are left alone here.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+from functools import cache
+from typing import Annotated, Any
+
+import msgspec
+
+from mooring.api.errors import ApiError
+from mooring.api.resources import Resource
+from mooring.embedded import refusals
+from mooring.embedded.objects import Raw
+from mooring.embedded.schemas.library import TYPE_FIELDS, Library, library
+from mooring.embedded.schemas.notation import Definition, ListOf, MapOf, Plain, Ref, Type
+
+_INT32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+_INT64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+_PLAIN: dict[str, Any] = {
+    "string": str,
+    "bytes": str,
+    "time": str,
+    "microTime": str,
+    "int32": _INT32,
+    "int64": _INT64,
+    "float": float,
+    "bool": bool,
+    "quantity": str | int | float,
+    "intOrString": _INT32 | str,
+    "any": Any,
+}
+_WORDS = {
+    "str": "a string",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "an object",
+    "null": "null",
+}
+_WHERE = re.compile(r"(?P<what>.*?)(?: - at `(?P<key>key in )?\$(?P<path>.*)`)?", re.DOTALL)
+_EXPECTED = re.compile(r"Expected `(?P<wanted>[^`]*)`, got `(?P<found>[^`]*)`")
+
+
+def check(resource: Resource, raw: Raw) -> None:
+    """BadRequest when a field has a value of the wrong type. Kinds without a description pass."""
+    shape = _shape(resource.api_version, resource.kind)
+    if shape is None:
+        return
+    try:
+        msgspec.convert(raw, shape)
+    except msgspec.ValidationError as error:
+        raise _refusal(resource, str(error)) from error
+    except RecursionError as error:
+        raise _refusal(resource, "the object is nested too deeply") from error
+
+
+def without_nulls(raw: Raw) -> Raw:
+    """The object without fields that are null: those count as not given."""
+    if b"null" not in msgspec.json.encode(raw):
+        return raw
+    cleaned: Raw = _without_nulls(raw)
+    return cleaned
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {field: _without_nulls(item) for field, item in value.items() if item is not None}
+    if isinstance(value, list):
+        return [_without_nulls(item) for item in value]
+    return value
+
+
+def _refusal(resource: Resource, error: str) -> ApiError:
+    match = _WHERE.fullmatch(error)
+    path, what = "", error
+    if match is not None:
+        path = (match["path"] or "").replace("[...]", "").removeprefix(".")
+        what = match["what"]
+        if match["key"]:
+            what = f"a key of the map: {what}"
+    expected = _EXPECTED.fullmatch(what)
+    if expected is not None:
+        wanted = [_WORDS.get(word, word) for word in expected["wanted"].split(" | ") if word != "null"]
+        what = f"expected {' or '.join(wanted)}, got {_WORDS.get(expected['found'], expected['found'])}"
+    what = what.replace("Expected `int`", "expected a whole number")
+    kind, where = resource.kind, f"{path}: " if path else ""
+    return refusals.bad_request(
+        f'{kind} in version "{resource.version}" cannot be handled as a {kind}: {where}{what}'
+    )
+
+
+@cache
+def _shape(api_version: str, kind: str) -> type[msgspec.Struct] | None:
+    known = library()
+    definition = known.kind(api_version, kind)
+    return None if definition is None or definition.fields is None else _struct(known, definition, ())
+
+
+def _struct(known: Library, definition: Definition, above: tuple[str, ...]) -> type[msgspec.Struct]:
+    fields = {**(TYPE_FIELDS if definition.api_version else {}), **(definition.fields or {})}
+    names = {name: _attribute(name) for name in fields}
+    inside = (*above, definition.openapi_name)
+    return msgspec.defstruct(
+        definition.name,
+        [
+            (names[name], _python_type(known, field.type, inside) | None, None)
+            for name, field in fields.items()
+        ],
+        rename={attribute: name for name, attribute in names.items()},
+        gc=False,
+    )
+
+
+def _attribute(name: str) -> str:
+    plain = re.sub(r"\W", "_", name)
+    return f"{plain}_" if keyword.iskeyword(plain) else plain
+
+
+def _python_type(known: Library, described: Type, above: tuple[str, ...]) -> Any:
+    if isinstance(described, Plain):
+        return _PLAIN[described.name]
+    if isinstance(described, ListOf):
+        return list[_python_type(known, described.item, above)]  # type: ignore[misc]
+    if isinstance(described, MapOf):
+        return dict[str, _python_type(known, described.item, above) | None]  # type: ignore[misc]
+    definition = known.resolve(described)
+    if definition.fields is None or definition.openapi_name in above:
+        return Any  # free-form, or a type that contains itself (JSON schemas)
+    return _shared_struct(definition.package, definition.name, above)
+
+
+@cache
+def _shared_struct(package: str, name: str, above: tuple[str, ...]) -> type[msgspec.Struct]:
+    known = library()
+    return _struct(known, known.resolve(Ref(package, name)), above)

@@ -1,0 +1,216 @@
+"""Deployments, replica sets, stateful sets, daemon sets and replication controllers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from mooring.embedded.admission import names
+from mooring.embedded.admission.kinds import Rules
+from mooring.embedded.admission.problems import Problems
+from mooring.embedded.admission.templates import (
+    check_always,
+    check_selector,
+    check_share,
+    check_template,
+    fill_in_template,
+    limit_share,
+    share,
+)
+from mooring.embedded.objects import Raw, with_meta
+
+_QUARTER = "25%"
+_STATEFUL_FIXED = (
+    "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', "
+    "'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
+)
+_STATEFUL_CHANGEABLE = frozenset(
+    (
+        "replicas",
+        "ordinals",
+        "template",
+        "updateStrategy",
+        "revisionHistoryLimit",
+        "persistentVolumeClaimRetentionPolicy",
+        "minReadySeconds",
+    )
+)
+
+
+def _defaulting(**defaults: Any) -> Callable[[Raw], Raw]:
+    """Fills in fields of the spec, and the template."""
+
+    def default(raw: Raw) -> Raw:
+        spec = {**defaults, **(raw.get("spec") or {})}
+        spec["template"] = fill_in_template(spec.get("template"))
+        return {**raw, "spec": spec}
+
+    return default
+
+
+def _default_deployment(raw: Raw) -> Raw:
+    raw = _plain_deployment(raw)
+    strategy = dict(raw["spec"].get("strategy") or {})
+    strategy["type"] = strategy.get("type") or "RollingUpdate"
+    if strategy["type"] == "RollingUpdate":
+        rolling = {"maxUnavailable": _QUARTER, "maxSurge": _QUARTER, **(strategy.get("rollingUpdate") or {})}
+        strategy["rollingUpdate"] = rolling
+    return {**raw, "spec": {**raw["spec"], "strategy": strategy}}
+
+
+_plain_deployment = _defaulting(replicas=1, revisionHistoryLimit=10, progressDeadlineSeconds=600)
+_plain_stateful_set = _defaulting(replicas=1, revisionHistoryLimit=10, podManagementPolicy="OrderedReady")
+_plain_daemon_set = _defaulting(revisionHistoryLimit=10)
+
+
+def _default_stateful_set(raw: Raw) -> Raw:
+    raw = _plain_stateful_set(raw)
+    spec = raw["spec"]
+    strategy = {"type": "RollingUpdate", **(spec.get("updateStrategy") or {})}
+    if strategy["type"] == "RollingUpdate":
+        strategy["rollingUpdate"] = {"partition": 0, **(strategy.get("rollingUpdate") or {})}
+    retention = {
+        "whenDeleted": "Retain",
+        "whenScaled": "Retain",
+        **(spec.get("persistentVolumeClaimRetentionPolicy") or {}),
+    }
+    more = {"updateStrategy": strategy, "persistentVolumeClaimRetentionPolicy": retention}
+    return {**raw, "spec": {**spec, **more}}
+
+
+def _default_daemon_set(raw: Raw) -> Raw:
+    raw = _plain_daemon_set(raw)
+    strategy = {"type": "RollingUpdate", **(raw["spec"].get("updateStrategy") or {})}
+    if strategy["type"] == "RollingUpdate":
+        strategy["rollingUpdate"] = {
+            "maxUnavailable": 1,
+            "maxSurge": 0,
+            **(strategy.get("rollingUpdate") or {}),
+        }
+    return {**raw, "spec": {**raw["spec"], "updateStrategy": strategy}}
+
+
+def _default_controller(raw: Raw) -> Raw:
+    """A replication controller selects the pods of its template, and has their labels."""
+    raw = _defaulting(replicas=1)(raw)
+    labels = raw["spec"]["template"]["metadata"].get("labels")
+    if labels and not raw["spec"].get("selector"):
+        raw = {**raw, "spec": {**raw["spec"], "selector": labels}}
+    if labels and not raw["metadata"].get("labels"):
+        raw = with_meta(raw, labels=labels)
+    return raw
+
+
+def _check_common(raw: Raw, kind: str, problems: Problems) -> Raw:
+    spec: Raw = raw["spec"]
+    for field in ("replicas", "minReadySeconds", "revisionHistoryLimit"):
+        problems.not_negative(f"spec.{field}", spec.get(field))
+    check_template(spec["template"], "spec.template", problems)
+    check_always(spec["template"], "spec.template", kind, problems)
+    return spec
+
+
+def _check_deployment(raw: Raw, problems: Problems) -> None:
+    spec = _check_common(raw, "ReplicaSet", problems)
+    check_selector(spec, "deployment", problems)
+    _check_strategy(spec["strategy"], problems)
+    deadline = spec.get("progressDeadlineSeconds")
+    problems.not_negative("spec.progressDeadlineSeconds", deadline)
+    if deadline is not None and deadline <= (spec.get("minReadySeconds") or 0):
+        problems.invalid("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds")
+
+
+def _check_strategy(strategy: Raw, problems: Problems) -> None:
+    path = "spec.strategy"
+    if strategy["type"] == "Recreate":
+        if strategy.get("rollingUpdate"):
+            problems.forbidden(
+                f"{path}.rollingUpdate", "may not be specified when strategy `type` is 'Recreate'"
+            )
+    elif strategy["type"] == "RollingUpdate":
+        rolling = strategy["rollingUpdate"]
+        for field in ("maxUnavailable", "maxSurge"):
+            check_share(rolling[field], f"{path}.rollingUpdate.{field}", problems)
+        if share(rolling["maxUnavailable"]) == 0 and share(rolling["maxSurge"]) == 0:
+            problems.invalid(
+                f"{path}.rollingUpdate.maxUnavailable",
+                rolling["maxUnavailable"],
+                "may not be 0 when `maxSurge` is 0",
+            )
+        limit_share(rolling["maxUnavailable"], f"{path}.rollingUpdate.maxUnavailable", problems)
+    else:
+        problems.not_supported(f"{path}.type", strategy["type"], ("Recreate", "RollingUpdate"))
+
+
+def _check_replica_set(raw: Raw, problems: Problems) -> None:
+    check_selector(_check_common(raw, "ReplicaSet", problems), "replicaset", problems)
+
+
+def _check_daemon_set(raw: Raw, problems: Problems) -> None:
+    spec = _check_common(raw, "DaemonSet", problems)
+    check_selector(spec, "daemonset", problems)
+    strategy = spec["updateStrategy"]
+    if strategy["type"] == "RollingUpdate":
+        rolling = strategy["rollingUpdate"]
+        for field in ("maxUnavailable", "maxSurge"):
+            check_share(rolling[field], f"spec.updateStrategy.rollingUpdate.{field}", problems)
+        if share(rolling["maxUnavailable"]) == 0 and share(rolling["maxSurge"]) == 0:
+            problems.required(
+                "spec.updateStrategy.rollingUpdate.maxUnavailable", "cannot be 0 when maxSurge is 0"
+            )
+    elif strategy["type"] != "OnDelete":
+        problems.not_supported("spec.updateStrategy.type", strategy["type"], ("RollingUpdate", "OnDelete"))
+
+
+def _check_stateful_set(raw: Raw, problems: Problems) -> None:
+    spec = _check_common(raw, "StatefulSet", problems)
+    check_selector(spec, "statefulset", problems)
+    problems.one_of("spec.podManagementPolicy", spec.get("podManagementPolicy"), ("OrderedReady", "Parallel"))
+    strategy = spec["updateStrategy"]
+    if strategy["type"] == "RollingUpdate":
+        problems.not_negative(
+            "spec.updateStrategy.rollingUpdate.partition", strategy["rollingUpdate"]["partition"]
+        )
+    elif strategy["type"] != "OnDelete":
+        problems.invalid("spec.updateStrategy", strategy["type"], "must be 'RollingUpdate' or 'OnDelete'")
+
+
+def _check_controller(raw: Raw, problems: Problems) -> None:
+    spec = _check_common(raw, "ReplicationController", problems)
+    selector, labels = spec.get("selector"), spec["template"]["metadata"].get("labels") or {}
+    if not selector:
+        problems.required("spec.selector")
+    elif not selector.items() <= labels.items():
+        problems.invalid(
+            "spec.template.metadata.labels", labels, "`selector` does not match template `labels`"
+        )
+
+
+def _selector_stays(new: Raw, old: Raw, problems: Problems) -> None:
+    problems.unchanged("spec.selector", new["spec"].get("selector"), old["spec"].get("selector"))
+
+
+def _check_stateful_set_update(new: Raw, old: Raw, problems: Problems) -> None:
+    after, before = new["spec"], old["spec"]
+    fixed = {**after, **before}.keys() - _STATEFUL_CHANGEABLE
+    if any(after.get(field) != before.get(field) for field in fixed):
+        problems.forbidden("spec", _STATEFUL_FIXED)
+
+
+DEPLOYMENTS = Rules(
+    default=_default_deployment, check=_check_deployment, check_update=_selector_stays, first_status={}
+)
+REPLICA_SETS = Rules(
+    default=_defaulting(replicas=1), check=_check_replica_set, check_update=_selector_stays, first_status={}
+)
+STATEFUL_SETS = Rules(
+    default=_default_stateful_set,
+    check=_check_stateful_set,
+    check_update=_check_stateful_set_update,
+    name=names.label,
+    first_status={},
+)
+DAEMON_SETS = Rules(
+    default=_default_daemon_set, check=_check_daemon_set, check_update=_selector_stays, first_status={}
+)
+REPLICATION_CONTROLLERS = Rules(default=_default_controller, check=_check_controller, first_status={})
