@@ -42,7 +42,8 @@ def test_late_news_do_not_take_a_write_back():
     cache.wrote(pod(9))
     cache.deliver(Change(kinds.PODS, pod(1), pod(5)))
     found = cache.get("d/a")
-    assert found is not None and found.resource_version == "9"
+    assert found is not None
+    assert found.resource_version == "9"
     assert seen == [("-", "1"), ("1", "9")]
 
 
@@ -61,7 +62,8 @@ def test_a_new_object_of_the_same_name_is_another_one():
     cache.wrote(pod(8, uid="u2"))
     cache.deliver(Change(kinds.PODS, pod(7), None))  # the end of the first
     found = cache.get("d/a")
-    assert found is not None and found.uid == "u2"
+    assert found is not None
+    assert found.uid == "u2"
     assert seen == [("-", "1"), ("1", "-"), ("-", "8")]
 
 
@@ -81,10 +83,12 @@ def test_indexes_follow_changes():
     cache.wrote(pod(1, labels={"k": "one"}, ownerReferences=[owner]))
     assert len(cache.find("label", "one")) == len(cache.find("owner", "rs")) == 1
     cache.wrote(pod(2, labels={"k": "two"}))
-    assert not cache.find("label", "one") and not cache.find("owner", "rs")
+    assert not cache.find("label", "one")
+    assert not cache.find("owner", "rs")
     assert [obj.name for obj in cache.find("label", "two")] == ["a"]
     cache.remove(pod(3))
-    assert not cache.find("label", "two") and not cache.in_namespace("d")
+    assert not cache.find("label", "two")
+    assert not cache.in_namespace("d")
 
 
 def test_the_last_write_of_a_terminating_object_removes_it():

@@ -85,7 +85,8 @@ def test_recreate_starts_the_new_after_the_last_old_is_gone():
         for _ in range(100):
             world.settle(0.05)
             assert len(images(world)) <= 1
-        assert images(world) == {"app:2"} and len(running(world)) == 3
+        assert images(world) == {"app:2"}
+        assert len(running(world)) == 3
 
 
 def test_undo_brings_the_old_set_back_under_a_new_revision():
@@ -98,7 +99,8 @@ def test_undo_brings_the_old_set_back_under_a_new_revision():
         world.patch(kinds.DEPLOYMENTS, "web", {"spec": {"template": template()}})
         world.settle(10)
         sets = {one["metadata"]["name"]: one for one in world.all(kinds.REPLICA_SETS)}
-        assert len(sets) == 2 and sets[first]["spec"]["replicas"] == 3
+        assert len(sets) == 2
+        assert sets[first]["spec"]["replicas"] == 3
         notes = sets[first]["metadata"]["annotations"]
         assert notes["deployment.kubernetes.io/revision"] == "3"
         assert notes["deployment.kubernetes.io/revision-history"] == "1"
@@ -112,13 +114,16 @@ def test_a_paused_deployment_is_scaled_but_not_rolled_out():
         world.settle(5)
         world.patch(kinds.DEPLOYMENTS, "web", {"spec": {"paused": True, **IMAGE_2["spec"]}})
         world.settle(5)
-        assert images(world) == {"app:1"} and reason(world, "Progressing") == "DeploymentPaused"
+        assert images(world) == {"app:1"}
+        assert reason(world, "Progressing") == "DeploymentPaused"
         world.patch(kinds.DEPLOYMENTS, "web", {"spec": {"replicas": 5}})
         world.settle(5)
-        assert images(world) == {"app:1"} and len(running(world)) == 5
+        assert images(world) == {"app:1"}
+        assert len(running(world)) == 5
         world.patch(kinds.DEPLOYMENTS, "web", {"spec": {"paused": False}})
         world.settle(15)
-        assert images(world) == {"app:2"} and reason(world, "Progressing") == "NewReplicaSetAvailable"
+        assert images(world) == {"app:2"}
+        assert reason(world, "Progressing") == "NewReplicaSetAvailable"
 
 
 def test_a_rollout_that_makes_no_progress_says_so_after_its_deadline():
@@ -147,7 +152,8 @@ def test_scaling_in_the_middle_of_a_rollout_ends_with_the_new_number():
         world.settle(0.5)
         world.patch(kinds.DEPLOYMENTS, "web", {"spec": {"replicas": 12}})
         world.settle(30)
-        assert len(running(world)) == 12 and images(world) == {"app:2"}
+        assert len(running(world)) == 12
+        assert images(world) == {"app:2"}
 
 
 def test_old_revisions_beyond_the_limit_are_dropped():
@@ -172,7 +178,8 @@ def test_min_ready_seconds_hold_availability_back():
         world.create(kinds.DEPLOYMENTS, workload(minReadySeconds=30))
         world.settle(10)
         found = status(world)
-        assert found["readyReplicas"] == 3 and "availableReplicas" not in found
+        assert found["readyReplicas"] == 3
+        assert "availableReplicas" not in found
         world.settle(30)
         assert status(world)["availableReplicas"] == 3
 
@@ -185,7 +192,8 @@ def test_deleted_and_lost_pods_are_replaced():
         world.delete(kinds.PODS, victim, grace_period=0)
         world.settle(5)
         names = [pod["metadata"]["name"] for pod in running(world)]
-        assert len(names) == 3 and victim not in names
+        assert len(names) == 3
+        assert victim not in names
 
 
 def test_orphans_are_adopted_and_strangers_released():
@@ -196,7 +204,8 @@ def test_orphans_are_adopted_and_strangers_released():
         world.create(kinds.REPLICA_SETS, workload(replicas=2))
         world.settle(5)
         owners = world.get(kinds.PODS, "mine")["metadata"]["ownerReferences"]
-        assert [o["name"] for o in owners] == ["web"] and len(running(world)) == 2
+        assert [o["name"] for o in owners] == ["web"]
+        assert len(running(world)) == 2
         world.patch(kinds.PODS, "mine", {"metadata": {"labels": {"app": "debug"}}})
         world.settle(5)
         assert "ownerReferences" not in world.get(kinds.PODS, "mine")["metadata"]

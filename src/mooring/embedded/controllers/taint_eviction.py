@@ -49,7 +49,7 @@ class TaintEviction(Controller):
             return None
         wall = self.clock.wall()
         due = eviction_time(taints_of(node), tolerations_of(pod), wall)
-        if math.isinf(due):
+        if due == math.inf:
             return None
         if due > wall:
             return due - wall
