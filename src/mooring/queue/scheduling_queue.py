@@ -26,6 +26,7 @@ kube-scheduler v1.36. Bookkeeping of the places is in `places`, questions to plu
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -258,6 +259,19 @@ class SchedulingQueue:
     def inflight_events(self) -> dict[str, int]:
         """Kept events by label, with the pods in flight as PodPopped; empty at rest."""
         return self._inflight.event_counts()
+
+    def rejections(self) -> dict[tuple[str, str], int]:
+        """(plugin, scheduler name) → waiting pods that it has refused or holds back, for unschedulable_pods.
+        Costs a look at every waiting pod."""
+        found: Counter[tuple[str, str]] = Counter()
+        for slot in self._places.slots.values():
+            info = slot.info
+            if info.unschedulable_plugins or info.gating_plugin:
+                profile = info.pod.scheduler_name
+                found.update((plugin, profile) for plugin in info.unschedulable_plugins)
+                if info.gating_plugin and info.gating_plugin not in info.unschedulable_plugins:
+                    found[info.gating_plugin, profile] += 1
+        return dict(found)
 
     def pending(self) -> Iterator[tuple[QueuedPod, Location]]:
         """Every pending pod with its location, those in flight last."""

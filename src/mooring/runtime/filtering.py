@@ -39,7 +39,7 @@ def run_pre_filter(
     state: CycleState,
     pod: Pod,
     nodes: Nodes,
-    plugins: Sequence[PreFilterPlugin] | None = None,
+    plugins: Iterable[PreFilterPlugin] | None = None,
 ) -> PreFiltered:
     """All PreFilter plugins, or some of them. An Unschedulable is remembered while the others still run; an
     Unresolvable or an Error ends it at once."""

@@ -14,6 +14,7 @@ from mooring.framework.lifting import writes
 from mooring.framework.points import Plugin
 from mooring.runtime.registry import PluginError
 from mooring.runtime.services import Services
+from mooring.telemetry.metrics import ProfileMeter
 
 EXTENDER = "Extender"
 """The name under which refusals of extenders appear."""
@@ -54,6 +55,8 @@ class Profile:
         self.pre_bind = at("preBind", points.PreBindPlugin)
         self.bind = at("bind", points.BindPlugin)
         self.post_bind = at("postBind", points.PostBindPlugin)
+        self.meter: ProfileMeter | None = None
+        """Where durations are told; None: nobody measures."""
         self.plugins = {p.name: p for row in by_point.values() for p in row}
         """Every instance once, by name."""
         refusing = (*self.pre_enqueue, *self.pre_filter, *self.filter, *self.reserve, *self.permit)

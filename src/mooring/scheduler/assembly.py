@@ -33,6 +33,7 @@ from mooring.scheduler.fencing import FencedClient, MayWrite, always
 from mooring.scheduler.handlers import Handlers
 from mooring.scheduler.hooks import ProfileHooks
 from mooring.scheduler.inbox import Inbox
+from mooring.scheduler.overcommitting import OvercommitWatch
 from mooring.scheduler.recalling import Recaller
 from mooring.scheduler.records import DEFAULT_BYTES, RecordRing
 from mooring.scheduler.status_writer import StatusWriter
@@ -45,6 +46,7 @@ from mooring.state.object_index import ObjectIndexes
 from mooring.state.stores import Stores
 from mooring.state.topologies import Topologies
 from mooring.state.what_if import WhatIfRow, WhatIfRows
+from mooring.telemetry.metrics import METRICS, ProfileMeter, SchedulerMetrics
 
 FLUSH_AFTER = 300.0
 """Seconds that a pod may stay parked before it is tried again without a reason."""
@@ -59,6 +61,8 @@ class Ports:
     random: random.Random
     recorder: EventRecorder
     extenders: Sequence[Extender] = ()
+    metrics: SchedulerMetrics | None = None
+    """None: nothing is measured."""
     may_bind: MayWrite = always
     """Asked right before every write; False once this replica no longer leads."""
 
@@ -84,6 +88,8 @@ def assemble(
         initial_backoff=float(config.pod_initial_backoff_seconds),
         max_backoff=float(config.pod_max_backoff_seconds),
         flush_after=flush_after,
+        on_incoming=ports.metrics.came if ports.metrics is not None else None,
+        on_hint=ports.metrics.hinted if ports.metrics is not None else None,
     )
     after = Aftermath(
         permitted=lambda placement: engine.permitted(placement),
@@ -94,8 +100,11 @@ def assemble(
     writer, waiting = StatusWriter(ports.client, ports.clock, tasks), WaitingPods(ports.clock)
     binding = BindingCycle(ports.client, ports.clock, ports.recorder, writer, waiting, after, ports.may_bind)
     services = _services(ports, inbox, stores, cache, queue, tasks, waiting, binding)
+    if ports.metrics is not None:
+        services.shared[METRICS] = ports.metrics
     for profile in resolved:
-        profiles[profile.scheduler_name] = build_profile(profile, registry, services, tasks)
+        built = profiles[profile.scheduler_name] = build_profile(profile, registry, services, tasks)
+        built.meter = _meter(built, ports.metrics)
     _sort_by(queue, next(iter(profiles.values())))
     records = RecordRing(record_bytes)
     cluster = ClusterState(table, cache, queue)
@@ -106,7 +115,10 @@ def assemble(
         records,
         NodeChooser(Recaller(lambda resource: stores[resource].version)),
     )
-    handlers = Handlers(stores, cache, queue, waiting, lambda pod: pod.scheduler_name in profiles)
+    overcommits = OvercommitWatch(cache, ports.recorder, next(iter(profiles)), ports.metrics)
+    handlers = Handlers(
+        stores, cache, queue, waiting, lambda pod: pod.scheduler_name in profiles, overcommits.appeared
+    )
     engine = Engine(
         inbox=inbox,
         stores=stores,
@@ -123,8 +135,22 @@ def assemble(
         tasks=tasks,
         bindings=bindings,
         may_bind=ports.may_bind,
+        metrics=ports.metrics,
     )
     return engine
+
+
+def _meter(profile: Profile, metrics: SchedulerMetrics | None) -> ProfileMeter | None:
+    if metrics is None:
+        return None
+    points: dict[str, Sequence[Plugin]] = {
+        "PreFilter": profile.pre_filter,
+        "Filter": profile.filter,
+        "PreScore": profile.pre_score,
+        "Score": profile.score,
+    }
+    names = {point: [plugin.name for plugin in plugins] for point, plugins in points.items()}
+    return metrics.profile(profile.name, names)
 
 
 def _services(

@@ -56,6 +56,8 @@ class Attempt:
     """Pods that PostFilter sends away."""
     walk: IntArray | None = None
     """Compatible mode: the rows of the candidates in the order in which they are looked at."""
+    started: float = 0.0
+    """When the cycle began."""
     narrowed_by: tuple[str, ...] = ()
     """PreFilter plugins that narrowed the nodes; rejectors when nothing fits."""
 

@@ -21,12 +21,13 @@ from mooring.framework.extending import ExtenderError
 from mooring.framework.ports import ApiClient, Clock, EventRecorder
 from mooring.framework.status import SUCCESS, Status
 from mooring.runtime.binding import Flight, pre_flight, run_bind, run_post_bind, run_pre_bind
-from mooring.runtime.waiting import WaitingPods
+from mooring.runtime.waiting import HeldPod, WaitingPods
 from mooring.scheduler.attempt import Failure, Outcome
 from mooring.scheduler.cycle import Placement, refusal
 from mooring.scheduler.fencing import NOT_LEADING, MayWrite, always
 from mooring.scheduler.status_writer import StatusWriter
 from mooring.telemetry import logs
+from mooring.telemetry.metrics import BIND, POST_BIND, PRE_BIND, PRE_FLIGHT
 
 _log = logs.get(__name__)
 
@@ -105,7 +106,7 @@ class BindingCycle:
         try:
             flight, status = await self._announce(placement)
             if status.is_success and placement.held is not None:
-                status = await placement.held.outcome()
+                status = await self._wait(placement, placement.held)
         finally:
             self._waiting.release(placement.pod.uid)
         if not status.is_success:
@@ -120,9 +121,19 @@ class BindingCycle:
         sent.add_done_callback(self._sent.discard)
         return await asyncio.shield(sent)
 
+    async def _wait(self, placement: Placement, held: HeldPod) -> Status:
+        """Until Permit has decided."""
+        began = self._clock.now()
+        status = await held.outcome()
+        if (meter := placement.profile.meter) is not None:
+            meter.metrics.permit_seconds.observe(self._clock.now() - began, status.code.label)
+        return status
+
     async def _announce(self, placement: Placement) -> tuple[Flight, Status]:
         """Pre-flight; where work or waiting lies ahead others are told which node the pod is going to."""
+        began = self._clock.now()
         flight, status = pre_flight(placement.profile, placement.attempt.state, placement.pod, placement.node)
+        _observe(placement, PRE_FLIGHT, began, status)
         if status.is_success and (flight.groups or placement.held is not None):
             await self._writer.announce(placement.pod, placement.node)
         return flight, status
@@ -130,7 +141,7 @@ class BindingCycle:
     async def _pre_bind(self, placement: Placement, flight: Flight) -> Status:
         if not flight.groups:
             return SUCCESS
-        uid = placement.pod.uid
+        uid, began = placement.pod.uid, self._clock.now()
         task = asyncio.ensure_future(
             run_pre_bind(flight, placement.attempt.state, placement.pod, placement.node)
         )
@@ -144,6 +155,7 @@ class BindingCycle:
         finally:
             del self._pre_binding[uid]
             reason = self._stopped.pop(uid, None)
+            _observe(placement, PRE_BIND, began, status)
         # Whatever PreBind made of being cancelled: the pod's place is given to somebody else.
         return status if reason is None else Status.error(reason)
 
@@ -157,9 +169,12 @@ class BindingCycle:
         return True
 
     async def _bind(self, placement: Placement) -> None:
+        began = self._clock.now()
         try:
             status = await self._send(placement)
+            _observe(placement, BIND, began, status)
         except OutcomeUnknown as error:
+            _observe(placement, BIND, began, UNKNOWN)
             _log.warning(
                 "Answer to bind lost; asking the API",
                 pod=placement.pod.key,
@@ -211,13 +226,17 @@ class BindingCycle:
         pod, delay = placement.pod, 0.5
         while True:
             try:
-                return judge(await self._client.get(PODS, pod.name, pod.namespace), placement)
+                truth = judge(await self._client.get(PODS, pod.name, pod.namespace), placement)
             except NotFound:
-                return Truth.GONE
+                truth = Truth.GONE
             except MooringError as error:
                 _log.warning("Cannot learn the outcome of a bind yet", pod=pod.key, err=str(error))
                 await self._clock.sleep(delay)
                 delay = min(delay * 2, 10.0)
+                continue
+            if (meter := placement.profile.meter) is not None:
+                meter.metrics.unknown_binds.inc(truth.value)
+            return truth
 
     async def _bound(self, placement: Placement) -> None:
         attempt, pod = placement.attempt, placement.pod
@@ -238,7 +257,20 @@ class BindingCycle:
             controller=placement.profile.name,
         )
         self._after.bound(placement)
+        began = self._clock.now()
         await run_post_bind(placement.profile, attempt.state, pod, placement.node)
+        _observe(placement, POST_BIND, began, SUCCESS)
+
+
+UNKNOWN = Status.error("no answer")
+
+
+def _observe(placement: Placement, point: int, began: float, status: Status) -> None:
+    if (meter := placement.profile.meter) is not None:
+        if status is SUCCESS:
+            meter.observe(point, began)
+        else:
+            meter.observe(point, began, status.code.label)
 
 
 def judge(current: Pod, placement: Placement) -> Truth:

@@ -5,12 +5,13 @@ Reads the state of the cluster and changes nothing. Suspends only at extenders.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
 from mooring.framework.extending import Extender, ExtenderError
 from mooring.framework.nodes import BoolArray, Nodes
+from mooring.framework.points import FilterPlugin, PreFilterPlugin, PreScorePlugin
 from mooring.framework.status import SUCCESS, Code, Status
 from mooring.runtime.buffers import Buffers
 from mooring.runtime.dry_run import PodTrial, rivals
@@ -19,9 +20,11 @@ from mooring.runtime.filtering import outside, rotate, run_filters, run_pre_filt
 from mooring.runtime.filtering_rows import filter_rows
 from mooring.runtime.profile import EXTENDER
 from mooring.runtime.scoring import Ranker, ScoreBoard, Scoring, run_pre_score, run_scores
+from mooring.runtime.timing import TimedScoring
 from mooring.scheduler.attempt import Attempt
 from mooring.scheduler.recalling import Recaller, run_global_filters
 from mooring.telemetry import logs
+from mooring.telemetry.metrics import FILTER, NORMALIZE, PRE_FILTER, PRE_SCORE, SCORE
 
 _log = logs.get(__name__)
 
@@ -74,11 +77,14 @@ class NodeChooser:
         pre = run_pre_filter(
             attempt.profile, attempt.state, attempt.pod, attempt.nodes, plan.global_pre_filters
         )
+        lap(attempt, PRE_FILTER, pre.status)
         if not pre.status.is_success or pre.node_names is not None:
             return None
         attempt.evaluated += len(attempt.nodes)
         status = self._beside_nominated(attempt, attempt.every.nodes, attempt.ok)
-        return run_global_filters(attempt) if status.is_success else status
+        status = run_global_filters(attempt) if status.is_success else status
+        lap(attempt, FILTER, status)
+        return status
 
     def _decides_alone(self, attempt: Attempt) -> bool:
         """Whether memory has the whole answer. Every tenth pod goes the longer way all the same: its record
@@ -101,7 +107,12 @@ class NodeChooser:
         return SUCCESS
 
     async def _find_afresh(self, attempt: Attempt) -> Status:
-        found = run_pre_filter(attempt.profile, attempt.state, attempt.pod, attempt.nodes)
+        meter = attempt.profile.meter
+        plugins: Iterable[PreFilterPlugin] = attempt.profile.pre_filter
+        if meter is not None and meter.sampled:
+            plugins = meter.timed(plugins, "PreFilter")
+        found = run_pre_filter(attempt.profile, attempt.state, attempt.pod, attempt.nodes, plugins)
+        lap(attempt, PRE_FILTER, found.status)
         attempt.narrowed_by = found.narrowed_by
         if found.status.code is Code.ERROR:
             return found.status
@@ -112,8 +123,10 @@ class NodeChooser:
         if found.node_names is not None:
             self._narrow(attempt, found.node_names)
         if await self._nominated_fits(attempt):
+            lap(attempt, FILTER, SUCCESS)
             return SUCCESS
         status = self._filter(attempt)
+        lap(attempt, FILTER, status)
         return await self._extend(attempt) if status.is_success else status
 
     def _narrow(self, attempt: Attempt, names: frozenset[str]) -> None:
@@ -154,9 +167,11 @@ class NodeChooser:
         status = self._beside_nominated(attempt, attempt.every.nodes, attempt.ok)
         if not status.is_success:
             return status
-        return filter_rows(
-            attempt.profile.filter, attempt.state, attempt.pod, attempt.every, attempt.statuses, attempt.ok
-        )
+        meter = attempt.profile.meter
+        plugins: Iterable[FilterPlugin] = attempt.profile.filter
+        if meter is not None and meter.sampled:
+            plugins = meter.timed(plugins, "Filter")
+        return filter_rows(plugins, attempt.state, attempt.pod, attempt.every, attempt.statuses, attempt.ok)
 
     def _sample(self, attempt: Attempt, candidates: Nodes, wanted: int) -> Status:
         """Walk from `next_start` until more than `wanted` nodes fit; that one more is where the next attempt
@@ -222,15 +237,23 @@ class NodeChooser:
     async def _score(self, attempt: Attempt) -> Status:
         profile, state, pod = attempt.profile, attempt.state, attempt.pod
         self._buffers.reset(len(attempt.ok))
+        meter, recalled = profile.meter, attempt.recalled
         scoring = Scoring(state, pod, attempt.every, attempt.ok, self._buffers)
-        recalled = attempt.recalled
+        plugins: Iterable[PreScorePlugin]
         plugins = profile.pre_score if recalled is None else recalled.plan.global_pre_scores
+        if meter is not None:
+            meter.skip()
+            if meter.sampled:
+                plugins = meter.timed(plugins, "PreScore")
+                scoring = TimedScoring(meter, state, pod, attempt.every, attempt.ok, self._buffers)
         status = run_pre_score(plugins, state, pod, scoring.dense)
+        lap(attempt, PRE_SCORE, status)
         if not status.is_success:
             return status
         board, status = (
             run_scores(profile, scoring) if recalled is None else score_recalled(recalled, profile, scoring)
         )
+        lap(attempt, NORMALIZE if recalled is None else SCORE, status)
         if not status.is_success:
             return status
         if attempt.walk is not None:
@@ -243,6 +266,16 @@ class NodeChooser:
         if _log.enabled(10):
             _log_scores(attempt, board)
         return SUCCESS
+
+
+def lap(attempt: Attempt, point: int, status: Status) -> None:
+    """Tell the metrics that an extension point is over."""
+    meter = attempt.profile.meter
+    if meter is not None:
+        if status is SUCCESS:
+            meter.lap(point)
+        else:
+            meter.lap(point, status.code.label)
 
 
 NO_FIT = Status.unschedulable("no node fits")

@@ -20,9 +20,10 @@ from mooring.runtime.profile import Profile
 from mooring.runtime.waiting import HeldPod
 from mooring.scheduler import messages
 from mooring.scheduler.attempt import Attempt, Failure, Outcome, fill_record
-from mooring.scheduler.choosing import NodeChooser
+from mooring.scheduler.choosing import NodeChooser, lap
 from mooring.scheduler.records import RecordRing
 from mooring.telemetry import logs
+from mooring.telemetry.metrics import PERMIT, POST_FILTER, RESERVE, UNRESERVE, ProfileMeter
 
 _log = logs.get(__name__)
 
@@ -103,7 +104,9 @@ class SchedulingCycle:
         _log.info(3, "Attempting to schedule pod", pod=pod.key)
         started = self._clock.now()
         record = DecisionRecord(pod.key, pod.uid, profile.name, info.attempts, self._clock.wall())
-        attempt = Attempt(info, profile, self._cluster.nodes())
+        attempt = Attempt(info, profile, self._cluster.nodes(), started=started)
+        if profile.meter is not None:
+            profile.meter.begin(started)
         try:
             result = await self._place(attempt)
         except Exception as error:
@@ -112,6 +115,8 @@ class SchedulingCycle:
             text = f"scheduling cycle: {type(error).__name__}: {error}"
             result = Failure(Outcome.ERROR, text, nominated_node="")
         record.duration = self._clock.now() - started
+        if profile.meter is not None:
+            _measure(profile.meter, attempt, result, record.duration)
         self._keep(record, attempt, result)
         return result
 
@@ -130,6 +135,8 @@ class SchedulingCycle:
         if not len(attempt.nodes):
             return Failure(Outcome.UNSCHEDULABLE, messages.NO_NODES, nominated_node="")
         status = await self._chooser.choose(attempt)
+        if attempt.profile.meter is not None:
+            attempt.profile.meter.chose(attempt.started, attempt.recalled is not None)
         if status.code is Code.ERROR:
             attempt.node = ""
             return Failure(Outcome.ERROR, status.message, nominated_node="", status=status)
@@ -143,7 +150,11 @@ class SchedulingCycle:
         refused, pending = attempt.rejectors()
         nominated: str | None = ""
         if profile.post_filter:
+            if profile.meter is not None:
+                profile.meter.skip()
+                profile.meter.metrics.preemptions.inc()
             result, status = await run_post_filter(profile, attempt.state, attempt.pod, attempt.statuses)
+            lap(attempt, POST_FILTER, status)
             nominated = result.nominated_node if result is not None else None
             attempt.victims = result.victims if result is not None else ()
             if not status.is_success:
@@ -161,14 +172,33 @@ class SchedulingCycle:
         pod, node, profile = attempt.pod, attempt.node, attempt.profile
         self._cluster.assume(pod, node)
         held: HeldPod | None = None
+        if profile.meter is not None:
+            profile.meter.skip()
         status = run_reserve(profile, attempt.state, pod, node)
+        lap(attempt, RESERVE, status)
         if status.is_success:
             status, held = run_permit(profile, attempt.state, pod, node)
+            if profile.permit:
+                lap(attempt, PERMIT, status)
+            elif profile.meter is not None:
+                profile.meter.empty(PERMIT)
         if status is SUCCESS or status.is_wait:
             return Placement(attempt, pod, node, held)
         run_unreserve(profile, attempt.state, pod, node)
+        lap(attempt, UNRESERVE, SUCCESS)
         self._cluster.forget(pod)
         return refusal(status)
+
+
+def _measure(meter: ProfileMeter, attempt: Attempt, result: Placement | Failure, seconds: float) -> None:
+    """What is known when the cycle is over; a placement is counted when it is bound."""
+    if isinstance(result, Failure):
+        meter.attempted(result.outcome.value, seconds)
+        if attempt.victims:
+            meter.metrics.victims.observe(len(attempt.victims))
+    if attempt.recalled is None:
+        state = attempt.state
+        meter.evaluated(state.skip_filter, state.skip_score if attempt.board is not None else None)
 
 
 def refusal(status: Status) -> Failure:

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from mooring.api.pod import Pod
+from mooring.api.resources import PODS
 from mooring.framework.events import ASSIGNED_POD_DELETE
 from mooring.framework.lifting import writes
 from mooring.framework.ports import Change, Clock
@@ -23,17 +24,19 @@ from mooring.runtime.committing import run_unreserve
 from mooring.runtime.profile import Profile
 from mooring.runtime.services import Services
 from mooring.runtime.tasks import Tasks
-from mooring.scheduler.attempt import Failure
+from mooring.scheduler.attempt import Failure, Outcome
 from mooring.scheduler.binding import BindingCycle
 from mooring.scheduler.cycle import Placement, SchedulingCycle
 from mooring.scheduler.failing import FailureHandler
 from mooring.scheduler.fencing import MayWrite, always
-from mooring.scheduler.handlers import Handlers
+from mooring.scheduler.handlers import Handlers, event_label
 from mooring.scheduler.inbox import Inbox, WakeUp
 from mooring.scheduler.records import RecordRing
 from mooring.state.cache import ClusterCache, bound_to
 from mooring.state.stores import Stores
 from mooring.telemetry import logs
+from mooring.telemetry.instruments import Spread
+from mooring.telemetry.metrics import SchedulerMetrics
 
 _log = logs.get(__name__)
 
@@ -68,6 +71,9 @@ class Engine:
     """Binding cycles under way."""
     _placed: dict[str, Placement] = field(default_factory=dict)
     """UID → the newest placement on its way; an older one has no say about the pod any more."""
+    metrics: SchedulerMetrics | None = None
+    _bound_at: dict[str, float] = field(default_factory=dict)
+    """UID → when its bind was answered, until the watch shows it; for the watch's lag."""
     may_bind: MayWrite = always
     """Whether this replica leads. Without that nothing is popped."""
     _stopping: bool = False
@@ -127,21 +133,43 @@ class Engine:
 
     def drain(self) -> None:
         """Apply everything that has arrived: all caches first, then the wake-ups, each in order."""
-        wake_ups: list[WakeUp] = []
+        applied: list[tuple[Spread | None, float, list[WakeUp]]] = []
+        timed = self.metrics is not None
+        now = self.clock.now
         for item in self.inbox.drain():
+            began = now() if timed else 0.0
+            wake_ups: list[WakeUp] = []
             try:
                 if isinstance(item, Change):
-                    wake_ups.extend(self.handlers.apply(item))
+                    wake_ups = self.handlers.apply(item)
                 elif (wake_up := item()) is not None:
-                    wake_ups.append(wake_up)
+                    wake_ups = [wake_up]
             except Exception as error:
                 # One object must not stop the scheduler; the comparer finds what is left wrong.
                 _log.error("Applying a change failed", error=error, stack=True, item=_describe(item))
-        for wake_up in wake_ups:
-            try:
-                wake_up()
-            except Exception as error:
-                _log.error("A wake-up failed", error=error, stack=True)
+            spread = self._spread_of(item)
+            if wake_ups or spread is not None:
+                applied.append((spread, now() - began if timed else 0.0, wake_ups))
+        for spread, seconds, wake_ups in applied:
+            began = now() if timed else 0.0
+            for wake_up in wake_ups:
+                try:
+                    wake_up()
+                except Exception as error:
+                    _log.error("A wake-up failed", error=error, stack=True)
+            if spread is not None:
+                spread.observe(seconds + now() - began)
+
+    def _spread_of(self, item: object) -> Spread | None:
+        """Where the time of an event is told; also notes how late the watch showed a bind of ours."""
+        if self.metrics is None or not isinstance(item, Change):
+            return None
+        if self._bound_at and item.resource == PODS:
+            pod = item.new if item.new is not None else item.old
+            answered = self._bound_at.pop(pod.uid, None) if pod.is_assigned or item.new is None else None
+            if answered is not None:
+                self.metrics.watch_lag.observe(self.clock.now() - answered)
+        return self.metrics.event_seconds.child(event_label(item))
 
     async def schedule_one(self, info: QueuedPod) -> None:
         """One attempt, and its binding started or its failure handled."""
@@ -169,16 +197,33 @@ class Engine:
         self.inbox.post(apply)
 
     def bound(self, placement: Placement) -> None:
+        answered = self.clock.now()
+
         def apply() -> WakeUp | None:
             self._end(placement)
+            if self.metrics is not None:
+                self._count_bound(self.metrics, placement, answered)
             chosen = placement.attempt.state.to_activate
             return (lambda: self.queue.activate(chosen.values())) if chosen else None
 
         self.inbox.post(apply)
 
+    def _count_bound(self, metrics: SchedulerMetrics, placement: Placement, answered: float) -> None:
+        info, meter = placement.attempt.info, placement.profile.meter
+        if meter is not None:
+            meter.attempted(Outcome.SCHEDULED.value, answered - placement.attempt.started)
+        first = info.initial_attempt if info.initial_attempt is not None else answered
+        metrics.bound(info.attempts, answered - first, info.was_flushed)
+        if self.cache.is_assumed(info.uid):
+            self._bound_at[info.uid] = answered
+        else:
+            metrics.watch_lag.observe(0.0)  # the watch was faster than the answer
+
     def failed(self, placement: Placement, failure: Failure) -> None:
         def apply() -> WakeUp:
             self._give_back(placement)
+            if (meter := placement.profile.meter) is not None:
+                meter.attempted(failure.outcome.value, self.clock.now() - placement.attempt.started)
             return lambda: self._requeue(placement, failure)
 
         self.inbox.post(apply)

@@ -62,6 +62,7 @@ class Handlers:
         queue: SchedulingQueue,
         waiting: WaitingPods,
         serves: Callable[[Pod], bool],
+        on_foreign: Callable[[Pod], None] | None = None,
     ) -> None:
         self._stores = stores
         self._cache = cache
@@ -69,12 +70,21 @@ class Handlers:
         self._waiting = waiting
         self._serves = serves
         """Whether one of our profiles schedules the pod."""
+        self._on_foreign = on_foreign
+        """Told of each pod that somebody else has bound."""
+        self._foreign: Pod | None = None
+        """The one among the pods of this change."""
 
     def apply(self, change: Change) -> list[WakeUp]:
         """Bring stores and cache up to date; returns what to do with the queue afterwards."""
         self._stores.apply(change)
         if change.resource == kinds.PODS:
-            return self._pod(change.old, change.new)
+            wake_ups = self._pod(change.old, change.new)
+            if self._foreign is not None:
+                if self._on_foreign is not None and not change.initial:
+                    self._on_foreign(self._foreign)
+                self._foreign = None
+            return wake_ups
         if change.resource == kinds.NODES:
             return self._node(change.old, change.new)
         return [lambda: self._queue.on_event(_plain_event(change), change.old, change.new)]
@@ -126,6 +136,8 @@ class Handlers:
 
     def _assigned_added(self, pod: Pod) -> list[WakeUp]:
         added = self._cache.add_pod(pod)
+        if added is Outcome.ADDED or added is Outcome.MOVED:
+            self._foreign = pod
         wake: list[WakeUp] = [lambda: self._queue.on_event(events.ASSIGNED_POD_ADD, None, pod)]
         if added is Outcome.MOVED:
             # Somebody bound it elsewhere: the room that we had booked is free again.
@@ -172,6 +184,20 @@ class Handlers:
         if not changed:
             return []
         return [lambda: self._queue.on_event(ClusterEvent(events.NODE, changed), old, new)]
+
+
+def event_label(change: Change) -> str:
+    """How metrics name what happened."""
+    action = "Add" if change.old is None else "Update" if change.new is not None else "Delete"
+    if change.resource == kinds.PODS:
+        pod = change.new if change.new is not None else change.old
+        kind = events.ASSIGNED_POD if pod.is_assigned else events.UNSCHEDULED_POD
+        return f"{kind}{action}"
+    return f"{_label(change.resource)}{action}"
+
+
+def _label(resource: Resource) -> str:
+    return str(events.NODE if resource == kinds.NODES else event_resource(resource))
 
 
 def _plain_event(change: Change) -> ClusterEvent:

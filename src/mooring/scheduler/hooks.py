@@ -9,6 +9,7 @@ from mooring.framework.events import Registration
 from mooring.framework.status import Status
 from mooring.runtime.enqueuing import run_pre_enqueue
 from mooring.runtime.profile import Profile
+from mooring.telemetry.metrics import PRE_ENQUEUE
 
 
 class ProfileHooks:
@@ -18,7 +19,14 @@ class ProfileHooks:
         self.profiles = profiles
 
     def pre_enqueue(self, pod: Pod, first: str = "") -> Status | None:
-        return run_pre_enqueue(self.profiles[pod.scheduler_name], pod, first)
+        profile = self.profiles[pod.scheduler_name]
+        if profile.meter is None:
+            return run_pre_enqueue(profile, pod, first)
+        began = profile.meter.metrics.now()
+        answer = run_pre_enqueue(profile, pod, first)
+        # Always as a success: so it is with kube-scheduler, and dashboards are made for it.
+        profile.meter.observe(PRE_ENQUEUE, began)
+        return answer
 
     def registrations(self, pod: Pod) -> Mapping[str, Sequence[Registration]]:
         return self.profiles[pod.scheduler_name].registrations

@@ -21,6 +21,7 @@ from mooring.framework.handle import Handle
 from mooring.framework.preemption.candidates import Candidate
 from mooring.framework.preemption.deleting import VictimWriter
 from mooring.telemetry import logs
+from mooring.telemetry.metrics import METRICS, SchedulerMetrics
 
 _log = logs.get(__name__)
 
@@ -76,7 +77,7 @@ class Executor:
     async def _run(
         self, run: _Run, pod: Pod, node_name: str, victims: Sequence[Pod], outranked: Sequence[Pod]
     ) -> None:
-        succeeded = False
+        succeeded, began = False, self._handle.clock.now()
         try:
             await self._take_nominations(outranked)
             succeeded = await self._preempt_all(run, pod, node_name, victims)
@@ -86,6 +87,9 @@ class Executor:
             # Somebody who still has to leave will wake the pod; nobody else is sure to.
             if not succeeded or not (run.passed or self._any_left(node_name, victims)):
                 self._handle.activate([pod])
+            metrics: SchedulerMetrics | None = self._handle.shared(METRICS, lambda: None)
+            if metrics is not None:
+                metrics.preempted(self._handle.clock.now() - began, "success" if succeeded else "error")
             _log.info(2, "Preemption finished", preemptor=pod.key, node=node_name, succeeded=succeeded)
 
     def _any_left(self, node_name: str, victims: Iterable[Pod]) -> bool:

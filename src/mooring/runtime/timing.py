@@ -1,0 +1,37 @@
+"""Scoring with a watch on each plugin, for the cycles in which plugins are timed one by one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mooring.framework.points import ScorePlugin
+from mooring.framework.status import SUCCESS, Status
+from mooring.runtime.scoring import Scores, Scoring
+from mooring.telemetry.metrics import ProfileMeter
+
+
+class TimedScoring(Scoring):
+    """The same scores; how long each plugin took is told to the meter."""
+
+    def __init__(self, meter: ProfileMeter, *args: Any) -> None:
+        super().__init__(*args)
+        self._meter = meter
+
+    def score(self, plugin: ScorePlugin) -> tuple[Scores, Status]:
+        began = self._meter.metrics.now()
+        raw, status = super().score(plugin)
+        self._tell(plugin, "Score", began, status)
+        return raw, status
+
+    def normalize(self, plugin: ScorePlugin, raw: Scores) -> tuple[Scores, Status]:
+        began = self._meter.metrics.now()
+        normalized, status = super().normalize(plugin, raw)
+        self._tell(plugin, "ScoreExtensionNormalize", began, status)
+        return normalized, status
+
+    def _tell(self, plugin: ScorePlugin, point: str, began: float, status: Status) -> None:
+        seconds = self._meter.metrics.now() - began
+        if status is SUCCESS:
+            self._meter.plugin(plugin.name, point, seconds)
+        else:
+            self._meter.plugin(plugin.name, point, seconds, status.code.label)

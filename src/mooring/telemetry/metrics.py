@@ -1,0 +1,168 @@
+"""What the scheduler tells its metrics, in the fewest steps: one object per process, one meter per profile.
+
+The scheduling cycle runs one pod at a time, so a meter is a stopwatch that laps at each extension point: one
+reading of the clock and two additions. What can be reckoned later is: evaluations of plugins are kept as
+counts of equal attempts and multiplied out when somebody reads them.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
+
+from mooring.telemetry.catalog import POINT, Catalog
+from mooring.telemetry.instruments import Labels, Spread
+
+POINTS = (
+    "PreFilter", "Filter", "PostFilter", "PreScore", "Score", "ScoreExtensionNormalize", "Reserve", "Permit",
+    "Unreserve", "PreBindPreFlight", "PreBind", "Bind", "PostBind", "PreEnqueue",
+)  # fmt: skip
+(PRE_FILTER, FILTER, POST_FILTER, PRE_SCORE, SCORE, NORMALIZE, RESERVE, PERMIT,
+ UNRESERVE, PRE_FLIGHT, PRE_BIND, BIND, POST_BIND, PRE_ENQUEUE) = range(len(POINTS))  # fmt: skip
+SUCCESS = "Success"
+METRICS = "mooring.metrics"
+"""The key under which plugins find the metrics among what the process shares."""
+SAMPLE = 10
+"""In one cycle of so many the plugins are timed one by one."""
+MANY_ATTEMPTS = 15
+
+P = TypeVar("P")
+Skipped = tuple[frozenset[str], frozenset[str] | None]
+"""The plugins that an attempt left out of Filter, and of Score; None: nothing was scored."""
+
+
+class SchedulerMetrics(Catalog):
+    """All metrics of one scheduler. Called on its loop only; read from anywhere."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        super().__init__()
+        self.now = now
+        """A monotonic clock, in seconds."""
+        self.profiles: dict[str, ProfileMeter] = {}
+        self.evaluations.read_from(self._evaluations)
+        self._incoming: Counter[tuple[str, str]] = Counter()
+        self.incoming.read_from(lambda: list(self._incoming.items()))
+
+    def profile(self, name: str, plugins: Mapping[str, Sequence[str]]) -> ProfileMeter:
+        """The meter of a profile; `plugins` are the names at each extension point."""
+        self.profiles[name] = made = ProfileMeter(self, name, plugins)
+        return made
+
+    def came(self, queue: str, event: str) -> None:
+        self._incoming[queue, event] += 1
+
+    def hinted(self, plugin: str, event: str, answer: str, seconds: float) -> None:
+        self.hint_seconds.observe(seconds, plugin, event, answer)
+
+    def bound(self, attempts: int, waited: float, after_flush: bool) -> None:
+        """A pod is bound, after so many attempts and so many seconds since it could first be tried."""
+        label = str(attempts) if attempts < MANY_ATTEMPTS else f"{MANY_ATTEMPTS}+"
+        self.sli_seconds.observe(waited, label)
+        self.pod_attempts.observe(attempts)
+        if after_flush:
+            self.after_flush.inc()
+
+    def preempted(self, seconds: float, result: str) -> None:
+        """Victims were sent away in the background."""
+        self.preemption_seconds.observe(seconds, result)
+        self.preemption_runs.inc(result)
+
+    def _evaluations(self) -> Iterator[tuple[Labels, float]]:
+        for meter in list(self.profiles.values()):
+            yield from meter.evaluations()
+
+
+class ProfileMeter:
+    """The stopwatch of one profile."""
+
+    def __init__(self, metrics: SchedulerMetrics, name: str, plugins: Mapping[str, Sequence[str]]) -> None:
+        self.metrics = metrics
+        self.name = name
+        self.sampled = False
+        """Whether this cycle's plugins are timed one by one."""
+        self._now = metrics.now
+        self._plugins = plugins
+        self._last = 0.0
+        self._cycles = 0
+        self._success = tuple(metrics.point_seconds.child(point, SUCCESS, name) for point in POINTS)
+        self._skipped: Counter[Skipped] = Counter()
+        self._warm = metrics.batches.child(name, "hint_used")
+        self._cold = metrics.batches.child(name, "no_hint")
+        self._algorithm = metrics.algorithm_seconds.child()
+
+    def begin(self, now: float) -> None:
+        """A cycle begins."""
+        self._last = now
+        self._cycles += 1
+        self.sampled = self._cycles % SAMPLE == 1
+
+    def lap(self, point: int, status: str = SUCCESS) -> None:
+        """An extension point has ended, the one before it having ended at the last lap."""
+        now = self._now()
+        seconds = now - self._last
+        self._last = now
+        spread = self._success[point] if status is SUCCESS else self._other(point, status)
+        spread.counts[bisect_left(POINT, seconds)] += 1
+        spread.total += seconds
+
+    def skip(self) -> None:
+        """Time that belongs to no extension point."""
+        self._last = self._now()
+
+    def observe(self, point: int, since: float, status: str = SUCCESS) -> float:
+        """An extension point outside the cycle, which began at `since`; returns the present."""
+        now = self._now()
+        spread = self._success[point] if status is SUCCESS else self._other(point, status)
+        spread.observe(now - since)
+        return now
+
+    def empty(self, point: int) -> None:
+        """An extension point without plugins was passed."""
+        self._success[point].counts[0] += 1
+
+    def chose(self, started: float, warm: bool) -> None:
+        """The search for a node is over."""
+        self._algorithm.observe(self._now() - started)
+        (self._warm if warm else self._cold).value += 1
+
+    def evaluated(self, skip_filter: Iterable[str], skip_score: Iterable[str] | None) -> None:
+        """All plugins but these were asked in this attempt."""
+        self._skipped[frozenset(skip_filter), None if skip_score is None else frozenset(skip_score)] += 1
+
+    def attempted(self, result: str, seconds: float) -> None:
+        """An attempt has ended, its binding included."""
+        self.metrics.attempts.child(result, self.name).value += 1
+        self.metrics.attempt_seconds.child(result, self.name).observe(seconds)
+
+    def timed(self, plugins: Iterable[P], point: str) -> Iterable[P]:
+        """The plugins, one after the other; each is timed until the next one is asked for."""
+        for plugin in plugins:
+            began = self._now()
+            try:
+                yield plugin
+            finally:
+                self.plugin(getattr(plugin, "name", ""), point, self._now() - began)
+
+    def plugin(self, name: str, point: str, seconds: float, status: str = SUCCESS) -> None:
+        self.metrics.plugin_seconds.child(name, point, status).observe(seconds)
+
+    def _other(self, point: int, status: str) -> Spread:
+        return self.metrics.point_seconds.child(POINTS[point], status, self.name)
+
+    def evaluations(self) -> Iterator[tuple[Labels, float]]:
+        found: Counter[tuple[str, str]] = Counter()
+        for (skip_filter, skip_score), times in list(self._skipped.items()):
+            self._add(found, "PreFilter", frozenset(), times)
+            self._add(found, "Filter", skip_filter, times)
+            if skip_score is not None:
+                self._add(found, "PreScore", frozenset(), times)
+                self._add(found, "Score", skip_score, times)
+        for (plugin, point), times in found.items():
+            yield (plugin, point, self.name), float(times)
+
+    def _add(self, found: Counter[tuple[str, str]], point: str, left_out: frozenset[str], times: int) -> None:
+        for plugin in self._plugins.get(point, ()):
+            if plugin not in left_out:
+                found[plugin, point] += times
