@@ -56,7 +56,7 @@ def test_a_deployment_becomes_pods_that_run_and_then_nothing_is_written():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_rolling_update_stays_between_its_limits(seed: int):
-    spec = {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 2, "maxUnavailable": 1}}}
+    spec: Raw = {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 2, "maxUnavailable": 1}}}
     with World(seed=seed) as world:
         world.create(kinds.DEPLOYMENTS, workload(replicas=6, **spec))
         world.settle(5)

@@ -44,7 +44,9 @@ PLANS = {
         [well(0, "r1"), well(1, "r1"), Member(2, "r2")],
         Plan(),
     ),
-    "an update stops at the partition": (wanted(partition=2), [well(0, "r1"), well(1, "r1"), well(2)], Plan()),
+    "an update stops at the partition": (
+        wanted(partition=2), [well(0, "r1"), well(1, "r1"), well(2)], Plan(),
+    ),
     "more may be unavailable": (
         wanted(max_unavailable=2), [well(0, "r1"), well(1, "r1"), well(2, "r1")], Plan({}, [2, 1]),
     ),

@@ -113,7 +113,7 @@ def test_a_volume_that_names_the_claim_binds_although_the_class_waits():
 
 
 def test_the_default_class_is_filled_in():
-    default = {"metadata": {"annotations": {"storageclass.kubernetes.io/is-default-class": "true"}}}
+    default: Raw = {"metadata": {"annotations": {"storageclass.kubernetes.io/is-default-class": "true"}}}
     with World() as world:
         world.create(kinds.CLAIMS, claim(storage_class=None))
         world.settle(3)

@@ -32,7 +32,8 @@ def test_a_key_is_given_once_however_often_it_was_added():
         for key in ("a", "b", "a"):
             queue.add(key)
         assert [await queue.get(), await queue.get()] == ["a", "b"]
-        queue.done("a"), queue.done("b")
+        queue.done("a")
+        queue.done("b")
         assert queue.idle
 
     on_queue(body)
