@@ -12,6 +12,7 @@ import json
 import ssl
 import subprocess
 import sys
+import time
 import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -80,6 +81,7 @@ class Call:
     code: int
     received: str
     """When the request arrived, RFC 3339 with microseconds."""
+    answered: str
     stage: str
 
     @property
@@ -124,10 +126,7 @@ class ControlPlane:
     def restart_apiserver(self, pause: float = 0.0) -> None:
         """Away and back on the same port and data."""
         self.stop_apiserver()
-        if pause:
-            import time
-
-            time.sleep(pause)
+        time.sleep(pause)
         self.start_apiserver()
 
     def stop_apiserver(self) -> None:
@@ -323,6 +322,7 @@ def _call(entry: dict[str, Any]) -> Call:
         name=ref.get("name", ""),
         code=(entry.get("responseStatus") or {}).get("code", 0),
         received=entry["requestReceivedTimestamp"],
+        answered=entry["stageTimestamp"],
         stage=entry["stage"],
     )
 

@@ -32,12 +32,13 @@ class World:
         kubeconfig: Path | None = None,
         wait: bool = True,
         arguments: tuple[str, ...] = (),
+        qps: int = 1000,
         **fields: Any,
     ) -> MooringProcess:
         """Start a replica; without profiles the default plugins under the name `mooring`."""
         chosen = profiles or ({"schedulerName": SCHEDULER},)
-        connection = {"qps": 1000, "burst": 2000}
-        config = objects.scheduler_config(*chosen, **{"clientConnection": connection, **fields})
+        connection = {"qps": qps, "burst": qps}
+        config = objects.scheduler_config(*chosen, clientConnection=connection, **fields)
         name = name or f"mooring-{len(self.processes)}"
         process = MooringProcess(self.folder, name, kubeconfig or self.kubeconfig, config, *arguments)
         self.processes.append(process)

@@ -1,0 +1,142 @@
+"""Who may bind: replicas that are killed, stopped or blocked, judged by the API server's audit log."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+
+from mooring.api.resources import LEASES
+from tests.cluster import objects
+from tests.cluster.api import eventually
+from tests.cluster.conftest import ACCOUNT
+from tests.cluster.controlplane import Call, ControlPlane
+from tests.cluster.mooring_process import LEASE, NAMESPACE, MooringProcess
+from tests.cluster.worlds import SCHEDULER, World
+
+LEASE_SECONDS, RENEW_SECONDS, RETRY_SECONDS = 15.0, 10.0, 2.0
+JITTER = 1.2
+"""A retry is delayed by up to a fifth of its period in kube-scheduler; see `client.lease.JITTER`."""
+SYNC_SECONDS = 5.0
+"""For the new leader to prove that its cache is as new as its lease, on a busy machine of two cores."""
+
+
+def seconds(text: str) -> float:
+    return datetime.fromisoformat(text).timestamp()
+
+
+def binds(plane: ControlPlane, since: float) -> list[Call]:
+    """Bind requests of Mooring, oldest first, by the time they arrived."""
+    found = [
+        call
+        for call in plane.calls(ACCOUNT)
+        if call.right == ("", "pods/binding", "create") and seconds(call.received) >= since
+    ]
+    return sorted(found, key=lambda call: call.received)
+
+
+def leader(world: World) -> str:
+    found = world.api.find(LEASES, LEASE, NAMESPACE)
+    return str(found["spec"].get("holderIdentity") or "") if found else ""
+
+
+def identity(process: MooringProcess) -> str:
+    """As the process says it in its log."""
+    pattern = re.compile(r'"Attempting to acquire leader lease".* identity="([^"]+)"')
+    found = eventually(lambda: pattern.search(process.log_text()), 30, f"{process.name} is a candidate")
+    return str(found[1])
+
+
+def test_the_leader_is_killed_in_the_middle_of_2000_binds(world: World, plane: ControlPlane) -> None:
+    """The other takes over within lease + 2 retries with jitter + sync; every pod is bound exactly once."""
+    count = 2000
+    qps = 150  # slow enough that the kill comes before the end
+    world.nodes(*(f"n-{i}" for i in range(40)), cpu="64", pods="110")
+    first = world.mooring(name="first", qps=qps)
+    eventually(lambda: leader(world) == identity(first), 30, "the first leads")
+    second = world.mooring(name="second", qps=qps)
+    began = time.time()
+    pods = [objects.pod(f"p-{i}", scheduler=SCHEDULER, cpu="10m", memory="1Mi") for i in range(count)]
+    with ThreadPoolExecutor(1) as creating:
+        created = creating.submit(world.api.create_all, pods, workers=4)
+        eventually(lambda: count // 4 < len(world.bound()), 60, "a quarter is bound")
+        first.kill()
+        killed = time.time()
+        before = len(world.bound())
+        created.result()
+    assert before < count, "all were bound before the leader was killed; lower qps"
+    bound = world.wait_all_bound(count, 120)
+    calls = binds(plane, began)
+    after = [call for call in calls if seconds(call.received) > killed + 1.0]
+    assert after, "the second never bound anything"
+    waited = seconds(after[0].received) - killed
+    print(f"killed after {before} binds; first bind of the other {waited:.1f} s later")
+    assert waited <= LEASE_SECONDS + 2 * RETRY_SECONDS * JITTER + SYNC_SECONDS
+    assert leader(world) == identity(second)
+    accepted = Counter(call.name for call in calls if call.code == 201)
+    assert set(accepted.values()) == {1}, accepted.most_common(3)
+    assert len(accepted) == count == len(bound)
+
+
+def test_a_blocked_leader_steps_down_and_binds_no_more(world: World, plane: ControlPlane) -> None:
+    """A plugin that blocks for 20 s: nobody renews for a loop that hangs, the lease is lost, and no bind of
+    the old leader arrives after its end, although the attempt goes on where it was."""
+    world.nodes("n1", "n2")
+    plugin = {"name": "tests.cluster.sample_plugins:Blocker"}
+    profile = {"schedulerName": SCHEDULER, "plugins": {"filter": {"enabled": [plugin]}}}
+    first = world.mooring(profile, name="first")
+    eventually(lambda: leader(world) == identity(first), 30, "the first leads")
+    second = world.mooring(name="second")
+    world.pod("before")
+    world.wait_bound("before")
+    began = time.time()
+    world.pod("blocks", labels={"block": "please"})
+    time.sleep(0.5)
+    world.pod("behind")
+    eventually(lambda: leader(world) == identity(second), 40, "the second leads")
+    lost = time.time()
+    world.wait_bound("blocks", 40)
+    world.wait_bound("behind", 40)
+    assert first.wait(40) == 1, "a leader that lost its lease ends with 1"
+    calls = binds(plane, began)
+    taken_over = seconds(world.api.get(LEASES, LEASE, NAMESPACE)["spec"]["acquireTime"])
+    assert all(seconds(call.received) >= taken_over for call in calls), "bound while the old one was blocked"
+    assert {call.name for call in calls} == {"blocks", "behind"}
+    assert len(calls) == 2, "each once, by the new leader"
+    assert lost - began <= LEASE_SECONDS + 2 * RETRY_SECONDS * JITTER + SYNC_SECONDS
+
+
+def test_a_stopped_leader_drains_and_hands_over_at_once(world: World, plane: ControlPlane) -> None:
+    """SIGTERM in the middle of binds: exit code 0, the lease is given back, the other need not wait."""
+    count = 400
+    world.nodes(*(f"n-{i}" for i in range(10)), cpu="64")
+    first = world.mooring(name="first", qps=100)
+    eventually(lambda: leader(world) == identity(first), 30, "the first leads")
+    world.mooring(name="second", qps=100)
+    began = time.time()
+    pods = [objects.pod(f"p-{i}", scheduler=SCHEDULER, cpu="10m", memory="1Mi") for i in range(count)]
+    world.api.create_all(pods, workers=4)
+    eventually(lambda: len(world.bound()) > count // 4, 60, "a quarter is bound")
+    assert first.stop() == 0
+    ended = time.time()
+    world.wait_all_bound(count, 60)
+    accepted = Counter(call.name for call in binds(plane, began) if call.code == 201)
+    assert len(accepted) == count
+    assert set(accepted.values()) == {1}
+    later = [call for call in binds(plane, began) if seconds(call.received) > ended]
+    assert later, "the first bound everything while it stopped"
+    assert seconds(later[0].received) - ended < RETRY_SECONDS * JITTER + SYNC_SECONDS
+
+
+def test_followers_do_nothing(world: World, plane: ControlPlane) -> None:
+    world.nodes("n1")
+    first = world.mooring(name="first")
+    eventually(lambda: leader(world) == identity(first), 30, "the first leads")
+    second = world.mooring(name="second")
+    for number in range(20):
+        world.pod(f"p-{number}", cpu="10m")
+    world.wait_all_bound(20, 30)
+    assert "Attempting to schedule pod" in first.log_text()
+    assert "Attempting to schedule pod" not in second.log_text()

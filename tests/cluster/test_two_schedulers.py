@@ -1,0 +1,134 @@
+"""kube-scheduler and Mooring on the same nodes, each for its own pods, under load.
+
+Neither can know what the other binds in the moment in which it binds itself; against everything older than
+that moment neither may overcommit. The audit log tells when each bind arrived and was answered.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from mooring.api.quantity import milli_value
+from mooring.api.resources import PODS
+from tests.cluster import objects
+from tests.cluster.api import eventually
+from tests.cluster.conftest import ACCOUNT
+from tests.cluster.controlplane import ControlPlane
+from tests.cluster.worlds import SCHEDULER, World
+
+KUBE = "system:kube-scheduler"
+NODES, CPU = 12, 8000
+PODS_EACH = 330
+PATIENCE = 1.0
+"""Seconds until a watch must have told of a bind, on a machine with two busy cores."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bind:
+    """An accepted bind."""
+
+    pod: str
+    user: str
+    node: str
+    milli: int
+    sent: float
+    """When the request arrived: the decision is older than this."""
+    done: float
+    """When it was answered: from here on watches tell of it."""
+
+
+def test_neither_overcommits_against_what_it_could_know(world: World, plane: ControlPlane) -> None:
+    world.nodes(*(f"n-{i:02}" for i in range(NODES)), cpu=f"{CPU}m", pods="110")
+    kube = plane.start_kube_scheduler(objects.scheduler_config())
+    try:
+        process = world.mooring()
+        before = len(binds(plane, {}))
+        create_both(world)
+        eventually(lambda: settled(world), 120, "every pod is bound or refused")
+        done = binds(plane, pods_by_name(world))[before:]
+    finally:
+        kube.stop()
+    assert process.running
+    users = {user: [bind for bind in done if bind.user == user] for user in (KUBE, ACCOUNT)}
+    assert min(len(found) for found in users.values()) > 100, {user: len(b) for user, b in users.items()}
+    for user in users:
+        assert unexcused(done, user) == []
+    races = overcommitted(done)
+    print(f"binds: {[len(b) for b in users.values()]}; overcommits by the race itself: {len(races)}")
+
+
+def create_both(world: World) -> None:
+    """Both at once, so that the two schedulers meet."""
+
+    def create(prefix: str, scheduler: str) -> None:
+        pods = [objects.pod(f"{prefix}-{i}", scheduler=scheduler, cpu="150m") for i in range(PODS_EACH)]
+        world.api.create_all(pods, workers=3)
+
+    threads = [
+        threading.Thread(target=create, args=args)
+        for args in (("kube", "default-scheduler"), ("moor", SCHEDULER))
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def settled(world: World) -> bool:
+    pods = world.api.list(PODS)
+    return len(pods) == 2 * PODS_EACH and all(
+        pod["spec"].get("nodeName") or _refused(pod["status"].get("conditions", ())) for pod in pods
+    )
+
+
+def _refused(conditions: Any) -> bool:
+    return any(c["type"] == "PodScheduled" and c["status"] == "False" for c in conditions)
+
+
+def pods_by_name(world: World) -> dict[str, Any]:
+    return {pod["metadata"]["name"]: pod for pod in world.api.list(PODS)}
+
+
+def binds(plane: ControlPlane, pods: dict[str, Any]) -> list[Bind]:
+    found = []
+    for call in plane.calls():
+        if call.right == ("", "pods/binding", "create") and call.code == 201:
+            pod = pods.get(call.name)
+            milli = milli_value(pod["spec"]["containers"][0]["resources"]["requests"]["cpu"]) if pod else 0
+            node = pod["spec"].get("nodeName", "") if pod else ""
+            found.append(Bind(call.name, call.user, node, milli, _time(call.received), _time(call.answered)))
+    return found
+
+
+def _time(text: str) -> float:
+    return datetime.fromisoformat(text).timestamp()
+
+
+def unexcused(done: list[Bind], user: str) -> list[Bind]:
+    """Binds of one scheduler that did not fit beside its own earlier ones and what was answered to the other
+    so long ago that its watch must have told."""
+    found = []
+    for bind in done:
+        if bind.user != user:
+            continue
+        known = sum(
+            other.milli
+            for other in done
+            if other.node == bind.node
+            and other.pod != bind.pod
+            and (other.sent < bind.sent if other.user == user else other.done + PATIENCE < bind.sent)
+        )
+        if known + bind.milli > CPU:
+            found.append(bind)
+    return found
+
+
+def overcommitted(done: list[Bind]) -> list[str]:
+    used: dict[str, int] = defaultdict(int)
+    for bind in done:
+        used[bind.node] += bind.milli
+    return sorted(node for node, milli in used.items() if milli > CPU)

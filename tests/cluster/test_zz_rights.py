@@ -1,0 +1,45 @@
+"""Least privilege, by the audit log of the whole run: everything that was granted was used, nothing else was
+asked for, nothing was forbidden. Runs last."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.app.configuring import configure
+from mooring.app.deploying.manifests import default_config
+from mooring.app.deploying.rights import Right, packs
+from mooring.app.deploying.roles import election_rules
+from tests.cluster.conftest import ACCOUNT
+from tests.cluster.controlplane import ControlPlane
+
+FROM_ELSEWHERE: frozenset[Right] = frozenset(
+    {
+        *(("", "configmaps", verb) for verb in ("get", "list", "watch")),
+    }
+)
+"""Rights that come with the cluster's own role extension-apiserver-authentication-reader."""
+EVERYBODY = ("/version", "/api", "/apis", "/healthz", "/livez", "/readyz", "/openapi")
+"""Paths that every authenticated user may read."""
+UNUSED: dict[Right, str] = {}
+"""Granted and not seen in this run, each with its reason."""
+ENOUGH_CALLS = 5000
+"""Below this the suite did not run as a whole, and unused rights say nothing."""
+
+
+def granted() -> set[Right]:
+    configuration = configure(default_config("mooring"), discover=False)
+    rights = set().union(*(pack.rights() for pack in packs(configuration)))
+    return rights.union(*(rule.rights() for rule in election_rules("mooring")))
+
+
+def test_the_audit_log_equals_the_grant(shared_plane: ControlPlane) -> None:
+    calls = shared_plane.calls(ACCOUNT)
+    forbidden = sorted({call.right for call in calls if call.code == 403})
+    assert not forbidden, f"forbidden: {forbidden}"
+    used = {call.right for call in calls if not call.resource.startswith(EVERYBODY)}
+    extra = used - granted() - FROM_ELSEWHERE
+    assert not extra, f"used but not granted by mooring manifests: {sorted(extra)}"
+    if len(calls) < ENOUGH_CALLS:
+        pytest.skip(f"only {len(calls)} calls in the audit log: run the whole suite to judge unused rights")
+    unused = granted() - used - set(UNUSED)
+    assert not unused, f"granted and never used: {sorted(unused)}"
