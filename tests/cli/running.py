@@ -15,5 +15,5 @@ def run_in(folder: Path, *args: str, **environment: str) -> subprocess.Completed
     command = [sys.executable, "-m", "mooring", *args]
     env = {**os.environ, **environment}
     return subprocess.run(
-        command, cwd=folder, env=env, text=True, capture_output=True, timeout=120, check=False
+        command, cwd=folder, env=env, text=True, capture_output=True, timeout=60, check=False
     )

@@ -1,0 +1,203 @@
+"""`mooring up` as a user meets it: a process, its words, its exit code, and what it leaves behind."""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+
+from tests.cli.running import run_in
+
+PATIENCE = 60.0
+NAMESPACE = "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n"
+
+
+class Up:
+    """A running `mooring up`."""
+
+    def __init__(self, process: subprocess.Popen[str], kubeconfig: Path) -> None:
+        self.process = process
+        self.kubeconfig = kubeconfig
+        self.said = ""
+
+    def wait_ready(self) -> None:
+        deadline = time.monotonic() + PATIENCE
+        assert self.process.stdout is not None
+        while "kubectl get pods" not in self.said:
+            assert time.monotonic() < deadline, self.said
+            if select.select([self.process.stdout], [], [], 1)[0]:
+                line = self.process.stdout.readline()
+                assert line, self.said
+                self.said += line
+
+    def ask(self, method: str, path: str, body: Any = None) -> Any:
+        config = yaml.safe_load(self.kubeconfig.read_text())
+        cluster = config["clusters"][0]["cluster"]
+        authority = msgspec.json.decode(f'"{cluster["certificate-authority-data"]}"'.encode(), type=bytes)
+        context = ssl.create_default_context(cadata=authority.decode())
+        headers = {"Authorization": f"Bearer {config['users'][0]['user']['token']}"}
+        content = msgspec.json.encode(body) if body is not None else None
+        if content is not None:
+            headers["Content-Type"] = "application/json"
+        request = urllib.request.Request(cluster["server"] + path, content, headers, method=method)
+        with urllib.request.urlopen(request, context=context, timeout=10) as answer:
+            return msgspec.json.decode(answer.read())
+
+    def children(self) -> list[int]:
+        tasks = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
+        return [int(pid) for pid in tasks.read_text().split()]
+
+    def end(self, number: signal.Signals) -> tuple[int, str]:
+        """Sends the signal; exit code and everything that was said."""
+        self.process.send_signal(number)
+        rest, _ = self.process.communicate(timeout=PATIENCE)
+        return self.process.returncode, self.said + rest
+
+
+@contextmanager
+def up(folder: Path, *args: str) -> Iterator[Up]:
+    kubeconfig = folder / "kubeconfig"
+    command = [sys.executable, "-m", "mooring", "up", "--port", "0", "--kubeconfig", str(kubeconfig), *args]
+    process = subprocess.Popen(
+        command, cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    running = Up(process, kubeconfig)
+    try:
+        running.wait_ready()
+        yield running
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
+
+
+def until(condition: Any, what: str) -> Any:
+    deadline = time.monotonic() + PATIENCE
+    while not (found := condition()):
+        assert time.monotonic() < deadline, f"waited {PATIENCE:g} s for {what}"
+        time.sleep(0.02)
+    return found
+
+
+def test_a_cluster_with_nodes_objects_and_a_scheduler_until_ctrl_c(tmp_path):
+    (tmp_path / "cluster.yaml").write_text("pools: [{name: gpu, count: 2, labels: {accelerator: a100}}]")
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "train", "namespace": "shop"},
+        "spec": {"nodeSelector": {"accelerator": "a100"}, "containers": [{"name": "a", "image": "a"}]},
+    }
+    (tmp_path / "objects.yaml").write_text(NAMESPACE + "---\n" + yaml.safe_dump(pod))
+    with up(tmp_path, "--cluster", "cluster.yaml", "--apply", "objects.yaml") as cluster:
+        assert "namespace/shop created\npod/train created\n" in cluster.said
+        assert re.search(r"The cluster is up: 2 nodes at https://127.0.0.1:\d+", cluster.said)
+        assert f"export KUBECONFIG={cluster.kubeconfig}" in cluster.said
+
+        def running() -> Any:
+            found = cluster.ask("GET", "/api/v1/namespaces/shop/pods/train")
+            return found["status"]["phase"] == "Running" and found
+
+        bound = until(running, "the pod to run")
+        assert bound["spec"]["nodeName"] in ("gpu-0", "gpu-1")
+        (child,) = cluster.children()
+        code, said = cluster.end(signal.SIGINT)
+        assert code == 0
+        assert said.endswith("The cluster is gone; --data-dir would keep one.\n")
+        assert "Traceback" not in said
+        assert not Path(f"/proc/{child}").exists()
+
+
+def test_a_kept_cluster_survives_kill_9(tmp_path):
+    data = tmp_path / "data"
+    with up(tmp_path, "--nodes", "1", "--data-dir", str(data)) as cluster:
+        made = cluster.ask(
+            "POST",
+            "/api/v1/namespaces/default/configmaps",
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kept"}, "data": {"a": "1"}},
+        )
+        (child,) = cluster.children()
+        os.kill(child, signal.SIGKILL)
+        code, said = cluster.process.wait(PATIENCE), cluster.said
+        assert cluster.process.stdout is not None
+        said += cluster.process.stdout.read()
+        assert code == 1
+        assert "the API server ended with exit code -9" in said
+    with up(tmp_path, "--data-dir", str(data)) as cluster:
+        found = cluster.ask("GET", "/api/v1/namespaces/default/configmaps/kept")
+        assert (found["data"], found["metadata"]["uid"]) == ({"a": "1"}, made["metadata"]["uid"])
+        nodes = cluster.ask("GET", "/api/v1/nodes")["items"]
+        assert [node["metadata"]["name"] for node in nodes] == ["node-0"]  # none are added to a kept cluster
+        assert cluster.end(signal.SIGTERM)[0] == 0
+
+
+def test_the_server_ends_with_its_parent(tmp_path):
+    with up(tmp_path, "--no-scheduler", "--nodes", "0") as cluster:
+        (child,) = cluster.children()
+        cluster.process.kill()
+        cluster.process.wait()
+        until(lambda: not Path(f"/proc/{child}").exists(), "the server to end")
+
+
+@pytest.fixture
+def taken_port():
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        yield listening.getsockname()[1]
+
+
+def refused(folder: Path, *args: str) -> str:
+    result = run_in(folder, "up", "--kubeconfig", str(folder / "kubeconfig"), *args)
+    assert result.returncode == 1, result.stdout + result.stderr
+    assert "Traceback" not in result.stderr
+    assert not (folder / "kubeconfig").exists()
+    return result.stderr
+
+
+def test_a_port_in_use_is_one_sentence(tmp_path, taken_port):
+    said = refused(tmp_path, "--port", str(taken_port))
+    assert said == (
+        f"Error: port {taken_port} on 127.0.0.1 is in use; choose another one, or 0 for any that is free\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("args", "sentence"),
+    [
+        (["--cluster", "nowhere.yaml"], "the cluster file nowhere.yaml cannot be read: No such file"),
+        (["--apply", "nowhere.yaml"], "the file nowhere.yaml cannot be read: No such file"),
+        (["--config", "nowhere.yaml"], "nowhere.yaml"),
+        (["--nodes", "1", "--cluster", "a"], "--nodes and --cluster exclude each other"),
+        (["--port", "0", "--data-dir", "file"], "file"),
+        (["--port", "0", "--data-dir", "corrupt"], "corrupt"),
+        (["--port", "0", "--apply", "bad.yaml"], "bad.yaml: namespace/NOT_A_NAME was refused: "),
+        (["--port", "0", "--apply", "kind.yaml"], "the cluster has no kind Sofa in v1"),
+    ],
+)
+def test_what_cannot_be_done_is_one_sentence(tmp_path, args, sentence):
+    (tmp_path / "file").write_text("no directory")
+    (tmp_path / "corrupt").mkdir()
+    (tmp_path / "corrupt" / "mooring.db").write_bytes(b"SQLite format 3\x00" + b"\xff" * 5000)
+    (tmp_path / "bad.yaml").write_text(NAMESPACE.replace("shop", "NOT_A_NAME"))
+    (tmp_path / "kind.yaml").write_text(NAMESPACE.replace("Namespace", "Sofa"))
+    said = refused(tmp_path, *args)
+    assert sentence in said
+    assert said.startswith("Error: ")
+    assert (tmp_path / "corrupt" / "mooring.db").read_bytes().startswith(b"SQLite format 3\x00\xff\xff")
