@@ -241,11 +241,9 @@ class NodeChooser:
         scoring = Scoring(state, pod, attempt.every, attempt.ok, self._buffers)
         plugins: Iterable[PreScorePlugin]
         plugins = profile.pre_score if recalled is None else recalled.plan.global_pre_scores
-        if meter is not None:
-            meter.skip()
-            if meter.sampled:
-                plugins = meter.timed(plugins, "PreScore")
-                scoring = TimedScoring(meter, state, pod, attempt.every, attempt.ok, self._buffers)
+        if meter is not None and meter.sampled:
+            plugins = meter.timed(plugins, "PreScore")
+            scoring = TimedScoring(meter, state, pod, attempt.every, attempt.ok, self._buffers)
         status = run_pre_score(plugins, state, pod, scoring.dense)
         lap(attempt, PRE_SCORE, status)
         if not status.is_success:

@@ -172,8 +172,6 @@ class SchedulingCycle:
         pod, node, profile = attempt.pod, attempt.node, attempt.profile
         self._cluster.assume(pod, node)
         held: HeldPod | None = None
-        if profile.meter is not None:
-            profile.meter.skip()
         status = run_reserve(profile, attempt.state, pod, node)
         lap(attempt, RESERVE, status)
         if status.is_success:

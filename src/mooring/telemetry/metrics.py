@@ -87,7 +87,9 @@ class ProfileMeter:
         self._last = 0.0
         self._cycles = 0
         self._success = tuple(metrics.point_seconds.child(point, SUCCESS, name) for point in POINTS)
-        self._skipped: Counter[Skipped] = Counter()
+        self._skipped: dict[Skipped, int] = {}
+        self._timed: dict[str, dict[str, Spread]] = {}
+        """Point → plugin → where its duration goes; for the cycles in which plugins are timed."""
         self._warm = metrics.batches.child(name, "hint_used")
         self._cold = metrics.batches.child(name, "no_hint")
         self._algorithm = metrics.algorithm_seconds.child()
@@ -123,13 +125,18 @@ class ProfileMeter:
         self._success[point].counts[0] += 1
 
     def chose(self, started: float, warm: bool) -> None:
-        """The search for a node is over."""
-        self._algorithm.observe(self._now() - started)
-        (self._warm if warm else self._cold).value += 1
+        """The search for a node is over; where plugins ran, that was at the last lap."""
+        if warm:
+            self._warm.value += 1
+            self._last = self._now()
+        else:
+            self._cold.value += 1
+        self._algorithm.observe(self._last - started)
 
     def evaluated(self, skip_filter: Iterable[str], skip_score: Iterable[str] | None) -> None:
         """All plugins but these were asked in this attempt."""
-        self._skipped[frozenset(skip_filter), None if skip_score is None else frozenset(skip_score)] += 1
+        key = (frozenset(skip_filter), None if skip_score is None else frozenset(skip_score))
+        self._skipped[key] = self._skipped.get(key, 0) + 1
 
     def attempted(self, result: str, seconds: float) -> None:
         """An attempt has ended, its binding included."""
@@ -137,13 +144,18 @@ class ProfileMeter:
         self.metrics.attempt_seconds.child(result, self.name).observe(seconds)
 
     def timed(self, plugins: Iterable[P], point: str) -> Iterable[P]:
-        """The plugins, one after the other; each is timed until the next one is asked for."""
+        """The plugins, one after the other; each is timed until the next one is asked for. One that ends the
+        loop is not timed."""
+        spreads, began = self._timed.setdefault(point, {}), self._now()
         for plugin in plugins:
-            began = self._now()
-            try:
-                yield plugin
-            finally:
-                self.plugin(getattr(plugin, "name", ""), point, self._now() - began)
+            yield plugin
+            now = self._now()
+            name: str = plugin.name  # type: ignore[attr-defined]  # plugins of any kind have one
+            spread = spreads.get(name)
+            if spread is None:
+                spread = spreads[name] = self.metrics.plugin_seconds.child(name, point, SUCCESS)
+            spread.observe(now - began)
+            began = now
 
     def plugin(self, name: str, point: str, seconds: float, status: str = SUCCESS) -> None:
         self.metrics.plugin_seconds.child(name, point, status).observe(seconds)
