@@ -29,7 +29,9 @@ class Cluster:
 
 def make(cluster: Any, *resources: Any) -> tuple[InformerSet, list[Change]]:
     changes: list[Change] = []
-    return InformerSet(cluster, changes.append, VirtualClock(), Random(1), resources), changes
+    clock, random = VirtualClock(), Random(1)
+    informers = InformerSet(cluster, changes.append, clock, random, resources, use_streaming_list=False)
+    return informers, changes
 
 
 def test_synced_only_when_every_resource_is():

@@ -24,6 +24,7 @@ from mooring.scheduler.engine import Engine
 from mooring.scheduler.fencing import MayWrite, always
 from mooring.scheduler.records import RecordRing
 from mooring.telemetry import logs
+from mooring.telemetry.metrics import SchedulerMetrics
 
 _log = logs.get(__name__)
 
@@ -35,6 +36,7 @@ class Scheduler:
             ...
 
     `config` is a path, a YAML or JSON text, a resolved Configuration, or None for the default profile.
+    `streaming_lists` reads first listings as watches, which spares servers on the network.
     """
 
     def __init__(
@@ -49,7 +51,8 @@ class Scheduler:
         instance: str = "",
         flush_after: float | None = FLUSH_AFTER,
         may_bind: MayWrite = always,
-        on_malformed: OnMalformed | None = None,
+        metrics: SchedulerMetrics | None = None,
+        streaming_lists: bool = False,
     ) -> None:
         self.configuration = _configuration(config, plugins, discover)
         self.clock = clock or SystemClock()
@@ -62,7 +65,7 @@ class Scheduler:
         self._recorder = ApiEventRecorder(
             client, self.clock, self.random, instance=instance or socket.gethostname()
         )
-        ports = Ports(client, self.clock, self.random, self._recorder, may_bind=may_bind)
+        ports = Ports(client, self.clock, self.random, self._recorder, metrics=metrics, may_bind=may_bind)
         self.engine: Engine = assemble(
             self.configuration.config,
             self.configuration.profiles,
@@ -76,7 +79,9 @@ class Scheduler:
             self.clock,
             self.random,
             needed_resources(self.engine.profiles.values()),
-            on_malformed=on_malformed,
+            use_streaming_list=streaming_lists,
+            on_malformed=_count_malformed(metrics),
+            backlog=self.engine.inbox.__len__,
         )
         self._following: asyncio.Task[None] | None = None
         self._tasks: list[asyncio.Task[Any]] = []
@@ -159,6 +164,12 @@ def _configuration(
             return configure(EMPTY, plugins=plugins, discover=discover)
         case str():
             return configure(given, plugins=plugins, discover=discover)
+
+
+def _count_malformed(metrics: SchedulerMetrics | None) -> OnMalformed | None:
+    if metrics is None:
+        return None
+    return lambda resource, problem: metrics.malformed.inc(str(resource))
 
 
 def _report(task: asyncio.Task[Any]) -> None:

@@ -2,6 +2,7 @@
 
 from mooring.api.errors import (
     ApiError,
+    BadAnswer,
     Forbidden,
     GatewayTimeout,
     Gone,
@@ -41,12 +42,14 @@ def version_lost(error: Exception) -> bool:
 def is_passing(error: Exception) -> bool:
     """Says nothing about the version: server away, overloaded, or credentials refused. Everything known is
     kept and the same watch is tried again; a list would only add to the load of a server that comes back."""
-    return isinstance(error, _PASSING)
+    return isinstance(error, _PASSING) and not isinstance(error, BadAnswer)
 
 
 def is_suspect(error: Exception) -> bool:
     """May pass, or may come from the version itself when it goes on."""
-    return isinstance(error, ShortWatch) or (isinstance(error, ServerError) and not is_passing(error))
+    if isinstance(error, ShortWatch | BadAnswer):
+        return True
+    return isinstance(error, ServerError) and not is_passing(error)
 
 
 def describe(error: Exception) -> str:

@@ -22,6 +22,9 @@ log = logs.get(__name__)
 OnMalformed = Callable[[Resource, Malformed], None]
 """Told about each new unreadable version, for metrics."""
 
+Backlog = Callable[[], int]
+"""How many delivered changes the receiver has not looked at yet."""
+
 FIELD_SELECTORS = {PODS: "status.phase!=Succeeded,status.phase!=Failed"}
 """Finished pods hold nothing: one that ends leaves the selection, and so arrives as a delete."""
 SLICE = 500
@@ -38,6 +41,8 @@ class InformerStatus:
     count: int
     malformed: int
     last_error: str
+    held_up: float
+    """Seconds, all in all, for which reading has stopped because the receiver had fallen behind."""
 
 
 class Informer:
@@ -59,6 +64,7 @@ class Informer:
         page_size: int = 500,
         use_streaming_list: bool = False,
         on_malformed: OnMalformed | None = None,
+        backlog: Backlog = lambda: 0,
     ) -> None:
         self.resource = resource
         self.synced = asyncio.Event()
@@ -76,6 +82,7 @@ class Informer:
             label_selector=label_selector,
             page_size=page_size,
             use_streaming_list=use_streaming_list,
+            backlog=backlog,
         )
 
     @property
@@ -100,6 +107,7 @@ class Informer:
             count=len(self._mirror.objects),
             malformed=len(self._mirror.malformed),
             last_error=self._reflector.last_error,
+            held_up=self._reflector.held_up,
         )
 
     async def replace(self, items: Sequence[Any]) -> None:
@@ -119,7 +127,7 @@ class Informer:
         if known and isinstance(event.object, (self.resource.type, Malformed)):
             return True
         if self._complaints.admits():
-            found = type(event.object).__name__
+            found = getattr(event.object, "kind", type(event.object).__name__)
             log.warning("Ignored a watch event", resource=self.resource, type=event.type, object=found)
         return False
 
@@ -149,6 +157,7 @@ class InformerSet:
         *,
         use_streaming_list: bool = False,
         on_malformed: OnMalformed | None = None,
+        backlog: Backlog = lambda: 0,
     ) -> None:
         self.informers = {
             resource: Informer(
@@ -160,6 +169,7 @@ class InformerSet:
                 field_selector=FIELD_SELECTORS.get(resource, ""),
                 use_streaming_list=use_streaming_list,
                 on_malformed=on_malformed,
+                backlog=backlog,
             )
             for resource in dict.fromkeys(resources)
         }

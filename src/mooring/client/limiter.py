@@ -95,9 +95,10 @@ class RateLimiter:
         for queue in self._waiting.values():
             while queue and queue[0].admitted.done():
                 queue.popleft()  # cancelled while it waited
-        first, *others = [queue for queue in self._waiting.values() if queue] or [None]
-        if first is None:
+        queues = [queue for queue in self._waiting.values() if queue]
+        if not queues:
             return None
+        first, *others = queues
         self._turns += 1
         if others and self._turns % SHARE == 0:
             first = min(others, key=lambda queue: queue[0].since)

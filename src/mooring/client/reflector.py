@@ -14,7 +14,7 @@ which failure to `failures`.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from random import Random
 from typing import Any, Protocol
@@ -44,6 +44,13 @@ ABSENT_PAUSE = 60.0
 ABSENT = "the API server does not have this kind"
 SLICE = 500
 """Events applied before the loop gets a turn."""
+IDLE = 120.0
+"""Seconds of silence after which a watch is begun anew, on a server that has sent bookmarks: those come every
+minute, so the other end is probably gone. TCP keepalive notices that sooner, but ends at the next proxy."""
+BACKLOG = 5_000
+"""Changes that may wait for the receiver; then reading stops until it has caught up."""
+CATCH_UP = 0.01
+"""Seconds between two looks at a receiver that has fallen behind."""
 
 
 class Sink(Protocol):
@@ -62,6 +69,25 @@ class Sink(Protocol):
         ...
 
 
+class Patience:
+    """When a watch is given up: at its end in any case, and after a silence once `heard` was called."""
+
+    def __init__(self, deadline: asyncio.Timeout) -> None:
+        self._deadline = deadline
+        self._end = deadline.when() or 0.0
+        self._heard = 0.0
+
+    def heard(self) -> None:
+        now = asyncio.get_running_loop().time()
+        if now - self._heard >= 1.0:  # not for every event: a timer costs more than an event
+            self._heard = now
+            self._deadline.reschedule(min(self._end, now + IDLE))
+
+    def was_silent(self) -> bool:
+        """Of a watch that has been given up: before its end."""
+        return (self._deadline.when() or 0.0) < self._end
+
+
 class Reflector:
     """The loop over one resource. `run` ends only by cancellation."""
 
@@ -77,12 +103,15 @@ class Reflector:
         label_selector: str = "",
         page_size: int = 500,
         use_streaming_list: bool = False,
+        backlog: Callable[[], int] = lambda: 0,
     ) -> None:
         self.resource = resource
         self.version = ""
         """The last version seen; a watch continues after it."""
         self.last_error = ""
         """Empty while all is well."""
+        self.held_up = 0.0
+        """Seconds, all in all, that reading has stopped for the receiver to catch up."""
         self._client = client
         self._sink = sink
         self._clock = clock
@@ -92,6 +121,9 @@ class Reflector:
         self._selectors = {"field_selector": field_selector, "label_selector": label_selector}
         self._lister = Lister(client, resource, page_size, self._selectors)
         self._streaming = use_streaming_list
+        self._backlog = backlog
+        self._bookmarked = False
+        """Whether this server sends bookmarks."""
         self._listed = False
         """Whether `version` belongs to a complete listing that only needs a watch to stay current."""
         self._version_lost = False
@@ -154,34 +186,49 @@ class Reflector:
 
     async def _watch(self) -> None:
         began, version = self._clock.now(), self.version
-        async with self._stream(version) as stream:
-            await self._follow(stream)
+        async with self._stream(version) as (stream, patience):
+            await self._follow(stream, patience)
         if self.version == version and self._clock.now() - began < SHORT_WATCH:
             raise ShortWatch(f"the watch of {self.resource} ended at once, without events")
         self.last_error = ""
 
-    async def _follow(self, stream: AsyncIterator[WatchEvent]) -> None:
+    async def _follow(self, stream: AsyncIterator[WatchEvent], patience: Patience) -> None:
         taken = 0
         async for event in stream:
-            if event.type != BOOKMARK:
-                if not self._sink.accepts(event):
-                    continue
+            if event.type == BOOKMARK:
+                self._bookmarked = True
+            elif self._sink.accepts(event):
                 self._sink.apply(event)
+            else:
+                continue
+            if self._bookmarked:
+                patience.heard()
             # After the event was applied: what fails before is asked for again.
             self.version = event.resource_version or self.version
             self.last_error = ""
             self._suspect_watches = 0
             taken += 1
             if taken % SLICE == 0:
-                await asyncio.sleep(0)  # a flood of events that are all there already never suspends
+                await self._give_way()
+                patience.heard()
+
+    async def _give_way(self) -> None:
+        """A flood of events that are all there already never suspends. When the receiver does not keep up
+        either, it is the connection that fills, and in the end the server that gives the watch up."""
+        await asyncio.sleep(0)
+        began = self._clock.now()
+        while self._backlog() > BACKLOG:
+            await self._clock.sleep(CATCH_UP)
+        self.held_up += self._clock.now() - began
 
     async def _streaming_list(self) -> None:
         """The listing as a watch: objects are collected aside until the server says that all were sent, so
         that a stream cut before that changes nothing; then the stream simply goes on."""
         try:
-            async with self._stream(self._list_version_streamed(), initial=True) as stream:
+            version = self._list_version_streamed()
+            async with self._stream(version, initial=True) as (stream, patience):
                 await self._collect(stream)
-                await self._follow(stream)
+                await self._follow(stream, patience)
         except Exception as error:
             if self._listed:
                 raise
@@ -211,7 +258,9 @@ class Reflector:
         raise ShortWatch(f"the streaming list of {self.resource} ended before it was complete")
 
     @asynccontextmanager
-    async def _stream(self, version: str, initial: bool = False) -> AsyncIterator[AsyncIterator[WatchEvent]]:
+    async def _stream(
+        self, version: str, initial: bool = False
+    ) -> AsyncIterator[tuple[AsyncIterator[WatchEvent], Patience]]:
         seconds = self._random.uniform(*WATCH_SECONDS)
         stream = self._client.watch(
             self.resource,
@@ -222,11 +271,17 @@ class Reflector:
         )
         try:
             async with asyncio.timeout(seconds + GRACE) as deadline:
-                yield stream
+                patience = Patience(deadline)
+                if self._bookmarked and not initial:
+                    patience.heard()
+                yield stream, patience
         except TimeoutError as error:
             if not deadline.expired():
                 raise
-            raise Overdue(f"the server did not end the watch of {self.resource} in time") from error
+            if not patience.was_silent():
+                raise Overdue(f"the server did not end the watch of {self.resource} in time") from error
+            # Perhaps there was nothing to say. If the server is gone, the next watch finds out.
+            log.info(2, "The watch was silent, beginning anew", resource=self.resource, seconds=IDLE)
         finally:
             close = getattr(stream, "aclose", None)
             if close is not None:

@@ -103,6 +103,7 @@ class Process:
             clock=self._clock,
             flush_after=self._options.flush_after or None,
             may_bind=self._fence.allows,
+            streaming_lists=True,
         )
 
     async def _live(self, client: HttpClient, credentials: Credentials) -> None:
