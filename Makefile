@@ -17,8 +17,8 @@ $(STAMP): requirements-dev.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
 	@touch $@
 
-up: $(STAMP) ## Create the environment, install, and run the main job (today: the demo)
-	$(BIN)/mooring demo
+up: $(STAMP) ## Create the environment, install, and start a cluster on this machine (Ctrl-C stops it)
+	$(BIN)/mooring up
 
 test: $(STAMP) ## Create the environment and run all tests that need nothing outside
 	$(BIN)/python -m pytest -q -m "not slow and not cluster"

@@ -23,7 +23,11 @@ def up(
     nodes: Annotated[
         int | None,
         typer.Option(
-            "--nodes", min=0, max=pools.MAX_NODES, metavar="N", help="Make N alike nodes. [default: 3]"
+            "--nodes",
+            min=0,
+            max=pools.MAX_NODES,
+            metavar="N",
+            help="Make N alike nodes. Without --nodes and --cluster: 3.",
         ),
     ] = None,
     cluster: Annotated[
@@ -45,7 +49,10 @@ def up(
     port: Annotated[
         int | None,
         typer.Option(
-            "--port", min=0, max=65535, help="The API server's port; 0 takes any free one. [default: 7443]"
+            "--port",
+            min=0,
+            max=65535,
+            help="The API server's port; 0 takes any free one. Default: 7443, or a free one.",
         ),
     ] = None,
     kubeconfig: Annotated[
@@ -53,7 +60,7 @@ def up(
         typer.Option(
             "--kubeconfig",
             metavar="PATH",
-            help="Where to write the kubeconfig. [default: ~/.mooring/kubeconfig]",
+            help="Where to write the kubeconfig. Default: ~/.mooring/kubeconfig.",
         ),
     ] = None,
     scheduler: Annotated[
