@@ -188,6 +188,10 @@ class Engine:
         self._placed[info.uid] = result
         self.bindings.spawn(self.binding.run(result), "binding", info.key)
 
+    def is_placing(self, uid: str) -> bool:
+        """Whether the pod is on its way to a node, its bind not yet settled."""
+        return uid in self._placed
+
     # What binding tasks ask for, each carried out between cycles.
 
     def permitted(self, placement: Placement) -> None:

@@ -11,32 +11,48 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import gc
 import os
 import signal
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Coroutine
 from typing import Any
 
+import uvloop
+
 from mooring.api.coordination import Lease
-from mooring.api.resources import PODS
+from mooring.api.pod import Pod
+from mooring.api.resources import NODES, PODS
 from mooring.app.clock import LeaseClock, SystemClock
 from mooring.app.configuring import Configuration
-from mooring.app.running import takeover
+from mooring.app.running import collecting, gauging, takeover
+from mooring.app.running.comparing import Comparer
 from mooring.app.running.electing import ElectionThread, make_candidate
+from mooring.app.running.endpoints import Endpoints, Exposition, LoopDoor, status_page
 from mooring.app.running.heart import Heart
+from mooring.app.running.observing import RequestMeter
 from mooring.app.running.options import RunOptions
+from mooring.app.running.watchdog import Watchdog
 from mooring.app.scheduler import Scheduler
+from mooring.app.serving.endpoints import Inside
+from mooring.app.serving.health import PING, Check, Health
 from mooring.client import finding
 from mooring.client.connecting import connect, default_user_agent
 from mooring.client.credentials import Credentials
 from mooring.client.http_client import HttpClient
 from mooring.client.lease import Fence, Terms
+from mooring.config.dumping import to_wire
+from mooring.config.types import API_VERSION, KIND
 from mooring.telemetry import logs
+from mooring.telemetry.metrics import SchedulerMetrics
 
 _log = logs.get(__name__)
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
-OK, LOST = 0, 1
+OK, FAILED = 0, 1
+WATCHDOG_TOLERANCE = 20.0
+"""Seconds after the end of a lease that was not given up, from which health fails."""
+LOOP_TOLERANCE = 30.0
+"""Seconds without a heartbeat from which the process is no longer alive."""
 
 
 class Process:
@@ -48,41 +64,51 @@ class Process:
         self._options = options
         self._clock = SystemClock()
         election = self._config.leader_election
+        self._elects = election.leader_elect
         self._terms = Terms(election.lease_duration, election.renew_deadline, election.retry_period)
-        self._fence = self._make_fence()
+        now = LeaseClock().now
+        self._fence = Fence(now, self._terms) if self._elects else Fence.open(now)
         self._heart = Heart(self._clock.now)
-        self._ended: asyncio.Future[tuple[int, str]] | None = None
+        self._metrics = SchedulerMetrics(time.monotonic)
+        self._started = time.time()
+        self._synced = False
+        self._leads = False
+        self._stopping = False
         self._work: set[asyncio.Task[Any]] = set()
         self._election: ElectionThread | None = None
-
-    def _make_fence(self) -> Fence:
-        now = LeaseClock().now
-        return Fence(now, self._terms) if self._config.leader_election.leader_elect else Fence.open(now)
+        self._endpoints: Endpoints | None = None
 
     async def run(self) -> int:
         loop = asyncio.get_running_loop()
-        self._ended = loop.create_future()
+        self._ended: asyncio.Future[tuple[int, str]] = loop.create_future()
+        self._won: asyncio.Future[Lease] = loop.create_future()
         for number in SIGNALS:
             loop.add_signal_handler(number, self._on_signal, number)
-        credentials = await self._credentials()
-        self._heart.start()
-        client = self._connect(credentials)
-        self._scheduler = self._make_scheduler(client)
+        gauging.describe(self._metrics, self._options.gates)
+        credentials = await self._credentials(self._options.kubeconfig)
+        self._client = self._connect(credentials)
+        watchdog = Watchdog(self._heart, self._metrics)
         try:
-            self._start(self._live(client, credentials), "start")
+            self._scheduler = self._make_scheduler()
+            self._heart.start()
+            watchdog.start()
+            await self._serve(credentials)
+            self._start(self._live(credentials), "start")
             code, reason = await self._ended
             _log.info(0, "Stopping", reason=reason)
             await self._stop()
             return code
         finally:
+            if self._endpoints is not None:
+                await asyncio.to_thread(self._endpoints.stop)
+            watchdog.stop()
             self._heart.stop()
-            await client.close()
+            await self._client.close()
 
     # Starting
 
-    async def _credentials(self) -> Credentials:
-        path = self._options.kubeconfig or self._config.client_connection.kubeconfig
-        found = await finding.find(path)
+    async def _credentials(self, named: str) -> Credentials:
+        found = await finding.find(named or self._config.client_connection.kubeconfig)
         return dataclasses.replace(found, server=self._options.master) if self._options.master else found
 
     def _connect(self, credentials: Credentials) -> HttpClient:
@@ -93,34 +119,50 @@ class Process:
             qps=connection.qps,
             burst=connection.burst,
             user_agent=default_user_agent(),
-            fence=self._fence.spend if self._config.leader_election.leader_elect else None,
+            fence=self._fence.spend if self._elects else None,
+            observer=RequestMeter(self._metrics, credentials.server),
         )
 
-    def _make_scheduler(self, client: HttpClient) -> Scheduler:
+    def _make_scheduler(self) -> Scheduler:
         return Scheduler(
-            client,
+            self._client,
             config=self._configuration,
             clock=self._clock,
             flush_after=self._options.flush_after or None,
             may_bind=self._fence.allows,
-            streaming_lists=True,
+            metrics=self._metrics,
         )
 
-    async def _live(self, client: HttpClient, credentials: Credentials) -> None:
+    async def _live(self, credentials: Credentials) -> None:
         """Until this replica schedules, or for ever as a follower."""
-        election = self._config.leader_election
-        if not election.leader_elect:
+        if self._elects:
+            await self._win(credentials)
+        else:
             await self._follow()
-            await self._lead(client)
-            return
+        self._leads = True
+        engine = await self._scheduler.lead()
+        engine.add_done_callback(self._on_engine_end)
+        informers = self._scheduler.informers.informers
+        comparer = Comparer(
+            self._scheduler.engine,
+            informers[PODS],
+            informers[NODES],
+            self._client,
+            self._clock,
+            self._metrics,
+        )
+        self._start(comparer.run(), "comparer")
+        self._start(collecting.run(self._clock, self._is_idle), "garbage collection")
+
+    async def _win(self, credentials: Credentials) -> None:
+        """Return when the lease is ours and the cache is as new as that."""
+        election = self._config.leader_election
+        self._metrics.leader.set(election.resource_name, to=0)
         if not self._config.delay_cache_until_active:
             await self._follow()
-        won = asyncio.get_running_loop().create_future()
-        self._won: asyncio.Future[Lease] = won
+        agent = default_user_agent("leader-election")
         self._election = ElectionThread(
-            connect=lambda clock: connect(
-                credentials, clock, user_agent=default_user_agent("leader-election")
-            ),
+            connect=lambda clock: connect(credentials, clock, user_agent=agent),
             candidate=make_candidate(
                 self._options.identity, election.resource_name, election.resource_namespace, self._terms
             ),
@@ -128,36 +170,107 @@ class Process:
             beats=lambda: self._heart.age() < self._terms.renew_deadline,
             loop=asyncio.get_running_loop(),
             watcher=self,
+            on_conflict=lambda: self._metrics.slow_path.inc(election.resource_name),
         )
         self._election.start()
-        lease = await won
+        lease = await self._won
+        self._metrics.leader.set(election.resource_name, to=1)
         if self._config.delay_cache_until_active:
             await self._follow()
-        await takeover.catch_up(client, self._scheduler.informers.informers[PODS], self._clock)
-        await self._lead(client)
         self._tell_lease(lease, "became leader")
+        await takeover.catch_up(self._client, self._scheduler.informers.informers[PODS], self._clock)
 
     async def _follow(self) -> None:
         await self._scheduler.follow()
+        collecting.settle()
+        self._synced = True
         _log.info(1, "Caches are synced")
-        gc.collect()
-        gc.freeze()
-
-    async def _lead(self, client: HttpClient) -> None:
-        engine = await self._scheduler.lead()
-        engine.add_done_callback(self._on_engine_end)
 
     def _tell_lease(self, lease: Lease, what: str) -> None:
         """The event on the lease that kube-scheduler writes too."""
-        identity = lease.spec.holder_identity or ""
         self._scheduler.recorder.event(
             lease,
             type="Normal",
             reason="LeaderElection",
             action="LeaderElection",
-            note=f"{identity} {what}",
+            note=f"{lease.spec.holder_identity or ''} {what}",
             controller=next(iter(self._scheduler.engine.profiles)),
         )
+
+    def _is_idle(self) -> bool:
+        engine = self._scheduler.engine
+        return not len(engine.inbox) and not len(engine.bindings) and not engine.queue.counts()["active"]
+
+    # Endpoints
+
+    async def _serve(self, credentials: Credentials) -> None:
+        serving = self._options.serving
+        if not serving.port:
+            return
+        reviewer = authorizer = credentials
+        if serving.authentication_kubeconfig:
+            reviewer = await self._credentials(serving.authentication_kubeconfig)
+        if serving.authorization_kubeconfig:
+            authorizer = await self._credentials(serving.authorization_kubeconfig)
+        loop = asyncio.get_running_loop()
+
+        def refused(why: str) -> None:
+            loop.call_soon_threadsafe(self._end, FAILED, why)
+
+        self._endpoints = Endpoints(serving, self._inside(loop), reviewer, authorizer, refused)
+        self._endpoints.start()
+
+    def _inside(self, loop: asyncio.AbstractEventLoop) -> Inside:
+        engine, door, health = self._scheduler.engine, LoopDoor(loop), self._health()
+        exposition = Exposition(
+            self._metrics,
+            lambda: gauging.refresh(self._metrics, engine, self._scheduler.recorder),
+            self._pods,
+            lambda: self._leads,
+            health,
+            door,
+            self._options.disabled_metrics,
+        )
+
+        async def records(pod: str) -> list[Any]:
+            return await door.ask(lambda: [record.to_dict() for record in engine.records.of(pod)])
+
+        return Inside(
+            health=health,
+            metrics=exposition.metrics,
+            resource_metrics=exposition.resource_metrics,
+            slis=exposition.slis,
+            config={"apiVersion": API_VERSION, "kind": KIND, **to_wire(self._config)},
+            flags=self._options.flags,
+            status=status_page(self._started, " ".join(engine.profiles), lambda: self._leads),
+            records=records,
+        )
+
+    def _pods(self) -> list[Pod]:
+        informer = self._scheduler.informers.informers[PODS]
+        return [pod for pod in informer.objects.values() if isinstance(pod, Pod) and not pod.is_terminal]
+
+    def _health(self) -> Health:
+        """kube-scheduler's checks by their names, and whether the loop beats."""
+        loop = Check("scheduling-loop", lambda: _late(self._heart.age()))
+        election = [Check("leaderElection", self._lease_overdue)] if self._elects else []
+        shutdown = Check("shutdown", lambda: "process is shutting down" if self._stopping else "")
+        synced = Check("sched-handler-sync", self._not_synced)
+        return Health(
+            {
+                "healthz": (PING, *election, loop),
+                "livez": (PING, loop),
+                "readyz": (PING, *election, shutdown, synced, loop),
+            }
+        )
+
+    def _lease_overdue(self) -> str:
+        overdue = self._fence.overdue(WATCHDOG_TOLERANCE)
+        return "failed election to renew leadership on lease" if overdue else ""
+
+    def _not_synced(self) -> str:
+        waiting = self._elects and self._config.delay_cache_until_active and not self._won.done()
+        return "" if self._synced or waiting else "handlers are not fully synchronized"
 
     # Reasons to end
 
@@ -166,30 +279,34 @@ class Process:
             self._won.set_result(lease)
 
     def on_lost(self, reason: str) -> None:
-        self._end(LOST, f"leader election lost: {reason}")
+        self._metrics.leader.set(self._config.leader_election.resource_name, to=0)
+        self._end(FAILED, f"leader election lost: {reason}")
 
     def _on_engine_end(self, task: asyncio.Task[Any]) -> None:
         if not task.cancelled() and task.exception() is not None:
-            self._end(LOST, f"the scheduling loop broke: {task.exception()!r}")
+            self._end(FAILED, f"the scheduling loop broke: {task.exception()!r}")
 
     def _on_signal(self, number: int) -> None:
-        if self._ended is not None and self._ended.done():
+        if self._ended.done():
             _log.warning("Second signal: ending at once", signal=signal.Signals(number).name)
-            os._exit(LOST)
+            os._exit(FAILED)
         self._end(OK, f"signal {signal.Signals(number).name}")
 
     def _end(self, code: int, reason: str) -> None:
-        if self._ended is not None and not self._ended.done():
+        if not self._ended.done():
+            self._stopping = True
+            if code:
+                _log.error("The scheduler ends", reason=reason)
             self._ended.set_result((code, reason))
 
-    def _start(self, coro: Any, name: str) -> None:
+    def _start(self, coro: Coroutine[Any, Any, Any], name: str) -> None:
         """Work of the process itself: when it breaks the process ends."""
 
         def ended(task: asyncio.Task[Any]) -> None:
             self._work.discard(task)
             if not task.cancelled() and (error := task.exception()) is not None:
-                _log.error("Cannot go on", error=error, stack=True, part=name)
-                self._end(LOST, f"{name}: {error}")
+                _log.error("A part of the process broke", error=error, stack=True, part=name)
+                self._end(FAILED, f"{name}: {error}")
 
         task = asyncio.get_running_loop().create_task(coro, name=name)
         self._work.add(task)
@@ -203,16 +320,21 @@ class Process:
             task.cancel()
         await asyncio.gather(*self._work, return_exceptions=True)
         await self._scheduler.stop()
+        self._leads = False
         if self._election is not None:
             await self._election.release()
 
 
-def run(configuration: Configuration, options: RunOptions, runner: Callable[[Any], int] | None = None) -> int:
+def _late(age: float) -> str:
+    return f"no heartbeat for {age:.0f}s" if age > LOOP_TOLERANCE else ""
+
+
+def run(
+    configuration: Configuration,
+    options: RunOptions,
+    loop_factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop,
+) -> int:
     """Run a scheduler until it is told to stop or loses the lease; the exit code of the process."""
     process = Process(configuration, options)
-    if runner is not None:
-        return runner(process.run())
-    import uvloop
-
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as loop:
-        return loop.run(process.run())
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        return runner.run(process.run())
