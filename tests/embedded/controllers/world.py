@@ -59,16 +59,34 @@ class World:
     ) -> None:
         for number in range(nodes):
             await self.user.create(kinds.NODES, node(f"n{number}"))
-        self.manager = ControllerManager(self.client, self.clock, self.random, controllers=controllers)
-        self._tasks.append(asyncio.create_task(self.manager.run()))
+        self._controllers = controllers
+        await self._start_manager()
         if kubelets is not None:
-            self.kubelets = Kubelets(self.client, self.clock, self.random, kubelets)
-            self._tasks.append(asyncio.create_task(self.kubelets.run()))
-            await self.kubelets.wait_synced()
-        await self.manager.wait_synced()
+            await self._start_kubelets(kubelets)
         if schedule:
             self._tasks.append(asyncio.create_task(self._schedule()))
         await asyncio.sleep(1.0)
+
+    async def _start_kubelets(self, settings: KubeletSettings) -> None:
+        self.kubelets = Kubelets(self.client, self.clock, self.random, settings)
+        self._tasks.append(asyncio.create_task(self.kubelets.run()))
+        await self.kubelets.wait_synced()
+
+    def restart_kubelets(self) -> None:
+        """As another process: nothing is known but what the API says."""
+        assert self.kubelets is not None
+        self.run(self.kubelets.stop())
+        self.run(self._start_kubelets(self.kubelets.settings))
+
+    def restart_manager(self) -> None:
+        """As another process."""
+        self.run(self.manager.stop())
+        self.run(self._start_manager())
+
+    async def _start_manager(self) -> None:
+        self.manager = ControllerManager(self.client, self.clock, self.random, controllers=self._controllers)
+        self._tasks.append(asyncio.create_task(self.manager.run()))
+        await self.manager.wait_synced()
 
     async def _schedule(self) -> None:
         while True:

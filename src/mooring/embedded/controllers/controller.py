@@ -89,6 +89,10 @@ class Controller(ABC):
         cache.handlers.append(handle)
         return cache
 
+    def rest(self, key: str) -> float:
+        """Seconds between two looks at this key, where `spacing` is too short: looks that cost much."""
+        return 0.0
+
     def event(self, regarding: Unstructured, reason: str, note: str) -> None:
         self.world.events.normal(self.name, regarding, reason, note)
 
@@ -110,7 +114,7 @@ class Controller(ABC):
             try:
                 await self._look_at(key)
             finally:
-                self.queue.done(key)
+                self.queue.done(key, self.rest(key))
 
     async def _look_at(self, key: str) -> None:
         try:

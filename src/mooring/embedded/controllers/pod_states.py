@@ -33,7 +33,7 @@ def is_active(pod: Unstructured) -> bool:
 def condition(obj: Unstructured, kind: str) -> Raw | None:
     for found in (obj.raw.get("status") or {}).get("conditions") or ():
         if found.get("type") == kind:
-            return dict(found)
+            return found  # type: ignore[no-any-return]
     return None
 
 
@@ -51,8 +51,10 @@ def seconds_to_available(pod: Unstructured, min_ready_seconds: float, wall: floa
     found = condition(pod, "Ready")
     if found is None or found.get("status") != "True":
         return None
+    if not min_ready_seconds:
+        return 0.0
     since = parse_time(found.get("lastTransitionTime"))
-    if not min_ready_seconds or since is None:
+    if since is None:
         return 0.0
     return max(0.0, since + min_ready_seconds - wall)
 

@@ -11,6 +11,7 @@ from mooring.api.errors import MooringError
 from mooring.api.resources import Resource, Unstructured
 from mooring.api.times import format_time, parse_time
 from mooring.embedded.controllers import kinds
+from mooring.embedded.controllers.cache import OWNER
 from mooring.embedded.controllers.claiming import claim, index_orphans, possible_owners
 from mooring.embedded.controllers.controller import Controller, World, own_key
 from mooring.embedded.controllers.pod_states import (
@@ -28,8 +29,10 @@ from mooring.embedded.controllers.templates import pod_from
 
 Raw = dict[str, Any]
 
-BURST = 500
+BURST = 5000
 """Pods made or deleted in one look; more follow in the next."""
+PODS_PER_SECOND = 5000
+"""Large sets are looked at less often: so many pods are counted in a second, at most."""
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
 
@@ -67,6 +70,10 @@ class ReplicaSets(Controller):
             return 0.0
         seconds = (owner.raw.get("spec") or {}).get("minReadySeconds") or 0
         return next_available(self.pods.owned_by(owner), seconds, self.clock.wall())
+
+    def rest(self, key: str) -> float:
+        owner = self.sets.get(key)
+        return self.pods.count(OWNER, owner.uid) / PODS_PER_SECOND if owner is not None else 0.0
 
     async def _scale(self, owner: Unstructured, active: list[Unstructured]) -> bool:
         """Says whether there is more to do than one look may."""

@@ -53,7 +53,8 @@ class WorkQueue(Generic[K]):
         self._heap: list[tuple[float, int, K]] = []
         self._order = count()
         self._failures: dict[K, int] = {}
-        self._last: dict[K, float] = {}
+        self._rest: dict[K, float] = {}
+        """Key → when it may be given out again, in the order of their working."""
         self._timer: Timer | None = None
         self._wanted = asyncio.Event()
 
@@ -121,11 +122,13 @@ class WorkQueue(Generic[K]):
         self._working.add(key)
         return key
 
-    def done(self, key: K) -> None:
+    def done(self, key: K, rest: float = 0.0) -> None:
+        """The work on a key has ended. `rest` is for keys that need longer than `spacing`."""
         self._working.discard(key)
-        if self._spacing:
-            self._last.pop(key, None)  # to the end: the oldest come first
-            self._last[key] = self._clock.now()
+        rest = max(rest, self._spacing)
+        if rest:
+            self._rest.pop(key, None)  # to the end: the oldest come first
+            self._rest[key] = self._clock.now() + rest
             self._forget_old()
         if key in self._again:
             self._again.discard(key)
@@ -139,17 +142,17 @@ class WorkQueue(Generic[K]):
 
     def _spaced(self, key: K) -> float:
         """Seconds until the key may be given out again."""
-        last = self._last.get(key)
-        return 0.0 if last is None else last + self._spacing - self._clock.now()
+        until = self._rest.get(key)
+        return 0.0 if until is None else until - self._clock.now()
 
     def _forget_old(self) -> None:
-        """Drops times that hold nobody back any more; they are in order."""
-        limit = self._clock.now() - self._spacing
-        while self._last:
-            key = next(iter(self._last))
-            if self._last[key] > limit:
+        """Drops times that hold nobody back any more, as far as they come first."""
+        now = self._clock.now()
+        while self._rest:
+            key = next(iter(self._rest))
+            if self._rest[key] > now:
                 break
-            del self._last[key]
+            del self._rest[key]
 
     def _set_timer(self) -> None:
         self.close()
@@ -163,6 +166,6 @@ class WorkQueue(Generic[K]):
             due, _, key = heapq.heappop(self._heap)
             if self._later.get(key) == due:
                 del self._later[key]
-                self._last.pop(key, None)  # it has waited; rounding must not make it wait again
+                self._rest.pop(key, None)  # it has waited; rounding must not make it wait again
                 self.add(key)
         self._set_timer()

@@ -206,7 +206,8 @@ def resume(pod: Unstructured, pod_ip: str, wall: float, crash_backoff: tuple[flo
     if life.main.restarts:
         life._pause = min(life._first_pause * 2.0 ** min(life.main.restarts - 1, 20), life._longest_pause)
         if life.main.state == WAITING:
-            life.resume_at = wall
+            ended = parse_time((life.main.last or {}).get("finishedAt")) or wall
+            life.resume_at = ended + (life._pause / 2 if life.main.restarts > 1 else 0.0)
     return life
 
 
@@ -224,7 +225,7 @@ def _containers(status: Raw) -> Containers:
         found.finished = parse_time(ended.get("finishedAt")) or 0.0
     elif "waiting" in state:
         found.reason = state["waiting"].get("reason") or ""
-        found.message = state["waiting"].get("message") or ""
+        found.message = (state["waiting"].get("message") or "").partition("=")[0]  # without the names
     return found
 
 
