@@ -176,11 +176,12 @@ class HttpClient:
             resource_version=resource_version,
             grace_period=grace_period,
         )
-        await self._call(self._write("DELETE", resource, request))
+        responses.check_done(await self._call(self._write("DELETE", resource, request)), request)
 
     async def bind(self, name: str, namespace: str, uid: str, node: str) -> None:
         request = requests.bind(name, namespace, uid, node)
-        await self._call(_Call("POST", request, Priority.BIND, Repeat.NOTHING, fenced=True))
+        call = _Call("POST", request, Priority.BIND, Repeat.NOTHING, fenced=True)
+        responses.check_done(await self._call(call), request)
 
     # The way of a call
 

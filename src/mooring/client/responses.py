@@ -86,6 +86,12 @@ def read_object(resource: Resource, body: bytes, request: Request) -> AnyObject:
     return decoding.decode(resource, body)
 
 
+def check_done(body: bytes, request: Request) -> None:
+    """For an answer that only says that it was done; a page that some proxy gave with a 200 does not."""
+    if not _kind_of(body, request):
+        raise BadAnswer(f"{request.method} {request.path}: the answer is {_a('')}: {shown(body)!r}")
+
+
 def read_list(resource: Resource, body: bytes, request: Request) -> Envelope:
     """The list of an answer, its items still unread."""
     try:
