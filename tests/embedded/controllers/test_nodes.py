@@ -160,9 +160,8 @@ def test_eviction_time(name: str, taints_: list[Taint], tolerations: list[Tolera
 
 
 def test_taints_of_others_keep_their_place():
-    node = Unstructured(
-        {"metadata": {"name": "n"}, "spec": {"unschedulable": True}, "status": {"conditions": []}}
-    )
+    unready = {"conditions": [{"type": "Ready", "status": "False"}]}
+    node = Unstructured({"metadata": {"name": "n"}, "spec": {"unschedulable": True}, "status": unready})
     theirs = {"key": "a", "effect": "NoSchedule"}
     stale = {"key": "node.kubernetes.io/disk-pressure", "effect": "NoSchedule"}
     made = with_taints([theirs, stale], wanted_taints(node), "now")

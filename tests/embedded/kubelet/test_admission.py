@@ -35,7 +35,9 @@ CASES = {
         "OutOfpods: Node didn't have enough resource: pods, requested: 1, used: 3, capacity: 3",
     ),
     "unknown device": ([], pod(requests={"example.com/gpu": 1}), node(), ""),
-    "selector": ([], pod(node_selector={"disk": "ssd"}), node(), "NodeAffinity: Predicate NodeAffinity failed: "),
+    "selector": (
+        [], pod(node_selector={"disk": "ssd"}), node(), "NodeAffinity: Predicate NodeAffinity failed: ",
+    ),
     "port": (
         [pod("a", ports=[80])], pod(ports=[80]), node(),
         "NodePorts: Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports",
@@ -45,7 +47,9 @@ CASES = {
         [], pod(), node(taints=[Taint(key="k", effect="NoExecute")]),
         "TaintToleration: Predicate TaintToleration failed: ",
     ),
-    "a taint that only keeps new pods away": ([], pod(), node(taints=[Taint(key="k", effect="NoSchedule")]), ""),
+    "a taint that only keeps new pods away": (
+        [], pod(), node(taints=[Taint(key="k", effect="NoSchedule")]), "",
+    ),
 }  # fmt: skip
 
 

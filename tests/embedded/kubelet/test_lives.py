@@ -59,7 +59,8 @@ def test_a_pod_starts_after_its_time_and_runs_for_ever():
     found = told(life, pod(), 1.0)
     assert (found["phase"], found["podIP"], found["hostIP"]) == ("Running", "10.64.0.1", "10.0.0.1")
     assert {c["type"]: c["status"] for c in found["conditions"]} == {
-        "PodReadyToStartContainers": "True", "Initialized": "True", "Ready": "True", "ContainersReady": "True",
+        "PodReadyToStartContainers": "True", "Initialized": "True",
+        "Ready": "True", "ContainersReady": "True",
     }  # fmt: skip
 
 

@@ -143,7 +143,9 @@ def wanted_taints(node: Unstructured) -> list[tuple[str, str]]:
     ready = condition(node, "Ready")
     if ready is not None and ready.get("status") == "Unknown":
         wanted += [(UNREACHABLE, NO_SCHEDULE), (UNREACHABLE, NO_EXECUTE)]
-    elif ready is None or ready.get("status") != "True":
+    elif ready is None:  # it has yet to report
+        wanted.append((NOT_READY, NO_SCHEDULE))
+    elif ready.get("status") != "True":
         wanted += [(NOT_READY, NO_SCHEDULE), (NOT_READY, NO_EXECUTE)]
     for kind, key in _PRESSURES.items():
         found = condition(node, kind)

@@ -87,8 +87,14 @@ class Writer:
             await self._client.delete(
                 resource, obj.name, namespace=obj.namespace, uid=obj.uid, grace_period=grace_period
             )
-        except (NotFound, Conflict):
+        except NotFound:
             await self.refresh(resource, obj.name, obj.namespace)
+            return
+        except Conflict:
+            await self.refresh(resource, obj.name, obj.namespace)
+            current = self._caches.of(resource).get(obj.key)
+            if current is not None and current.uid == obj.uid:
+                raise  # it is still there, and still to be deleted
             return
         if not obj.metadata.deletion_timestamp:
             self._caches.of(resource).assume(_terminating(obj, self._clock.wall()))

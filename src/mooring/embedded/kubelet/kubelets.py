@@ -46,6 +46,7 @@ NODE = "node"
 _REPORT_SECONDS = 300.0
 """Between two full node reports when nothing changes, as upstream's nodeStatusReportFrequency."""
 _VOLUME_RETRY = 2.0
+_NODE_REASONS = ("NodeAffinity", "TaintToleration")
 
 
 class Kubelets:
@@ -271,6 +272,10 @@ class Kubelets:
             return self._resume(pod, load)
         typed = _typed(pod)
         refused = load.judge(typed, _typed_node(node))
+        if refused is not None and refused.reason in _NODE_REASONS:
+            # As upstream: labels and taints may have changed already, so the node is read before a pod fails.
+            await self._writer.refresh(kinds.NODES, node.name, "")
+            refused = load.judge(typed, _typed_node(self._nodes.get(node.name) or node))
         wall = self._clock.wall()
         if refused is not None:
             status = pod_status.rejected(pod, refused.reason, refused.message, wall)
