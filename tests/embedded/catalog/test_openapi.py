@@ -137,7 +137,8 @@ def test_version_2_has_everything_in_one_document(openapi):
 
 
 def test_protocol_buffers_carry_the_same_names(openapi):
-    answer = ask(openapi, "/openapi/v2", accept=protobuf.CONTENT_TYPE)
+    accept = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+    answer = ask(openapi, "/openapi/v2", accept=accept)
     assert answer is not None
     assert answer.content_type == protobuf.CONTENT_TYPE
     document = told(openapi, "/openapi/v2")

@@ -31,6 +31,7 @@ from mooring.embedded.controllers.manager import ControllerManager
 from mooring.embedded.durable.opening import DataDir, open_data_dir
 from mooring.embedded.http import ADMIN, User
 from mooring.embedded.kubelet.kubelets import Kubelets
+from mooring.embedded.kubelet.settings import KubeletSettings
 from mooring.embedded.local import LocalClient
 from mooring.embedded.serving.app import ApiServer
 from mooring.embedded.serving.certificates import Authority
@@ -49,7 +50,7 @@ _NODES_AT_ONCE = 200
 class EmbeddedServer:
     """Everything but the scheduler. `start` says where it is; `stop` leaves a kept cluster complete."""
 
-    def __init__(self, orders: Orders) -> None:
+    def __init__(self, orders: Orders, kubelet: KubeletSettings | None = None) -> None:
         self._orders = orders
         self._clock = SystemClock()
         self._kept = _open(orders, self._clock)
@@ -59,7 +60,9 @@ class EmbeddedServer:
         self._authority = Authority.new(self._clock.wall())
         self._client = LocalClient(self.store, self._clock)
         self._controllers = ControllerManager(self._client, self._clock, self._random)
-        self._kubelets = Kubelets(self._client, self._clock, self._random, caches=self._controllers.caches)
+        self._kubelets = Kubelets(
+            self._client, self._clock, self._random, kubelet, caches=self._controllers.caches
+        )
         self.catalog = built_in_catalog()
         self.app = self._application()
         self._http = HttpServer(

@@ -48,7 +48,7 @@ def _schema_of(schema: Raw, name: str, root: bool) -> Raw | None:
 
 
 def fill_defaults(value: Any, schema: Raw) -> Any:
-    """With the defaults of missing fields; a null where none is allowed counts as missing if there is one."""
+    """With the defaults of missing fields. A null where none is allowed counts as missing."""
     if isinstance(value, list):
         items = schema.get("items")
         return [fill_defaults(item, items) for item in value] if isinstance(items, dict) else value
@@ -57,7 +57,9 @@ def fill_defaults(value: Any, schema: Raw) -> Any:
     filled = dict(value)
     own = schema.get("properties") or {}
     for name, below in own.items():
-        if "default" in below and (name not in filled or _is_empty(filled[name], below)):
+        if name in filled and filled[name] is None and not below.get("nullable"):
+            del filled[name]
+        if "default" in below and name not in filled:
             filled[name] = below["default"]
         if name in filled:
             filled[name] = fill_defaults(filled[name], below)
@@ -66,7 +68,3 @@ def fill_defaults(value: Any, schema: Raw) -> Any:
         for name in filled.keys() - own.keys():
             filled[name] = fill_defaults(filled[name], others)
     return filled
-
-
-def _is_empty(value: Any, schema: Raw) -> bool:
-    return value is None and not schema.get("nullable")

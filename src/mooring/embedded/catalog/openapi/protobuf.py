@@ -12,7 +12,8 @@ import msgspec
 
 from mooring.embedded.objects import Raw
 
-CONTENT_TYPE = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+CONTENT_TYPE = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+"""Clients ask for it with an @ in place of the third dot, which Go cannot read as a media type in answers."""
 
 _METHODS = {"get": 2, "put": 3, "post": 4, "delete": 5, "patch": 8}
 
