@@ -15,6 +15,7 @@ from mooring.framework.lifting import NodeFailure
 from mooring.framework.points import Plugin
 from mooring.framework.status import SUCCESS, Code, Status
 from mooring.telemetry import logs
+from mooring.telemetry.metrics import METRICS
 
 _log = logs.get(__name__)
 
@@ -37,9 +38,17 @@ def failed(plugin: Plugin, point: str, pod: Pod, error: BaseException, node: str
     _log.error(
         "Plugin failed", error=error, stack=True, plugin=plugin.name, point=point, pod=pod.key, node=node
     )
+    _count(plugin, point)
     where = f'pod "{pod.key}"' + (f', node "{node}"' if node else "")
     text = f"{prefix(point, plugin.name)}{where}: {type(error).__name__}: {error}"
     return Status(Code.ERROR, (text,), plugin.name, cause=error)
+
+
+def _count(plugin: Plugin, point: str) -> None:
+    handle = getattr(plugin, "handle", None)  # absent in a plugin whose constructor did without
+    metrics = handle.shared(METRICS, lambda: None) if handle is not None else None
+    if metrics is not None:
+        metrics.plugin_failures.inc(plugin.name, point)
 
 
 def checked(plugin: Plugin, point: str, pod: Pod, answer: Any, node: str = "") -> Status:

@@ -1,0 +1,249 @@
+"""After a scenario the metrics have kube-scheduler's names, labels and buckets, and the right numbers."""
+
+from __future__ import annotations
+
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from mooring.api.resources import PODS
+from mooring.app.running import gauging
+from mooring.app.scheduler import Scheduler
+from mooring.config.gates import DEFAULT_GATES
+from mooring.framework import PermitPlugin, Status
+from mooring.telemetry.instruments import Exposed, exponential
+from mooring.telemetry.metrics import SchedulerMetrics
+from mooring.testing import Cluster, make_node, make_pod
+
+CONFIG = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- schedulerName: default-scheduler
+  plugins: {multiPoint: {enabled: [{name: Waits}]}}
+"""
+
+# Name: (labels, buckets), as kube-scheduler 1.36 has them.
+HISTOGRAMS = {
+    "scheduler_scheduling_attempt_duration_seconds": (("profile", "result"), exponential(0.001, 2, 15)),
+    "scheduler_framework_extension_point_duration_seconds": (
+        ("extension_point", "profile", "status"),
+        exponential(0.0001, 2, 12),
+    ),
+    "scheduler_plugin_execution_duration_seconds": (
+        ("extension_point", "plugin", "status"),
+        exponential(0.00001, 1.5, 20),
+    ),
+    "scheduler_scheduling_algorithm_duration_seconds": ((), exponential(0.001, 2, 15)),
+    "scheduler_pod_scheduling_sli_duration_seconds": (("attempts",), exponential(0.01, 2, 20)),
+    "scheduler_pod_scheduling_attempts": ((), exponential(1, 2, 5)),
+    "scheduler_preemption_victims": ((), exponential(1, 2, 7)),
+    "scheduler_preemption_goroutines_duration_seconds": (("result",), exponential(0.01, 2, 20)),
+    "scheduler_permit_wait_duration_seconds": (("result",), exponential(0.001, 2, 15)),
+    "scheduler_event_handling_duration_seconds": (("event",), exponential(0.0001, 2, 12)),
+    "scheduler_queueing_hint_execution_duration_seconds": (
+        ("event", "hint", "plugin"),
+        exponential(0.00001, 1.5, 20),
+    ),
+}
+COUNTERS = {
+    "scheduler_schedule_attempts": ("profile", "result"),
+    "scheduler_plugin_evaluation": ("extension_point", "plugin", "profile"),
+    "scheduler_queue_incoming_pods": ("event", "queue"),
+    "scheduler_preemption_attempts": (),
+    "scheduler_preemption_goroutines_execution": ("result",),
+    "scheduler_pod_scheduled_after_flush": (),
+}
+GAUGES = {
+    "scheduler_pending_pods": ("queue",),
+    "scheduler_unschedulable_pods": ("plugin", "profile"),
+    "scheduler_goroutines": ("operation",),
+    "scheduler_cache_size": ("type",),
+    "kubernetes_build_info": None,
+    "kubernetes_feature_enabled": ("name", "stage"),
+}
+STABLE = (
+    "scheduler_schedule_attempts_total",
+    "scheduler_scheduling_attempt_duration_seconds",
+    "scheduler_framework_extension_point_duration_seconds",
+    "scheduler_pending_pods",
+    "scheduler_queue_incoming_pods_total",
+    "scheduler_pod_scheduling_attempts",
+    "scheduler_preemption_victims",
+    "scheduler_preemption_attempts_total",
+)
+
+
+class Waits(PermitPlugin):
+    """Holds pods that say so for a second."""
+
+    name = "Waits"
+
+    def permit(self, state, pod, node_name):
+        return Status.wait(timeout=1.0) if "waits" in pod.labels else None
+
+
+class Measured(Cluster):
+    """A cluster whose scheduler is measured."""
+
+    def _make_scheduler(self) -> Scheduler:
+        self.metrics = SchedulerMetrics(self.clock.now)
+        return Scheduler(
+            self.client,
+            clock=self.clock,
+            random=self.random,
+            instance="test",
+            metrics=self.metrics,
+            **self._options,
+        )
+
+    def families(self):
+        gauging.refresh(self.metrics, self.scheduler.engine, self.scheduler.recorder)
+        registry = CollectorRegistry()
+        registry.register(Exposed(self.metrics.families()))
+        self.text = generate_latest(registry).decode()
+        return {family.name: family for family in text_string_to_metric_families(self.text)}
+
+
+@pytest.fixture(scope="module")
+def scenario():
+    """Scheduled, refused, gated, preempting, waiting and failing pods."""
+    with Measured(config=CONFIG, plugins=[Waits], seed=3) as cluster:
+        gauging.describe(cluster.metrics, DEFAULT_GATES)
+        cluster.add(make_node("a", cpu="2"), make_node("b", cpu="2"))
+        for number in range(10):
+            cluster.add(make_pod(f"small-{number}", cpu="100m"))
+        cluster.settle(5)
+        cluster.add(make_pod("huge", cpu="64"))
+        cluster.add(make_pod("gated", gates=["example.com/wait"]))
+        cluster.add(make_pod("important", cpu="1900m", priority=1000))
+        cluster.add(make_pod("held", labels={"waits": "yes"}, priority=2000))
+        cluster.settle(20)
+        for number in range(0, 10, 2):  # the kubelet's part: the victims end
+            gone = cluster.client.delete(PODS, f"small-{number}", namespace="default", grace_period=0)
+            cluster.run(gone)
+        cluster.settle(20)
+        families = cluster.families()
+        yield cluster, families
+
+
+@pytest.mark.parametrize("name", HISTOGRAMS)
+def test_histograms(scenario, name):
+    labels, bounds = HISTOGRAMS[name]
+    family = scenario[1][name]
+    assert family.type == "histogram"
+    buckets = [sample for sample in family.samples if sample.name.endswith("_bucket")]
+    assert buckets, "there are samples"
+    assert {tuple(sorted(sample.labels.keys() - {"le"})) for sample in buckets} == {labels}
+    first = {key: value for key, value in buckets[0].labels.items() if key != "le"}
+    edges = [float(s.labels["le"]) for s in buckets if first.items() <= s.labels.items()]
+    assert edges == [*bounds, float("inf")]
+
+
+@pytest.mark.parametrize("name", COUNTERS)
+def test_counters(scenario, name):
+    family = scenario[1][name]
+    assert family.type == "counter"
+    assert {tuple(sorted(sample.labels)) for sample in family.samples} == {COUNTERS[name]}
+
+
+@pytest.mark.parametrize("name", GAUGES)
+def test_gauges(scenario, name):
+    family = scenario[1][name]
+    assert family.type == "gauge"
+    assert family.samples
+    if GAUGES[name] is not None:
+        assert {tuple(sorted(sample.labels)) for sample in family.samples} == {GAUGES[name]}
+
+
+@pytest.mark.parametrize("name", STABLE)
+def test_the_help_text_begins_with_the_stability(scenario, name):
+    assert f"# HELP {name} [STABLE] " in scenario[0].text
+
+
+def value(families, family, name="", **labels):
+    name = name or family
+    found = [s for s in families[family].samples if s.name == name and labels.items() <= s.labels.items()]
+    return sum(sample.value for sample in found)
+
+
+def test_the_numbers_are_right(scenario):
+    cluster, found = scenario
+    bound = len(cluster.bound())
+    attempts = "scheduler_schedule_attempts"
+    assert value(found, attempts, f"{attempts}_total", result="scheduled") >= bound
+    assert value(found, attempts, f"{attempts}_total", result="unschedulable") >= 2
+    assert value(found, "scheduler_pending_pods", queue="gated") == 1
+    assert value(found, "scheduler_pending_pods", queue="unschedulable") >= 1
+    assert value(found, "scheduler_unschedulable_pods", plugin="NodeResourcesFit") >= 1
+    assert value(found, "scheduler_unschedulable_pods", plugin="SchedulingGates") == 1
+    assert value(found, "scheduler_cache_size", type="nodes") == 2
+    assert value(found, "scheduler_cache_size", type="assumed_pods") == 0
+    victims = "scheduler_preemption_victims"
+    assert value(found, victims, f"{victims}_sum") >= 1
+    assert (
+        value(found, "scheduler_permit_wait_duration_seconds", "scheduler_permit_wait_duration_seconds_count")
+        >= 1
+    )
+    incoming = "scheduler_queue_incoming_pods"
+    assert value(found, incoming, f"{incoming}_total", event="UnschedulablePodAdd", queue="active") == 13
+    flushed = "scheduler_pod_scheduled_after_flush"
+    assert value(found, flushed, f"{flushed}_total") == 0
+    points = {
+        sample.labels["extension_point"]
+        for sample in found["scheduler_framework_extension_point_duration_seconds"].samples
+        if sample.name.endswith("_count") and sample.value
+    }
+    assert points >= {
+        "PreEnqueue", "PreFilter", "Filter", "PostFilter", "PreScore", "Score", "ScoreExtensionNormalize",
+        "Reserve", "Permit", "PreBindPreFlight", "Bind", "PostBind",
+    }  # fmt: skip
+    evaluated = "scheduler_plugin_evaluation"
+    assert (
+        value(found, evaluated, f"{evaluated}_total", plugin="NodeResourcesFit", extension_point="Filter") > 0
+    )
+    lag = "mooring_watch_lag_seconds"
+    assert value(found, lag, f"{lag}_count") == value(
+        found, attempts, f"{attempts}_total", result="scheduled"
+    )
+
+
+def test_no_label_names_a_pod_or_a_node(scenario):
+    text = scenario[0].text
+    assert "small-1" not in text
+    assert 'node="a"' not in text
+
+
+def test_series_do_not_grow_with_the_number_of_pods():
+    with Measured(seed=1) as cluster:
+        cluster.add(make_node("a", cpu="64", pods=500))
+        counts = []
+        for batch in range(3):
+            cluster.add([make_pod(f"p-{batch}-{i}", cpu="10m") for i in range(40)])
+            cluster.settle(5)
+            counts.append(sum(len(family.samples) for family in cluster.families().values()))
+        assert counts[1] == counts[2]
+
+
+def test_an_exception_of_a_plugin_is_counted():
+    class Broken(PermitPlugin):
+        name = "Waits"
+
+        def permit(self, state, pod, node_name):
+            raise RuntimeError("boom")
+
+    with Measured(config=CONFIG, plugins=[Broken]) as cluster:
+        cluster.add(make_node("a"), make_pod("p"))
+        cluster.settle(0.5)
+        assert cluster.metrics.plugin_failures.samples()[("Waits", "Permit")] >= 1
+
+
+def test_a_lost_answer_is_counted_with_what_turned_out_to_be_true():
+    from mooring.embedded import faults
+    from mooring.embedded.faults import Fault
+
+    with Measured() as cluster:
+        cluster.faults.add(Fault(verb="bind", effect=faults.lost_answer(), times=1))
+        cluster.add(make_node("a"), make_pod("p"))
+        cluster.settle(2)
+        assert cluster.metrics.unknown_binds.samples() == {("bound to our node",): 1}
