@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from mooring.api import resources
 from mooring.client.transport import Request, Response
+from mooring.embedded.admission.strict import StrictRules
 from mooring.embedded.catalog.builtin import built_in_catalog
 from mooring.embedded.catalog.kinds import Catalog
 from mooring.embedded.catalog.printing.tables import table
@@ -61,7 +62,11 @@ class World:
     ) -> None:
         self.clock = VirtualClock()
         self.store = Store(
-            self.clock.wall, random.Random(1), durability=durability, history_limit=history_limit
+            self.clock.wall,
+            random.Random(1),
+            durability=durability,
+            history_limit=history_limit,
+            rules=StrictRules(),
         )
         signer = Signer(b"secret", self.clock.wall)
         self.guard = Guard(TOKEN, signer, {HOST})

@@ -24,6 +24,7 @@ import aiohttp
 import uvloop
 
 from mooring.api import resources
+from mooring.embedded.admission.strict import StrictRules
 from mooring.embedded.catalog.builtin import built_in_catalog
 from mooring.embedded.catalog.printing.tables import table
 from mooring.embedded.serving.app import ApiServer, Limits
@@ -69,7 +70,7 @@ class Reached:
 def build(limits: Limits | None = None) -> tuple[ApiServer, Store, str]:
     """A server on an empty store, as a process serves it, and its token."""
     clock = LoopClock()
-    store = Store(clock.wall, random.Random(1))
+    store = Store(clock.wall, random.Random(1), rules=StrictRules())
     for name in ("default", "kube-system"):
         store.create(resources.NAMESPACES, {"metadata": {"name": name}})
     signer, token = Signer(b"secret", clock.wall), new_token()

@@ -275,14 +275,17 @@ def test_a_watcher_that_never_reads_is_given_up(monkeypatch):
         client.writer.transport.pause_reading()  # type: ignore[attr-defined]
         big = {
             **pod(),
-            "metadata": {"name": "a", "namespace": "default", "annotations": {"x": "y" * 1_000_000}},
+            "metadata": {"name": "a", "namespace": "default", "annotations": {"x": "y" * 200_000}},
         }
         deadline = time.monotonic() + 20
         number = 0
         while world.app.watches:
             assert time.monotonic() < deadline
-            number += 1
-            world.store.create(resources.PODS, {**big, "metadata": {**big["metadata"], "name": f"p{number}"}})
+            for _ in range(5):
+                number += 1
+                world.store.create(
+                    resources.PODS, {**big, "metadata": {**big["metadata"], "name": f"p{number}"}}
+                )
             await asyncio.sleep(0.05)
 
     running(scenario, plain=True)

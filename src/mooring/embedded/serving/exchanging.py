@@ -8,6 +8,7 @@ application ──send()──▶ buffer ──chunks(): delayed, split, cut or 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import deque
 from collections.abc import AsyncIterator, Mapping, MutableMapping
 from itertools import cycle
@@ -19,6 +20,7 @@ from mooring.api.errors import OutcomeUnknown, TransportError
 from mooring.embedded.serving.wire_faults import Canned, Effect
 from mooring.framework.ports import Clock
 
+_FORBIDDEN = re.compile(b"[\x00-\x08\x0a-\x1f\x7f]")
 _FULL = 64 * 1024
 """Bytes that a connection takes without being read; above, the application waits."""
 
@@ -75,7 +77,10 @@ class Exchange:
         if self._closed or self._effect.answer_lost:
             return
         if message["type"] == "http.response.start":
-            self.headers = Headers(raw=list(message.get("headers", [])))
+            headers = list(message.get("headers", []))
+            if any(_FORBIDDEN.search(value) for _, value in headers):
+                raise RuntimeError("a header value has control characters; servers refuse to send it")
+            self.headers = Headers(raw=headers)
             self.status = message["status"]
         else:
             self._take(message.get("body", b""), last=not message.get("more_body", False))
