@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from mooring.api.errors import Conflict, NotFound
-from mooring.api.resources import NODES, PODS, Resource
+from mooring.api.resources import NAMESPACES, NODES, PODS, Resource
+from mooring.embedded.admission.strict import StrictRules
 from mooring.embedded.store import Store
 from tests.embedded.kit import Wall, new_store, node, pod
 
@@ -129,3 +132,74 @@ def test_preconditions_protect_another_object(precondition, words):
 def test_deleting_what_is_not_there_is_not_found():
     with pytest.raises(NotFound, match='nodes "n9" not found'):
         new_store().delete(NODES, "n9")
+
+
+class TestNamespaces:
+    def namespace(self, *finalizers: str) -> dict[str, Any]:
+        return {"metadata": {"name": "team"}, "spec": {"finalizers": list(finalizers)}}
+
+    def test_one_is_terminating_until_its_content_is_gone(self):
+        store = new_store()
+        store.create(NAMESPACES, self.namespace("kubernetes"))
+        raw = store.delete(NAMESPACES, "team").raw
+        assert raw["status"]["phase"] == "Terminating"
+        assert store.delete(NAMESPACES, "team").raw == raw
+        store.patch(NAMESPACES, "team", {"metadata": {"labels": {"a": "b"}}})
+        assert is_there(store, NAMESPACES, "team", "")
+        store.replace(NAMESPACES, self.namespace(), subresource="finalize")
+        assert not is_there(store, NAMESPACES, "team", "")
+
+    def test_finalizing_changes_nothing_else(self):
+        store = new_store(rules=StrictRules())
+        before = store.create(NAMESPACES, self.namespace()).raw
+        proposed = {
+            **before,
+            "spec": {"finalizers": ["a/b"]},
+            "metadata": {"name": "team", "labels": {"x": "y"}},
+        }
+        after = store.replace(NAMESPACES, proposed, subresource="finalize").raw
+        assert after["spec"] == {"finalizers": ["a/b"]}
+        assert after["metadata"]["labels"] == before["metadata"]["labels"]
+
+    def test_only_namespaces_are_finalized(self):
+        store = new_store()
+        store.create(NODES, node())
+        with pytest.raises(NotFound, match="could not find the requested resource"):
+            store.replace(NODES, node(), subresource="finalize")
+
+
+class TestPropagation:
+    @pytest.mark.parametrize(
+        ("policy", "before", "after"),
+        [
+            pytest.param("Foreground", [], ["foregroundDeletion"], id="dependents first"),
+            pytest.param("Orphan", [], ["orphan"], id="dependents let go"),
+            pytest.param("Background", [], None, id="dependents afterwards"),
+            pytest.param("", ["orphan"], ["orphan"], id="as decided before"),
+            pytest.param("Background", ["orphan"], None, id="decided otherwise"),
+            pytest.param("Foreground", ["orphan", "a/b"], ["a/b", "foregroundDeletion"], id="others stay"),
+        ],
+    )
+    def test_the_policy_is_noted_as_a_finalizer(self, policy, before, after):
+        store = new_store()
+        store.create(NODES, node(finalizers=before))
+        store.delete(NODES, "n1", propagation=policy)
+        if after is None:
+            assert not is_there(store, NODES, "n1", "")
+        else:
+            meta = store.get(NODES, "n1").raw["metadata"]
+            assert (meta["finalizers"], "deletionTimestamp" in meta) == (after, True)
+
+    def test_it_can_be_changed_while_the_object_is_going(self):
+        store = new_store()
+        store.create(NODES, node())
+        store.delete(NODES, "n1", propagation="Foreground")
+        store.delete(NODES, "n1", propagation="Background")
+        assert not is_there(store, NODES, "n1", "")
+
+    def test_a_dry_run_deletes_nothing(self):
+        store = new_store()
+        store.create(NODES, node())
+        version = store.version
+        assert "deletionTimestamp" in store.delete(NODES, "n1", dry_run=True).raw["metadata"]
+        assert (is_there(store, NODES, "n1", ""), store.version) == (True, version)

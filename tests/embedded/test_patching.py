@@ -9,10 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.api.errors import ApiError, BadRequest, Invalid
-from mooring.api.resources import DEPLOYMENTS, NODES, PODS, custom
+from mooring.api.resources import (
+    CRON_JOBS,
+    CSI_NODES,
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    NODES,
+    PODS,
+    SERVICES,
+    STATEFUL_SETS,
+    custom,
+)
 from mooring.embedded.objects import copy_json
 from mooring.embedded.patching import apply_json_patch, apply_patch, merge
-from mooring.embedded.strategic import strategic_merge
+from mooring.embedded.strategic import _merge_key, strategic_merge
 from mooring.framework.ports import PatchType
 
 JSON = st.recursive(
@@ -167,6 +177,22 @@ class TestStrategicMerge:
         assert merged["spec"]["template"]["spec"]["containers"] == [{"name": "a"}, {"name": "b"}]
 
     @pytest.mark.parametrize(
+        ("resource", "path", "key"),
+        [
+            (CRON_JOBS, "spec.jobTemplate.spec.template.spec.containers", "name"),
+            (STATEFUL_SETS, "spec.template.spec.containers.env", "name"),
+            (CSI_NODES, "spec.drivers", "name"),
+            (SERVICES, "spec.ports", "port"),
+            (DAEMON_SETS, "metadata.finalizers", ""),
+            (STATEFUL_SETS, "spec.volumeClaimTemplates", None),
+            (PODS, "spec.nothing.there", None),
+        ],
+        ids=str,
+    )
+    def test_keys_are_those_of_the_api(self, resource, path, key):
+        assert _merge_key(resource, path) == key
+
+    @pytest.mark.parametrize(
         ("patch", "expected"),
         [
             pytest.param([{"name": "a", "$patch": "delete"}], [{"name": "b", "x": 1}], id="delete an item"),
@@ -205,8 +231,20 @@ class TestStrategicMerge:
             ({"spec": {"containers": [{"image": "x"}]}}, "does not contain declared merge key: name"),
             ({"spec": {"containers": ["x"]}}, "does not contain declared merge key: name"),
             ({"spec": {"$patch": "explode"}}, "unknown patch type: explode"),
+            ({"spec": {"$retainKeys": 5}}, "at spec needs a list"),
+            ({"spec": {"$deleteFromPrimitiveList/x": 5}}, "at spec needs a list"),
+            ({"metadata": {"$setElementOrder/finalizers": "a"}}, "at metadata needs a list"),
+            ({"spec": {"$setElementOrder/containers": [{}]}}, "does not contain declared merge key: name"),
         ],
-        ids=["no merge key", "no map", "unknown directive"],
+        ids=[
+            "no merge key",
+            "no map",
+            "unknown directive",
+            "keys no list",
+            "values no list",
+            "order no list",
+            "order without keys",
+        ],
     )
     def test_bad_patches(self, patch, words):
         with pytest.raises(BadRequest, match=words):

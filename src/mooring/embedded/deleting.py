@@ -4,7 +4,7 @@
       └────delete otherwise────────────────────────────────────────────────────────┘
 
 A terminating object goes when its grace is over (its kubelet deletes it again with grace 0) and its last
-finalizer is taken away.
+finalizer is taken away; a namespace, when the finalizers of its spec are taken away too.
 """
 
 from __future__ import annotations
@@ -46,6 +46,8 @@ def after_delete(current: Stored, grace_period: int | None, wall: float, propaga
     if "deletionTimestamp" in meta:
         return _shortened(raw, grace_period)
     period = _grace_period(current, grace_period)
+    if current.resource == resources.NAMESPACES:
+        raw = {**raw, "status": {**(raw.get("status") or {}), "phase": "Terminating"}}
     return with_meta(
         raw,
         deletionTimestamp=timestamp(wall + period),
@@ -67,7 +69,14 @@ def is_over(raw: Raw) -> bool:
     meta = raw["metadata"]
     if "deletionTimestamp" not in meta or meta.get("finalizers"):
         return False
+    if raw.get("kind") == "Namespace" and raw.get("apiVersion") == "v1" and _content_left(raw):
+        return False
     return not meta.get("deletionGracePeriodSeconds")
+
+
+def _content_left(namespace: Raw) -> bool:
+    """Namespaces have finalizers of their own in the spec, which go through the finalize subresource."""
+    return bool((namespace.get("spec") or {}).get("finalizers"))
 
 
 def _grace_period(current: Stored, wanted: int | None) -> int:

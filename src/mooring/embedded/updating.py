@@ -39,6 +39,12 @@ _WITH_STATUS = frozenset(
         resources.REPLICA_SETS,
         resources.STATEFUL_SETS,
         resources.DEPLOYMENTS,
+        resources.DAEMON_SETS,
+        resources.JOBS,
+        resources.CRON_JOBS,
+        resources.RESOURCE_QUOTAS,
+        resources.INGRESSES,
+        resources.RESOURCE_CLAIMS,
     }
 )
 """Kinds whose status has a subresource. Custom kinds keep theirs with the object and accept both doors."""
@@ -50,6 +56,9 @@ def proposed_state(current: Stored, proposed: Raw, subresource: str) -> Raw:
     _check_preconditions(current, proposed["metadata"])
     if subresource == "status":
         return {**current.raw, "status": proposed.get("status") or {}}
+    if (subresource, resource) == ("finalize", resources.NAMESPACES):
+        finalizers = (proposed.get("spec") or {}).get("finalizers") or []
+        return {**current.raw, "spec": {**(current.raw.get("spec") or {}), "finalizers": finalizers}}
     if subresource and (subresource, resource) != ("resize", resources.PODS):
         raise refusals.no_subresource(resource, subresource)
     final = {**proposed, "metadata": _metadata(current.raw["metadata"], proposed["metadata"])}

@@ -86,6 +86,8 @@ class StrictRules:
         problems = Problems()
         if subresource == "status":
             rules.check_status(raw, old, problems)
+        elif subresource == "finalize":
+            rules.check(raw, problems)
         else:
             raw = rules.carry(rules.default(raw), old, cluster)
             metadata.check(raw["metadata"], resource.namespaced, rules.name, problems)
