@@ -29,12 +29,13 @@ class Backoff:
         self._refused = PodHeap(_by_end(order))
         self._errored = PodHeap(_by_end(order))
 
-    def until(self, info: QueuedPod) -> float:
-        """When the wait of a pod ends that failed at `info.timestamp`; 0 when it never failed."""
+    def until(self, info: QueuedPod, at_least: float = 0.0) -> float:
+        """When the wait of a pod ends that failed at `info.timestamp`; 0 when it never failed. `at_least` is
+        the wait that a server has asked for."""
         failures = info.consecutive_errors or info.unschedulable_count
         if not failures:
             return 0.0
-        wait = min(self._initial * 2.0 ** min(failures - 1, _MAX_DOUBLINGS), self._longest)
+        wait = max(min(self._initial * 2.0 ** min(failures - 1, _MAX_DOUBLINGS), self._longest), at_least)
         return (math.floor((info.timestamp + wait) / WINDOW) + 1) * WINDOW
 
     def add(self, info: QueuedPod) -> None:

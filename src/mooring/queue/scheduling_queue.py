@@ -157,8 +157,10 @@ class SchedulingQueue:
         *,
         unschedulable_plugins: frozenset[str] = frozenset(),
         pending_plugins: frozenset[str] = frozenset(),
+        retry_after: float = 0.0,
     ) -> Place | None:
         """Take a failed pod back and end its flight. Returns where it went, None if it was gone meanwhile.
+        `retry_after` lengthens its backoff to so many seconds.
 
         Without any rejector the attempt broke: backoff. Otherwise the events that it missed are replayed; if
         none helps, it is parked. Where it is not known what was missed (`done` came first), it backs off.
@@ -170,7 +172,7 @@ class SchedulingQueue:
             if flight is not None and flight.latest is not None:
                 info.pod = flight.latest
             self._sign(info)  # the pod may have changed while it was away
-            self._note_failure(info, unschedulable_plugins | pending_plugins, pending_plugins)
+            self._note_failure(info, unschedulable_plugins | pending_plugins, pending_plugins, retry_after)
             self._take_back(info, flight)
             place = self._places.place_of(info.uid)
         if uid is not None:
@@ -378,7 +380,9 @@ class SchedulingQueue:
             return False
         return True
 
-    def _note_failure(self, info: QueuedPod, rejectors: frozenset[str], pending: frozenset[str]) -> None:
+    def _note_failure(
+        self, info: QueuedPod, rejectors: frozenset[str], pending: frozenset[str], retry_after: float
+    ) -> None:
         info.unschedulable_plugins, info.pending_plugins = rejectors, pending
         if rejectors:
             info.unschedulable_count += 1
@@ -386,7 +390,7 @@ class SchedulingQueue:
         else:
             info.consecutive_errors += 1
         info.timestamp = self._clock.now()
-        info.backoff_until = self._places.backoff.until(info)
+        info.backoff_until = self._places.backoff.until(info, retry_after)
         info.woken_by = info.woken_hint = ""
         info.was_flushed = False
 

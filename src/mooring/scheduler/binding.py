@@ -22,6 +22,7 @@ from mooring.framework.ports import ApiClient, Clock, EventRecorder
 from mooring.framework.status import SUCCESS, Status
 from mooring.runtime.binding import Flight, pre_flight, run_bind, run_post_bind, run_pre_bind
 from mooring.runtime.waiting import HeldPod, WaitingPods
+from mooring.scheduler import last_look
 from mooring.scheduler.attempt import Failure, Outcome
 from mooring.scheduler.cycle import Placement, refusal
 from mooring.scheduler.fencing import NOT_LEADING, MayWrite, always
@@ -201,9 +202,8 @@ class BindingCycle:
         profile, pod = placement.profile, placement.pod
         if not self._may_bind():
             return Status.error(NOT_LEADING)
-        if profile.services.nodes().columns.row_of(placement.node) < 0:
-            # The API server would take it: it does not look whether the node exists.
-            return Status.error(f'node "{placement.node}" is gone')
+        if objection := last_look.objection(profile, pod, placement.node):
+            return Status.error(objection)
         for extender in profile.services.extenders:
             if extender.binds and extender.is_interested(pod):
                 try:

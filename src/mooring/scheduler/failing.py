@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mooring.api.errors import ApiError
 from mooring.api.pod import Pod
 from mooring.framework.handle import Lister, Nominator
 from mooring.framework.ports import EventRecorder
@@ -12,6 +13,9 @@ from mooring.scheduler.status_writer import SCHEDULER_ERROR, UNSCHEDULABLE, Stat
 from mooring.telemetry import logs
 
 _log = logs.get(__name__)
+
+LONGEST_RETRY_AFTER = 60.0
+"""Seconds; a server that asks for more is asked again after this long."""
 
 
 class FailureHandler:
@@ -41,6 +45,7 @@ class FailureHandler:
             info,
             unschedulable_plugins=failure.plugins if rejected else frozenset(),
             pending_plugins=failure.pending_plugins if rejected else frozenset(),
+            retry_after=_retry_after(failure),
         )
         self._queue.done(pod.uid)
         self._nominate(current, failure.nominated_node)
@@ -60,6 +65,13 @@ class FailureHandler:
             self._nominator.nominate(pod, node)
         elif node == "":
             self._nominator.forget(pod.uid)
+
+
+def _retry_after(failure: Failure) -> float:
+    """How long the API server has asked to be left alone; 0 when it has not."""
+    cause = failure.status.cause if failure.status is not None else None
+    asked = cause.retry_after if isinstance(cause, ApiError) else None
+    return min(asked or 0.0, LONGEST_RETRY_AFTER)
 
 
 def _log_failure(pod: Pod, failure: Failure) -> None:
