@@ -105,20 +105,24 @@ def _check_claim_update(new: Raw, old: Raw, problems: Problems) -> None:
     if before.get("storageClassName") is None:
         after.pop("storageClassName", None), before.pop("storageClassName", None)
     size = ((after.get("resources") or {}).get("requests") or {}).get("storage")
+    size_before = ((before.get("resources") or {}).get("requests") or {}).get("storage")
     if bound:
         for spec in (after, before):
             spec.pop("volumeAttributesClassName", None)
             spec["resources"] = {}
-        _check_growth(size, ((old["status"].get("capacity")) or {}).get("storage"), problems)
+        capacity = (old["status"].get("capacity") or {}).get("storage")
+        _check_growth(size, size_before, capacity, problems)
     if after != before:
         problems.forbidden("spec", _CLAIM_FIXED)
 
 
-def _check_growth(size: str | None, capacity: str | None, problems: Problems) -> None:
+def _check_growth(size: str | None, before: str | None, capacity: str | None, problems: Problems) -> None:
+    """A smaller size than before is refused unless it is still larger than what there is."""
+    if size is None or before is None:
+        return
     try:
-        shrinks = (
-            size is not None and capacity is not None and quantity.parse(size) < quantity.parse(capacity)
-        )
+        wanted = quantity.parse(size)
+        shrinks = wanted < quantity.parse(before) and wanted <= quantity.parse(capacity or 0)
     except QuantityError:
         return
     if shrinks:
