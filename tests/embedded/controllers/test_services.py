@@ -122,7 +122,8 @@ def test_endpoints_follow_ready_pods():
 
 
 def test_many_endpoints_make_several_slices():
-    service = {"metadata": {"name": "web", "namespace": "default"}, "spec": {"selector": {"app": "web"}}}
+    spec = {"selector": {"app": "web"}, "ports": [{"port": 80}]}
+    service = {"metadata": {"name": "web", "namespace": "default"}, "spec": spec}
     with World() as world:
         world.create(kinds.SERVICES, service)
         world.create(kinds.DEPLOYMENTS, workload(replicas=150))

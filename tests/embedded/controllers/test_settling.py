@@ -105,7 +105,8 @@ def _budget() -> Raw:
 
 
 def _service() -> Raw:
-    return {"metadata": {"name": "web", "namespace": "default"}, "spec": {"selector": {"app": "web"}}}
+    spec = {"selector": {"app": "web"}, "ports": [{"port": 80}]}
+    return {"metadata": {"name": "web", "namespace": "default"}, "spec": spec}
 
 
 def check_settled(world: World) -> None:

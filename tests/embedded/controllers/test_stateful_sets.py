@@ -123,7 +123,8 @@ def test_an_update_goes_down_to_the_partition_and_then_to_the_end():
 
 
 def test_claims_go_with_the_set_when_the_policy_says_so():
-    claim = {"metadata": {"name": "data"}, "spec": {"storageClassName": "fast"}}
+    size = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    claim = {"metadata": {"name": "data"}, "spec": {"storageClassName": "fast", **size}}
     policy = {"whenDeleted": "Delete", "whenScaled": "Delete"}
     with World() as world:
         world.create(

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from mooring.api.errors import NotFound
 from mooring.api.resources import Resource
+from mooring.embedded.admission.strict import StrictRules
 from mooring.embedded.controllers import kinds
 from mooring.embedded.controllers.controller import Controller
 from mooring.embedded.controllers.manager import DEFAULT, ControllerManager
@@ -29,7 +30,10 @@ FAST = KubeletSettings(start_seconds=(0.1, 0.3), stop_seconds=0.2)
 
 
 class World:
-    """Time stands still between calls. `schedule` binds pending pods to nodes in turn, each 0.1 s."""
+    """Time stands still between calls. `schedule` binds pending pods to nodes in turn, each 0.1 s.
+
+    `strict`: what is written is checked as the API server does it.
+    """
 
     def __init__(
         self,
@@ -39,13 +43,14 @@ class World:
         kubelets: KubeletSettings | None = FAST,
         controllers: Iterable[type[Controller]] = DEFAULT,
         schedule: bool = True,
+        strict: bool = True,
     ) -> None:
         self.seed = seed
         self.loop = VirtualLoop(seed)
         asyncio.set_event_loop(self.loop)
         self.clock = VirtualClock(self.loop)
         self.random = random.Random(seed)
-        self.store = Store(self.clock.wall, random.Random(seed + 1))
+        self.store = Store(self.clock.wall, random.Random(seed + 1), rules=StrictRules() if strict else None)
         self.faults = Faults(random.Random(seed + 2))
         self.client = LocalClient(self.store, self.clock, self.faults)
         self.user = LocalClient(self.store, self.clock)
