@@ -242,7 +242,7 @@ class TestNodes:
         raw = store.create(NODES, named("n", "")).raw
         address = {"type": "InternalIP", "address": "1.2.3.4"}
         status = {"capacity": {"cpu": "x"}, "addresses": [address, address]}
-        first, second = update_problems(store, NODES, {**raw, "status": status}, "status")
+        first, _, second = update_problems(store, NODES, {**raw, "status": status}, "status")
         assert first.startswith('status.capacity.cpu: Invalid value: "x": quantities must match')
         assert second.startswith("status.addresses[1]: Duplicate value: ")
 

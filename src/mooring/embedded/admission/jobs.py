@@ -33,11 +33,7 @@ _MAX_INT32 = 2**31 - 1
 
 
 def _default_job(raw: Raw) -> Raw:
-    spec = fill_in_job_spec(raw.get("spec"))
-    labels = spec["template"]["metadata"].get("labels")
-    if labels and not raw["metadata"].get("labels"):
-        raw = with_meta(raw, labels=labels)
-    return {**raw, "spec": spec}
+    return {**raw, "spec": fill_in_job_spec(raw.get("spec"))}
 
 
 def fill_in_job_spec(given: Raw | None) -> Raw:
@@ -57,7 +53,10 @@ def fill_in_job_spec(given: Raw | None) -> Raw:
 
 
 def _admit_job(raw: Raw, cluster: Cluster) -> Raw:
-    """Its pods are told from all others by its UID."""
+    """Its labels are those of its template, and its pods are told from all others by its UID."""
+    given = raw["spec"]["template"]["metadata"].get("labels")
+    if given and not raw["metadata"].get("labels"):
+        raw = with_meta(raw, labels=given)
     spec, meta = raw["spec"], raw["metadata"]
     if spec["manualSelector"]:
         return raw

@@ -36,11 +36,13 @@ class Rules:
     """The rules of one kind, each a function of plain objects; none of them changes its arguments.
 
     A new object goes through `default`, `admit`, `check` and `check_new`; a changed one through `default`,
-    `carry`, `check` and `check_update`; a changed status through `check_status`.
+    `carry`, `check` and `check_update`; a changed status through `default_status` and `check_status`.
     """
 
     default: Callable[[Raw], Raw] = _same
     """Fills in what is not given, whenever an object is read from a client."""
+    default_status: Callable[[Raw], Raw] = _same
+    """The same for a write to the status."""
     admit: Callable[[Raw, Cluster], Raw] = _as_created
     """Fills in, once, what depends on the rest of the cluster; may refuse."""
     carry: Callable[[Raw, Raw, Cluster], Raw] = _as_updated

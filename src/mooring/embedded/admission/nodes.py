@@ -97,6 +97,7 @@ def _check_namespace(raw: Raw, problems: Problems) -> None:
 
 NODES = Rules(
     default=_default_node,
+    default_status=_default_node,
     check=_check_node,
     check_update=_check_node_update,
     check_status=_check_node_status,

@@ -85,6 +85,7 @@ class StrictRules:
         rules = _BY_NAME.get((resource.group, resource.plural), _PLAIN)
         problems = Problems()
         if subresource == "status":
+            raw = rules.default_status(raw)
             rules.check_status(raw, old, problems)
         elif subresource == "finalize":
             rules.check(raw, problems)
