@@ -12,12 +12,21 @@ import traceback
 from types import FrameType
 
 from mooring.app.running.heart import INTERVAL, Heart
+from mooring.framework import points
 from mooring.framework.points import Plugin
 from mooring.telemetry import logs
 from mooring.telemetry.metrics import SchedulerMetrics
 
 _log = logs.get(__name__)
 
+HOOKS = frozenset(
+    name
+    for kind in vars(points).values()
+    if isinstance(kind, type) and issubclass(kind, Plugin)
+    for name in vars(kind)
+    if not name.startswith("_")
+)
+"""The methods that the scheduler calls."""
 SLOW = 0.1
 """Seconds after which a hook is worth a line in the log."""
 STEP = 0.025
@@ -66,11 +75,10 @@ class Watchdog:
 
 
 def hook_of(frame: FrameType | None) -> tuple[str, str]:
-    """The plugin and its method among the frames of a stack, the outermost one; empty without any."""
-    found = ("", "")
+    """The plugin and its hook among the frames of a stack, the innermost one; empty without any."""
     while frame is not None:
         owner = frame.f_locals.get("self")
-        if isinstance(owner, Plugin):
-            found = (owner.name, frame.f_code.co_name)
+        if isinstance(owner, Plugin) and frame.f_code.co_name in HOOKS:
+            return owner.name, frame.f_code.co_name
         frame = frame.f_back
-    return found
+    return "", ""

@@ -1,0 +1,134 @@
+"""`mooring run` as a process against an API server over HTTP: signals, exit codes, a loop that blocks."""
+
+from __future__ import annotations
+
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.app.running.api_thread import ApiThread, Running
+
+pytestmark = pytest.mark.slow
+
+NO_PORT = "--secure-port=0"
+CONFIG = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+leaderElection: {{leaderElect: true, leaseDuration: 4s, renewDeadline: 2s, retryPeriod: 500ms}}
+profiles:
+- schedulerName: default-scheduler
+  plugins:
+    {point}: {{enabled: [{{name: "plugin_under_test:UnderTest"}}]{more}}}
+"""
+BLOCKS = """
+import time
+from mooring.framework import FilterPlugin
+
+class UnderTest(FilterPlugin):
+    name = "UnderTest"
+
+    def filter(self, state, pod, node):
+        if pod.name == "blocks":
+            time.sleep(5.0)
+"""
+HANGS = """
+import asyncio
+from mooring.framework import BindPlugin
+
+class UnderTest(BindPlugin):
+    name = "UnderTest"
+
+    async def bind(self, state, pod, node_name):
+        await asyncio.sleep(3600)
+"""
+
+
+@pytest.fixture
+def api(tmp_path: Path):
+    with ApiThread(tmp_path) as started:
+        started.add_node()
+        yield started
+
+
+def test_c10_sigterm_releases_the_lease_and_exits_with_0(api):
+    with Running(api, NO_PORT) as run:
+        api.add_pod("p")
+        run.until(lambda: api.node_of("p") == "n")
+        run.process.send_signal(signal.SIGTERM)
+        assert run.process.wait(30) == 0
+        assert api.lease()["holderIdentity"] == ""
+
+
+def test_sigint_ends_it_as_well(api):
+    with Running(api, NO_PORT, "--leader-elect=false") as run:
+        api.add_pod("p")
+        run.until(lambda: api.node_of("p") == "n")
+        run.process.send_signal(signal.SIGINT)
+        assert run.process.wait(30) == 0
+
+
+def test_sigterm_while_the_api_server_is_away_ends_it_too(api):
+    with Running(api, NO_PORT, "--master=http://127.0.0.1:9") as run:
+        run.until(lambda: "List failed" in run.text())
+        run.process.send_signal(signal.SIGTERM)
+        assert run.process.wait(30) == 0
+
+
+def test_c10_a_second_signal_ends_it_at_once(api):
+    config = CONFIG.format(point="bind", more=', disabled: [{name: "*"}]')
+    with Running(api, NO_PORT, plugin=HANGS, config=config) as run:
+        run.until(lambda: "Successfully acquired lease" in run.text())
+        api.add_pod("p")
+        time.sleep(2.0)
+        run.process.send_signal(signal.SIGTERM)
+        run.until(lambda: "Stopping" in run.text())
+        time.sleep(0.5)
+        assert run.process.poll() is None, "the bind that was sent is waited for"
+        run.process.send_signal(signal.SIGTERM)
+        assert run.process.wait(5) == 1
+
+
+def test_c13_a_plugin_that_blocks_the_loop_loses_the_lease_and_nothing_is_bound_afterwards(api):
+    config = CONFIG.format(point="multiPoint", more="")
+    with Running(api, NO_PORT, plugin=BLOCKS, config=config) as run:
+        api.add_pod("fine")
+        run.until(lambda: api.node_of("fine") == "n")
+        api.add_pod("blocks")
+        assert run.process.wait(60) == 1
+        assert api.node_of("blocks") == ""
+        log = run.text()
+        assert "Leader election lost" in log
+        assert "The scheduling loop is held up" in log
+        assert 'plugin="UnderTest" hook="filter"' in log
+        assert "time.sleep(5.0)" in log, "the stack shows where"
+
+
+def test_two_replicas_take_over_from_each_other(api, tmp_path):
+    config = CONFIG.format(point="multiPoint", more="")
+    plain = BLOCKS.replace("time.sleep(5.0)", "pass")
+    with Running(api, NO_PORT, plugin=plain, config=config) as first:
+        first.until(lambda: "Successfully acquired lease" in first.text())
+        other = ApiFolder(api, tmp_path / "second")
+        with Running(other, NO_PORT, plugin=plain, config=config) as second:
+            second.until(lambda: "New leader elected" in second.text())
+            first.process.kill()
+            api.add_pod("p")
+            second.until(lambda: api.node_of("p") == "n", 30)
+            assert "Successfully acquired lease" in second.text()
+
+
+class ApiFolder(ApiThread):
+    """The same server, with another folder for files."""
+
+    def __init__(self, api: ApiThread, folder: Path) -> None:
+        folder.mkdir()
+        self.folder, self.kubeconfig, self.url, self.token = folder, api.kubeconfig, api.url, api.token
+
+
+def test_a_wrong_kubeconfig_is_told_in_one_line(api, tmp_path):
+    with Running(api, NO_PORT, f"--kubeconfig={tmp_path}/nowhere") as run:
+        assert run.process.wait(30) == 1
+        assert "no such file" in run.text()
+        assert "Traceback" not in run.text()
