@@ -11,8 +11,10 @@ from mooring.api import resources as kinds
 from mooring.app.configuring import configure
 from mooring.app.deploying import DeployOptions, manifests
 from mooring.app.deploying.manifests import default_config
+from tests.cluster import objects
 from tests.cluster.api import Api
 from tests.cluster.controlplane import ControlPlane, Missing, find_programs, running
+from tests.cluster.embedded_plane import running_embedded
 from tests.cluster.mooring_process import NAMESPACE
 from tests.cluster.worlds import World
 
@@ -74,14 +76,30 @@ def grant(plane: ControlPlane) -> None:
             plane.api.apply(obj)
 
 
-@pytest.fixture(params=["real"])
-def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
-    """A cluster to run Mooring on, with the rights of its service account."""
-    plane: ControlPlane = request.getfixturevalue("plane")
+@pytest.fixture
+def world(plane: ControlPlane, tmp_path: Path) -> Iterator[World]:
+    """A real cluster to run Mooring on, with the rights of its service account."""
     config = plane.kubeconfig("mooring", token=plane.token("mooring", NAMESPACE))
-    made = World(request.param, plane.api, tmp_path, config)
+    made = World("real", plane.api, tmp_path, config)
     yield made
     made.stop()
+
+
+@pytest.fixture
+def embedded_world(tmp_path: Path) -> Iterator[World]:
+    """A fresh embedded cluster with the lease's namespace."""
+    with running_embedded(tmp_path) as plane:
+        plane.api.create(objects.namespace(NAMESPACE))
+        made = World("embedded", plane.api, tmp_path, plane.kubeconfig)
+        yield made
+        made.stop()
+
+
+@pytest.fixture(params=["real", "embedded"])
+def any_world(request: pytest.FixtureRequest) -> World:
+    """Scenarios hold on the real API server and on the embedded one."""
+    found: World = request.getfixturevalue("world" if request.param == "real" else "embedded_world")
+    return found
 
 
 def clean(api: Api) -> None:

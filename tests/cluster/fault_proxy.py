@@ -124,6 +124,7 @@ class FaultProxy:
             self._ready.set()
             await self._over.wait()
             await runner.cleanup()
+        await asyncio.sleep(0.3)  # TLS connections take a few turns of the loop to be closed
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         seen = Seen(request.method, request.path, request.query.get("watch", "") in ("1", "true"))

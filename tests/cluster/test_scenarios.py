@@ -15,6 +15,12 @@ from tests.cluster.api import ApiProblem, Json, eventually
 from tests.cluster.kubelet import StandIn
 from tests.cluster.worlds import World, with_sample
 
+
+@pytest.fixture
+def world(any_world: World) -> World:
+    return any_world
+
+
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 
 
