@@ -8,6 +8,7 @@ from mooring.embedded.catalog.crds.definitions import DefinitionRules
 from mooring.embedded.catalog.event_views import CORE_EVENTS_VIEW
 from mooring.embedded.catalog.kinds import SCALE, STATUS, Catalog, ScalePaths, Served, Subresource
 
+_ENDPOINTS = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
 _WITHOUT_COLLECTION = ("create", "delete", "get", "list", "patch", "update", "watch")
 
 _POD_SUBRESOURCES = (
@@ -48,7 +49,7 @@ def _workload(resource: Resource, *short_names: str) -> Served:
 
 _CORE = (
     _kind(r.CONFIG_MAPS, "cm"),
-    _kind(r.ENDPOINTS, "ep"),
+    Served(r.ENDPOINTS, "endpoints", ("ep",), deprecated=True, warning=_ENDPOINTS),
     Served(r.CORE_EVENTS, "event", ("ev",), storage=r.EVENTS, view=CORE_EVENTS_VIEW),
     _kind(r.LIMIT_RANGES, "limits"),
     Served(

@@ -61,9 +61,11 @@ class Call:
         return bodies.read_object(self.body, self.content_type, strict=strict)
 
     def answer(self, stored: Stored, status: int = 200) -> Answer:
+        return Answer(status, self.presenter.object(stored), headers=self.warning_headers())
+
+    def warning_headers(self) -> tuple[tuple[str, str], ...]:
         warnings = [*filter(None, (self.served.warning,)), *self.warnings]
-        headers = tuple(("Warning", f"299 - {_quoted(warning)}") for warning in warnings)
-        return Answer(status, self.presenter.object(stored), headers=headers)
+        return tuple(("Warning", f"299 - {_quoted(warning)}") for warning in warnings)
 
 
 def _quoted(text: str) -> str:

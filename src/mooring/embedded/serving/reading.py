@@ -27,7 +27,7 @@ def list_(call: Call) -> Answer:
         limit=options.limit,
         page=options.page,
     )
-    return Answer(200, call.presenter.list(listing))
+    return Answer(200, call.presenter.list(listing), headers=call.warning_headers())
 
 
 def stored_fields(served: Served, field_selector: str) -> str:

@@ -36,7 +36,6 @@ _PLAIN_KEYWORDS = (
     "minimum",
     "multipleOf",
     "pattern",
-    "required",
 )
 _LISTS_OF_SCHEMAS = ("allOf", "anyOf", "oneOf")
 
@@ -61,6 +60,8 @@ def to_json_schema(schema: Raw) -> Raw:
             for name, below in schema["properties"].items()
             if isinstance(below, dict)
         }
+    if "required" in schema:
+        made["required"] = schema["required"]  # told last, as the API server does
     return made
 
 

@@ -10,6 +10,9 @@ from mooring.embedded.catalog.kinds import SCALE, STATUS, ScalePaths, Served, Su
 from mooring.embedded.catalog.printing import jsonpath
 from mooring.embedded.objects import Raw
 
+_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
+"""All, in the order in which the API server lists those of custom kinds."""
+
 
 def served_kinds(definition: Raw) -> list[Served]:
     """One for each served version, all on the objects of the storage version."""
@@ -49,6 +52,7 @@ def _served(spec: Raw, version: Raw, stored: Resource, alone: bool, terminating:
         resource,
         names.get("singular") or names["kind"].lower(),
         tuple(names.get("shortNames") or ()),
+        _VERBS,
         subresources=_subresources(subresources),
         categories=tuple(names.get("categories") or ()),
         storage=stored,

@@ -44,7 +44,6 @@ PRINTERS: dict[resources.Resource, Printer] = {
     resources.STORAGE_CLASSES: volumes.STORAGE_CLASSES,
     resources.CSI_NODES: volumes.CSI_NODES,
     resources.CSI_DRIVERS: volumes.CSI_DRIVERS,
-    resources.CSI_STORAGE_CAPACITIES: volumes.CSI_STORAGE_CAPACITIES,
     resources.VOLUME_ATTACHMENTS: volumes.VOLUME_ATTACHMENTS,
     resources.RESOURCE_CLAIMS: volumes.RESOURCE_CLAIMS,
     resources.RESOURCE_SLICES: volumes.RESOURCE_SLICES,

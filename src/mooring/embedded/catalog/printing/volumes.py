@@ -121,11 +121,6 @@ def _csi_driver(raw: Raw, now: float) -> Cells:
     ]
 
 
-def _capacity(raw: Raw, now: float) -> Cells:
-    capacity = dig(raw, "capacity")
-    return [name_of(raw), text(raw, "storageClassName"), UNSET if capacity is None else str(capacity)]
-
-
 def _attachment(raw: Raw, now: float) -> Cells:
     volume = text(raw, "spec", "source", "persistentVolumeName")
     driver, node = text(raw, "spec", "attacher"), text(raw, "spec", "nodeName")
@@ -194,7 +189,6 @@ CSI_DRIVERS = Printer(
     ),
     _csi_driver,
 )
-CSI_STORAGE_CAPACITIES = Printer((NAME, *plain("StorageClassName", "Capacity")), _capacity)
 VOLUME_ATTACHMENTS = Printer((NAME, *plain("Attacher", "PV", "Node"), boolean("Attached"), AGE), _attachment)
 RESOURCE_CLAIMS = Printer((NAME, *plain("State"), AGE), _resource_claim)
 RESOURCE_SLICES = Printer((NAME, *plain("Node", "Driver", "Pool"), AGE), _resource_slice)

@@ -1,0 +1,76 @@
+"""The embedded API server alone, without controllers, kubelets and scheduler, in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+import time
+from pathlib import Path
+
+from mooring.api import resources
+from mooring.app.clock import SystemClock
+from mooring.app.up import kubeconfig
+from mooring.embedded.admission.strict import StrictRules
+from mooring.embedded.catalog.builtin import built_in_catalog
+from mooring.embedded.catalog.crds.registrar import Registrar
+from mooring.embedded.catalog.discovery import Discovery
+from mooring.embedded.catalog.openapi.endpoint import OpenApi
+from mooring.embedded.catalog.printing import table
+from mooring.embedded.catalog.reviews import Reviews
+from mooring.embedded.serving.app import ApiServer
+from mooring.embedded.serving.certificates import Authority
+from mooring.embedded.serving.guarding import Guard
+from mooring.embedded.serving.server import HttpServer, new_token
+from mooring.embedded.serving.tokens import Signer
+from mooring.embedded.store import Store
+
+_SECONDS = 30.0
+
+
+class BareServer:
+    """Up from `start` to `stop`."""
+
+    def __init__(self, kubeconfig_path: Path) -> None:
+        self.kubeconfig = kubeconfig_path
+        self._up, self._stop = threading.Event(), asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+        if not self._up.wait(_SECONDS):
+            raise TimeoutError("the API server is not up")
+
+    def stop(self) -> None:
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join(_SECONDS)
+
+    async def _run(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        store, catalog, clock = (
+            Store(time.time, random.Random(1), rules=StrictRules()),
+            built_in_catalog(),
+            SystemClock(),
+        )
+        for name in ("default", "kube-system", "kube-public", "kube-node-lease"):
+            store.create(resources.NAMESPACES, {"metadata": {"name": name}})
+        registrar = Registrar(store, catalog, time.time, self._loop.call_soon)
+        token, signer, authority = new_token(), Signer(b"secret", time.time), Authority.new(time.time())
+        app = ApiServer(
+            store,
+            catalog,
+            clock,
+            guard=Guard(token, signer),
+            signer=signer,
+            endpoints=[Discovery(catalog), OpenApi(catalog), Reviews(signer.user)],
+            printer=table,
+        )
+        server = HttpServer(app, tls=authority.server_context())
+        await server.start()
+        kubeconfig.write(self.kubeconfig, kubeconfig.text(server.url, token, authority.pem.certificate))
+        self._up.set()
+        await self._stop.wait()
+        registrar.close()
+        await server.stop()
