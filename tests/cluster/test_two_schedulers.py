@@ -132,3 +132,41 @@ def overcommitted(done: list[Bind]) -> list[str]:
     for bind in done:
         used[bind.node] += bind.milli
     return sorted(node for node, milli in used.items() if milli > CPU)
+
+
+def test_a_bind_of_somebody_else_that_overcommits_is_told(world: World, plane: ControlPlane) -> None:
+    """Found when the watch shows it: a metric, and an event on the pod that was one too many."""
+    world.nodes("n1", cpu="1")
+    process = world.mooring()
+    world.pod("ours", cpu="800m")
+    world.wait_bound("ours")
+    world.api.create(objects.pod("theirs", scheduler="somebody-else", cpu="800m", nodeName="n1"))
+    told = eventually(lambda: world.events_of("theirs", "NodeOvercommitted"), 30, "an event tells it")
+    assert "cpu 1600 of 1000" in told[0]["note"]
+    assert process.metric("mooring_overcommits_total", scraper(plane), resource="cpu") == 1
+
+
+def scraper(plane: ControlPlane) -> str:
+    """A token that may read metrics, as Prometheus would have one."""
+    api, name = "rbac.authorization.k8s.io", "scraper"
+    role = {
+        "apiVersion": f"{api}/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": name},
+        "rules": [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}],
+    }
+    binding = {
+        "apiVersion": f"{api}/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": name},
+        "roleRef": {"apiGroup": api, "kind": "ClusterRole", "name": name},
+        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": "default"}],
+    }
+    account = {
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": {"name": name, "namespace": "default"},
+    }
+    for obj in (account, role, binding):
+        plane.api.apply(obj)
+    return plane.token(name, "default")
