@@ -5,7 +5,7 @@ crash could take back what a client has seen, and hand its resourceVersion out a
 So a server calls the store, awaits `Store.settled()`, and answers then, for reads as for writes; watches hold
 back by themselves what is not durable yet.
 
-    Store ──check()──▶ may I write?      ──record(...)──▶ kept soon      settled() ──▶ kept now
+    Store ──check(...)──▶ may I write?   ──record(...)──▶ kept soon      settled() ──▶ kept now
       ▲                                                     │
       └──── follower.advanced(): `version` has grown ◀──────┤
       └──── follower.failed(): take back what is newer ◀────┘ (the disk refused)
@@ -42,8 +42,8 @@ class Durability(Protocol):
         """Called once, by the store."""
         ...
 
-    def check(self) -> None:
-        """Raises the ApiError (500 or 507) of a store that cannot take writes now."""
+    def check(self, stored: Stored) -> None:
+        """Called before a change happens. Raises the ApiError of one that cannot be kept: now, or ever."""
         ...
 
     def record(self, stored: Stored, *, deleted: bool) -> None:
@@ -66,7 +66,7 @@ class InMemory:
     def attach(self, follower: Follower) -> None:
         self._follower = follower
 
-    def check(self) -> None:
+    def check(self, stored: Stored) -> None:
         return
 
     def record(self, stored: Stored, *, deleted: bool) -> None:

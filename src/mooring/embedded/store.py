@@ -309,9 +309,10 @@ class Store:
 
     def _put(self, table: Table, raw: Raw, deleted: bool = False) -> Stored:
         """The one place where anything changes."""
-        self.durability.check()
-        self.version += 1
-        stored = Stored(table.resource, with_meta(raw, resourceVersion=str(self.version)), self.version)
+        version = self.version + 1
+        stored = Stored(table.resource, with_meta(raw, resourceVersion=str(version)), version)
+        self.durability.check(stored)
+        self.version = version
         if deleted:
             table.remove(stored)
         else:

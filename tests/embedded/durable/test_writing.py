@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mooring.api.errors import ApiError, NotFound
+from mooring.api.errors import ApiError, BadRequest, NotFound
 from mooring.api.resources import PODS
 from mooring.embedded.durable.opening import DataDir
 from mooring.embedded.durable.transactions import Change, Database
@@ -150,7 +150,11 @@ class TestDiskErrors:
 
         on_disk(tmp_path, main)
 
-    @pytest.mark.parametrize("error", [sqlite3.OperationalError("disk I/O error"), OSError(5, "I/O error")])
+    @pytest.mark.parametrize(
+        "error",
+        [sqlite3.OperationalError("disk I/O error"), OSError(5, "I/O error"), MemoryError("no memory")],
+        ids=["sqlite", "system", "anything"],
+    )
     def test_a_broken_disk_ends_all_writing_and_reads_go_on(self, tmp_path, monkeypatch, error):
         async def main(data: DataDir) -> None:
             store = data.store
@@ -230,6 +234,19 @@ class TestDiskErrors:
             await data.store.settled()
 
         on_disk(tmp_path, main)
+
+
+def test_what_is_no_json_is_refused_before_it_is_stored(tmp_path):
+    async def main(data: DataDir) -> None:
+        raw = pod("a")
+        raw["metadata"]["annotations"] = {"a": "\ud800"}
+        with pytest.raises(BadRequest, match="cannot be written as JSON"):
+            data.store.create(PODS, raw)
+        assert data.store.version == 1
+        data.store.create(PODS, pod("b"))
+        await data.store.settled()
+
+    on_disk(tmp_path, main)
 
 
 def test_what_is_written_outside_of_a_loop_is_flushed(tmp_path):

@@ -44,16 +44,20 @@ class SqliteDurability:
         self._batches: SimpleQueue[tuple[list[Change], asyncio.AbstractEventLoop | None] | None] = (
             SimpleQueue()
         )
-        self._results: SimpleQueue[tuple[list[Change], sqlite3.Error | OSError | None]] = SimpleQueue()
+        self._results: SimpleQueue[tuple[list[Change], Exception | None]] = SimpleQueue()
         self._thread = threading.Thread(target=self._write_batches, name="mooring-disk", daemon=True)
         self._thread.start()
 
     def attach(self, follower: Follower) -> None:
         self._follower = follower
 
-    def check(self) -> None:
+    def check(self, stored: Stored) -> None:
         if self._broken is not None:
             raise self._broken
+        try:
+            stored.encoded  # noqa: B018 - what is no JSON must not come as far as the thread
+        except (TypeError, ValueError, RecursionError) as error:
+            raise refusals.bad_request(f"the object cannot be written as JSON: {error}") from error
 
     def record(self, stored: Stored, *, deleted: bool) -> None:
         self._pending.append((stored, deleted))
@@ -104,7 +108,7 @@ class SqliteDurability:
             batch, loop = work
             try:
                 self._database.write(batch)
-            except (sqlite3.Error, OSError) as error:
+            except Exception as error:  # whatever it is, nobody must wait for ever
                 self._results.put((batch, error))
             else:
                 self._results.put((batch, None))
@@ -117,7 +121,7 @@ class SqliteDurability:
             self._take_result(*self._results.get())
             self._hand_over(loop)
 
-    def _take_result(self, batch: list[Change], error: sqlite3.Error | OSError | None) -> ApiError | None:
+    def _take_result(self, batch: list[Change], error: Exception | None) -> ApiError | None:
         self._writing = False
         if error is not None:
             return self._fail(error)
@@ -128,7 +132,7 @@ class SqliteDurability:
             self._follower.advanced()
         return None
 
-    def _fail(self, error: sqlite3.Error | OSError) -> ApiError:
+    def _fail(self, error: Exception) -> ApiError:
         refusal = _refusal(self._database.path, error)
         if refusal.code != refusals.DISK_FULL:
             self._broken = refusal
@@ -146,7 +150,7 @@ class SqliteDurability:
                 waiter.set_result(answer)
 
 
-def _refusal(path: Path, error: sqlite3.Error | OSError) -> ApiError:
+def _refusal(path: Path, error: Exception) -> ApiError:
     if (
         isinstance(error, sqlite3.Error)
         and getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL
