@@ -1,4 +1,4 @@
-"""The command line of `mooring run`: Go's rules, kube-scheduler's flags, clear words where one means nothing."""
+"""The command line of `mooring run`: Go's rules, kube-scheduler's flags, and clear words about mistakes."""
 
 from __future__ import annotations
 
