@@ -22,6 +22,7 @@ from mooring.api.events import EventSeries
 from mooring.api.resources import EVENTS
 from mooring.client.backoff import Backoff
 from mooring.client.series import Series, SeriesKey, cut, make_event, reference
+from mooring.client.spam import SpamFilter
 from mooring.framework.ports import ApiClient, Clock
 from mooring.telemetry import logs
 from mooring.telemetry.throttle import Throttle
@@ -65,6 +66,7 @@ class ApiEventRecorder:
         self._idle = asyncio.Event()
         self._idle.set()
         self._stamp = 0
+        self._spam = SpamFilter(clock.now)
         self._complaints = Throttle(clock.now)
 
     def event(
@@ -84,6 +86,9 @@ class ApiEventRecorder:
             series = self._open.pop(key, None)
             if series is not None and self._clock.now() - series.seen_at < SERIES_SECONDS:
                 series.again(self._clock.now(), self._clock.wall())
+            elif not self._spam.admits(key[0]):
+                self._lose("An object causes too many events")
+                return
             else:
                 series = self._begin(key, regarding, related)
             self._open[key] = series
