@@ -134,6 +134,13 @@ class Load:
         timeout = aiohttp.ClientTimeout(total=None)
         self.session = aiohttp.ClientSession(connector=connector, headers=headers, timeout=timeout)
 
+    async def __aenter__(self) -> Load:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.session.close()
+        await asyncio.sleep(0.25)  # TLS connections take a moment to close
+
     async def send(self, path: str, body: bytes, status: int = 201) -> None:
         async with self.session.post(self.url + path, data=body) as response:
             if response.status != status:
@@ -234,9 +241,8 @@ class Measured:
 
 async def measure(reached: Reached, nodes: int, pods: int, connections: int, watches: int) -> Measured:
     """Loads nodes and pods, then binds all pods, with watches open all the time."""
-    load = Load(reached, connections)
     counters = [Counter(2 * pods) for _ in range(watches)]
-    try:
+    async with Load(reached, connections) as load:
         tasks = [asyncio.create_task(load.watch("/api/v1/pods", counter)) for counter in counters]
         start = time.perf_counter()
         node_rate = await load.send_all(node_requests(nodes))
@@ -246,8 +252,6 @@ async def measure(reached: Reached, nodes: int, pods: int, connections: int, wat
         await asyncio.wait_for(asyncio.gather(*tasks), 30)
         assert [counter.count for counter in counters] == [2 * pods] * watches
         return Measured(node_rate, creations, bindings, load_seconds)
-    finally:
-        await load.session.close()
 
 
 async def main(arguments: argparse.Namespace) -> None:

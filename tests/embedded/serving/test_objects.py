@@ -588,7 +588,7 @@ def test_answers_wait_for_what_they_show_to_be_durable():
         def attach(self, follower) -> None:
             self._follower = follower
 
-        def check(self) -> None: ...
+        def check(self, stored) -> None: ...
 
         def record(self, stored, *, deleted: bool) -> None:
             self._written = stored.version
@@ -627,3 +627,15 @@ def test_a_bug_is_a_500_without_its_traceback_and_is_logged(caplog):
 
     serve(scenario, endpoints=[Broken()])
     assert "Request failed" in caplog.text
+
+
+def test_warnings_are_headers_whatever_the_fields_are_called():
+    async def scenario(world: World):
+        body = {**pod(), 'a\n\x01"\\ü∞': 1, **{f"x{number}": 1 for number in range(50)}}
+        reply = await world.ask("POST", PODS, body, fieldValidation="Warn")
+        assert reply.status == 201, reply.body
+        warnings = reply.headers.getlist("warning")
+        assert 1 < len(warnings) <= 16
+        assert 'a??\\"\\\\ü?' in warnings[0]
+
+    serve(scenario)
