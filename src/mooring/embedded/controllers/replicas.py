@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 from mooring.api.errors import MooringError
 from mooring.api.resources import Resource, Unstructured
 from mooring.api.times import format_time, parse_time
 from mooring.embedded.controllers import kinds
+from mooring.embedded.controllers.batching import slow_start
 from mooring.embedded.controllers.cache import OWNER
 from mooring.embedded.controllers.claiming import claim, index_orphans, possible_owners
 from mooring.embedded.controllers.controller import Controller, World, own_key
@@ -29,7 +31,7 @@ from mooring.embedded.controllers.templates import pod_from
 
 Raw = dict[str, Any]
 
-BURST = 5000
+BURST = 500
 """Pods made or deleted in one look; more follow in the next."""
 PODS_PER_SECOND = 5000
 """Large sets are looked at less often: so many pods are counted in a second, at most."""
@@ -78,14 +80,16 @@ class ReplicaSets(Controller):
     async def _scale(self, owner: Unstructured, active: list[Unstructured]) -> bool:
         """Says whether there is more to do than one look may."""
         missing = wanted_replicas(owner) - len(active)
-        for _ in range(min(missing, BURST)):
-            await self._create(owner)
-        if missing < 0:
+        if missing > 0:
+            await slow_start([owner] * min(missing, BURST), self._create)
+        elif missing < 0:
             surplus = rank_for_deletion(active, self._neighbours(owner), self.clock.wall())
-            for pod in surplus[: min(-missing, BURST)]:
-                await self.writer.delete(kinds.PODS, pod)
-                self.event(owner, "SuccessfulDelete", f"Deleted pod: {pod.name}")
+            await slow_start(surplus[: min(-missing, BURST)], partial(self._delete, owner))
         return abs(missing) > BURST
+
+    async def _delete(self, owner: Unstructured, pod: Unstructured) -> None:
+        await self.writer.delete(kinds.PODS, pod)
+        self.event(owner, "SuccessfulDelete", f"Deleted pod: {pod.name}")
 
     async def _create(self, owner: Unstructured) -> None:
         template = (owner.raw.get("spec") or {}).get("template") or {}

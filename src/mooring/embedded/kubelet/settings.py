@@ -35,7 +35,7 @@ class KubeletSettings:
     """Pod status writes of all nodes together, so that starting pods leaves room for scheduling others."""
     busy_backlog: int = 200
     """With more pods than this waiting for a write, the step ContainerCreating is left out."""
-    workers: int = 4
+    workers: int = 16
     """Writes under way at the same time."""
 
     usage_fraction: float = 0.4
