@@ -21,6 +21,10 @@ from tests.cluster.mooring_process import NAMESPACE
 from tests.cluster.worlds import SCHEDULER, World
 
 
+PATIENT = ("--leader-elect-lease-duration=90s", "--leader-elect-renew-deadline=80s")
+"""Where the lease is not the subject: on a busy machine an API server may need more than 10 s to start."""
+
+
 @pytest.fixture
 def own_plane(programs: dict[str, str], tmp_path: Path) -> Iterator[ControlPlane]:
     """A control plane that a test may take down; the shared one has companions that would not survive it."""
@@ -71,7 +75,7 @@ def test_api_server_restarted_in_the_middle(own_world: World, own_plane: Control
     """Killed and back on the same data while pods are bound: the process lives on, each pod is bound once."""
     count = 600
     own_world.nodes(*(f"n-{i}" for i in range(12)), cpu="64")
-    process = own_world.mooring(qps=150)
+    process = own_world.mooring(qps=150, arguments=PATIENT)
     own_world.api.create_all(make(count), workers=4)
     eventually(lambda: len(own_world.bound()) > 50, 60, "some are bound")
     own_plane.stop_apiserver()
@@ -87,7 +91,7 @@ def test_history_is_gone_when_the_api_server_returns(own_world: World, own_plane
     """etcd is compacted while the API server is away and objects change meanwhile: the watches get a 410,
     the kinds are listed anew, and nothing that was deleted stays in the cache."""
     own_world.nodes("n1", "n2", cpu="2")
-    process = own_world.mooring()
+    process = own_world.mooring(arguments=PATIENT)
     for name in ("a", "b"):
         own_world.pod(name, cpu="1500m")
         own_world.wait_bound(name)
