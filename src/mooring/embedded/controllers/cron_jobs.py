@@ -13,7 +13,7 @@ from mooring.api.times import format_time, parse_time
 from mooring.embedded.controllers import cron_schedule, kinds
 from mooring.embedded.controllers.controller import Controller, World, own_key
 from mooring.embedded.controllers.cron_schedule import Schedule, ScheduleError
-from mooring.embedded.controllers.jobs import is_over
+from mooring.embedded.controllers.job_status import is_over
 from mooring.embedded.controllers.pod_states import is_terminating, is_true
 from mooring.embedded.controllers.templates import owner_reference
 
