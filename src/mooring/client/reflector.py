@@ -39,6 +39,8 @@ SHORT_WATCH = 1.0
 """A watch that ends sooner than this without progress counts as a failure."""
 SUSPECT_WATCHES = 3
 """After so many 500s or short watches in a row the version itself is suspect, and a list follows."""
+RELIST_PAUSE = 60.0
+"""Seconds since the last listing after which a lost version is followed by another without backing off."""
 ABSENT_PAUSE = 60.0
 """Seconds between questions for a kind that the server does not have."""
 ABSENT = "the API server does not have this kind"
@@ -128,6 +130,7 @@ class Reflector:
         """Whether `version` belongs to a complete listing that only needs a watch to stay current."""
         self._version_lost = False
         """The server does not have `version`: read the current state."""
+        self._listed_at = 0.0
         self._suspect_watches = 0
         self._absences = 0
 
@@ -171,6 +174,7 @@ class Reflector:
         self.version = version
         self.last_error = ""
         self._listed, self._version_lost = True, False
+        self._listed_at = self._clock.now()
         self._suspect_watches = self._absences = 0
         log.info(3, "Listed", resource=self.resource, count=len(items), version=version)
 
@@ -303,6 +307,8 @@ class Reflector:
             )
         if self._listed:
             self._after_watch(error)
+            if failures.version_lost(error) and self._clock.now() - self._listed_at > RELIST_PAUSE:
+                return self._random.random()  # the server is well; only time has passed
         return self._backoff.next(getattr(error, "retry_after", None))
 
     def _after_watch(self, error: Exception) -> None:
