@@ -14,7 +14,7 @@ from mooring.app.deploying.manifests import default_config
 from tests.cluster import objects
 from tests.cluster.api import Api
 from tests.cluster.controlplane import ControlPlane, Missing, find_programs, running
-from tests.cluster.embedded_plane import running_embedded
+from tests.cluster.embedded_plane import EmbeddedPlane, running_embedded
 from tests.cluster.mooring_process import NAMESPACE
 from tests.cluster.worlds import World
 
@@ -85,14 +85,21 @@ def world(plane: ControlPlane, tmp_path: Path) -> Iterator[World]:
     made.stop()
 
 
-@pytest.fixture
-def embedded_world(tmp_path: Path) -> Iterator[World]:
-    """A fresh embedded cluster with the lease's namespace."""
-    with running_embedded(tmp_path) as plane:
+@pytest.fixture(scope="session")
+def shared_embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedPlane]:
+    """One embedded cluster for all scenarios, with the lease's namespace."""
+    with running_embedded(tmp_path_factory.mktemp("embedded")) as plane:
         plane.api.create(objects.namespace(NAMESPACE))
-        made = World("embedded", plane.api, tmp_path, plane.kubeconfig)
-        yield made
-        made.stop()
+        yield plane
+
+
+@pytest.fixture
+def embedded_world(shared_embedded: EmbeddedPlane, tmp_path: Path) -> Iterator[World]:
+    """The embedded cluster, emptied after the test."""
+    made = World("embedded", shared_embedded.api, tmp_path, shared_embedded.kubeconfig)
+    yield made
+    made.stop()
+    clean(shared_embedded.api)
 
 
 @pytest.fixture(params=["real", "embedded"])

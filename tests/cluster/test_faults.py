@@ -20,7 +20,6 @@ from tests.cluster.fault_proxy import Fault, FaultProxy, Seen
 from tests.cluster.mooring_process import NAMESPACE
 from tests.cluster.worlds import SCHEDULER, World
 
-
 PATIENT = ("--leader-elect-lease-duration=90s", "--leader-elect-renew-deadline=80s")
 """Where the lease is not the subject: on a busy machine an API server may need more than 10 s to start."""
 
