@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mooring.api.resources import NODES, PODS
+from mooring.api.resources import NAMESPACES, NODES, PODS
 from mooring.api.taints import Toleration
 from mooring.embedded.serving import wire_faults as wire
 from mooring.framework import PermitPlugin, PreBindPlugin, Status
@@ -111,13 +111,15 @@ def test_b4_gated_meanwhile():
         cluster.check()
 
 
-@pytest.mark.parametrize("status", ["pod", "namespace"])
-def test_b5_gone(status):
+@pytest.mark.parametrize("what", ["pod", "namespace"])
+def test_b5_gone(what):
     with HttpCluster() as cluster:
         cluster.spoil(wire.delay(request=2.0), method="POST", path="/binding")
         cluster.add(*TWO, make_pod("p"))
         cluster.settle(1)
         cluster.store.delete(PODS, "p", namespace="default", grace_period=0)
+        if what == "namespace":
+            cluster.store.delete(NAMESPACES, "default")
         cluster.settle(30)
         assert len(cluster.binds()) == 1
         assert cluster.assumed() == []
