@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import sys
 
@@ -34,9 +35,18 @@ async def _serve(orders: Orders) -> int:
         if server is not None:
             await server.stop()
         return 1
+    _calm_collector()
     await parent_gone
     await server.stop()
     return 0
+
+
+def _calm_collector() -> None:
+    """Objects of the store are plain JSON that refers to nothing in a circle: looking through all of them
+    again and again finds nothing, and stops the server for long."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 50, 1000)
 
 
 def _say(answer: Answer) -> None:
