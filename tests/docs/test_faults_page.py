@@ -15,7 +15,7 @@ ROWS = {case: cell for case, _, cell in _ROW.findall((ROOT / "docs" / "faults.md
 
 
 @cache
-def tests_in(path: str) -> set[str]:
+def names_in(path: str) -> set[str]:
     tree = ast.parse((ROOT / path).read_text())
     return {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
 
@@ -29,4 +29,4 @@ def test_a_case_names_tests_that_exist_or_says_why_it_has_none(case):
     named = _TEST.findall(ROWS[case])
     assert named or ROWS[case].startswith("left out: ")
     for path, name in named:
-        assert name in tests_in(path), f"{case}: {path} has no {name}"
+        assert name in names_in(path), f"{case}: {path} has no {name}"
