@@ -97,6 +97,9 @@ class Measured(Cluster):
             **self._options,
         )
 
+    def __enter__(self) -> Measured:
+        return self
+
     def families(self):
         gauging.refresh(self.metrics, self.scheduler.engine, self.scheduler.recorder)
         registry = CollectorRegistry()
