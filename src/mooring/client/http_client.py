@@ -127,7 +127,7 @@ class HttpClient:
                 for line in lines.feed(chunk):
                     yield read(line)
 
-    async def get(self, resource: Resource, name: str, namespace: str = "") -> AnyObject:
+    async def get(self, resource: Resource, name: str, namespace: str = "") -> Any:
         request = requests.get(resource, name, namespace)
         # Pods are read to settle the outcome of a bind.
         priority = Priority.BIND if resource == PODS else _priority(resource, Priority.READ)
@@ -135,11 +135,11 @@ class HttpClient:
 
     # Writing
 
-    async def create(self, resource: Resource, obj: Any, *, dry_run: bool = False) -> AnyObject:
+    async def create(self, resource: Resource, obj: Any, *, dry_run: bool = False) -> Any:
         request = requests.create(resource, obj, dry_run=dry_run)
         return await self._object(resource, self._write("POST", resource, request))
 
-    async def replace(self, resource: Resource, obj: Any, *, subresource: str = "") -> AnyObject:
+    async def replace(self, resource: Resource, obj: Any, *, subresource: str = "") -> Any:
         request = requests.replace(resource, obj, subresource=subresource)
         return await self._object(resource, self._write("PUT", resource, request, subresource))
 
@@ -152,7 +152,7 @@ class HttpClient:
         namespace: str = "",
         subresource: str = "",
         patch_type: str = PatchType.STRATEGIC,
-    ) -> AnyObject:
+    ) -> Any:
         request = requests.patch(
             resource, name, patch, namespace=namespace, subresource=subresource, patch_type=patch_type
         )
@@ -192,7 +192,7 @@ class HttpClient:
             return _Call(verb, request, priority, Repeat.NOTHING)
         return _Call(verb, request, priority, Repeat.UNPROCESSED, fenced=priority is not Priority.EVENT)
 
-    async def _object(self, resource: Resource, call: _Call) -> AnyObject:
+    async def _object(self, resource: Resource, call: _Call) -> Any:
         return responses.read_object(resource, await self._call(call), call.request)
 
     async def _call(self, call: _Call) -> bytes:
