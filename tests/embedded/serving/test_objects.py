@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from mooring.api import resources
+from mooring.embedded import refusals
+from mooring.embedded.durability import InMemory
 from tests.embedded.serving.kit import DEPLOYMENTS, NODES, PODS, World, deployment, node, pod, serve
 
 MERGE = {"content-type": "application/merge-patch+json"}
@@ -612,6 +614,26 @@ def test_answers_wait_for_what_they_show_to_be_durable():
             assert (await watch.next())["type"] == "ADDED"
 
     serve(scenario, durability=Slow())
+
+
+def test_a_write_that_cannot_be_kept_is_refused_and_reads_go_on():
+    class Full(InMemory):
+        """Has no room for what comes after the first objects."""
+
+        version = 3
+
+        async def settled(self) -> None:
+            assert self._follower is not None
+            self._follower.failed()
+            raise refusals.disk_full("no room is left on the device")
+
+    async def scenario(world: World):
+        reply = await world.ask("POST", PODS, pod())
+        assert (reply.status, reply.json["message"]) == (507, "no room is left on the device")
+        assert (await world.get(PODS))["items"] == []
+        assert reason(await world.ask("GET", f"{PODS}/a")) == (404, "NotFound")
+
+    serve(scenario, durability=Full())
 
 
 def test_a_bug_is_a_500_without_its_traceback_and_is_logged(caplog):

@@ -12,7 +12,7 @@ import pytest
 
 from mooring.api import resources
 from mooring.embedded.http import User
-from mooring.embedded.serving import connections, messages, streams
+from mooring.embedded.serving import connections, messages
 from mooring.embedded.serving.certificates import Authority, load
 from mooring.embedded.serving.connections import ConnectionLimits
 from mooring.embedded.serving.server import CannotListen, HttpServer
@@ -264,7 +264,7 @@ def test_stopping_ends_watches_with_the_end_of_their_body():
 
 
 def test_a_watcher_that_never_reads_is_given_up(monkeypatch):
-    monkeypatch.setattr(streams, "SEND_SECONDS", 0.2)
+    monkeypatch.setattr(messages, "SEND_SECONDS", 0.2)
 
     async def scenario(world: Running):
         client = await world.connect()
@@ -286,6 +286,26 @@ def test_a_watcher_that_never_reads_is_given_up(monkeypatch):
                 world.store.create(
                     resources.PODS, {**big, "metadata": {**big["metadata"], "name": f"p{number}"}}
                 )
+            await asyncio.sleep(0.05)
+
+    running(scenario, plain=True)
+
+
+def test_a_reader_of_a_long_list_that_stops_is_given_up(monkeypatch):
+    monkeypatch.setattr(messages, "SEND_SECONDS", 0.2)
+
+    async def scenario(world: Running):
+        for number in range(100):
+            body = pod(f"p{number}")
+            body["metadata"]["annotations"] = {"x": "y" * 200_000}
+            world.store.create(resources.PODS, body)
+        client = await world.connect()
+        client.writer.write(world.head().replace("\n", "\r\n").encode() + b"\r\n\r\n")
+        await client.reader.readuntil(b"\r\n\r\n")
+        client.writer.transport.pause_reading()  # type: ignore[attr-defined]
+        deadline = time.monotonic() + 20
+        while world.server.connections:
+            assert time.monotonic() < deadline
             await asyncio.sleep(0.05)
 
     running(scenario, plain=True)

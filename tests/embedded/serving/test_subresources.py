@@ -294,3 +294,20 @@ def test_a_server_that_is_not_ready_says_why():
         assert (await world.ask("GET", "/livez")).status == 200
 
     serve(scenario, ready=lambda: "still loading")
+
+
+def test_a_namespace_goes_when_its_last_finalizer_is_taken_away():
+    async def scenario(world: World):
+        path = "/api/v1/namespaces/x"
+        created = await world.create("/api/v1/namespaces", {"metadata": {"name": "x"}})
+        assert created["spec"]["finalizers"] == ["kubernetes"]
+        going = (await world.ask("DELETE", path)).json
+        assert (going["status"]["phase"], going["spec"]) == ("Terminating", created["spec"])
+        pods = "/api/v1/namespaces/x/pods"
+        assert reason(await world.ask("POST", pods, pod("a", "x"))) == (403, "Forbidden")
+        going["spec"]["finalizers"] = []
+        finalized = await world.ask("PUT", f"{path}/finalize", going)
+        assert finalized.status == 200, finalized.body
+        assert reason(await world.ask("GET", path)) == (404, "NotFound")
+
+    serve(scenario)

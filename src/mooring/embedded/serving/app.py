@@ -106,7 +106,8 @@ class ApiServer:
         except Exception as error:
             _log.error("Request failed", error, stack=True, method=scope["method"], path=scope["path"])
             result = refusal_answer(_internal())
-        await messages.send_answer(send, result, headers, self._offload)
+        abort = scope.get("mooring.abort")
+        await messages.send_answer(send, result, headers, self._offload, self._clock, abort)
 
     def close(self) -> None:
         """Ends all watches and takes no more."""

@@ -18,6 +18,8 @@ Offload: TypeAlias = Callable[[Callable[[], bytes]], Awaitable[bytes]]
 
 BODY_SECONDS = 60.0
 """How long a client may take to send a body."""
+SEND_SECONDS = 60.0
+"""How long a client may leave its connection full before it is given up."""
 _WORTH_COMPRESSING = 128 * 1024
 _PIECE = 256 * 1024
 """Bytes handed to the connection at once, so that a long answer does not pile up in it."""
@@ -84,7 +86,14 @@ def _too_slow() -> ApiError:
     return refusals.failure(408, "Timeout", message)
 
 
-async def send_answer(send: Any, answer: Answer, headers: Mapping[str, str], offload: Offload | None) -> None:
+async def send_answer(
+    send: Any,
+    answer: Answer,
+    headers: Mapping[str, str],
+    offload: Offload | None,
+    clock: Clock,
+    abort: Callable[[], object] | None,
+) -> None:
     """Sends it in one piece or several, compressed if it is long and the client asks for that."""
     body = answer.body
     extra: list[tuple[bytes, bytes]] = []
@@ -103,7 +112,23 @@ async def send_answer(send: Any, answer: Answer, headers: Mapping[str, str], off
         return
     for start in range(0, len(body), _PIECE):
         end = start + _PIECE
-        await send({"type": "http.response.body", "body": body[start:end], "more_body": end < len(body)})
+        message = {"type": "http.response.body", "body": body[start:end], "more_body": end < len(body)}
+        await send_patiently(send, message, clock, abort)
+
+
+async def send_patiently(
+    send: Any, message: dict[str, Any], clock: Clock, abort: Callable[[], object] | None
+) -> None:
+    """Sends what may have to wait for the client to read; one that does not read for too long is given up.
+
+    `abort` breaks its connection; None where that cannot be.
+    """
+    watchdog = clock.call_later(SEND_SECONDS, abort) if abort is not None else None
+    try:
+        await send(message)
+    finally:
+        if watchdog is not None:
+            watchdog.cancel()
 
 
 def _headers(answer: Answer) -> list[tuple[bytes, bytes]]:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from mooring.api.errors import ApiError
+from mooring.embedded.serving.messages import send_patiently
 from mooring.embedded.serving.presenting import Presenter
 from mooring.embedded.watching import Event, Subscription
 from mooring.framework.ports import BOOKMARK, Clock, Timer
@@ -24,8 +25,6 @@ Send: TypeAlias = Callable[[Any], Any]
 _BATCH = 200
 """Events in one go: enough to spread the cost of sending, few enough not to fill a slow client's buffer."""
 BOOKMARK_SECONDS = 60.0
-SEND_SECONDS = 60.0
-"""How long a client may leave its connection full before it is given up."""
 _HEADERS = [
     (b"content-type", b"application/json"),
     (b"cache-control", b"no-cache, private"),
@@ -98,12 +97,8 @@ class WatchStream:
         return self._bookmarks or event.type != BOOKMARK
 
     async def _send(self, send: Send, lines: bytes) -> None:
-        watchdog = self._clock.call_later(SEND_SECONDS, self._abort) if self._abort is not None else None
-        try:
-            await send({"type": "http.response.body", "body": lines, "more_body": True})
-        finally:
-            if watchdog is not None:
-                watchdog.cancel()
+        message = {"type": "http.response.body", "body": lines, "more_body": True}
+        await send_patiently(send, message, self._clock, self._abort)
 
     async def _listen(self, receive: Receive) -> None:
         while (await receive())["type"] != "http.disconnect":

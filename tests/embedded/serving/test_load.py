@@ -1,0 +1,90 @@
+"""The server under load, in a process of its own, over TLS. Bounds are generous: machines are shared.
+
+What a quiet machine reaches is measured with `python -m tests.embedded.serving.load`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import time
+
+import pytest
+
+from tests.embedded.serving.load import PODS, Load, measure, pod_requests, serving
+
+pytestmark = pytest.mark.slow
+
+_VERSION = re.compile(rb'"resourceVersion":"(\d+)"')
+
+
+def test_a_large_cluster_loads_and_is_bound_with_watches_open():
+    async def main() -> None:
+        async with serving() as reached:
+            found = await measure(reached, nodes=5_000, pods=20_000, connections=32, watches=3)
+        print(found)
+        assert found.load_seconds < 60
+        assert found.creations > 500
+        assert found.bindings > 500
+
+    asyncio.run(main())
+
+
+def test_a_hundred_watches_get_every_event_in_order():
+    writes, per_second, watches = 1_000, 200, 100
+
+    async def main() -> None:
+        async with serving() as reached, Load(reached, 8) as load:
+            seen: list[list[int]] = [[] for _ in range(watches)]
+
+            def follow(versions: list[int]):
+                def take(line: bytes) -> bool:
+                    found = _VERSION.search(line)
+                    if line.startswith(b'{"type":"BOOKMARK"'):
+                        return False
+                    assert line.startswith(b'{"type":"ADDED"')
+                    assert found is not None
+                    versions.append(int(found[1]))
+                    return len(versions) == writes
+
+                return load.watch("/api/v1/pods", take)
+
+            tasks = [asyncio.create_task(follow(versions)) for versions in seen]
+            await asyncio.sleep(1)  # all are open before the first write
+            start = time.perf_counter()
+            for number, (path, body) in enumerate(pod_requests(writes)):
+                await load.send(path, body)
+                await asyncio.sleep(max(0.0, start + number / per_second - time.perf_counter()))
+            await asyncio.wait_for(asyncio.gather(*tasks), 60)
+            print(f"{writes / (time.perf_counter() - start):.0f} writes/s to {watches} watches")
+            first = seen[0][0]
+            expected = list(range(first, first + writes))
+            assert seen == [expected] * watches
+
+    asyncio.run(main())
+
+
+def test_a_slow_watcher_sees_a_beginning_without_gaps_and_then_a_410():
+    async def main() -> None:
+        async with serving("--watch-buffer", "500") as reached, Load(reached, 16) as load:
+            url = f"{load.url}/api/v1/pods?watch=true&resourceVersion=0"
+            async with load.session.get(url) as response:
+                padding = "x" * 4_000
+                bodies = []
+                for path, body in pod_requests(10_000):
+                    raw = json.loads(body)
+                    raw["metadata"]["annotations"] = {"padding": padding}
+                    bodies.append((path, json.dumps(raw).encode()))
+                await load.send_all(bodies)
+                lines = (await asyncio.wait_for(response.read(), 60)).splitlines()
+            *events, last = (json.loads(line) for line in lines)
+            versions = [int(event["object"]["metadata"]["resourceVersion"]) for event in events]
+            assert 0 < len(versions) < 10_000
+            assert versions == list(range(versions[0], versions[0] + len(versions)))
+            assert (last["type"], last["object"]["code"]) == ("ERROR", 410)
+            # A new watch is as good as ever.
+            async with load.session.get(f"{load.url}{PODS}?limit=1") as response:
+                assert response.status == 200
+
+    asyncio.run(main())
