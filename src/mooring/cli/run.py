@@ -44,6 +44,8 @@ def run(
         _log.warning(warning)
     try:
         configuration, options = preparing.configuration_of(given), preparing.options_of(given)
+        for warning in preparing.gate_warnings(options.gates):
+            _log.warning(warning)
         if target := given.text("write-config-to"):
             _write(configuration, target)
             return

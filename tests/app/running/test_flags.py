@@ -7,7 +7,7 @@ import pytest
 from mooring.api.errors import MooringError
 from mooring.app.running.flag_table import FLAGS, GROUPS
 from mooring.app.running.flags import FlagError, parse
-from mooring.app.running.preparing import configuration_of, options_of
+from mooring.app.running.preparing import configuration_of, gate_warnings, options_of
 from mooring.config import ConfigError
 
 KUBE_SCHEDULER = """
@@ -151,6 +151,14 @@ def test_another_lock_than_leases_is_refused():
 def test_unknown_gates_are_refused():
     with pytest.raises(ConfigError, match="unrecognized feature gate"):
         options_of(parse(["--feature-gates=NoSuchGate=true"]))
+
+
+def test_a_gate_that_is_switched_is_said_to_switch_nothing():
+    chosen = options_of(
+        parse(["--feature-gates=SchedulerAsyncAPICalls=true,SchedulerPopFromBackoffQ=true"])
+    ).gates
+    (warning,) = gate_warnings(chosen)
+    assert "SchedulerAsyncAPICalls is only reported" in warning
 
 
 def test_the_defaults_are_safe():

@@ -10,7 +10,7 @@ from mooring.api.errors import MooringError
 from mooring.app.configuring import EMPTY, Configuration, configure, configure_file
 from mooring.app.running.flags import Flags
 from mooring.app.running.options import RunOptions, ServingOptions
-from mooring.config.gates import FeatureGates
+from mooring.config.gates import GATES, FeatureGates
 from mooring.config.types import ClientConnection, LeaderElection
 from mooring.framework.points import Plugin
 from mooring.runtime.registry import Registry
@@ -74,6 +74,15 @@ def options_of(flags: Flags) -> RunOptions:
         disabled_metrics=frozenset(flags.items("disabled-metrics")),
         flags=flags.everything(),
     )
+
+
+def gate_warnings(gates: FeatureGates) -> list[str]:
+    """What somebody who switches gates must know: here they are reported and switch nothing."""
+    switched = [name for name, on in gates.chosen.items() if on != GATES[name].default]
+    return [
+        f"--feature-gates: {name} is only reported in metrics; the behaviour is that of its default"
+        for name in switched
+    ]
 
 
 def _serving(flags: Flags) -> ServingOptions:

@@ -68,8 +68,8 @@ class Process:
         self._terms = Terms(election.lease_duration, election.renew_deadline, election.retry_period)
         now = LeaseClock().now
         self._fence = Fence(now, self._terms) if self._elects else Fence.open(now)
-        self._heart = Heart(self._clock.now)
         self._metrics = SchedulerMetrics(time.monotonic)
+        self._heart = Heart(self._clock.now, self._metrics.loop_lag.child().observe)
         self._started = time.time()
         self._synced = False
         self._leads = False
