@@ -28,7 +28,7 @@ test-slow: $(STAMP) ## Run the slower tests (long property runs, package install
 
 test-cluster: $(STAMP) ## Build a real control plane (Go; minutes the first time) and run the tests that need one
 	@tools/controlplane/build > /dev/null || test $$? -eq 3
-	$(BIN)/python -m pytest -q -m "cluster and not versions" tests/cluster
+	$(BIN)/python -m pytest -q -m "cluster and not versions" tests/cluster tests/kubectl
 
 test-cluster-versions: $(STAMP) ## One smoke run each against older API servers (builds them first)
 	$(BIN)/python -m pytest -q -m versions tests/cluster
