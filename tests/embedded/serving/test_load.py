@@ -1,6 +1,7 @@
-"""The server under load, in a process of its own, over TLS. Bounds are generous: machines are shared.
+"""The server under load, in a process of its own, over TLS.
 
-What a quiet machine reaches is measured with `python -m tests.embedded.serving.load`.
+Machines are shared, so the bounds are on what the server uses of a processor, which limits its rate when it
+has one for itself. Rates as such are measured with `python -m tests.embedded.serving.load`.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import asyncio
 import json
 import re
 import time
+from pathlib import Path
 
 import pytest
 
@@ -19,14 +21,16 @@ pytestmark = pytest.mark.slow
 _VERSION = re.compile(rb'"resourceVersion":"(\d+)"')
 
 
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="/proc tells what a process used")
 def test_a_large_cluster_loads_and_is_bound_with_watches_open():
+    nodes, pods = 5_000, 20_000
+
     async def main() -> None:
         async with serving() as reached:
-            found = await measure(reached, nodes=5_000, pods=20_000, connections=32, watches=3)
+            found = await measure(reached, nodes=nodes, pods=pods, connections=32, watches=3)
         print(found)
-        assert found.load_seconds < 60
-        assert found.creations > 500
-        assert found.bindings > 500
+        assert pods / found.creation_cpu > 1_500
+        assert pods / found.binding_cpu > 1_500
 
     asyncio.run(main())
 
