@@ -8,6 +8,7 @@ from pathlib import Path
 
 from mooring import config
 from mooring.config import ConfigError, KubeSchedulerConfiguration, Problem, ResolvedProfile
+from mooring.config.gates import DEFAULT_GATES, FeatureGates
 from mooring.framework.points import Plugin
 from mooring.plugins.registry import DEFAULT
 from mooring.runtime.registry import PluginError, Registry
@@ -41,17 +42,22 @@ def configure(
     plugins: Iterable[type[Plugin]] = (),
     discover: bool = True,
     source: str = "<config>",
+    gates: FeatureGates = DEFAULT_GATES,
 ) -> Configuration:
     """Load, find the plugins, resolve. Raises a ConfigError with everything that is wrong at that step."""
     registry = build_registry(plugins, discover=discover)
     _follow(registry, config.plugin_references(text), source)
-    loaded = config.load(text, registry.args_types(), source=source, aliases=registry.aliases)
+    loaded = config.load(text, registry.args_types(), source=source, aliases=registry.aliases, gates=gates)
     profiles = config.resolve(loaded, registry.implements(), aliases=registry.aliases, source=source)
     return Configuration(loaded, profiles, registry)
 
 
 def configure_file(
-    path: Path, *, plugins: Iterable[type[Plugin]] = (), discover: bool = True
+    path: Path,
+    *,
+    plugins: Iterable[type[Plugin]] = (),
+    discover: bool = True,
+    gates: FeatureGates = DEFAULT_GATES,
 ) -> Configuration:
     """The same from a file; a file that cannot be read is a ConfigError too."""
     try:
@@ -60,7 +66,7 @@ def configure_file(
         raise ConfigError(
             [Problem(path="", message=f"cannot be read: {error.strerror}")], str(path)
         ) from error
-    return configure(text, plugins=plugins, discover=discover, source=str(path))
+    return configure(text, plugins=plugins, discover=discover, source=str(path), gates=gates)
 
 
 def _follow(registry: Registry, references: Iterable[str], source: str) -> None:

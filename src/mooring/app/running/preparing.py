@@ -19,10 +19,11 @@ from mooring.runtime.registry import Registry
 def configuration_of(flags: Flags) -> Configuration:
     """The configuration file with what flags say on top; ConfigError or MooringError where it is wrong."""
     plugins = [_find(reference) for reference in flags.items("plugin")]
+    gates = FeatureGates.parse(flags.text("feature-gates"))
     if path := flags.text("config"):
-        found = configure_file(Path(path), plugins=plugins)
+        found = configure_file(Path(path), plugins=plugins, gates=gates)
     else:
-        found = configure(EMPTY, plugins=plugins, source="the default configuration")
+        found = configure(EMPTY, plugins=plugins, source="the default configuration", gates=gates)
     election = _election(found.config.leader_election, flags)
     connection = _connection(found.config.client_connection, flags)
     config = msgspec.structs.replace(found.config, leader_election=election, client_connection=connection)
@@ -77,10 +78,10 @@ def options_of(flags: Flags) -> RunOptions:
 
 
 def gate_warnings(gates: FeatureGates) -> list[str]:
-    """What somebody who switches gates must know: here they are reported and switch nothing."""
+    """What somebody who switches gates must know: they decide about the configuration only."""
     switched = [name for name, on in gates.chosen.items() if on != GATES[name].default]
     return [
-        f"--feature-gates: {name} is only reported in metrics; the behaviour is that of its default"
+        f"--feature-gates: {name} changes which plugins and arguments are defaults, and nothing else yet"
         for name in switched
     ]
 
