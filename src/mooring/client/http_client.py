@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
@@ -217,7 +217,7 @@ class HttpClient:
         began = self._clock.now()
         code = NO_ANSWER
         try:
-            async with self._send(request) as response:
+            async with self._transport.send(request) as response:
                 code = str(response.status)
                 if not 200 <= response.status < 300:
                     answer = Answer(response.status, response.headers, await response.read(ERROR_LIMIT))
@@ -226,9 +226,6 @@ class HttpClient:
                 yield response
         finally:
             self._observer.answered(call.verb, request.method, code, self._clock.now() - began)
-
-    def _send(self, request: Request) -> AbstractAsyncContextManager[Response]:
-        return self._transport.send(request)
 
     def _ready(self, call: _Call) -> Request:
         """The request as it leaves, after the last check. Nothing is awaited between this and the sending."""

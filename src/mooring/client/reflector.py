@@ -24,6 +24,7 @@ from mooring.api.resources import Resource
 from mooring.client import failures
 from mooring.client.backoff import Backoff
 from mooring.client.failures import Overdue, ShortWatch
+from mooring.client.hearing import IDLE, Hearing
 from mooring.client.paging import Lister
 from mooring.framework.ports import BOOKMARK, DELETED, ApiClient, Clock, WatchEvent
 from mooring.telemetry import logs
@@ -46,9 +47,6 @@ ABSENT_PAUSE = 60.0
 ABSENT = "the API server does not have this kind"
 SLICE = 500
 """Events applied before the loop gets a turn."""
-IDLE = 120.0
-"""Seconds of silence after which a watch is begun anew, on a server that has sent bookmarks: those come every
-minute, so the other end is probably gone. TCP keepalive notices that sooner, but ends at the next proxy."""
 BACKLOG = 5_000
 """Changes that may wait for the receiver; then reading stops until it has caught up."""
 CATCH_UP = 0.01
@@ -69,25 +67,6 @@ class Sink(Protocol):
     def apply(self, event: WatchEvent) -> None:
         """One accepted event."""
         ...
-
-
-class Patience:
-    """When a watch is given up: at its end in any case, and after a silence once `heard` was called."""
-
-    def __init__(self, deadline: asyncio.Timeout) -> None:
-        self._deadline = deadline
-        self._end = deadline.when() or 0.0
-        self._heard = 0.0
-
-    def heard(self) -> None:
-        now = asyncio.get_running_loop().time()
-        if now - self._heard >= 1.0:  # not for every event: a timer costs more than an event
-            self._heard = now
-            self._deadline.reschedule(min(self._end, now + IDLE))
-
-    def was_silent(self) -> bool:
-        """Of a watch that has been given up: before its end."""
-        return (self._deadline.when() or 0.0) < self._end
 
 
 class Reflector:
@@ -190,13 +169,13 @@ class Reflector:
 
     async def _watch(self) -> None:
         began, version = self._clock.now(), self.version
-        async with self._stream(version) as (stream, patience):
-            await self._follow(stream, patience)
+        async with self._stream(version) as (stream, hearing):
+            await self._follow(stream, hearing)
         if self.version == version and self._clock.now() - began < SHORT_WATCH:
             raise ShortWatch(f"the watch of {self.resource} ended at once, without events")
         self.last_error = ""
 
-    async def _follow(self, stream: AsyncIterator[WatchEvent], patience: Patience) -> None:
+    async def _follow(self, stream: AsyncIterator[WatchEvent], hearing: Hearing) -> None:
         taken = 0
         async for event in stream:
             if event.type == BOOKMARK:
@@ -206,7 +185,7 @@ class Reflector:
             else:
                 continue
             if self._bookmarked:
-                patience.heard()
+                hearing.heard()
             # After the event was applied: what fails before is asked for again.
             self.version = event.resource_version or self.version
             self.last_error = ""
@@ -214,7 +193,6 @@ class Reflector:
             taken += 1
             if taken % SLICE == 0:
                 await self._give_way()
-                patience.heard()
 
     async def _give_way(self) -> None:
         """A flood of events that are all there already never suspends. When the receiver does not keep up
@@ -230,9 +208,9 @@ class Reflector:
         that a stream cut before that changes nothing; then the stream simply goes on."""
         try:
             version = self._list_version_streamed()
-            async with self._stream(version, initial=True) as (stream, patience):
+            async with self._stream(version, initial=True) as (stream, hearing):
                 await self._collect(stream)
-                await self._follow(stream, patience)
+                await self._follow(stream, hearing)
         except Exception as error:
             if self._listed:
                 raise
@@ -264,7 +242,7 @@ class Reflector:
     @asynccontextmanager
     async def _stream(
         self, version: str, initial: bool = False
-    ) -> AsyncIterator[tuple[AsyncIterator[WatchEvent], Patience]]:
+    ) -> AsyncIterator[tuple[AsyncIterator[WatchEvent], Hearing]]:
         seconds = self._random.uniform(*WATCH_SECONDS)
         stream = self._client.watch(
             self.resource,
@@ -275,14 +253,14 @@ class Reflector:
         )
         try:
             async with asyncio.timeout(seconds + GRACE) as deadline:
-                patience = Patience(deadline)
+                hearing = Hearing(deadline)
                 if self._bookmarked and not initial:
-                    patience.heard()
-                yield stream, patience
+                    hearing.heard()
+                yield stream, hearing
         except TimeoutError as error:
             if not deadline.expired():
                 raise
-            if not patience.was_silent():
+            if not hearing.was_silent():
                 raise Overdue(f"the server did not end the watch of {self.resource} in time") from error
             # Perhaps there was nothing to say. If the server is gone, the next watch finds out.
             log.info(2, "The watch was silent, beginning anew", resource=self.resource, seconds=IDLE)
