@@ -12,6 +12,7 @@ import os
 import time
 from collections import Counter
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -61,7 +62,7 @@ def test_every_verdict_is_kube_schedulers(plane: ControlPlane, capsys: pytest.Ca
                 plane.api.create(obj)
             judge.sync(plane.api)
             verdict = judge.decide(with_identity(plane.api.create(wanted, dry_run=True)))
-            outcome = place(plane.api, log, wanted)
+            outcome = place(plane.api, log, wanted, number)
             faults += differences(wanted["metadata"]["name"], verdict, outcome, plane.api, seen)
     finally:
         kube.stop()
@@ -86,7 +87,7 @@ def all_bound(api: Api) -> bool:
     return bool(claims) and all(claim["status"].get("phase") == "Bound" for claim in claims)
 
 
-def place(api: Api, log: KubeLog, wanted: Json) -> Outcome:
+def place(api: Api, log: KubeLog, wanted: Json, number: int) -> Outcome:
     """Create the pod and wait for kube-scheduler's verdict; a pod that fits nowhere is removed again."""
     before = {pod["metadata"]["uid"]: pod for pod in api.list(PODS)}
     meta = api.create(wanted)["metadata"]
@@ -100,6 +101,7 @@ def place(api: Api, log: KubeLog, wanted: Json) -> Outcome:
         told = log.of(key)
         if pod["spec"].get("nodeName"):
             settle(log, key)
+            start(api, meta["name"], meta["namespace"], number)
             break
         stuck = nominated and time.monotonic() > deadline - 40
         if told.message and refused(pod) and (stuck or not nominated):
@@ -116,6 +118,14 @@ def place(api: Api, log: KubeLog, wanted: Json) -> Outcome:
         for pod in before.values()
     }
     return Outcome(pod["spec"].get("nodeName", ""), log.of(key), nominated, victims, priorities)
+
+
+def start(api: Api, name: str, namespace: str, number: int) -> None:
+    """As a kubelet would. Whose victims come first is decided by start times: without them kube-scheduler
+    compares the moments of the comparison, and its choice is arbitrary."""
+    when = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=number)
+    patch = {"status": {"phase": "Running", "startTime": when.strftime("%Y-%m-%dT%H:%M:%SZ")}}
+    api.patch(PODS, name, patch, namespace, subresource="status")
 
 
 def refused(pod: Json) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from contextlib import suppress
 from functools import partial
 
@@ -46,6 +47,22 @@ def test_the_story_of_the_tutorial(world: World) -> None:
     assert world.wait_bound(name) == "node1"
     scheduled = eventually(lambda: world.events_of(name, "Scheduled"), 30, "an event says where")
     assert scheduled[0]["note"] == f"Successfully assigned default/{name} to node1"
+
+
+def test_repeated_refusals_become_one_event(world: World) -> None:
+    """Whatever wakes the pod, the same message is told by a growing series and not by another event."""
+    world.mooring(with_sample())
+    world.nodes("node1")
+    world.pod("waits", scheduler="sample-scheduler")
+    world.wait_refused("waits")
+
+    def count() -> int:
+        world.label("node1", turn=str(time.monotonic_ns()))
+        events = world.events_of("waits", "FailedScheduling")
+        return max((event.get("series", {}).get("count", 1) for event in events), default=0)
+
+    eventually(lambda: count() >= 2, 60, "the event has a series")
+    assert len(world.events_of("waits", "FailedScheduling")) == 1
 
 
 def first_pod(world: World, app: str) -> str:
