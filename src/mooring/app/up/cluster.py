@@ -53,7 +53,10 @@ class EmbeddedCluster:
             if self._plan.configuration is not None:
                 self._client = self.connect()
                 self.scheduler = Scheduler(
-                    self._client, config=self._plan.configuration, flush_after=self._plan.flush_after
+                    self._client,
+                    config=self._plan.configuration,
+                    flush_after=self._plan.flush_after,
+                    streaming_lists=True,
                 )
                 await self.scheduler.start()
         except BaseException:
