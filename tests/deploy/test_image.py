@@ -1,4 +1,4 @@
-"""The file system of the image, made from this environment: it runs alone and has nothing to break in with."""
+"""The file system of the image, made from this environment: it runs alone, with nothing to break in with."""
 
 from __future__ import annotations
 
