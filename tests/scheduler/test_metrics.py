@@ -198,8 +198,8 @@ def test_the_numbers_are_right(scenario):
         if sample.name.endswith("_count") and sample.value
     }
     assert points >= {
-        "PreEnqueue", "PreFilter", "Filter", "PostFilter", "PreScore", "Score", "ScoreExtensionNormalize",
-        "Reserve", "Permit", "PreBindPreFlight", "Bind", "PostBind",
+        "PreEnqueue", "PreFilter", "Filter", "PostFilter", "PreScore", "Score", "Reserve", "Permit",
+        "PreBindPreFlight", "PreBind", "Bind", "PostBind", "Sign",
     }  # fmt: skip
     evaluated = "scheduler_plugin_evaluation"
     assert (

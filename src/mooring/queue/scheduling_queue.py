@@ -85,6 +85,8 @@ class SchedulingQueue:
         self._origin = clock.now()
         self._pod_groups = pod_groups
         self._on_incoming = on_incoming
+        self._refusers: set[tuple[str, str]] = set()
+        """(plugin, scheduler name) of everybody who has refused or held back a pod."""
         self.nominator = PodNominator(self._is_gone)
 
     # Pods come, change and go.
@@ -264,8 +266,9 @@ class SchedulingQueue:
 
     def rejections(self) -> dict[tuple[str, str], int]:
         """(plugin, scheduler name) → waiting pods that it has refused or holds back, for unschedulable_pods.
-        Costs a look at every waiting pod."""
-        found: Counter[tuple[str, str]] = Counter()
+        Whoever has ever refused one is named, with 0 where none is left: gauges do not vanish. Costs a
+        look at every waiting pod."""
+        found: Counter[tuple[str, str]] = Counter(dict.fromkeys(self._refusers, 0))
         for slot in self._places.slots.values():
             info = slot.info
             if info.unschedulable_plugins or info.gating_plugin:
@@ -384,6 +387,7 @@ class SchedulingQueue:
         self, info: QueuedPod, rejectors: frozenset[str], pending: frozenset[str], retry_after: float
     ) -> None:
         info.unschedulable_plugins, info.pending_plugins = rejectors, pending
+        self._refusers.update((plugin, info.pod.scheduler_name) for plugin in rejectors)
         if rejectors:
             info.unschedulable_count += 1
             info.consecutive_errors = 0
@@ -454,6 +458,7 @@ class SchedulingQueue:
     def _release(self, info: QueuedPod, strategy: Strategy, event: ClusterEvent) -> bool:
         """Let a pod into active or backoff, if PreEnqueue agrees; otherwise it is gated."""
         if not self._passes_gates(info):
+            self._refusers.add((info.gating_plugin, info.pod.scheduler_name))
             self._put(info, GATED, event)
             return False
         waits = strategy is Strategy.AFTER_BACKOFF and self._clock.now() < info.backoff_until

@@ -21,7 +21,6 @@ from mooring.framework.status import SKIP, SUCCESS, Code, Status
 from mooring.runtime.buffers import Buffers
 from mooring.runtime.calling import checked, failed
 from mooring.runtime.profile import Profile
-from mooring.telemetry.metrics import SCORE
 
 Scores = IntArray | int
 """One score per row, or one for all."""
@@ -283,8 +282,6 @@ def run_scores(profile: Profile, scoring: Scoring) -> tuple[ScoreBoard, Status]:
         if status is not SUCCESS:
             return board, status
         board.columns.append(Column(plugin.name, profile.weights.get(plugin.name, 1), raw, raw))
-    if profile.meter is not None:
-        profile.meter.lap(SCORE)
     for plugin, column in zip(plugins, board.columns, strict=True):
         status = add_normalized(board, scoring, plugin, column)
         if status is not SUCCESS:

@@ -134,13 +134,15 @@ class BindingCycle:
         """Pre-flight; where work or waiting lies ahead others are told which node the pod is going to."""
         began = self._clock.now()
         flight, status = pre_flight(placement.profile, placement.attempt.state, placement.pod, placement.node)
-        _observe(placement, PRE_FLIGHT, began, status)
+        _observe(placement, PRE_FLIGHT, began, SKIPPED if status.is_success and not flight.groups else status)
         if status.is_success and (flight.groups or placement.held is not None):
             await self._writer.announce(placement.pod, placement.node)
         return flight, status
 
     async def _pre_bind(self, placement: Placement, flight: Flight) -> Status:
         if not flight.groups:
+            if (meter := placement.profile.meter) is not None:
+                meter.empty(PRE_BIND)
             return SUCCESS
         uid, began = placement.pod.uid, self._clock.now()
         task = asyncio.ensure_future(
@@ -263,6 +265,8 @@ class BindingCycle:
 
 
 UNKNOWN = Status.error("no answer")
+SKIPPED = Status.skip()
+"""No plugin has anything to do in PreBind."""
 
 
 def _observe(placement: Placement, point: int, began: float, status: Status) -> None:

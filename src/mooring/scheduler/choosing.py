@@ -24,7 +24,7 @@ from mooring.runtime.timing import TimedScoring
 from mooring.scheduler.attempt import Attempt
 from mooring.scheduler.recalling import Recaller, run_global_filters
 from mooring.telemetry import logs
-from mooring.telemetry.metrics import FILTER, NORMALIZE, PRE_FILTER, PRE_SCORE, SCORE
+from mooring.telemetry.metrics import FILTER, PRE_FILTER, PRE_SCORE, SCORE
 
 _log = logs.get(__name__)
 
@@ -251,7 +251,7 @@ class NodeChooser:
         board, status = (
             run_scores(profile, scoring) if recalled is None else score_recalled(recalled, profile, scoring)
         )
-        lap(attempt, NORMALIZE if recalled is None else SCORE, status)
+        lap(attempt, SCORE, status)
         if not status.is_success:
             return status
         if attempt.walk is not None:

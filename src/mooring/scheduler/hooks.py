@@ -9,7 +9,7 @@ from mooring.framework.events import Registration
 from mooring.framework.status import Status
 from mooring.runtime.enqueuing import run_pre_enqueue
 from mooring.runtime.profile import Profile
-from mooring.telemetry.metrics import PRE_ENQUEUE
+from mooring.telemetry.metrics import PRE_ENQUEUE, SIGN
 
 
 class ProfileHooks:
@@ -32,4 +32,10 @@ class ProfileHooks:
         return self.profiles[pod.scheduler_name].registrations
 
     def signature(self, pod: Pod) -> Hashable:
-        return self.profiles[pod.scheduler_name].signature(pod)
+        profile = self.profiles[pod.scheduler_name]
+        if profile.meter is None:
+            return profile.signature(pod)
+        began = profile.meter.metrics.now()
+        answer = profile.signature(pod)
+        profile.meter.observe(SIGN, began)
+        return answer

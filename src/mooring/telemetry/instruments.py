@@ -164,13 +164,16 @@ class Spreads(Family):
             for edge, count in zip(edges, list(child.counts), strict=True):
                 seen += count
                 buckets.append((edge, float(seen)))
+            if self.labels and not seen:
+                continue  # made ahead of its first use
             family.add_metric(labels, buckets=buckets, sum_value=child.total)
         return family
 
 
 def _edge(bound: float) -> str:
+    """As Go writes it: 1, not 1.0. Prometheus 2 tells buckets apart by the text."""
     text: str = floatToGoString(bound)  # type: ignore[no-untyped-call]  # the library has no types there
-    return text
+    return text.removesuffix(".0")
 
 
 class Exposed(Collector):

@@ -16,11 +16,13 @@ from mooring.telemetry.catalog import POINT, Catalog
 from mooring.telemetry.instruments import Labels, Spread
 
 POINTS = (
-    "PreFilter", "Filter", "PostFilter", "PreScore", "Score", "ScoreExtensionNormalize", "Reserve", "Permit",
-    "Unreserve", "PreBindPreFlight", "PreBind", "Bind", "PostBind", "PreEnqueue",
+    "PreFilter", "Filter", "PostFilter", "PreScore", "Score", "Reserve", "Permit", "Unreserve",
+    "PreBindPreFlight", "PreBind", "Bind", "PostBind", "PreEnqueue", "Sign",
 )  # fmt: skip
-(PRE_FILTER, FILTER, POST_FILTER, PRE_SCORE, SCORE, NORMALIZE, RESERVE, PERMIT,
- UNRESERVE, PRE_FLIGHT, PRE_BIND, BIND, POST_BIND, PRE_ENQUEUE) = range(len(POINTS))  # fmt: skip
+(PRE_FILTER, FILTER, POST_FILTER, PRE_SCORE, SCORE, RESERVE, PERMIT, UNRESERVE,
+ PRE_FLIGHT, PRE_BIND, BIND, POST_BIND, PRE_ENQUEUE, SIGN) = range(len(POINTS))  # fmt: skip
+EVALUATED = ("PreFilter", "Filter", "PreScore", "Score")
+"""The points of `plugin_evaluation_total`."""
 SUCCESS = "Success"
 METRICS = "mooring.metrics"
 """The key under which plugins find the metrics among what the process shares."""
@@ -30,7 +32,8 @@ MANY_ATTEMPTS = 15
 
 P = TypeVar("P")
 Skipped = tuple[frozenset[str], frozenset[str] | None]
-"""The plugins that an attempt left out of Filter, and of Score; None: nothing was scored."""
+"""The plugins that PreFilter, and so Filter, had nothing to do for, and the same of PreScore and Score; None:
+nothing was scored."""
 
 
 class SchedulerMetrics(Catalog):
@@ -164,17 +167,20 @@ class ProfileMeter:
         return self.metrics.point_seconds.child(POINTS[point], status, self.name)
 
     def evaluations(self) -> Iterator[tuple[Labels, float]]:
-        found: Counter[tuple[str, str]] = Counter()
+        """Every plugin has a row at each of its points from the start. One that skips was not asked."""
+        found = {(plugin, point): 0 for point in EVALUATED for plugin in self._plugins.get(point, ())}
         for (skip_filter, skip_score), times in list(self._skipped.items()):
-            self._add(found, "PreFilter", frozenset(), times)
+            self._add(found, "PreFilter", skip_filter, times)
             self._add(found, "Filter", skip_filter, times)
             if skip_score is not None:
-                self._add(found, "PreScore", frozenset(), times)
+                self._add(found, "PreScore", skip_score, times)
                 self._add(found, "Score", skip_score, times)
         for (plugin, point), times in found.items():
             yield (plugin, point, self.name), float(times)
 
-    def _add(self, found: Counter[tuple[str, str]], point: str, left_out: frozenset[str], times: int) -> None:
+    def _add(
+        self, found: dict[tuple[str, str], int], point: str, left_out: frozenset[str], times: int
+    ) -> None:
         for plugin in self._plugins.get(point, ()):
             if plugin not in left_out:
                 found[plugin, point] += times
