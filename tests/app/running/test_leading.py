@@ -5,16 +5,20 @@ The cases C of docs/faults.md, under virtual time.
 
 from __future__ import annotations
 
-import asyncio
+import dataclasses
 from typing import Any
 
 import pytest
 
 from mooring.api.resources import LEASES, NODES, PODS
+from mooring.api.resources import PERSISTENT_VOLUME_CLAIMS as CLAIMS
+from mooring.api.resources import PERSISTENT_VOLUMES as VOLUMES
 from mooring.embedded import faults
 from mooring.embedded.faults import Fault
-from mooring.framework import PermitPlugin, PreBindPlugin, PreBindPreFlight, Status
+from mooring.framework import PermitPlugin, Status
+from mooring.plugins.volumes import BIND_COMPLETED, SELECTED_NODE
 from mooring.testing import make_node, make_nodes, make_pod, make_pods
+from mooring.testing.builders import make_pv, make_pvc, make_storage_class
 from tests.app.running.replicas import World, play
 
 WITH = """
@@ -237,64 +241,152 @@ class Holds(PermitPlugin):
 
 
 def test_c11_a_process_killed_with_waiting_pods_is_rebuilt_from_the_api_alone():
+    """Each pod goes where the killed one was taking it, though a better node has come."""
+
     async def story(world: World):
         world.add(make_node("a"), make_node("b"))
         first = world.replica(config=WITH.format("Holds"), plugins=[Holds])
         await world.until(lambda: first.led_at is not None)
         world.add(*make_pods(6, cpu="500m"))
-        await world.until(lambda: len(list(first.scheduler.engine.cache.assumed())) == 6)
+        await world.until(lambda: len([p for p in world.pods() if p.status.nominated_node_name]) == 6)
+        assumed = {cached.pod.name: cached.node_name for cached in first.scheduler.engine.cache.assumed()}
         await first.kill()
+        assert world.placed() == {}
+        world.add(make_node("attractive", cpu="64", memory="256Gi"))
         second = world.replica()
         await world.until(lambda: second.led_at is not None)
         await world.until(lambda: len(world.placed()) == 6)
-        nominated = {pod.name: pod.status.nominated_node_name for pod in world.pods()}
-        assert set(nominated.values()) <= {"", "a", "b"}
+        assert set(assumed.values()) == {"a", "b"}
+        assert world.placed() == assumed
         second.scheduler.engine.cache.validate()
 
     play(story)
 
 
-class Writes(PreBindPlugin):
-    """Leaves something in the API before the bind, and hangs there the first time."""
+def test_c11_a_nomination_by_preemption_outlives_the_process_that_made_it():
+    """Killed when the victim was told to go. The room beside it is nobody's but the nominated pod's, although
+    the successor comes to a rival of the same priority first."""
 
-    name = "Writes"
-    hangs = True
-
-    def pre_bind_pre_flight(self, state, pod, node_name):
-        return PreBindPreFlight()
-
-    async def pre_bind(self, state, pod, node_name):
-        if Writes.hangs:
-            await asyncio.Event().wait()
-
-
-def test_c12_a_crash_between_reserve_and_bind_converges():
     async def story(world: World):
-        Writes.hangs = True
-        world.add(make_node("a"))
-        first = world.replica(config=WITH.format("Writes"), plugins=[Writes])
+        world.add(make_node("a", cpu="2"), make_pod("victim", cpu="1500m", node="a", phase="Running"))
+        first = world.replica()
         await world.until(lambda: first.led_at is not None)
-        world.add(make_pod("p"))
-        await world.clock.sleep(5)
-        assert first.binds() == []
-        assert len(list(first.scheduler.engine.cache.assumed())) == 1
+        world.add(make_pod("important", cpu="1800m", priority=1000))
+        await world.until(lambda: "a" in {pod.status.nominated_node_name for pod in world.pods()})
+        await world.until(lambda: any(pod.is_terminating for pod in world.pods()))
         await first.kill()
-        Writes.hangs = False
-        second = world.replica(config=WITH.format("Writes"), plugins=[Writes])
-        await world.until(lambda: world.placed() == {"p": "a"})
-        assert list(second.scheduler.engine.cache.assumed()) == []
+        world.add(make_pod("another", cpu="400m", priority=1000))
+        second = world.replica()
+        await world.until(lambda: second.led_at is not None)
+        await world.clock.sleep(60)
+        tried = [record.pod for record in second.scheduler.engine.records]
+        assert tried[0] == "default/another"
+        assert world.placed() == {"victim": "a"}, "it would fit beside the victim"
+        assert second.faults.calls_of("delete", PODS) == [], "nobody else has to go"
+        world.store.delete(PODS, "victim", namespace="default", grace_period=0)
+        await world.until(lambda: "important" in world.placed())
+        await world.clock.sleep(60)
+        assert world.placed() == {"important": "a"}
+        second.scheduler.engine.cache.validate()
 
     play(story)
 
 
-def test_c15_nothing_is_bound_before_everything_has_synced():
+CUTS = {
+    "before the volume is written": Fault(verb="patch", resource=VOLUMES, effect=faults.lost_request(3600.0)),
+    "when the volume is written": Fault(verb="patch", resource=CLAIMS, effect=faults.lost_request(3600.0)),
+    "when the answer is on its way": Fault(verb="patch", resource=CLAIMS, effect=faults.lost_answer(3600.0)),
+    "when all is written": Fault(verb="bind", effect=faults.lost_request(3600.0)),
+}
+HOST = "kubernetes.io/hostname"
+
+
+@pytest.mark.parametrize("when", CUTS)
+def test_c12_a_crash_between_reserve_and_bind_converges(when):
+    """The pod has a claim for a volume that exists and one for a volume that is to be made. What the killed
+    process has written is found again, and nothing is taken twice, though another node has become better."""
+
     async def story(world: World):
-        world.add(*make_nodes(3), *make_pods(5))
+        world.add(
+            make_storage_class("wait", provisioner="kubernetes.io/no-provisioner", wait=True),
+            make_storage_class("dynamic", provisioner="driver", wait=True),
+            *(make_node(name) for name in "ab"),
+            *(make_pv(f"disk-{name}", storage_class="wait", nodes={HOST: [name]}) for name in "ab"),
+            make_pvc("disk", storage_class="wait"),
+            make_pvc("made", storage_class="dynamic"),
+        )
+        first = world.replica()
+        await world.until(lambda: first.led_at is not None)
+        fault = first.faults.add(dataclasses.replace(CUTS[when], times=None))
+        world.add(make_pod("p", cpu="100m", claims=["disk", "made"]))
+        if fault.verb == "bind":
+            await world.until(lambda: SELECTED_NODE in claim(world, "made").annotations)
+            serve_claims(world)
+        await world.until(lambda: fault.hits)
+        (chosen,) = (cached.node_name for cached in first.scheduler.engine.cache.assumed())
+        written = taken(world)
+        await first.kill()
+        world.add(*(make_pod(f"load-{i}", cpu="500m", node=chosen, phase="Running") for i in range(4)))
+        second = world.replica()
+        await world.until(lambda: SELECTED_NODE in claim(world, "made").annotations)
+        await world.until(lambda: taken(world))
+        serve_claims(world)
+        await world.until(lambda: "p" in world.placed())
+        node = world.placed()["p"]
+        assert taken(world) == {f"disk-{node}": "disk", f"made-{node}": "made"}
+        assert not written or node == chosen
+        await world.clock.sleep(30)
+        assert list(second.scheduler.engine.cache.assumed()) == []
+        second.scheduler.engine.cache.validate()
+
+    play(story)
+
+
+def claim(world: World, name: str) -> Any:
+    return world.store.get(CLAIMS, name, "default").typed
+
+
+def taken(world: World) -> dict[str, str]:
+    """Volume → the claim that it is promised to."""
+    found: list[Any] = [stored.typed for stored in world.store.list(VOLUMES).items]
+    return {volume.name: volume.spec.claim_ref.name for volume in found if volume.spec.claim_ref is not None}
+
+
+def serve_claims(world: World) -> None:
+    """As the controllers do: make a volume for the node that was chosen, and bind claims to volumes."""
+    node = claim(world, "made").annotations[SELECTED_NODE]
+    if f"made-{node}" not in taken(world):
+        made = claim(world, "made")
+        world.add(make_pv(f"made-{node}", storage_class="dynamic", nodes={HOST: [node]}, claim=made))
+    for volume, name in taken(world).items():
+        patch = {"metadata": {"annotations": {BIND_COMPLETED: "yes"}}, "spec": {"volumeName": volume}}
+        world.store.patch(CLAIMS, name, patch, namespace="default")
+        bound = {"status": {"phase": "Bound"}}
+        world.store.patch(CLAIMS, name, bound, namespace="default", subresource="status")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("late", [NODES, PODS])
+def test_c15_nothing_is_bound_before_everything_has_synced(late):
+    """3,000 nodes are full and two are not: whoever binds before he has seen all pods takes a full one."""
+
+    async def story(world: World):
+        nodes = make_nodes(3002, cpu="1")
+        free = {nodes[700].name, nodes[1900].name}
+        full = [node.name for node in nodes if node.name not in free]
+        world.add(*nodes)
+        world.add(*(make_pod(f"old-{name}", cpu="900m", node=name, phase="Running") for name in full))
+        world.add(*(make_pod(f"new-{i}", cpu="800m") for i in range(5)))
         replica = world.replica(elects=False)
-        replica.faults.add(Fault(verb="list", resource=NODES, effect=faults.slow_answer(30.0), times=1))
+        replica.faults.add(Fault(verb="list", resource=late, effect=faults.slow_answer(30.0), times=1))
         await world.clock.sleep(29)
+        assert replica.led_at is None
         assert replica.binds() == []
-        await world.until(lambda: len(world.placed()) == 5)
+        await world.until(lambda: len(replica.binds()) == 2)
+        await world.clock.sleep(60)
+        new = {name: node for name, node in world.placed().items() if name.startswith("new-")}
+        assert sorted(new.values()) == sorted(free)
+        assert len(replica.binds()) == 2
 
     play(story)
 
