@@ -26,6 +26,8 @@ _log = logs.get(__name__)
 BACKLOG = 128
 STOP_SECONDS = 2.0
 LIMITS = ConnectionLimits(connections=256, head_bytes=64 * 1024, head_seconds=10.0, keep_alive_seconds=90)
+EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+"""What a system says that has run out."""
 PER_PEER = 64
 """Connections of one address: a scraper and a few probes need less."""
 
@@ -78,6 +80,7 @@ class ServingThread:
 
     def _main(self) -> None:
         asyncio.set_event_loop(self._loop)
+        self._loop.set_exception_handler(_on_problem)
         try:
             self._loop.run_until_complete(self._serve())
         except BaseException as error:
@@ -105,9 +108,13 @@ class ServingThread:
             lambda: PeerLimited(config, state, self._loop, LIMITS),
             sock=self._socket,
             ssl=self._context,
-            backlog=BACKLOG,
+            backlog=1,
             ssl_handshake_timeout=10.0,
         )
+        # asyncio accepts as many in a row as the backlog is long, and out of file descriptors it fails, logs
+        # and sets a timer for each of them. One at a time it waits a second after each; the kernel's queue
+        # keeps its length.
+        self._socket.listen(BACKLOG)
         chores = [asyncio.create_task(chore()) for chore in self._chores]
         _log.info(0, "Serving securely", address=self.host, port=self.port)
         self._started.set()
@@ -132,6 +139,15 @@ class ServingThread:
         for connection in list(state.connections):
             connection.transport.abort()
         await asyncio.sleep(0)
+
+
+def _on_problem(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """What asyncio cannot tell anybody. That nothing can be accepted is a line, not a stack."""
+    error = context.get("exception")
+    if isinstance(error, OSError) and error.errno in EXHAUSTED:
+        _log.error("No connection can be accepted; the next try is in a second", error=error)
+    else:
+        loop.default_exception_handler(context)
 
 
 def _listen(host: str, port: int) -> socket.socket:
