@@ -31,8 +31,8 @@ class ApiThread:
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
 
     async def _serve(self) -> None:
-        app, _, self.token = build()
-        server = HttpServer(app)
+        app, self.store, self.token = build()
+        self._server = server = HttpServer(app)
         await server.start()
         self.url = server.url
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
@@ -59,6 +59,24 @@ class ApiThread:
         if self._loop is not None and self._stop is not None:
             self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join(10)
+
+    def do(self, call: Callable[[], object]) -> None:
+        """On the server's own loop; returns when it is done."""
+        assert self._loop is not None
+
+        async def run() -> None:
+            call()
+
+        asyncio.run_coroutine_threadsafe(run(), self._loop).result(60)
+
+    def cut(self) -> None:
+        """Breaks every connection off."""
+
+        def abort() -> None:
+            for connection in list(self._server._state.connections):
+                connection.transport.abort()
+
+        self.do(abort)
 
     def request(self, method: str, path: str, body: Any = None) -> Any:
         data = json.dumps(body).encode() if body is not None else None
@@ -113,6 +131,11 @@ class Running:
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait(10)
+
+    def cpu_seconds(self) -> float:
+        """What the process has used of a processor."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def text(self) -> str:
         return self.log.read_text()
