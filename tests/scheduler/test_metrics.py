@@ -6,7 +6,7 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from mooring.api.resources import PODS
+from mooring.api.resources import NODES, PODS
 from mooring.app.running import gauging
 from mooring.app.scheduler import Scheduler
 from mooring.config.gates import DEFAULT_GATES
@@ -250,3 +250,30 @@ def test_a_lost_answer_is_counted_with_what_turned_out_to_be_true():
         cluster.add(make_node("a"), make_pod("p"))
         cluster.settle(2)
         assert cluster.metrics.unknown_binds.samples() == {("bound to our node",): 1}
+
+
+def test_rows_are_those_of_kube_scheduler():
+    """Plugins have their evaluations from the start, those that refuse nobody any more stay at 0, what never
+    happened has no histogram, and bounds are written as Go writes them."""
+    with Measured() as cluster:
+        cluster.add(make_node("a"), make_pod("p", node_selector={"disk": "ssd"}))
+        cluster.settle(2)
+        cluster.patch(NODES, "a", {"metadata": {"labels": {"disk": "ssd"}}})
+        cluster.settle(5)
+        assert cluster.node_of("p") == "a"
+        found, text = cluster.families(), cluster.text
+    evaluated = "scheduler_plugin_evaluation"
+    counts = {
+        plugin: value(found, evaluated, f"{evaluated}_total", plugin=plugin, extension_point="PreFilter")
+        for plugin in ("NodeAffinity", "NodePorts")
+    }
+    assert counts == {"NodeAffinity": 2, "NodePorts": 0}, "one that skips was not asked"
+    assert value(found, "scheduler_unschedulable_pods", plugin="NodeAffinity") == 0
+    points = {
+        (sample.labels["extension_point"], sample.labels["status"])
+        for sample in found["scheduler_framework_extension_point_duration_seconds"].samples
+    }
+    assert ("PreBindPreFlight", "Skip") in points
+    assert ("PreBind", "Success") in points
+    assert "Unreserve" not in {point for point, _ in points}
+    assert 'scheduler_pod_scheduling_attempts_bucket{le="16"}' in text
