@@ -21,7 +21,7 @@ up: $(STAMP) ## Create the environment, install, and start a cluster on this mac
 	$(BIN)/mooring up
 
 test: $(STAMP) ## Create the environment and run all tests that need nothing outside
-	$(BIN)/python -m pytest -q -m "not slow and not cluster"
+	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not slow and not cluster"
 
 test-slow: $(STAMP) ## Run the slower tests (long property runs, package installs)
 	$(BIN)/python -m pytest -q -m "slow and not cluster"
