@@ -199,16 +199,16 @@ def test_taints_and_cordons_become_classes(table):
 
 
 def test_order_and_epoch_are_kept_until_the_set_of_nodes_or_a_zone_changes(table):
-    nodes, epoch = table.nodes(), table.epoch
+    nodes, epoch = table.nodes(), table.epoch()
     table.set_node(make_node("a", zone="x", labels={"other": "label"}))
     table.add_pod("a", entry())
     assert table.nodes() is nodes
-    assert table.epoch is epoch
+    assert table.epoch() is epoch
 
     table.set_node(make_node("a", zone="z"))
     assert table.nodes() is not nodes
     assert table.order.tolist() == [1, 0]
-    assert table.epoch.number > epoch.number
+    assert table.epoch().number > epoch.number
     assert tuple(epoch.names) == ("a", "b")
 
 

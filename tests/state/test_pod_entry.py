@@ -26,7 +26,7 @@ def test_an_entry_has_requests_defaults_and_the_pod_itself():
 
     assert dict(entry.requests) == {"cpu": 250, "nvidia.com/gpu": 0}
     assert entry.nonzero == (250, 200 << 20)
-    assert dict(entry.amounts) == {"cpu": 250, "pods": 1}
+    assert {name: amount for name, amount, _ in entry.amounts if amount} == {"cpu": 250, "pods": 1}
     assert entry.uid == "p"
 
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from mooring.api.errors import SelectorError
@@ -26,11 +26,17 @@ class Selector:
 
     requirements: tuple[Requirement, ...] = ()
     nothing: bool = False
+    empty: bool = field(init=False, compare=False, repr=False)
+    """Selects every object."""
+    _hash: int = field(init=False, compare=False, repr=False)
+    """Computed once: selectors are keys of counters, and looked up for every pod."""
 
-    @property
-    def empty(self) -> bool:
-        """Selects every object."""
-        return not self.requirements and not self.nothing
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "empty", not self.requirements and not self.nothing)
+        object.__setattr__(self, "_hash", hash((self.requirements, self.nothing)))
+
+    def __hash__(self) -> int:
+        return self._hash
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         return not self.nothing and all(requirement.matches(labels) for requirement in self.requirements)

@@ -4,7 +4,9 @@ Where the pods are and how many is counted elsewhere.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+import msgspec
 
 from mooring.api.errors import SelectorError
 from mooring.api.label_selectors import Selector, compile_label_selector
@@ -24,6 +26,15 @@ class AffinityTerm:
     namespaces: frozenset[str]
     selector: Selector
     namespace_selector: Selector
+    _hash: int = field(init=False, compare=False, repr=False)
+    """Computed once: terms are looked up for every pod that holds them."""
+
+    def __post_init__(self) -> None:
+        parts = (self.topology_key, self.namespaces, self.selector, self.namespace_selector)
+        object.__setattr__(self, "_hash", hash(parts))
+
+    def __hash__(self) -> int:
+        return self._hash
 
     def matches(self, pod: Pod, namespace_labels: Mapping[str, str] = _NO_LABELS) -> bool:
         """`namespace_labels` are those of the pod's namespace."""
@@ -59,7 +70,19 @@ def compile_pod_terms(pod: Pod) -> PodTerms:
     affinity = pod.spec.affinity
     if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
         return NO_TERMS
-    return _compile(pod.namespace, affinity)
+    # Pods of one template have equal terms, and each is asked for its own several times.
+    key = pod.metadata.namespace, _encode((affinity.pod_affinity, affinity.pod_anti_affinity))
+    found = _compiled.get(key)
+    if found is None:
+        if len(_compiled) >= _REMEMBERED:
+            _compiled.clear()
+        found = _compiled[key] = _compile(pod.namespace, affinity)
+    return found
+
+
+_REMEMBERED = 4096
+_encode = msgspec.msgpack.Encoder().encode
+_compiled: dict[tuple[str, bytes], "PodTerms"] = {}
 
 
 def _compile(namespace: str, affinity: Affinity) -> PodTerms:

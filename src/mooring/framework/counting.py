@@ -15,20 +15,18 @@ RemovePod.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
 
 from mooring.api.pod import Pod
 from mooring.api.pod_affinity import AffinityTerm
 from mooring.api.selectors import Selector
 from mooring.framework.access import Version
-from mooring.framework.nodes import BoolArray, FloatArray
+from mooring.framework.nodes import BoolArray, FloatArray, IntArray
 from mooring.framework.topology import Topology
 
 
-@dataclass(frozen=True, slots=True)
-class PodSelector:
+class PodSelector(NamedTuple):
     """Which pods are counted."""
 
     namespaces: frozenset[str] | None
@@ -56,6 +54,11 @@ class PodCounter(Protocol):
         """Full width; must not be written. Whole numbers, as floats: that is what arithmetic wants."""
         ...
 
+    def few(self) -> tuple[IntArray, IntArray] | None:
+        """The rows with matching pods and how many there are, ghosts of deleted nodes included; None where
+        `per_row` is the better form."""
+        ...
+
     def sums(self, topology: Topology, where: BoolArray | None = None) -> FloatArray:
         """Matching pods per domain, on the rows where `where` (full width) is true. Whole numbers."""
         ...
@@ -72,6 +75,8 @@ class PodCounters(Protocol):
 
 class TermKind(enum.Enum):
     """What a running pod demands or wishes."""
+
+    __hash__ = object.__hash__  # members are single objects; the hash of Enum is a Python function
 
     ANTI_AFFINITY = "required anti-affinity"
     AFFINITY = "required affinity"
@@ -107,9 +112,13 @@ class AffinityTerms(Protocol):
         same, a pod that no term means is still meant by none."""
         ...
 
+    def __len__(self) -> int:
+        """The number of distinct terms; where there are none, nobody is meant."""
+        ...
+
     def matching(
         self, pod: Pod, namespace_labels: Mapping[str, str], kinds: frozenset[TermKind]
-    ) -> Iterable[HeldTerm]:
+    ) -> Sequence[HeldTerm]:
         """The terms of these kinds that mean `pod`, found by its labels. `namespace_labels` are those of the
         pod's namespace."""
         ...

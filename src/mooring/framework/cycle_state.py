@@ -88,6 +88,26 @@ class CycleState:
         clone.skip_filter, clone.skip_score = set(self.skip_filter), set(self.skip_score)
         return clone
 
+    def settled(self) -> CycleState:
+        """A copy of its own that reads as this one does now, without parents to fall through to."""
+        copied = CycleState()
+        copied._data = {key: self.read(key) for key in self.keys()}
+        copied.skip_filter, copied.skip_score = set(self.skip_filter), set(self.skip_score)
+        return copied
+
+    def detached(self) -> CycleState:
+        """Only what was written here, without anything of the parents."""
+        alone = CycleState()
+        alone._data = {key: value for key, value in self._data.items() if value is not _ABSENT}
+        return alone
+
+    def child(self) -> CycleState:
+        """The same as `clone` for a state that nobody writes any more: this one is left as it is."""
+        child = CycleState.__new__(CycleState)
+        child._parent, child._data, child.to_activate = self, {}, {}
+        child.skip_filter, child.skip_score = self.skip_filter.copy(), self.skip_score.copy()
+        return child
+
     def __contains__(self, key: str) -> bool:
         return self.read(key, _MISSING) is not _MISSING
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,10 @@ Compute = Callable[["Nodes"], npt.NDArray[Any]]
 """A derived column for some nodes: one entry per node of the view that is handed in."""
 ComputeRow = Callable[["NodeView"], Any]
 """The same for a single node; cheaper when few rows have changed."""
+
+T = TypeVar("T")
+_MOST_KEPT = 64
+"""What a view keeps for plugins; keys may come from pods, so anybody can name many."""
 
 Reason = str | Sequence[str] | Callable[[int], str]
 """One text for all refused nodes, one per node of the view, or a function of the index in the view."""
@@ -54,10 +58,24 @@ class EveryRow:
     """Which rows have a node."""
     positions: IntArray
     """Row → place in snapshot order; what decides between equals."""
+    in_order: bool = False
+    """Whether row `i` is the node at place `i`, so that rows need not be put in order."""
 
     def dense(self, mask: BoolArray) -> Nodes:
-        """The live rows where `mask` is true, in snapshot order. `mask` must not change afterwards."""
+        """The rows where `mask` is true, in snapshot order. `mask` must be false for rows without a node and
+        not change afterwards."""
         return SomeNodes(self, mask)
+
+
+class News(NamedTuple):
+    """What has changed since some generation."""
+
+    every: EveryRow
+    """All rows of now; another object than before when the set of nodes has changed."""
+    generation: int
+    node_generation: int
+    rows: list[int]
+    """The rows that changed, each once, dead ones included."""
 
 
 class Columns(Protocol):
@@ -140,6 +158,15 @@ class Columns(Protocol):
         """Rows that changed after that generation, each once, dead ones included."""
         ...
 
+    def settle(self) -> bool:
+        """Bring all columns up to date. Whether arrays that were handed out before show what is true now, as
+        long as no node changes."""
+        ...
+
+    def news(self, generation: int) -> News:
+        """The same with the present generations, in one call: memories ask this for every pod."""
+        ...
+
     def table_rows(self, rows: IntArray) -> IntArray:
         """The rows of the node table behind rows of this source; they differ in a dry run."""
         ...
@@ -213,12 +240,13 @@ class Nodes:
     of their own.
     """
 
-    __slots__ = ("_names", "_whole", "columns", "rows")
+    __slots__ = ("_kept", "_names", "_whole", "columns", "rows")
 
     def __init__(self, columns: Columns, rows: IntArray) -> None:
         self.columns = columns
         self.rows = rows
         self._names: list[str] | None = None
+        self._kept: dict[Hashable, tuple[int, Any]] = {}
         # Rows 0..n-1 in order are by far the most common case: then every column is a slice, not a copy.
         n = len(rows)
         self._whole = n > 0 and rows[0] == 0 and rows[-1] == n - 1 and bool((np.diff(rows) == 1).all())
@@ -233,6 +261,12 @@ class Nodes:
 
     def __getitem__(self, index: int) -> NodeView:
         return self.columns.view(int(self.rows[index]))
+
+    @property
+    def mask(self) -> BoolArray | None:
+        """For nodes that are given by a mask over the rows of the table: that mask, which is false for rows
+        without a node. None for others: `rows` says which they are."""
+        return None
 
     @property
     def names(self) -> list[str]:
@@ -301,6 +335,23 @@ class Nodes:
         """A column that depends on the pods of each node too, computed once per key and per changed row."""
         return self.take(self.columns.row_column(key, compute, compute_row))
 
+    def kept(self, key: Hashable, make: Callable[[Nodes], T]) -> T:
+        """What `make` gets out of this view, made once and kept with the view until a node changes; for hot
+        plugins, so that they find their columns in one call. `key` must name all that it depends on beside
+        the nodes. It may hold arrays of this view, also those that change with the pods of the nodes: from
+        here until the hook returns they are up to date. A dry run's view keeps nothing."""
+        columns = self.columns
+        if not columns.settle() or not self._whole:
+            return make(self)
+        generation = columns.node_generation
+        found = self._kept.get(key)
+        if found is None or found[0] != generation:
+            if len(self._kept) >= _MOST_KEPT:
+                self._kept.clear()
+            found = self._kept[key] = (generation, make(self))
+        value: T = found[1]
+        return value
+
     def by_taints(self, judge: Callable[[TaintClass], bool | int]) -> npt.NDArray[Any]:
         """`judge` asked once per distinct combination of taints, spread to the nodes."""
         verdicts = np.array([judge(cls) for cls in self.columns.taint_classes()])
@@ -337,7 +388,12 @@ class SomeNodes(Nodes):
         self._mask = mask
         self._chosen: IntArray | None = None
         self._names = None
+        self._kept = {}
         self._whole = False
+
+    @property
+    def mask(self) -> BoolArray:
+        return self._mask
 
     @property
     def rows(self) -> IntArray:  # type: ignore[override]
@@ -350,7 +406,7 @@ class SomeNodes(Nodes):
     def __len__(self) -> int:
         if self._chosen is not None:
             return len(self._chosen)
-        return int(np.count_nonzero(self._mask & self._every.alive))
+        return int(np.count_nonzero(self._mask))
 
 
 @dataclass(frozen=True, slots=True)

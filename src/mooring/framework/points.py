@@ -17,7 +17,8 @@ fails that one attempt with an error that names plugin, point, pod and node.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Collection, Hashable, Mapping, Sequence
+import functools
+from collections.abc import Awaitable, Callable, Collection, Hashable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from mooring.api.pod import Pod
@@ -42,6 +43,11 @@ class Plugin:
     """A msgspec Struct that `pluginConfig` is decoded into, strictly; `None`: a plain dict is passed on."""
     needs: ClassVar[Sequence[Access]] = ()
     """Kinds that the plugin lists, watches or writes. The Handle refuses all others."""
+    signs_repeat: ClassVar[bool] = False
+    """For plugins that write `sign` and `reads`: the sign takes few different values, however different the
+    pods are (tolerations and node selectors do, labels and requests do not). As long as `reads` names nothing
+    but NODE, NODE_COUNT, kinds and versions, what such a plugin says about the nodes is kept and used for all
+    pods with an equal sign, until a node changes. It makes nothing right or wrong, only faster."""
 
     def __init__(self, args: Any, handle: Handle) -> None:
         self.args = args
@@ -147,6 +153,13 @@ class FilterPlugin(Plugin):
         return lifting.lower_filter(self, state, pod, node)
 
     @lifting.derived
+    def filter_for(self, state: CycleState, pod: Pod) -> Callable[[NodeView], Status | None]:
+        """`filter` prepared for pods like this one, for a hot plugin with `sign` and `reads`: what it reads
+        of pod and state is read once, and the function is called for every node that changes while an
+        evaluation is remembered. It must answer as `filter` does for any pod with the same sign."""
+        return functools.partial(self.filter, state, pod)
+
+    @lifting.derived
     def filter_nodes(self, state: CycleState, pod: Pod, nodes: Nodes) -> Refusals | None:
         """`nodes` holds only those that all filters before this one kept. Return `nodes.refuse(mask,
         reason)`, or `nodes.refusals()` filled with several reasons and codes. `None` keeps all."""
@@ -206,6 +219,11 @@ class ScorePlugin(Plugin):
         return lifting.lower_score(self, state, pod, node)
 
     @lifting.derived
+    def score_for(self, state: CycleState, pod: Pod) -> Callable[[NodeView], float | Status]:
+        """The same as `filter_for` for `score`."""
+        return functools.partial(self.score, state, pod)
+
+    @lifting.derived
     def score_nodes(self, state: CycleState, pod: Pod, nodes: Nodes) -> Any:
         """An array of int64 or float64, one entry per node of `nodes` (the feasible ones), or a Status."""
         return lifting.lift_score(self, state, pod, nodes)
@@ -227,9 +245,10 @@ class ScorePlugin(Plugin):
     @lifting.derived
     def normalize_rows(
         self, state: CycleState, pod: Pod, scores: IntArray, nodes: Nodes, feasible: BoolArray
-    ) -> IntArray:
+    ) -> IntArray | int:
         """For plugins with `scores_anywhere`: the same on the scores of every row, of which only those where
-        `feasible` is true count. Saves gathering them. Trusted like the scores themselves."""
+        `feasible` is true count. Saves gathering them. Trusted like the scores themselves. Returning an int
+        gives every node that score."""
         return lifting.normalize_feasible(self, state, pod, scores, nodes, feasible)
 
     @lifting.derived

@@ -49,24 +49,32 @@ class NodeScore:
     plugins: tuple[PluginScore, ...]
 
 
+FewScores = Sequence[int] | npt.NDArray[np.int64] | int
+"""One per row, or one for all."""
+
+
 class ScoreColumn(NamedTuple):
     """One plugin's scores for a few rows, not yet told apart by node."""
 
     plugin: str
     weight: int
-    raw: Sequence[int]
-    normalized: Sequence[int]
+    raw: FewScores
+    normalized: FewScores
 
     def at(self, index: int) -> PluginScore:
-        normalized = int(self.normalized[index])
-        return PluginScore(self.plugin, int(self.raw[index]), normalized, normalized * self.weight)
+        normalized = _at(self.normalized, index)
+        return PluginScore(self.plugin, _at(self.raw, index), normalized, normalized * self.weight)
+
+
+def _at(scores: FewScores, index: int) -> int:
+    return scores if isinstance(scores, int) else int(scores[index])
 
 
 class TopScores(NamedTuple):
     """The best rows with their scores, kept as small columns: most records are never looked at."""
 
     rows: Sequence[int]
-    totals: Sequence[int]
+    totals: Sequence[int] | npt.NDArray[np.int64]
     columns: Sequence[ScoreColumn]
 
     def told(self, names: Sequence[str]) -> tuple[NodeScore, ...]:
@@ -146,7 +154,10 @@ class DecisionRecord:
     @property
     def size(self) -> int:
         """Bytes that this record keeps alive, roughly; the shared epoch is not counted."""
-        texts = sum(len(text) for refusal in self.refusals for text in refusal.reasons)
+        texts = 0
+        for refusal in self.refusals:
+            for text in refusal.reasons:
+                texts += len(text)
         ids = self.reason_ids.nbytes if self.reason_ids is not None else 0
         scores = 100 + 400 * len(self.top.columns) if self.top is not None else 0
         return 600 + ids + texts + 100 * len(self.refusals) + scores + len(self.message)

@@ -18,7 +18,7 @@ from mooring.framework.status import SUCCESS, Code, Status
 class NodeStatuses:
     """Row → Status for the nodes of one attempt. A row without an entry was not refused."""
 
-    __slots__ = ("_ids_by_status", "counts", "ids", "nodes", "verdicts")
+    __slots__ = ("_ids_by_status", "_lent", "counts", "ids", "nodes", "verdicts")
 
     def __init__(self, nodes: Nodes) -> None:
         self.nodes = nodes
@@ -29,9 +29,21 @@ class NodeStatuses:
         self.counts: list[int] = [0]
         """Id → number of rows that have it; counted along, because counting afterwards costs more."""
         self._ids_by_status: dict[tuple[Code, tuple[str, ...], str], int] = {}
+        self._lent = False
+        """Whether everything belongs to another one, and has to be copied before it is changed."""
+
+    @classmethod
+    def empty(cls) -> NodeStatuses:
+        """Of no nodes at all."""
+        none = cls.__new__(cls)
+        none.ids, none.verdicts, none.counts = np.zeros(0, dtype=np.int32), [SUCCESS], [0]
+        none._ids_by_status, none._lent = {}, False
+        return none
 
     def intern(self, status: Status) -> int:
         """The id of `status` in this attempt."""
+        if self._lent:
+            self._own()
         key = (status.code, status.reasons, status.plugin)
         found = self._ids_by_status.get(key)
         if found is None:
@@ -42,23 +54,38 @@ class NodeStatuses:
 
     def set_row(self, row: int, status: Status) -> None:
         """Refuse one row; an earlier refusal is replaced."""
-        self.counts[self.ids[row]] -= 1
         found = self.intern(status)
+        self.counts[self.ids[row]] -= 1
         self.ids[row] = found
         self.counts[found] += 1
 
     def clear_row(self, row: int) -> None:
         """The row is no longer refused."""
+        if self._lent:
+            self._own()
         self.counts[self.ids[row]] -= 1
         self.ids[row] = 0
 
     def copy(self) -> NodeStatuses:
-        """An independent copy; the verdicts themselves are shared values."""
+        """A copy that may be changed; until then it reads what is here, so this one should stay as it is.
+        Most attempts refuse nothing beyond what is remembered, and copy nothing."""
         twin = NodeStatuses.__new__(NodeStatuses)
-        twin.nodes, twin.ids = self.nodes, self.ids.copy()
-        twin.verdicts, twin.counts = list(self.verdicts), list(self.counts)
-        twin._ids_by_status = dict(self._ids_by_status)
+        twin.nodes, twin.ids = self.nodes, self.ids
+        twin.verdicts, twin.counts = self.verdicts, self.counts
+        twin._ids_by_status = self._ids_by_status
+        twin._lent = True
         return twin
+
+    @property
+    def is_lent(self) -> bool:
+        """Whether this is a copy in which nothing has been changed."""
+        return self._lent
+
+    def _own(self) -> None:
+        self._lent = False
+        self.ids = self.ids.copy()
+        self.verdicts, self.counts = list(self.verdicts), list(self.counts)
+        self._ids_by_status = dict(self._ids_by_status)
 
     def set_rows(self, rows: IntArray, status: Status) -> None:
         """Refuse rows that nobody has refused yet."""

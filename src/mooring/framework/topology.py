@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from mooring.framework.nodes import FloatArray, Nodes
+from mooring.framework.nodes import BoolArray, FloatArray, Nodes
 
 ScalarT = TypeVar("ScalarT", bound=np.generic)
+_FIRST = 512
+"""Rows that are looked at first."""
 Bins = npt.NDArray[np.intp]
 
 
@@ -21,7 +23,18 @@ class Topology:
     may be numbers for values that no node has any more.
     """
 
-    __slots__ = ("_columns", "_used", "bins", "key", "live", "nodes", "size", "unlabelled", "values")
+    __slots__ = (
+        "_columns",
+        "_used",
+        "bins",
+        "inhabited",
+        "key",
+        "live",
+        "nodes",
+        "size",
+        "unlabelled",
+        "values",
+    )
 
     def __init__(self, live: Nodes, key: str) -> None:
         columns = live.columns
@@ -40,6 +53,8 @@ class Topology:
         """Domain → number of nodes."""
         self.unlabelled = len(live) - int(np.count_nonzero(self.bins))
         """Number of nodes without the label."""
+        self.inhabited = int(np.count_nonzero(self.nodes))
+        """Number of domains that have nodes."""
 
     def domain(self, labels: Mapping[str, str]) -> int:
         """The domain of a node with these labels, -1 for none."""
@@ -61,8 +76,23 @@ class Topology:
 
     def sums(self, column: npt.NDArray[Any]) -> FloatArray:
         """Per domain the sum of a column of full width. Sums of whole numbers are whole, as floats."""
-        return cast(FloatArray, np.bincount(self._used, column[: len(self._used)], self.size + 1)[1:])
+        column = column[: len(self._used)]
+        return np.bincount(self._used, column, self.size + 1)[1:]  # type: ignore[return-value]  # floats
+
+    def present_in(self, nodes: Nodes) -> BoolArray:
+        """Bin → whether some node of the view is there; the first is for nodes without the label."""
+        mask = nodes.mask
+        if mask is None or nodes.columns is not self._columns:
+            counts = np.bincount(self.bins_of(nodes), minlength=self.size + 1)
+        else:
+            # As a rule every domain shows up among the first nodes; then nobody needs to count the rest.
+            first = min(_FIRST, len(mask))
+            counts = np.bincount(self.bins[:first][mask[:first]], minlength=self.size + 1)
+            if self.unlabelled or np.count_nonzero(counts[1:]) < self.inhabited:
+                counts = np.bincount(self.bins[: len(mask)][mask], minlength=self.size + 1)
+        present: BoolArray = counts > 0
+        return present
 
     def sums_of(self, rows: npt.NDArray[Any], numbers: npt.NDArray[Any]) -> FloatArray:
         """The same for a column that is 0 but in a few rows."""
-        return cast(FloatArray, np.bincount(self.bins[rows], numbers, self.size + 1)[1:])
+        return np.bincount(self.bins[rows], numbers, self.size + 1)[1:]  # type: ignore[return-value]  # floats

@@ -7,13 +7,12 @@ integers. Resources that a node does not have are left out there.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
 import numpy as np
 
 from mooring.framework.nodes import FloatArray, IntArray, Nodes, NodeView
-from mooring.plugins.scratch import Scratch
 
 NO_CHANGE = 75
 """What a pod scores that changes nothing; fewer than two resources are always in balance."""
@@ -24,28 +23,30 @@ Asks = tuple[tuple[str, int], ...]
 
 def score(asks: Asks, allocatable: Mapping[str, int], requested: Mapping[str, int]) -> int:
     """The change that the asks make on one node: 75 for none, 100 at best, 50 at worst."""
-    if len(asks) == 2:
-        return _pair(*asks, allocatable, requested)
     nothing = tuple((name, 0) for name, _ in asks)
     difference = balance(asks, allocatable, requested) - balance(nothing, allocatable, requested)
     return 50 + int((50 + difference) / 2)
 
 
-def _pair(
-    first: tuple[str, int],
-    second: tuple[str, int],
-    allocatable: Mapping[str, int],
-    requested: Mapping[str, int],
-) -> int:
-    """The same for two resources, written out: a row that changes is scored by this, for every pod."""
-    left, right = allocatable.get(first[0], 0), allocatable.get(second[0], 0)
-    if not left or not right:
-        return NO_CHANGE
-    used, taken = requested.get(first[0], 0), requested.get(second[0], 0)
-    before = min(float(used) / left, 1.0) - min(float(taken) / right, 1.0)
-    after = min(float(used + first[1]) / left, 1.0) - min(float(taken + second[1]) / right, 1.0)
-    gained = int((1 - abs(after / 2)) * 100) - int((1 - abs(before / 2)) * 100)
-    return 50 + int((50 + gained) / 2)
+def prepared(asks: Asks) -> Callable[[NodeView], int]:
+    """`score` with the asks read; written out for two resources, since this scores a row for every pod."""
+    if len(asks) != 2:
+        return lambda node: score(asks, node.allocatable, node.requested)
+    (first, one), (second, other) = asks
+
+    def score_pair(node: NodeView) -> int:
+        allocatable, requested = node.allocatable, node.requested
+        left, right = allocatable.get(first, 0), allocatable.get(second, 0)
+        if not left or not right:
+            return NO_CHANGE
+        used, taken = requested.get(first, 0), requested.get(second, 0)
+        before = (used * 1.0 / left if used < left else 1.0) - (taken * 1.0 / right if taken < right else 1.0)
+        used, taken = used + one, taken + other
+        after = (used * 1.0 / left if used < left else 1.0) - (taken * 1.0 / right if taken < right else 1.0)
+        gained = int((1 - abs(after / 2)) * 100) - int((1 - abs(before / 2)) * 100)
+        return 50 + int((50 + gained) / 2)
+
+    return score_pair
 
 
 def balance(asks: Asks, allocatable: Mapping[str, int], requested: Mapping[str, int]) -> int:
@@ -80,58 +81,54 @@ def _sum(numbers: Sequence[float]) -> float:
 
 
 class Pair:
-    """Scores all nodes by two resources, by far the most common case; keeps its work arrays between calls."""
+    """Two resources of all nodes, by far the most common case: the columns and what does not depend on the
+    pod, found once until a node changes, and work arrays."""
 
-    def __init__(self) -> None:
-        self._floats: Scratch[np.float64] = Scratch(2, np.float64)
+    __slots__ = ("_before_key", "_left", "_names", "_right", "_work")
+
+    def __init__(self, nodes: Nodes, names: tuple[str, str]) -> None:
+        # Infinite where a node lacks either of them: then both fractions are 0, and so is their difference.
+        both = (nodes.allocatable(names[0]) != 0) & (nodes.allocatable(names[1]) != 0)
+        capacities = [np.where(both, nodes.floats("allocatable", name), np.inf) for name in names]
+        self._left = nodes.floats("requested", names[0]), capacities[0]
+        self._right = nodes.floats("requested", names[1]), capacities[1]
+        self._work = np.empty(len(nodes)), np.empty(len(nodes))
+        self._names = names
+        self._before_key = ("balance.before", names)
 
     def score_into(self, asks: Asks, nodes: Nodes, out: IntArray) -> None:
-        names = (asks[0][0], asks[1][0])
-        left, right = self._floats.of(len(nodes))
-        for index, fraction in enumerate((left, right)):
-            np.add(nodes.floats("requested", names[index]), float(asks[index][1]), out=fraction)
-            np.divide(fraction, _capacity(nodes, names, index), out=fraction)
-            np.fmin(fraction, 1.0, out=fraction)  # 0/0 in a row without a node counts as 1
-        _balance_into(left, right)
+        left, right = self._work
+        used, capacity = self._left
+        np.add(used, float(asks[0][1]), out=left)
+        np.divide(left, capacity, out=left)
+        np.minimum(left, 1.0, out=left)
+        used, capacity = self._right
+        np.add(used, float(asks[1][1]), out=right)
+        np.divide(right, capacity, out=right)
+        np.minimum(right, 1.0, out=right)
+        # `(1 - abs((a - b) / 2)) * 100` with the halving moved to the end: scaling by 2 rounds nothing.
+        np.subtract(left, right, out=left)
+        np.abs(left, out=left)
+        np.subtract(2.0, left, out=left)
+        np.multiply(left, 50.0, out=left)
+        np.trunc(left, out=left)
         np.multiply(left, 0.5, out=left)
-        np.add(left, _before(nodes, names), out=left)
+        np.add(left, nodes.row_column(self._before_key, self._compute, self._compute_row), out=left)
         out[:] = left
 
+    def _compute(self, nodes: Nodes) -> FloatArray:
+        """The part of the score that does not depend on the pod: 75 less half of the balance as it is."""
+        return 75 - balances(tuple((name, 0) for name in self._names), nodes) / 2
 
-def _balance_into(left: FloatArray, right: FloatArray) -> None:
-    """Two fractions per node become their balance, in `left`.
-
-    `(1 - abs((a - b) / 2)) * 100` with the halving moved to the end: scaling by 2 rounds nothing.
-    """
-    np.subtract(left, right, out=left)
-    np.abs(left, out=left)
-    np.subtract(2.0, left, out=left)
-    np.multiply(left, 50.0, out=left)
-    np.trunc(left, out=left)
-
-
-def _capacity(nodes: Nodes, names: tuple[str, str], index: int) -> FloatArray:
-    """Allocatable of one of two resources. Infinite where a node lacks either of them: then both fractions
-    are 0, and so is their difference."""
-
-    def compute(some: Nodes) -> FloatArray:
-        both = (some.allocatable(names[0]) != 0) & (some.allocatable(names[1]) != 0)
-        return np.where(both, some.allocatable(names[index]).astype(np.float64), np.inf)
-
-    return cast(FloatArray, nodes.node_column(("balance.capacity", names, index), compute))
-
-
-def _before(nodes: Nodes, names: tuple[str, str]) -> FloatArray:
-    """The part of the score that does not depend on the pod: 75 less half of the balance as it is."""
-    nothing = tuple((name, 0) for name in names)
-
-    def compute(some: Nodes) -> FloatArray:
-        return 75 - balances(nothing, some) / 2
-
-    def compute_row(node: NodeView) -> float:
-        return 75 - balance(nothing, node.allocatable, node.requested) / 2
-
-    return cast(FloatArray, nodes.row_column(("balance.before", names), compute, compute_row))
+    def _compute_row(self, node: NodeView) -> float:
+        allocatable, requested = node.allocatable, node.requested
+        first, second = self._names
+        left, right = allocatable.get(first, 0), allocatable.get(second, 0)
+        if not left or not right:
+            return 25.0  # a single resource is always in balance
+        used, taken = requested.get(first, 0), requested.get(second, 0)
+        apart = (used * 1.0 / left if used < left else 1.0) - (taken * 1.0 / right if taken < right else 1.0)
+        return 75 - int((1 - abs(apart / 2)) * 100) / 2
 
 
 def scores(asks: Asks, nodes: Nodes) -> FloatArray:

@@ -5,9 +5,7 @@ The score is the change that the pod makes to a node's balance; `balance` does t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable
-
-import numpy as np
+from collections.abc import Callable, Collection, Hashable
 
 from mooring.api.pod import Pod
 from mooring.api.requests import is_scalar_resource
@@ -34,7 +32,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         super().__init__(args, handle)
         self._resources = tuple(spec.name for spec in args.resources)
         self._demands = handle.shared(PodDemands, PodDemands)
-        self._pair = balance.Pair()
+        self._standard = not any(is_scalar_resource(name) or not is_counted(name) for name in self._resources)
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status | None:
         """A pod that asks for nothing says nothing about balance; scoring it would gather such pods."""
@@ -45,8 +43,14 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         return None
 
     def score(self, state: CycleState, pod: Pod, node: NodeView) -> int:
-        asks = self._scored(state, pod)
+        asks: balance.Asks | None = state.read(SCORED, None)
+        if asks is None:
+            asks = self._asks(pod)
         return 0 if asks is None else balance.score(asks, node.allocatable, node.requested)
+
+    def score_for(self, state: CycleState, pod: Pod) -> Callable[[NodeView], int]:
+        asks = self._scored(state, pod)
+        return (lambda node: 0) if asks is None else balance.prepared(asks)
 
     def score_into(self, state: CycleState, pod: Pod, nodes: Nodes, out: IntArray) -> int | None:
         asks = self._scored(state, pod)
@@ -55,8 +59,9 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         if len(asks) > 2:
             out[:] = balance.scores(asks, nodes)
             return None
-        with np.errstate(divide="ignore", invalid="ignore"):
-            self._pair.score_into(asks, nodes, out)
+        names = (asks[0][0], asks[1][0])
+        pair = nodes.kept(("NodeResourcesBalancedAllocation", names), lambda some: balance.Pair(some, names))
+        pair.score_into(asks, nodes, out)
         return None
 
     def _scored(self, state: CycleState, pod: Pod) -> balance.Asks | None:
@@ -68,10 +73,11 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         """What counts for this pod: an extended resource only if it asks for it. None for a pod that asks for
         none of the resources."""
         requests = self._demands.of(pod).balanced
-        asks = [(name, requests.get(name, 0)) for name in self._resources]
-        if not any(ask for _, ask in asks):
-            return None
-        return tuple((name, ask) for name, ask in asks if _counts(name, ask))
+        asks = tuple([(name, requests.get(name, 0)) for name in self._resources])
+        for _, ask in asks:
+            if ask:
+                return asks if self._standard else tuple([(n, ask) for n, ask in asks if _counts(n, ask)])
+        return None
 
     def sign(self, pod: Pod) -> Hashable:
         return self._demands.of(pod).signature

@@ -29,6 +29,7 @@ SEEN = "DynamicResources"
 
 class DynamicResources(PreFilterPlugin, FilterPlugin, PostFilterPlugin, ScorePlugin):
     name = "DynamicResources"
+    signs_repeat = True
     Args = DynamicResourcesArgs
     filters_anywhere = True
     scores_anywhere = True

@@ -31,6 +31,7 @@ CEILING = 1000 * MIB
 
 class ImageLocality(ScorePlugin):
     name = "ImageLocality"
+    signs_repeat = True
     scores_anywhere = True
 
     def __init__(self, args: Any, handle: Handle) -> None:

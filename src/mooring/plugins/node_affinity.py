@@ -44,6 +44,7 @@ _ENFORCED_REFUSED = Status.unresolvable(REASON_ENFORCED)
 
 class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
     name = "NodeAffinity"
+    signs_repeat = True
     Args = NodeAffinityArgs
     filters_anywhere = True
     scores_anywhere = True

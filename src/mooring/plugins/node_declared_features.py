@@ -27,6 +27,7 @@ _REFUSED = Status.unresolvable(REASON)
 
 class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
     name = "NodeDeclaredFeatures"
+    signs_repeat = True
     filters_anywhere = True
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status | None:

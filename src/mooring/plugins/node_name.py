@@ -20,6 +20,7 @@ _REFUSED = Status.unresolvable(REASON)
 
 class NodeName(FilterPlugin):
     name = "NodeName"
+    signs_repeat = True
 
     filters_anywhere = True
 

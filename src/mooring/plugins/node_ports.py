@@ -33,6 +33,7 @@ _REFUSED = Status.unschedulable(REASON)
 
 class NodePorts(PreFilterPlugin, FilterPlugin):
     name = "NodePorts"
+    signs_repeat = True
     filters_anywhere = True
 
     def __init__(self, args: Any, handle: Handle) -> None:
@@ -63,14 +64,20 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
         return container_host_ports(pod)
 
     def reads(self, pod: Pod) -> Collection[Reads]:
-        return (ROW,)
+        return (ROW,) if container_host_ports(pod) else ()
 
 
-def port_keys(pod: Pod) -> Iterator[Hashable]:
+def port_keys(pod: Pod) -> tuple[Hashable, ...]:
     """What the index knows a pod by: each port with its address, and without."""
-    for protocol, address, number in container_host_ports(pod):
-        yield protocol, number
-        yield protocol, number, address
+    spec = pod.spec
+    for container in spec.containers:
+        if container.ports:
+            break
+    else:
+        if not spec.init_containers:
+            return ()  # most pods; asked for every one that comes or goes
+    ports = container_host_ports(pod)
+    return tuple(key for port in ports for key in ((port[0], port[2]), (port[0], port[2], port[1])))
 
 
 def clashing_keys(port: HostPort) -> tuple[Hashable, ...]:

@@ -24,6 +24,7 @@ _REFUSED = Status.unresolvable(REASON)
 
 class NodeUnschedulable(FilterPlugin):
     name = "NodeUnschedulable"
+    signs_repeat = True
 
     filters_anywhere = True
 

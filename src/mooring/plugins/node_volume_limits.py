@@ -65,6 +65,7 @@ class Wanted:
 
 class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
     name = "NodeVolumeLimits"
+    signs_repeat = True
     needs = (
         Access(PERSISTENT_VOLUME_CLAIMS, LISTED),
         Access(PERSISTENT_VOLUMES, LISTED),

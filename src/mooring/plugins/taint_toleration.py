@@ -36,6 +36,7 @@ _REFUSED = Status.unresolvable(REASON)
 
 class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
     name = "TaintToleration"
+    signs_repeat = True
     filters_anywhere = True
     scores_anywhere = True
     normalization = Normalization.REVERSED

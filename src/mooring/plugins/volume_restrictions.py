@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,6 +56,7 @@ class SingleUse:
 
 class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
     name = "VolumeRestrictions"
+    signs_repeat = True
     needs = (Access(PERSISTENT_VOLUME_CLAIMS, LISTED),)
     filters_anywhere = True
 
@@ -63,7 +64,7 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
         super().__init__(args, handle)
         self._claims = handle.lister(PERSISTENT_VOLUME_CLAIMS)
         self._users = handle.pod_index("VolumeRestrictions.claims", claim_keys)
-        self._disks = handle.pod_index("VolumeRestrictions.disks", disk_keys)
+        self._disks = handle.pod_index("VolumeRestrictions.disks", index_keys)
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status | None:
         if not pod.spec.volumes:
@@ -125,14 +126,18 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
         return (ROW, PODS, Kind(PERSISTENT_VOLUME_CLAIMS)) if signature(pod) else ()
 
 
-def claim_keys(pod: Pod) -> Iterable[Hashable]:
-    return {(pod.namespace, name) for name in named_claims(pod)}
+def claim_keys(pod: Pod) -> Collection[Hashable]:
+    return () if not pod.spec.volumes else {(pod.namespace, name) for name in named_claims(pod)}
 
 
 def references(single: SingleUse, other: Pod) -> int:
     """How often another pod mounts one of the claims. As upstream, only names are compared, so a claim of the
     same name in another namespace counts as well."""
     return sum(name in single.claims for name in named_claims(other))
+
+
+def index_keys(pod: Pod) -> Collection[Hashable]:
+    return disk_keys(pod) if pod.spec.volumes else ()
 
 
 def disk_keys(pod: Pod) -> set[Disk]:

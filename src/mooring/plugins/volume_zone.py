@@ -50,6 +50,7 @@ Topology = tuple[str, frozenset[str]]
 
 class VolumeZone(PreFilterPlugin, FilterPlugin):
     name = "VolumeZone"
+    signs_repeat = True
     needs = (
         Access(PERSISTENT_VOLUME_CLAIMS, LISTED),
         Access(PERSISTENT_VOLUMES, LISTED),

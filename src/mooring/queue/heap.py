@@ -83,11 +83,13 @@ class PodHeap:
 
     def pop(self) -> QueuedPod | None:
         """Take the first pod out."""
-        if self.peek() is None:
-            return None
-        entry = heapq.heappop(self._entries)
-        del self._live[entry.uid]
-        return entry.info
+        entries, live = self._entries, self._live
+        while entries:
+            entry = heapq.heappop(entries)
+            if live.get(entry.uid) is entry:
+                del live[entry.uid]
+                return entry.info
+        return None
 
     def peek(self) -> QueuedPod | None:
         entries = self._entries

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from mooring.api.pod import Pod
+from mooring.api.pod import DEFAULT_SCHEDULER_NAME, Pod
 from mooring.framework.events import ClusterEvent
 from mooring.framework.queued import QueuedPod
 
@@ -67,9 +67,14 @@ class InFlight:
         self._first = 0
 
     def begin(self, info: QueuedPod, now: float) -> None:
-        flight = Flight(info, info.uid, self._first + len(self._events), now, info.pod.scheduler_name)
-        self._flights[info.uid] = flight
-        self._profiles.setdefault(flight.profile, {})[info.uid] = flight
+        pod = info.pod
+        uid, profile = pod.metadata.uid, pod.spec.scheduler_name or DEFAULT_SCHEDULER_NAME
+        flight = Flight(info, uid, self._first + len(self._events), now, profile)
+        self._flights[uid] = flight
+        peers = self._profiles.get(profile)
+        if peers is None:
+            peers = self._profiles[profile] = {}
+        peers[uid] = flight
 
     def end(self, uid: str) -> None:
         """Forget a flight; unknown UIDs are ignored, so that it may be called twice."""

@@ -67,7 +67,7 @@ class Places:
             info, place = self.backoff.pop_refused(), BACKOFF
         if info is None:
             return None
-        del self.slots[info.uid]
+        del self.slots[info.pod.metadata.uid]
         return info, place
 
     def place_of(self, uid: str) -> Place | None:

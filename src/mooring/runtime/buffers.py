@@ -26,6 +26,13 @@ class Buffers:
             self._length = length
         self._taken = 0
 
+    def take_as_is(self) -> IntArray:
+        """An array that holds anything, for whoever writes all of it."""
+        if self._taken == len(self._arrays):
+            return self.take()
+        self._taken += 1
+        return self._arrays[self._taken - 1]
+
     def take(self) -> IntArray:
         if self._taken == len(self._arrays):
             self._arrays.append(np.zeros(self._length, dtype=np.int64))

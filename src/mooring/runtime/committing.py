@@ -16,7 +16,10 @@ def run_reserve(profile: Profile, state: CycleState, pod: Pod, node: str) -> Sta
     """Reserve plugins in order, up to the first that does not succeed. The caller unreserves."""
     for plugin in profile.reserve:
         try:
-            status = checked(plugin, "Reserve", pod, plugin.reserve(state, pod, node), node)
+            answer = plugin.reserve(state, pod, node)
+            if answer is None:
+                continue
+            status = checked(plugin, "Reserve", pod, answer, node)
         except Exception as error:
             return failed(plugin, "Reserve", pod, error, node)
         if status.is_success:

@@ -122,13 +122,18 @@ def filter_dense(
     return (nodes.where(~refused) if refused.any() else nodes), SUCCESS
 
 
-def refusals_of(
-    plugin: FilterPlugin, state: CycleState, pod: Pod, nodes: Nodes, within: BoolArray | None = None
-) -> Iterator[tuple[BoolArray, Status]]:
-    """What a plugin refuses, as pairs of nodes and the status that they share. `within` leaves nodes out."""
+Hits = Iterable[tuple[BoolArray, Status]]
+"""Pairs of nodes and the status that they share."""
+
+
+def refusals_of(plugin: FilterPlugin, state: CycleState, pod: Pod, nodes: Nodes) -> Hits:
+    """What a plugin refuses."""
     answer = plugin.filter_nodes(state, pod, nodes)
-    if answer is None:
-        return
+    return () if answer is None else hits_of(plugin, answer, nodes)
+
+
+def hits_of(plugin: FilterPlugin, answer: Refusals, nodes: Nodes, within: BoolArray | None = None) -> Hits:
+    """The answer of `filter_nodes`, checked. `within` leaves nodes out."""
     if not isinstance(answer, Refusals):
         raise TypeError(
             f"filter_nodes() must return nodes.refuse(…), nodes.refusals() or None, got {answer!r}"
@@ -138,9 +143,8 @@ def refusals_of(
     entries = answer.entries if within is None else [entry.within(within) for entry in answer.entries]
     entries = [entry for entry in entries if np.count_nonzero(entry.mask)]  # half the price of any()
     if len(entries) == 1 and isinstance(entries[0].reason, str):
-        yield entries[0].mask, Status(entries[0].code, (entries[0].reason,), plugin.name)
-    elif entries:
-        yield from _combined(plugin, entries)
+        return ((entries[0].mask, Status(entries[0].code, (entries[0].reason,), plugin.name)),)
+    return _combined(plugin, entries) if entries else ()
 
 
 def _combined(plugin: FilterPlugin, entries: Sequence[Refusal]) -> Iterator[tuple[BoolArray, Status]]:

@@ -17,7 +17,7 @@ from mooring.framework.points import FilterPlugin
 from mooring.framework.status import SUCCESS, Status
 from mooring.framework.statuses import NodeStatuses
 from mooring.runtime.calling import failed
-from mooring.runtime.filtering import REFUSALS, filter_dense, not_a_refusal, refusals_of
+from mooring.runtime.filtering import REFUSALS, filter_dense, hits_of, not_a_refusal
 
 
 def filter_rows(
@@ -29,28 +29,27 @@ def filter_rows(
     ok: BoolArray,
 ) -> Status:
     """Run these Filter plugins. `ok` says which rows are still in play and is narrowed in place."""
+    skipped, nodes = state.skip_filter, every.nodes
     for plugin in plugins:
-        if plugin.name in state.skip_filter:
+        if plugin.name in skipped:
             continue
-        filter_one_plugin = _anywhere if plugin.filters_anywhere else _dense
-        status = filter_one_plugin(plugin, state, pod, every, statuses, ok)
-        if not status.is_success:
-            return status
-    return SUCCESS
-
-
-def _anywhere(
-    plugin: FilterPlugin, state: CycleState, pod: Pod, every: EveryRow, statuses: NodeStatuses, ok: BoolArray
-) -> Status:
-    try:
-        for hit, status in refusals_of(plugin, state, pod, every.nodes, ok):
-            if status.code not in REFUSALS:
-                name = every.nodes.names[int(np.flatnonzero(hit)[0])]
-                return not_a_refusal(plugin, pod, status, name)
-            statuses.set_where(hit, status)
-            ok ^= hit  # hit is within ok, so this takes it out
-    except Exception as error:
-        return failed(plugin, "Filter", pod, error)
+        if not plugin.filters_anywhere:
+            status = _dense(plugin, state, pod, every, statuses, ok)
+            if not status.is_success:
+                return status
+            continue
+        try:
+            answer = plugin.filter_nodes(state, pod, nodes)
+            if answer is None:
+                continue
+            for hit, status in hits_of(plugin, answer, nodes, ok):
+                if status.code not in REFUSALS:
+                    name = nodes.names[int(np.flatnonzero(hit)[0])]
+                    return not_a_refusal(plugin, pod, status, name)
+                statuses.set_where(hit, status)
+                ok ^= hit  # hit is within ok, so this takes it out
+        except Exception as error:
+            return failed(plugin, "Filter", pod, error)
     return SUCCESS
 
 

@@ -13,7 +13,9 @@ from mooring.framework.events import NODE, WITHOUT_REGISTRATION, ActionType, Clu
 from mooring.framework.lifting import writes
 from mooring.framework.points import Plugin
 from mooring.runtime.registry import PluginError
+from mooring.runtime.score_steps import ScoreStep
 from mooring.runtime.services import Services
+from mooring.runtime.signatures import Signature, Signatures
 from mooring.telemetry.metrics import ProfileMeter
 
 EXTENDER = "Extender"
@@ -50,6 +52,7 @@ class Profile:
         self.post_filter = at("postFilter", points.PostFilterPlugin)
         self.pre_score = at("preScore", points.PreScorePlugin)
         self.score = at("score", points.ScorePlugin)
+        self.score_steps = tuple(ScoreStep(p, weights.get(p.name, 1)) for p in self.score)
         self.reserve = at("reserve", points.ReservePlugin)
         self.permit = at("permit", points.PermitPlugin)
         self.pre_bind = at("preBind", points.PreBindPlugin)
@@ -64,18 +67,24 @@ class Profile:
         deciding = {p.name: p for p in (*refusing, *self.pre_score, *self.score)}.values()
         self._signers = tuple(p for p in deciding if writes(p, "sign"))
         self._all_sign = len(self._signers) == len(deciding)
+        sharing = [p.signs_repeat and writes(p, "reads") for p in self._signers]
+        self.sharing = tuple(p for p, shares in zip(self._signers, sharing, strict=True) if shares)
+        """Plugins whose opinion of the nodes is shared by all pods with equal signs (`runtime.ground`)."""
+        self._shared_signs = tuple(index for index, shares in enumerate(sharing) if shares)
+        self._signatures = Signatures()
 
     @property
     def registrations(self) -> Mapping[str, Sequence[Registration]]:
         """Plugin → the events that may turn its refusal into a yes."""
         return self._registrations
 
-    def signature(self, pod: Pod) -> Hashable:
+    def signature(self, pod: Pod) -> Signature:
         """What hint answers are shared by: all plugins' `sign`, and the pod's template where one has none."""
-        signs = tuple(plugin.sign(pod) for plugin in self._signers)
-        if self._all_sign and None not in signs:
-            return (self.name, signs)
-        return (self.name, signs, template_of(pod))
+        signs = tuple([plugin.sign(pod) for plugin in self._signers])
+        template = () if self._all_sign and None not in signs else template_of(pod)
+        about_nodes = tuple([signs[index] for index in self._shared_signs])
+        shared = None if None in about_nodes else (self.name, about_nodes)
+        return self._signatures.signature((self.name, signs, template), shared)
 
 
 def template_of(pod: Pod) -> Hashable:

@@ -5,53 +5,60 @@ Arrays have one entry per row of the table in use; what they hold in rows that a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from mooring.api.pod import Pod
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.lifting import write_scores, writes
+from mooring.framework.lifting import write_scores
 from mooring.framework.nodes import BoolArray, EveryRow, IntArray, Nodes
-from mooring.framework.points import PreScorePlugin, ScorePlugin
+from mooring.framework.points import PreScorePlugin
 from mooring.framework.record import TOP_NODES, ScoreColumn, TopScores
 from mooring.framework.scoring import MAX_NODE_SCORE, MIN_NODE_SCORE
 from mooring.framework.status import SKIP, SUCCESS, Code, Status
 from mooring.runtime.buffers import Buffers
 from mooring.runtime.calling import checked, failed
 from mooring.runtime.profile import Profile
+from mooring.runtime.ranking import Ranker, rank
+from mooring.runtime.score_steps import ScoreStep
 
 Scores = IntArray | int
 """One score per row, or one for all."""
 
+NEVER = -(2**40)
+"""The total of a row that is not feasible: scores that are added to it leave it below zero."""
 
-@dataclass(slots=True)
+
 class Column:
     """One plugin's scores."""
 
-    plugin: str
-    weight: int
-    raw: Scores
-    normalized: Scores
+    __slots__ = ("_told", "normalized", "raw", "step")
+
+    def __init__(self, step: ScoreStep, raw: Scores, normalized: Scores) -> None:
+        self.step = step
+        self.raw = raw
+        self.normalized = normalized
+        self._told: ScoreColumn | None = None
 
     def of(self, rows: IntArray) -> ScoreColumn:
         """These rows only, for the record."""
-        raw = _of(self.raw, rows)
-        normalized = raw if self.normalized is self.raw else _of(self.normalized, rows)
-        return ScoreColumn(self.plugin, self.weight, raw, normalized)
-
-    def weighted(self, row: int) -> int:
-        return self.weight * (
-            self.normalized if isinstance(self.normalized, int) else int(self.normalized[row])
+        raw, normalized, step = self.raw, self.normalized, self.step
+        if type(raw) is int and type(normalized) is int:  # the same for all rows, so told once
+            if self._told is None:
+                self._told = ScoreColumn(step.name, step.weight, raw, normalized)
+            return self._told
+        few = raw if isinstance(raw, int) else raw.take(rows)
+        if normalized is raw:
+            return ScoreColumn(step.name, step.weight, few, few)
+        return ScoreColumn(
+            step.name, step.weight, few, normalized if isinstance(normalized, int) else normalized.take(rows)
         )
 
-
-def _of(scores: Scores, rows: IntArray) -> Sequence[int]:
-    if isinstance(scores, int):
-        return (scores,) * len(rows)
-    chosen: Sequence[int] = scores.take(rows)  # type: ignore[assignment]
-    return chosen
+    def weighted(self, row: int) -> int:
+        score = self.normalized if isinstance(self.normalized, int) else int(self.normalized[row])
+        return self.step.weight * score
 
 
 @dataclass(slots=True)
@@ -64,22 +71,16 @@ class ScoreBoard:
     columns: list[Column] = field(default_factory=list)
     tie_break: IntArray | None = None
     """Where extenders scored: a random number per row that decides between equal totals."""
-    constant: int = 0
-    """What all rows get alike and `totals` does not have yet."""
-
-    def add_constants(self) -> None:
-        """Bring what all rows get alike into the totals, in one pass."""
-        if self.constant:
-            self.totals += self.constant
-            self.constant = 0
+    is_masked: bool = False
+    """Whether `totals` is below zero already in rows that are not feasible."""
 
     def masked(self) -> IntArray:
-        """Totals with -1 in rows that are not feasible; totals themselves are never negative."""
-        return np.where(self.feasible, self.totals, -1)
+        """Totals, below zero in rows that are not feasible; totals of feasible ones never are."""
+        return self.totals if self.is_masked else np.where(self.feasible, self.totals, NEVER)
 
-    def ranking(self, ranker: Ranker | None = None) -> list[int]:
+    def ranking(self, ranker: Ranker) -> list[int]:
         """The best rows, the winner first: highest total, among equals the first in snapshot order."""
-        if ranker is not None and self.tie_break is None:
+        if self.tie_break is None:
             return ranker.rank(self.masked(), self.every, TOP_NODES)
         return rank(self.masked(), self.every.listed.rows, TOP_NODES, self.tie_break)
 
@@ -90,79 +91,25 @@ class ScoreBoard:
     def top(self, ranking: list[int]) -> TopScores:
         """The best rows with their scores."""
         rows = np.array(ranking)
-        return TopScores(ranking, _of(self.totals, rows), [column.of(rows) for column in self.columns])
-
-
-class Ranker:
-    """Finds the best rows. Remembers how far apart they were last time: with that guess a handful of rows is
-    sorted instead of all being counted."""
-
-    def __init__(self) -> None:
-        self._gap = 16
-        """Points between the best row and the last one that counted."""
-
-    def rank(self, masked: IntArray, every: EveryRow, count: int) -> list[int]:
-        """The same as `rank` in snapshot order."""
-        best = int(masked.max(initial=-1))
-        if best < 0:
-            return []
-        near = np.flatnonzero(masked >= max(best - self._gap, 0))
-        if not count <= len(near) <= _A_HANDFUL:
-            found = rank(masked, every.listed.rows, count)
-            self._gap = best - int(masked[found[-1]])
-            return found
-        totals = masked[near]
-        order = np.lexsort((every.positions[near], -totals))[:count]
-        self._gap = best - int(totals[order[-1]])
-        nearest: list[int] = near[order].tolist()
-        return nearest
-
-
-_A_HANDFUL = 300
-
-
-def rank(masked: IntArray, order: IntArray, count: int, tie_break: IntArray | None = None) -> list[int]:
-    """Up to `count` rows in order of their totals; negative ones are left out. Equals stand in snapshot
-    order (the rows of `order`), or by falling `tie_break` where there is one."""
-    totals = masked.take(order)
-    if tie_break is not None:
-        by_tie = np.lexsort((-tie_break.take(order), -totals))[:count]
-        return [row for row in order[by_tie].tolist() if masked[row] >= 0]
-    if count == 1:
-        best = int(np.argmax(totals))
-        return [int(order[best])] if totals[best] >= 0 else []
-    threshold = _threshold(totals, count)
-    above = np.flatnonzero(totals > threshold)
-    level = np.flatnonzero(totals == threshold)[: count - len(above)] if threshold >= 0 else above[:0]
-    best_first = above[np.argsort(-totals[above], kind="stable")]
-    found: list[int] = order[np.concatenate((best_first, level))].tolist()
-    return found
-
-
-_SMALL = 1 << 16
-
-
-def _threshold(masked: IntArray, count: int) -> int:
-    """The total of the `count`-th best row; -1 when there are not so many. Totals are small integers as a
-    rule, for which a histogram is cheaper than a partition; large weights make large ones."""
-    best = int(masked.max())
-    if np.count_nonzero(masked == best) >= count:
-        return best
-    if best >= _SMALL:
-        return int(np.partition(masked, -count)[-count]) if len(masked) >= count else -1
-    counts = np.bincount(masked + 1)
-    enough = np.flatnonzero(np.cumsum(counts[:0:-1]) >= count)
-    return best - int(enough[0]) if len(enough) else -1
+        return TopScores(ranking, self.totals.take(rows), [column.of(rows) for column in self.columns])
 
 
 def run_pre_score(
     plugins: Iterable[PreScorePlugin], state: CycleState, pod: Pod, nodes: Callable[[], Nodes]
 ) -> Status:
     """PreScore plugins; Skip leaves the plugin out of scoring, anything else but Success is an Error."""
+    feasible: Nodes | None = None
     for plugin in plugins:
+        if feasible is None:
+            feasible = nodes()
         try:
-            answer = plugin.pre_score(state, pod, nodes())
-            status = answer if answer is SKIP else checked(plugin, "PreScore", pod, answer)
+            answer = plugin.pre_score(state, pod, feasible)
+            if answer is None:
+                continue
+            if answer is SKIP:  # the common case, without a detour
+                state.skip_score.add(plugin.name)
+                continue
+            status = checked(plugin, "PreScore", pod, answer)
         except Exception as error:
             return failed(plugin, "PreScore", pod, error)
         if status.is_skip:
@@ -180,6 +127,8 @@ def _as_error(status: Status, prefix: str) -> Status:
 
 class Scoring:
     """The scores of one pod on the feasible rows."""
+
+    __slots__ = ("_buffers", "_dense", "every", "feasible", "pod", "state")
 
     def __init__(
         self,
@@ -209,93 +158,110 @@ class Scoring:
             return self._buffers.take()
         return np.zeros(len(self.feasible), dtype=np.int64)
 
-    def score(self, plugin: ScorePlugin) -> tuple[Scores, Status]:
+    def score(self, step: ScoreStep) -> tuple[Scores, Status]:
         """Raw scores of one plugin."""
-        raw = self.zeros()
-        nodes = self.every.nodes if plugin.scores_anywhere else self.dense()
-        out = raw if plugin.scores_anywhere else np.zeros(len(nodes), dtype=np.int64)
+        buffers = self._buffers
+        raw = buffers.take() if buffers is not None else np.zeros(len(self.feasible), dtype=np.int64)
+        nodes, out = self.every.nodes, raw
+        if not step.anywhere:
+            nodes = self.dense()
+            out = np.zeros(len(nodes), dtype=np.int64)
         try:
-            answer = plugin.score_into(self.state, self.pod, nodes, out)
-            if type(answer) is int:
-                return answer, SUCCESS
-            status = SUCCESS if answer is None else checked(plugin, "Score", self.pod, answer)
+            answer = step.plugin.score_into(self.state, self.pod, nodes, out)
+            if answer is not None:
+                if type(answer) is int:
+                    return answer, SUCCESS
+                status = checked(step.plugin, "Score", self.pod, answer)
+                if status is not SUCCESS:
+                    prefix = f'running Score plugins: plugin "{step.name}" failed with: '
+                    return raw, _as_error(status, prefix)
         except Exception as error:
-            return raw, failed(plugin, "Score", self.pod, error)
-        if status is not SUCCESS:
-            prefix = f'running Score plugins: plugin "{plugin.name}" failed with: '
-            return raw, _as_error(status, prefix)
+            return raw, failed(step.plugin, "Score", self.pod, error)
         if out is not raw:
             raw[nodes.rows] = out
         return raw, SUCCESS
 
-    def normalize(self, plugin: ScorePlugin, raw: Scores) -> tuple[Scores, Status]:
+    def normalize(self, step: ScoreStep, raw: Scores) -> tuple[Scores, Status]:
         """Scores in 0-100. Of plugins that are not trusted with every row they are checked."""
-        if plugin.normalization is not None:
-            return plugin.normalization.apply(raw, self.feasible), SUCCESS
-        if not (writes(plugin, "normalize_nodes") or writes(plugin, "normalize_scores")):
-            return raw, SUCCESS if plugin.scores_anywhere else self._in_range(plugin, raw)
-        if writes(plugin, "normalize_rows") and not isinstance(raw, int):
-            return self._normalize_rows(plugin, raw)
+        if step.is_summed:
+            return raw, SUCCESS if step.anywhere else self._in_range(step, raw)
+        if step.normalization is not None:
+            return step.normalization.apply(raw, self.feasible), SUCCESS
+        plugin = step.plugin
+        if step.normalizes_rows and not isinstance(raw, int):
+            try:
+                rows = plugin.normalize_rows(self.state, self.pod, raw, self.every.nodes, self.feasible)
+                return rows, SUCCESS
+            except Exception as error:
+                return raw, failed(plugin, "NormalizeScore", self.pod, error)
         nodes = self.dense()
         before: IntArray = np.full(len(nodes), raw) if isinstance(raw, int) else raw[nodes.rows]
         try:
             answer = plugin.normalize_nodes(self.state, self.pod, before, nodes)
             if isinstance(answer, Status):
                 status = checked(plugin, "NormalizeScore", self.pod, answer)
-                return raw, self._in_range(plugin, raw) if status.is_success else _as_error(status, "")
+                return raw, self._in_range(step, raw) if status.is_success else _as_error(status, "")
             after: IntArray = np.zeros(len(nodes), dtype=np.int64)
             write_scores(answer, nodes, after)
         except Exception as error:
             return raw, failed(plugin, "NormalizeScore", self.pod, error)
         normalized = self.zeros()
         normalized[nodes.rows] = after
-        return normalized, self._in_range(plugin, normalized)
+        return normalized, self._in_range(step, normalized)
 
-    def _normalize_rows(self, plugin: ScorePlugin, raw: IntArray) -> tuple[Scores, Status]:
-        try:
-            return plugin.normalize_rows(self.state, self.pod, raw, self.every.nodes, self.feasible), SUCCESS
-        except Exception as error:
-            return raw, failed(plugin, "NormalizeScore", self.pod, error)
-
-    def _in_range(self, plugin: ScorePlugin, scores: Scores) -> Status:
+    def _in_range(self, step: ScoreStep, scores: Scores) -> Status:
         nodes = self.dense()
         dense = np.full(len(nodes), scores) if isinstance(scores, int) else scores[nodes.rows]
         if not len(dense) or (dense.min() >= MIN_NODE_SCORE and dense.max() <= MAX_NODE_SCORE):
             return SUCCESS
         index = int(np.argmax((dense < MIN_NODE_SCORE) | (dense > MAX_NODE_SCORE)))
         text = (
-            f'applying score defaultWeights on Score plugins: plugin "{plugin.name}" returns an invalid '
+            f'applying score defaultWeights on Score plugins: plugin "{step.name}" returns an invalid '
             f"score {dense[index]}, it should in the range of [{MIN_NODE_SCORE}, {MAX_NODE_SCORE}] after "
             f'normalizing (pod "{self.pod.key}", node "{nodes.names[index]}")'
         )
-        return Status(Code.ERROR, (text,), plugin.name)
+        return Status(Code.ERROR, (text,), step.name)
 
 
 def run_scores(profile: Profile, scoring: Scoring) -> tuple[ScoreBoard, Status]:
     """Score, normalise and weight; the board is complete only when the status is Success."""
     board = ScoreBoard(scoring.every, scoring.feasible, scoring.zeros())
-    plugins = [plugin for plugin in profile.score if plugin.name not in scoring.state.skip_score]
     if not profile.score:
         board.totals += 1  # every node is as good as any other
-    for plugin in plugins:
-        raw, status = scoring.score(plugin)
-        if status is not SUCCESS:
-            return board, status
-        board.columns.append(Column(plugin.name, profile.weights.get(plugin.name, 1), raw, raw))
-    for plugin, column in zip(plugins, board.columns, strict=True):
-        status = add_normalized(board, scoring, plugin, column)
-        if status is not SUCCESS:
-            return board, status
-    board.add_constants()
-    return board, SUCCESS
+    return board, add_scores(board, scoring, profile.score_steps)
 
 
-def add_normalized(board: ScoreBoard, scoring: Scoring, plugin: ScorePlugin, column: Column) -> Status:
-    """Normalise one column and add it to the totals."""
-    column.normalized, status = scoring.normalize(plugin, column.raw)
-    if status is SUCCESS:
-        if isinstance(column.normalized, int):
-            board.constant += column.normalized * column.weight
+def add_scores(
+    board: ScoreBoard,
+    scoring: Scoring,
+    steps: Iterable[ScoreStep],
+    raws: Iterable[tuple[ScoreStep, Scores]] = (),
+    offset: IntArray | None = None,
+) -> Status:
+    """The scores of these plugins on top of what the board has, or of `offset` in its place. `raws` are
+    scores that are known but not normalised. All are asked before the first is normalised, as upstream."""
+    skipped = scoring.state.skip_score
+    columns = [Column(step, raw, raw) for step, raw in raws]
+    for step in steps:
+        if step.name not in skipped:
+            raw, status = scoring.score(step)
+            if status is not SUCCESS:
+                return status
+            columns.append(Column(step, raw, raw))
+    constant, before = 0, board.totals if offset is None else offset
+    for column in columns:
+        step = column.step
+        if not (step.is_summed and step.anywhere):
+            column.normalized, status = scoring.normalize(step, column.raw)
+            if status is not SUCCESS:
+                return status
+        scores = column.normalized
+        if isinstance(scores, int):
+            constant += scores * step.weight
         else:
-            board.totals += column.normalized * column.weight if column.weight != 1 else column.normalized
-    return status
+            np.add(before, scores if step.weight == 1 else scores * step.weight, out=board.totals)
+            before = board.totals
+    if before is not board.totals or constant:
+        np.add(before, constant, out=board.totals)
+    board.columns += columns
+    return SUCCESS

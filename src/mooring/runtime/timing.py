@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from mooring.framework.points import ScorePlugin
 from mooring.framework.status import SUCCESS, Status
+from mooring.runtime.score_steps import ScoreStep
 from mooring.runtime.scoring import Scores, Scoring
 from mooring.telemetry.metrics import ProfileMeter
 
@@ -17,21 +17,21 @@ class TimedScoring(Scoring):
         super().__init__(*args)
         self._meter = meter
 
-    def score(self, plugin: ScorePlugin) -> tuple[Scores, Status]:
+    def score(self, step: ScoreStep) -> tuple[Scores, Status]:
         began = self._meter.metrics.now()
-        raw, status = super().score(plugin)
-        self._tell(plugin, "Score", began, status)
+        raw, status = super().score(step)
+        self._tell(step, "Score", began, status)
         return raw, status
 
-    def normalize(self, plugin: ScorePlugin, raw: Scores) -> tuple[Scores, Status]:
+    def normalize(self, step: ScoreStep, raw: Scores) -> tuple[Scores, Status]:
         began = self._meter.metrics.now()
-        normalized, status = super().normalize(plugin, raw)
-        self._tell(plugin, "ScoreExtensionNormalize", began, status)
+        normalized, status = super().normalize(step, raw)
+        self._tell(step, "ScoreExtensionNormalize", began, status)
         return normalized, status
 
-    def _tell(self, plugin: ScorePlugin, point: str, began: float, status: Status) -> None:
+    def _tell(self, step: ScoreStep, point: str, began: float, status: Status) -> None:
         seconds = self._meter.metrics.now() - began
         if status is SUCCESS:
-            self._meter.plugin(plugin.name, point, seconds)
+            self._meter.plugin(step.name, point, seconds)
         else:
-            self._meter.plugin(plugin.name, point, seconds, status.code.label)
+            self._meter.plugin(step.name, point, seconds, status.code.label)

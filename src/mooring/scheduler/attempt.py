@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,14 @@ from mooring.framework.record import ERROR, SCHEDULED, UNSCHEDULABLE, DecisionRe
 from mooring.framework.status import Status
 from mooring.framework.statuses import NodeStatuses
 from mooring.runtime.evaluations import Evaluation
+from mooring.runtime.ground import Ground
 from mooring.runtime.profile import Profile
 from mooring.runtime.scoring import ScoreBoard
+
+NO_STATE = CycleState()
+"""In the place of a state before anything has begun; nobody writes it."""
+NO_STATUSES = NodeStatuses.empty()
+"""The same for refusals."""
 
 
 class Outcome(enum.Enum):
@@ -29,73 +35,80 @@ class Outcome(enum.Enum):
     ERROR = ERROR
 
 
-@dataclass(slots=True)
 class Attempt:
-    """Carried through the cycle. Everything after `nodes` is filled in on the way."""
+    """Carried through the cycle and filled in on the way."""
 
-    info: QueuedPod
-    profile: Profile
-    nodes: Nodes
-    """All nodes of the snapshot."""
-    state: CycleState = field(default_factory=CycleState)
-    every: EveryRow = field(init=False)
-    _statuses: NodeStatuses | None = None
-    _ok: BoolArray | None = None
-    recalled: Evaluation | None = None
-    """The evaluation that this attempt stands on; None when everything was evaluated afresh."""
-    ranking: list[int] = field(default_factory=list)
-    """The best rows, the winner first; empty when nothing was scored."""
-    board: ScoreBoard | None = None
-    node: str = ""
-    """The chosen node."""
-    evaluated: int = 0
-    feasible: int = 0
-    pre_filter_message: str = ""
-    post_filter_message: str = ""
-    victims: tuple[Pod, ...] = ()
-    """Pods that PostFilter sends away."""
-    walk: IntArray | None = None
-    """Compatible mode: the rows of the candidates in the order in which they are looked at."""
-    started: float = 0.0
-    """When the cycle began."""
-    narrowed_by: tuple[str, ...] = ()
-    """PreFilter plugins that narrowed the nodes; rejectors when nothing fits."""
+    __slots__ = (
+        "board",
+        "evaluated",
+        "every",
+        "feasible",
+        "ground",
+        "info",
+        "narrowed_by",
+        "node",
+        "nodes",
+        "ok",
+        "pod",
+        "post_filter_message",
+        "pre_filter_message",
+        "profile",
+        "ranking",
+        "recalled",
+        "started",
+        "state",
+        "statuses",
+        "victims",
+        "walk",
+    )
 
-    def __post_init__(self) -> None:
-        self.every = self.nodes.columns.every_row()
-
-    @property
-    def statuses(self) -> NodeStatuses:
-        """Why nodes were refused; made when somebody asks, since memory may bring its own."""
-        if self._statuses is None:
-            self._statuses = NodeStatuses(self.nodes)
-        return self._statuses
-
-    @property
-    def ok(self) -> BoolArray:
+    def __init__(self, info: QueuedPod, profile: Profile, nodes: Nodes, started: float = 0.0) -> None:
+        self.info = info
+        self.profile = profile
+        self.nodes = nodes
+        """All nodes of the snapshot."""
+        self.pod = info.pod
+        """As it was when it was popped."""
+        self.started = started
+        """When the cycle began."""
+        self.state: CycleState = NO_STATE
+        self.every: EveryRow = nodes.columns.every_row()
+        self.statuses: NodeStatuses = NO_STATUSES
+        """Why nodes were refused."""
+        self.ok: BoolArray = self.every.alive
         """Row → still in play; in the end, feasible."""
-        if self._ok is None:
-            self._ok = self.every.alive.copy()
-        return self._ok
+        self.recalled: Evaluation | None = None
+        """The evaluation that this attempt stands on, if any."""
+        self.ground: Ground | None = None
+        """What it stands on otherwise; None for both when every plugin is asked about every node."""
+        self.ranking: list[int] | None = None
+        """The best rows, the winner first; None when nothing was scored."""
+        self.board: ScoreBoard | None = None
+        self.node = ""
+        """The chosen node."""
+        self.evaluated = self.feasible = 0
+        self.pre_filter_message = self.post_filter_message = ""
+        self.victims: tuple[Pod, ...] = ()
+        """Pods that PostFilter sends away."""
+        self.walk: IntArray | None = None
+        """Compatible mode: the rows of the candidates in the order in which they are looked at."""
+        self.narrowed_by: tuple[str, ...] = ()
+        """PreFilter plugins that narrowed the nodes; rejectors when nothing fits."""
 
-    @property
-    def pod(self) -> Pod:
-        return self.info.pod
+    def begin(self) -> None:
+        """Start from nothing."""
+        self.state = CycleState()
+        self.statuses, self.ok = NodeStatuses(self.nodes), self.every.alive.copy()
 
-    def copy_recalled(self) -> None:
-        """Stand on what is remembered, with copies: this attempt will refuse more."""
-        if self.recalled is not None:
-            self._statuses, self._ok = self.recalled.statuses.copy(), self.recalled.ok.copy()
+    def stand_on(self, found: Evaluation | Ground) -> None:
+        """Start from what is remembered; what this attempt refuses beyond is its own."""
+        self.state = found.state.child()
+        self.statuses, self.ok = found.statuses.copy(), found.ok.copy()
 
-    def share_recalled(self) -> None:
-        """Stand on what is remembered as it is: nothing in this attempt refuses a node any more."""
-        if self.recalled is not None:
-            self._statuses, self._ok = self.recalled.statuses, self.recalled.ok
-
-    def start_over(self) -> None:
-        """Forget what memory said; the attempt goes on as if there were none."""
-        self.recalled, self.evaluated = None, 0
-        self.state, self._statuses, self._ok = CycleState(), None, None
+    def leave_memory(self) -> None:
+        """Go on as if there were no memory of any node; what PreFilter prepared stays."""
+        self.recalled = self.ground = None
+        self.statuses, self.ok = NodeStatuses(self.nodes), self.every.alive.copy()
 
     def refuse(self, rows: BoolArray, status: Status) -> None:
         """Take rows out of the game."""
@@ -124,33 +137,31 @@ class Failure:
 
 def fill_record(record: DecisionRecord, attempt: Attempt, epoch: NodeEpoch) -> None:
     """Copy what the attempt found; small arrays only, names stay in the shared epoch."""
-    record.total_nodes = len(attempt.nodes)
+    record.total_nodes = len(attempt.nodes.rows)
     record.evaluated_nodes = attempt.evaluated
     record.feasible_nodes = attempt.feasible
     record.pre_filter = attempt.pre_filter_message
     record.post_filter = attempt.post_filter_message
     record.node = attempt.node
-    record.victims = tuple(victim.key for victim in attempt.victims)
+    if attempt.victims:
+        record.victims = tuple(victim.key for victim in attempt.victims)
     record.woken_by = attempt.info.woken_by
     record.woken_hint = attempt.info.woken_hint
     record.epoch = epoch
-    record.refusals, record.reason_ids = _refusals(attempt)
-    if attempt.board is not None and attempt.node:
+    found, statuses = attempt.recalled or attempt.ground, attempt.statuses
+    if found is not None and (statuses is found.statuses or statuses.is_lent):
+        # Shared by all attempts that refuse nothing beyond what they stand on.
+        if found.told is None:
+            found.told = _told(statuses)
+        record.refusals, record.reason_ids = found.told
+    else:
+        record.refusals, record.reason_ids = _told(statuses)
+    if attempt.board is not None and attempt.node and attempt.ranking is not None:
         record.top = attempt.board.top(attempt.ranking)
         record.margin = attempt.board.margin(attempt.ranking)
 
 
 Told = tuple[tuple[RefusalCount, ...], npt.NDArray[np.unsignedinteger[Any]] | None]
-
-
-def _refusals(attempt: Attempt) -> Told:
-    """The refusals and one small id per row; shared by attempts that stand on the same memory."""
-    found, statuses = attempt.recalled, attempt.statuses
-    if found is None or statuses is not found.statuses:
-        return _told(statuses)
-    if found.told is None:
-        found.told = _told(statuses)
-    return found.told
 
 
 def _told(statuses: NodeStatuses) -> Told:

@@ -11,18 +11,19 @@ import numpy as np
 
 from mooring.framework.extending import Extender, ExtenderError
 from mooring.framework.nodes import BoolArray, Nodes
-from mooring.framework.points import FilterPlugin, PreFilterPlugin, PreScorePlugin
+from mooring.framework.points import FilterPlugin, PreScorePlugin
 from mooring.framework.status import SUCCESS, Code, Status
 from mooring.runtime.buffers import Buffers
 from mooring.runtime.dry_run import PodTrial, rivals
-from mooring.runtime.evaluations import score_recalled
 from mooring.runtime.filtering import outside, rotate, run_filters, run_pre_filter, sample_size
 from mooring.runtime.filtering_rows import filter_rows
 from mooring.runtime.profile import EXTENDER
-from mooring.runtime.scoring import Ranker, ScoreBoard, Scoring, run_pre_score, run_scores
+from mooring.runtime.ranking import Ranker
+from mooring.runtime.scoring import ScoreBoard, Scoring, run_pre_score, run_scores
+from mooring.runtime.scoring_on import score_on_ground, score_recalled
 from mooring.runtime.timing import TimedScoring
 from mooring.scheduler.attempt import Attempt
-from mooring.scheduler.recalling import Recaller, run_global_filters
+from mooring.scheduler.recalling import Recaller, leave_memory, run_global_filters
 from mooring.telemetry import logs
 from mooring.telemetry.metrics import FILTER, PRE_FILTER, PRE_SCORE, SCORE
 
@@ -43,14 +44,44 @@ class NodeChooser:
 
     async def choose(self, attempt: Attempt) -> Status:
         """Success: `attempt.node` is chosen. A rejection: no node fits. Error: something broke."""
-        if self._recaller is not None and self._recaller.recall(attempt):
-            if self._decides_alone(attempt):
-                return self._take_best(attempt)
-            attempt.copy_recalled()
+        status = self.remembered(attempt)
+        return await self.search(attempt) if status is None else status
+
+    def remembered(self, attempt: Attempt) -> Status | None:
+        """The choice where memory has the whole answer. Otherwise None, and `search` goes on from what is
+        remembered."""
+        if self._recaller is None:
+            return None
+        found = self._recaller.recall(attempt)
+        if found is None or not found.is_complete:
+            return None
+        services = attempt.profile.services
+        if services.extenders or services.nominator.nodes():
+            return None
+        # Every tenth pod goes the longer way all the same: its record tells the ten best nodes, which for all
+        # of them would cost more than choosing.
+        self._warm_attempts += 1
+        if self._warm_attempts % 10 == 1:
+            return None
+        attempt.evaluated, attempt.feasible = len(attempt.nodes.rows), found.feasible
+        # As it is: nothing in this attempt refuses a node any more.
+        attempt.state, attempt.statuses, attempt.ok = found.state.child(), found.statuses, found.ok
+        row = found.best() if found.feasible else -1
+        if row < 0:
+            return NO_FIT
+        attempt.node = attempt.nodes.columns.node_names()[row]
+        return SUCCESS
+
+    async def search(self, attempt: Attempt) -> Status:
+        """The choice where plugins have to be asked."""
         status = await self._find_feasible(attempt)
-        if not status.is_success:
+        if status is not SUCCESS:
             return status
-        attempt.feasible = int(np.count_nonzero(attempt.ok))
+        base = attempt.recalled or attempt.ground
+        if base is not None and attempt.statuses.is_lent:
+            attempt.feasible = base.feasible  # nothing was refused beyond what is remembered
+        else:
+            attempt.feasible = int(np.count_nonzero(attempt.ok))
         if self._recaller is not None:
             self._recaller.remember(attempt)
         if attempt.feasible == 0:
@@ -62,72 +93,39 @@ class NodeChooser:
 
     async def _find_feasible(self, attempt: Attempt) -> Status:
         """Everything up to the extenders; refusals end up in `attempt.statuses`."""
-        if attempt.recalled is not None:
-            status = self._filter_recalled(attempt)
-            if status is not None:
-                return await self._extend(attempt) if status.is_success else status
-            attempt.start_over()
-        return await self._find_afresh(attempt)
-
-    def _filter_recalled(self, attempt: Attempt) -> Status | None:
-        """Run what is not remembered, on top of what is. None: this pod needs the long way after all."""
-        plan = attempt.recalled.plan if attempt.recalled else None
-        if plan is None:
-            return None
-        pre = run_pre_filter(
-            attempt.profile, attempt.state, attempt.pod, attempt.nodes, plan.global_pre_filters
-        )
-        lap(attempt, PRE_FILTER, pre.status)
-        if not pre.status.is_success or pre.node_names is not None:
-            return None
-        attempt.evaluated += len(attempt.nodes)
-        status = self._beside_nominated(attempt, attempt.every.nodes, attempt.ok)
-        status = run_global_filters(attempt) if status.is_success else status
-        lap(attempt, FILTER, status)
-        return status
-
-    def _decides_alone(self, attempt: Attempt) -> bool:
-        """Whether memory has the whole answer. Every tenth pod goes the longer way all the same: its record
-        tells the ten best nodes, which for all of them would cost more than choosing."""
-        found, services = attempt.recalled, attempt.profile.services
-        if found is None or services.extenders or services.nominator.nodes() or not found.is_complete:
-            return False
-        self._warm_attempts += 1
-        return self._warm_attempts % 10 != 1
-
-    def _take_best(self, attempt: Attempt) -> Status:
-        found = attempt.recalled
-        assert found is not None
-        attempt.evaluated, attempt.feasible = len(attempt.nodes), found.feasible
-        attempt.share_recalled()
-        row = found.best() if found.feasible else -1
-        if row < 0:
-            return NO_FIT
-        attempt.node = attempt.nodes.columns.node_names()[row]
-        return SUCCESS
-
-    async def _find_afresh(self, attempt: Attempt) -> Status:
+        found = attempt.recalled or attempt.ground
+        plugins = attempt.profile.pre_filter
+        if found is not None:
+            attempt.stand_on(found)
+            plugins = found.left.pre_filters
+        else:
+            attempt.begin()
         meter = attempt.profile.meter
-        plugins: Iterable[PreFilterPlugin] = attempt.profile.pre_filter
-        if meter is not None and meter.sampled:
-            plugins = meter.timed(plugins, "PreFilter")
-        found = run_pre_filter(attempt.profile, attempt.state, attempt.pod, attempt.nodes, plugins)
-        lap(attempt, PRE_FILTER, found.status)
-        attempt.narrowed_by = found.narrowed_by
-        if found.status.code is Code.ERROR:
-            return found.status
-        if not found.status.is_success:
-            attempt.pre_filter_message = found.status.message
-            attempt.refuse(attempt.ok.copy(), found.status)
+        asked = meter.timed(plugins, "PreFilter") if meter is not None and meter.sampled else plugins
+        pre = run_pre_filter(attempt.profile, attempt.state, attempt.pod, attempt.nodes, asked)
+        if meter is not None:
+            lap(attempt, PRE_FILTER, pre.status)
+        attempt.narrowed_by = pre.narrowed_by
+        if found is not None and (pre.status is not SUCCESS or pre.node_names is not None):
+            # Rare: what is said about the pod as a whole goes before what memory says about nodes.
+            leave_memory(attempt, plugins, pre.status)
+        if pre.status.code is Code.ERROR:
+            return pre.status
+        if not pre.status.is_success:
+            attempt.pre_filter_message = pre.status.message
+            attempt.refuse(attempt.ok.copy(), pre.status)
             return SUCCESS
-        if found.node_names is not None:
-            self._narrow(attempt, found.node_names)
-        if await self._nominated_fits(attempt):
+        if pre.node_names is not None:
+            self._narrow(attempt, pre.node_names)
+        if attempt.pod.status.nominated_node_name and await self._nominated_fits(attempt):
             lap(attempt, FILTER, SUCCESS)
             return SUCCESS
         status = self._filter(attempt)
-        lap(attempt, FILTER, status)
-        return await self._extend(attempt) if status.is_success else status
+        if meter is not None:
+            lap(attempt, FILTER, status)
+        if status.is_success and attempt.profile.services.extenders:
+            return await self._extend(attempt)
+        return status
 
     def _narrow(self, attempt: Attempt, names: frozenset[str]) -> None:
         attempt.refuse(attempt.ok & ~attempt.every.nodes.named(*names), outside(attempt.narrowed_by))
@@ -135,9 +133,9 @@ class NodeChooser:
     async def _nominated_fits(self, attempt: Attempt) -> bool:
         """The node that the pod is nominated to is tried alone; if it fits nobody else is looked at."""
         name = attempt.pod.nominated_node_name
-        if not name:
-            return False
-        trial = Attempt(attempt.info, attempt.profile, attempt.nodes, attempt.state)
+        trial = Attempt(attempt.info, attempt.profile, attempt.nodes)
+        trial.begin()
+        trial.state = attempt.state
         np.logical_and(attempt.ok, trial.every.nodes.named(name), out=trial.ok)
         if not trial.ok.any():
             return False
@@ -152,11 +150,10 @@ class NodeChooser:
         return True
 
     def _filter(self, attempt: Attempt) -> Status:
-        percentage, candidates = (
-            attempt.profile.percentage_of_nodes_to_score,
-            int(np.count_nonzero(attempt.ok)),
-        )
-        if percentage and candidates:
+        found = attempt.recalled or attempt.ground
+        candidates = len(attempt.nodes.rows) if found is not None else int(np.count_nonzero(attempt.ok))
+        percentage = attempt.profile.percentage_of_nodes_to_score
+        if percentage and candidates and found is None:
             wanted = sample_size(percentage, candidates)
             return self._sample(attempt, attempt.every.dense(attempt.ok), wanted)
         attempt.evaluated += candidates
@@ -165,10 +162,13 @@ class NodeChooser:
     def _filter_all(self, attempt: Attempt) -> Status:
         """Every row that is in play."""
         status = self._beside_nominated(attempt, attempt.every.nodes, attempt.ok)
-        if not status.is_success:
+        if status is not SUCCESS:
             return status
+        if attempt.recalled is not None:
+            return run_global_filters(attempt, attempt.recalled)
+        ground = attempt.ground
+        plugins: Iterable[FilterPlugin] = attempt.profile.filter if ground is None else ground.left.filters
         meter = attempt.profile.meter
-        plugins: Iterable[FilterPlugin] = attempt.profile.filter
         if meter is not None and meter.sampled:
             plugins = meter.timed(plugins, "Filter")
         return filter_rows(plugins, attempt.state, attempt.pod, attempt.every, attempt.statuses, attempt.ok)
@@ -210,7 +210,10 @@ class NodeChooser:
     def _beside_nominated(self, attempt: Attempt, nodes: Nodes, ok: BoolArray) -> Status:
         """Nodes that others are nominated to must also fit the pod beside them."""
         profile, pod = attempt.profile, attempt.pod
-        crowded = [name for name in profile.services.nominator.nodes() if rivals(profile, pod, name)]
+        nominated = profile.services.nominator.nodes()
+        if not nominated:
+            return SUCCESS
+        crowded = [name for name in nominated if rivals(profile, pod, name)]
         if not crowded:
             return SUCCESS
         for index in np.flatnonzero(nodes.named(*crowded) & ok).tolist():
@@ -235,32 +238,42 @@ class NodeChooser:
         return SUCCESS
 
     async def _score(self, attempt: Attempt) -> Status:
-        profile, state, pod = attempt.profile, attempt.state, attempt.pod
+        profile = attempt.profile
         self._buffers.reset(len(attempt.ok))
-        meter, recalled = profile.meter, attempt.recalled
-        scoring = Scoring(state, pod, attempt.every, attempt.ok, self._buffers)
-        plugins: Iterable[PreScorePlugin]
-        plugins = profile.pre_score if recalled is None else recalled.plan.global_pre_scores
-        if meter is not None and meter.sampled:
-            plugins = meter.timed(plugins, "PreScore")
-            scoring = TimedScoring(meter, state, pod, attempt.every, attempt.ok, self._buffers)
-        status = run_pre_score(plugins, state, pod, scoring.dense)
-        lap(attempt, PRE_SCORE, status)
-        if not status.is_success:
+        scoring = Scoring(attempt.state, attempt.pod, attempt.every, attempt.ok, self._buffers)
+        meter, ground, recalled = profile.meter, attempt.ground, attempt.recalled
+        base = recalled or ground
+        plugins: Iterable[PreScorePlugin] = profile.pre_score if base is None else base.left.pre_scores
+        if meter is not None:
+            meter.skip()
+            if meter.sampled:
+                plugins = meter.timed(plugins, "PreScore")
+                scoring = TimedScoring(
+                    meter, attempt.state, attempt.pod, attempt.every, attempt.ok, self._buffers
+                )
+        status = run_pre_score(plugins, attempt.state, attempt.pod, scoring.dense)
+        if meter is not None:
+            lap(attempt, PRE_SCORE, status)
+        if status is not SUCCESS:
             return status
-        board, status = (
-            run_scores(profile, scoring) if recalled is None else score_recalled(recalled, profile, scoring)
-        )
-        lap(attempt, SCORE, status)
-        if not status.is_success:
+        if recalled is not None:
+            board, status = score_recalled(recalled, scoring, self._buffers, attempt.feasible)
+        elif ground is not None:
+            board, status = score_on_ground(ground, scoring, self._buffers, attempt.feasible)
+        else:
+            board, status = run_scores(profile, scoring)
+        if meter is not None:
+            lap(attempt, SCORE, status)
+        if status is not SUCCESS:
             return status
         if attempt.walk is not None:
             board.tie_break = np.zeros(len(board.totals), dtype=np.int64)
             board.tie_break[attempt.walk] = -np.arange(len(attempt.walk))
-        await _prioritize(attempt, board)
+        if profile.services.extenders:
+            await _prioritize(attempt, board)
         attempt.board = board
-        attempt.ranking = board.ranking(self._ranker)
-        attempt.node = attempt.nodes.columns.node_names()[attempt.ranking[0]]
+        ranking = attempt.ranking = board.ranking(self._ranker)
+        attempt.node = attempt.nodes.columns.node_names()[ranking[0]]
         if _log.enabled(10):
             _log_scores(attempt, board)
         return SUCCESS
@@ -348,7 +361,12 @@ def _log_scores(attempt: Attempt, board: ScoreBoard) -> None:
         for column in board.columns:
             score = column.weighted(node.row)
             _log.info(
-                10, "Plugin scored node for pod", pod=key, plugin=column.plugin, node=node.name, score=score
+                10,
+                "Plugin scored node for pod",
+                pod=key,
+                plugin=column.step.name,
+                node=node.name,
+                score=score,
             )
         total = int(board.totals[node.row])
         _log.info(10, "Calculated node's final score for pod", pod=key, node=node.name, score=total)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from mooring.api.pod import Pod
 from mooring.framework.nodes import Nodes
 from mooring.framework.record import NodeEpoch
@@ -14,23 +16,16 @@ class ClusterState:
     """Implements `scheduler.cycle.Cluster`."""
 
     def __init__(self, table: NodeTable, cache: ClusterCache, queue: SchedulingQueue) -> None:
-        self._table = table
         self._cache = cache
         self._queue = queue
-
-    def nodes(self) -> Nodes:
-        return self._table.nodes()
-
-    def epoch(self) -> NodeEpoch:
-        return self._table.epoch
-
-    def is_assumed(self, uid: str) -> bool:
-        return self._cache.is_assumed(uid)
+        self.nodes: Callable[[], Nodes] = table.nodes
+        self.epoch: Callable[[], NodeEpoch] = table.epoch
+        self.is_assumed: Callable[[str], bool] = cache.is_assumed
 
     def assume(self, pod: Pod, node: str) -> None:
         """Count the pod on the node from now on; its nomination has done its service."""
         self._cache.assume(pod, node)
-        self._queue.nominator.forget(pod.uid)
+        self._queue.nominator.forget(pod.metadata.uid)
 
     def forget(self, pod: Pod) -> None:
         self._cache.forget(pod.uid)

@@ -12,7 +12,7 @@ from mooring.api.pod import Pod
 from mooring.framework.nodes import Nodes
 from mooring.framework.ports import Clock, EventRecorder
 from mooring.framework.queued import QueuedPod
-from mooring.framework.record import DecisionRecord, NodeEpoch
+from mooring.framework.record import SCHEDULED, DecisionRecord, NodeEpoch
 from mooring.framework.status import SUCCESS, Code, Status
 from mooring.runtime.committing import run_permit, run_reserve, run_unreserve
 from mooring.runtime.filtering import run_post_filter
@@ -101,22 +101,28 @@ class SchedulingCycle:
         """Try to place the pod. A Placement is assumed and reserved; a Failure has left no trace but its
         decision record."""
         pod = info.pod
-        _log.info(3, "Attempting to schedule pod", pod=pod.key)
+        _log.info(3, "Attempting to schedule pod", pod=pod)
         started = self._clock.now()
-        record = DecisionRecord(pod.key, pod.uid, profile.name, info.attempts, self._clock.wall())
-        attempt = Attempt(info, profile, self._cluster.nodes(), started=started)
-        if profile.meter is not None:
-            profile.meter.begin(started)
+        record = DecisionRecord(pod.key, pod.metadata.uid, profile.name, info.attempts, self._clock.wall())
+        attempt = Attempt(info, profile, self._cluster.nodes(), started)
+        meter = profile.meter
+        if meter is not None:
+            meter.begin(started)
+        result: Placement | Failure
         try:
-            result = await self._place(attempt)
+            # Most pods have twins and are decided from memory, without anything to wait for.
+            status = self._chooser.remembered(attempt)
+            if status is not None and meter is not None:
+                meter.chose(started, warm=True)
+            result = self._commit(attempt) if status is SUCCESS else await self._place(attempt, status)
         except Exception as error:
             _log.error("The scheduling cycle broke", error=error, stack=True, pod=pod.key)
             attempt.node = ""
             text = f"scheduling cycle: {type(error).__name__}: {error}"
             result = Failure(Outcome.ERROR, text, nominated_node="")
         record.duration = self._clock.now() - started
-        if profile.meter is not None:
-            _measure(profile.meter, attempt, result, record.duration)
+        if meter is not None:
+            _measure(meter, attempt, result, record.duration)
         self._keep(record, attempt, result)
         return result
 
@@ -124,25 +130,28 @@ class SchedulingCycle:
         """A record that cannot be made must not cost an assumed pod."""
         try:
             fill_record(record, attempt, self._cluster.epoch())
-            _finish_record(record, result)
-            self._records.add(record)
             if isinstance(result, Placement):
+                record.result = SCHEDULED
                 result.record = record
+            else:
+                _tell_failure(record, result)
+            self._records.add(record)
         except Exception as error:
             _log.error("No decision record", error=error, stack=True, pod=record.pod)
 
-    async def _place(self, attempt: Attempt) -> Placement | Failure:
-        if not len(attempt.nodes):
+    async def _place(self, attempt: Attempt, status: Status | None) -> Placement | Failure:
+        if not len(attempt.nodes.rows):
             return Failure(Outcome.UNSCHEDULABLE, messages.NO_NODES, nominated_node="")
-        status = await self._chooser.choose(attempt)
-        if attempt.profile.meter is not None:
-            attempt.profile.meter.chose(attempt.started, attempt.recalled is not None)
+        if status is None:
+            status = await self._chooser.search(attempt)
+            if attempt.profile.meter is not None:
+                attempt.profile.meter.chose(attempt.started, attempt.recalled is not None)
+        if status is SUCCESS:
+            return self._commit(attempt)
         if status.code is Code.ERROR:
             attempt.node = ""
             return Failure(Outcome.ERROR, status.message, nominated_node="", status=status)
-        if not status.is_success:
-            return await self._post_filter(attempt)
-        return self._commit(attempt)
+        return await self._post_filter(attempt)
 
     async def _post_filter(self, attempt: Attempt) -> Failure:
         """No node fits: PostFilter may make room. The attempt ends unschedulable in every case."""
@@ -173,13 +182,14 @@ class SchedulingCycle:
         self._cluster.assume(pod, node)
         held: HeldPod | None = None
         status = run_reserve(profile, attempt.state, pod, node)
-        lap(attempt, RESERVE, status)
-        if status.is_success:
+        meter = profile.meter
+        if meter is not None:
+            lap(attempt, RESERVE, status)
+        if status is SUCCESS and profile.permit:
             status, held = run_permit(profile, attempt.state, pod, node)
-            if profile.permit:
-                lap(attempt, PERMIT, status)
-            elif profile.meter is not None:
-                profile.meter.empty(PERMIT)
+            lap(attempt, PERMIT, status)
+        elif status is SUCCESS and meter is not None:
+            meter.empty(PERMIT)
         if status is SUCCESS or status.is_wait:
             return Placement(attempt, pod, node, held)
         run_unreserve(profile, attempt.state, pod, node)
@@ -196,7 +206,9 @@ def _measure(meter: ProfileMeter, attempt: Attempt, result: Placement | Failure,
             meter.metrics.victims.observe(len(attempt.victims))
     if attempt.recalled is None:
         state = attempt.state
-        meter.evaluated(state.skip_filter, state.skip_score if attempt.board is not None else None)
+        known = attempt.ground.known if attempt.ground is not None else frozenset()
+        scored = state.skip_score | known if attempt.board is not None else None
+        meter.evaluated(state.skip_filter | known, scored)
 
 
 def refusal(status: Status) -> Failure:
@@ -215,10 +227,7 @@ def refusal(status: Status) -> Failure:
     )
 
 
-def _finish_record(record: DecisionRecord, result: Placement | Failure) -> None:
-    if isinstance(result, Placement):
-        record.result = Outcome.SCHEDULED.value
-        return
+def _tell_failure(record: DecisionRecord, result: Failure) -> None:
     record.result = result.outcome.value
     record.message = result.message
     record.nominated_node = result.nominated_node or ""

@@ -22,16 +22,14 @@ class RecordRing:
     def add(self, record: DecisionRecord) -> None:
         self._sequence += 1
         record.sequence = self._sequence
-        size = record.size + self._names_of_epoch(record)
+        size, ring, epoch = record.size, self._ring, record.epoch
+        if epoch is not None and not (ring and ring[-1][1].epoch is epoch):
+            # The table of names is shared by all records of an epoch; the first one of them pays for it.
+            size += 8 * len(epoch.names)
         self._ring.append((size, record))
         self._bytes += size
         while self._bytes > self._max_bytes and len(self._ring) > 1:
             self._bytes -= self._ring.popleft()[0]
-
-    def _names_of_epoch(self, record: DecisionRecord) -> int:
-        """The table of names is shared by all records of an epoch; the first one of them pays for it."""
-        before = self._ring[-1][1].epoch if self._ring else None
-        return 0 if record.epoch is None or record.epoch is before else 8 * len(record.epoch.names)
 
     @property
     def bytes(self) -> int:

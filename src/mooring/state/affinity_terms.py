@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from mooring.api.node import Node
 from mooring.api.pod import Pod
-from mooring.api.pod_affinity import NO_TERMS, AffinityTerm, compile_pod_terms
+from mooring.api.pod_affinity import NO_TERMS, AffinityTerm, PodTerms, compile_pod_terms
 from mooring.framework.access import Version
 from mooring.framework.counting import TermKind
 from mooring.framework.nodes import FloatArray
@@ -78,24 +77,27 @@ class HeldTerms:
     def matching(
         self, pod: Pod, namespace_labels: Mapping[str, str], kinds: frozenset[TermKind]
     ) -> list[HeldTerm]:
-        return [
-            held
-            for kind in kinds
-            for held in self._registries[kind].candidates(pod.namespace, pod.labels)
-            if held.term.matches(pod, namespace_labels)
-        ]
+        found: list[HeldTerm] = []
+        namespace, labels = pod.metadata.namespace, pod.metadata.labels
+        for kind in kinds:
+            registry = self._registries[kind]
+            if registry.is_empty:
+                continue
+            for held in registry.candidates(namespace, labels):
+                if held.term.matches(pod, namespace_labels):
+                    found.append(held)
+        return found
 
     def pod_added(self, row: int, pod: Pod) -> None:
-        self._change(row, pod, 1)
+        if pod.spec.affinity is not None:
+            self._change(row, pod, 1)
 
     def pod_removed(self, row: int, pod: Pod) -> None:
-        self._change(row, pod, -1)
-
-    def node_changed(self, row: int, old: Node | None, new: Node | None) -> None:
-        pass  # pods stay on their row whatever becomes of the node
+        if pod.spec.affinity is not None:
+            self._change(row, pod, -1)
 
     def _change(self, row: int, pod: Pod, number: int) -> None:
-        for key in terms_of(pod):
+        for key in _keys_of(pod):
             found = self._terms.get(key)
             if found is None:
                 found = self._terms[key] = HeldTerm(key, self._table)
@@ -107,6 +109,23 @@ class HeldTerms:
                 del self._terms[key]
                 self._registries[key.kind].remove(found, _namespaces(key.term), key.term.selector)
                 self.version.bump()
+
+
+_REMEMBERED = 4096
+_known: dict[int, tuple[PodTerms, tuple[TermKey, ...]]] = {}
+"""Identity of compiled terms, which pods of one template share → the terms, kept alive by this, and keys."""
+
+
+def _keys_of(pod: Pod) -> tuple[TermKey, ...]:
+    terms = compile_pod_terms(pod)
+    if terms is NO_TERMS:
+        return ()
+    found = _known.get(id(terms))
+    if found is None:
+        if len(_known) >= _REMEMBERED:
+            _known.clear()
+        found = _known[id(terms)] = (terms, tuple(terms_of(pod)))
+    return found[1]
 
 
 def terms_of(pod: Pod) -> Iterator[TermKey]:

@@ -32,6 +32,7 @@ from mooring.state.node_table import NodeTable
 from mooring.state.pod_entry import PodEntries, PodEntry
 
 _log = logging.getLogger(__name__)
+_replace = msgspec.structs.replace
 
 
 class Outcome(enum.Enum):
@@ -112,13 +113,17 @@ class ClusterCache:
     def assume(self, pod: Pod, node_name: str) -> Pod:
         """Account a pod on the node chosen for it and return it as bound there. A known UID is a
         CacheError."""
-        if pod.uid in self._pods:
-            raise CacheError(f"pod {pod.key} ({pod.uid}) is in the cache, so it cannot be assumed")
+        uid = pod.metadata.uid
+        if uid in self._pods:
+            raise CacheError(f"pod {pod.key} ({uid}) is in the cache, so it cannot be assumed")
         if not node_name:
             raise CacheError(f"pod {pod.key} ({pod.uid}) cannot be assumed on a node without a name")
-        bound = pod if pod.spec.node_name == node_name else bound_to(pod, node_name)
-        cached = self._account(self.entries.entry(bound), node_name, assumed=True)
-        self._assumed[bound.uid] = cached
+        bound, spec = pod, pod.spec
+        if spec.node_name != node_name:
+            bound = _replace(pod, spec=_replace(spec, node_name=node_name))
+        entry = self.entries.entry(bound)
+        self.table.add_pod(node_name, entry)
+        self._pods[uid] = self._assumed[uid] = CachedPod(entry, node_name, assumed=True)
         return bound
 
     def forget(self, uid: str) -> bool:

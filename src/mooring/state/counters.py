@@ -14,10 +14,9 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Mapping
 
-from mooring.api.node import Node
 from mooring.api.pod import Pod
 from mooring.framework.counting import PodSelector
-from mooring.framework.nodes import BoolArray, FloatArray
+from mooring.framework.nodes import BoolArray, FloatArray, IntArray
 from mooring.framework.topology import Topology
 from mooring.state.pod_labels_index import LabelSet, PodLabelsIndex
 from mooring.state.read_only import read_only
@@ -60,6 +59,9 @@ class Counter:
     @property
     def per_row(self) -> FloatArray:
         return read_only(self._counts.per_row)
+
+    def few(self) -> tuple[IntArray, IntArray] | None:
+        return self._counts.few()
 
     def sums(self, topology: Topology, where: BoolArray | None = None) -> FloatArray:
         return self._counts.sums(topology, where)
@@ -125,10 +127,17 @@ class Counters:
         return counter
 
     def pod_added(self, row: int, pod: Pod) -> None:
-        entry, new = self._labels.find_or_make(pod)
-        if new:
-            self._introduce(entry)
-        self._change(entry, row, 1, pod.is_terminating)
+        entry = self._labels.find(pod)
+        if entry is None or not entry.rows:
+            entry, new = self._labels.find_or_make(pod)
+            if new:
+                self._introduce(entry)
+        if pod.metadata.deletion_timestamp is not None:
+            self._change(entry, row, 1, True)
+            return
+        entry.rows[row] = entry.rows.get(row, 0) + 1
+        for counter in entry.counters:
+            counter.change(row, 1, False)
 
     def pod_removed(self, row: int, pod: Pod) -> None:
         entry = self._labels.find(pod)
@@ -137,9 +146,6 @@ class Counters:
         self._change(entry, row, -1, pod.is_terminating)
         if not entry.rows:
             self._labels.vacated(entry)
-
-    def node_changed(self, row: int, old: Node | None, new: Node | None) -> None:
-        pass  # pods stay on their row whatever becomes of the node
 
     def _introduce(self, entry: LabelSet) -> None:
         for counter in self._registry.candidates(entry.namespace, entry.labels):

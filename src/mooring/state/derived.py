@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,15 @@ from mooring.state.read_only import read_only
 _BYTES = 32 * 1024 * 1024
 _FEW = 8
 """Changed rows that are computed one by one."""
+
+
+class Ordered(Protocol):
+    """The table, as far as columns need it."""
+
+    @property
+    def order(self) -> IntArray:
+        """All live rows."""
+        ...
 
 
 @dataclass(slots=True)
@@ -56,15 +65,15 @@ class DerivedColumns:
     def get(
         self,
         key: Hashable,
-        rows: IntArray,
+        table: Ordered,
         width: int,
         compute: Compute,
         compute_row: ComputeRow | None = None,
     ) -> npt.NDArray[Any]:
-        """The column, up to date. `rows` are all live rows, for the first computation."""
+        """The column, up to date."""
         column = self._columns.get(key)
         if column is None or len(column.values) != width:
-            column = self._create(key, rows, width, compute)
+            column = self._create(key, table.order, width, compute)
         elif column.generation != self._changes.generation:
             self._refresh(column, compute, compute_row)
         self._columns.move_to_end(key)

@@ -5,7 +5,7 @@ Implements `framework.indexes`. The NodeTable tells its observers what comes and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -20,21 +20,26 @@ _log = logs.get(__name__)
 _NONE: Mapping[int, Any] = MappingProxyType({})
 
 
+class NodeObserver(Protocol):
+    """Told about every change of a node, after it has happened."""
+
+    def node_changed(self, row: int, old: Node | None, new: Node | None) -> None: ...
+
+
 class Observer(Protocol):
-    """Told about every change of the table, after it has happened. Ghost rows have pods and no node."""
+    """Told about every pod that comes or goes, after it has happened. Ghost rows have pods and no node."""
 
     def pod_added(self, row: int, pod: Pod) -> None: ...
 
     def pod_removed(self, row: int, pod: Pod) -> None: ...
 
-    def node_changed(self, row: int, old: Node | None, new: Node | None) -> None: ...
 
-
-def _keys(extract: Callable[[Any], Iterable[Any]], obj: Any) -> list[Any]:
+def _keys(extract: Callable[[Any], Iterable[Any]], obj: Any) -> Sequence[Any]:
     """The keys of one object. A plugin's function that raises must not tear cache and table apart: the
     object is left out of that index, and the log says so."""
     try:
-        return list(extract(obj))
+        found = extract(obj)
+        return found if type(found) is tuple else list(found)  # most pods have no keys: ()
     except Exception as error:
         _log.error("An index function failed", error=error, stack=True, object=obj.key)
         return []
@@ -44,7 +49,7 @@ class RowPodIndex:
     """key → {row: number of pods}; empty entries are dropped."""
 
     def __init__(self, extract: PodKeys) -> None:
-        self._extract = extract
+        self.extract = extract
         self._rows: dict[Hashable, dict[int, int]] = {}
 
     def rows(self, key: Hashable) -> Mapping[int, int]:
@@ -53,13 +58,13 @@ class RowPodIndex:
     def keys(self) -> Iterable[Hashable]:
         return self._rows.keys()
 
-    def pod_added(self, row: int, pod: Pod) -> None:
-        for key in _keys(self._extract, pod):
+    def add(self, row: int, keys: Sequence[Hashable]) -> None:
+        for key in keys:
             rows = self._rows.setdefault(key, {})
             rows[row] = rows.get(row, 0) + 1
 
-    def pod_removed(self, row: int, pod: Pod) -> None:
-        for key in _keys(self._extract, pod):
+    def remove(self, row: int, keys: Sequence[Hashable]) -> None:
+        for key in keys:
             rows = self._rows.get(key, {})
             left = rows.get(row, 0) - 1
             if left > 0:
@@ -69,8 +74,28 @@ class RowPodIndex:
             if not rows:
                 self._rows.pop(key, None)
 
-    def node_changed(self, row: int, old: Node | None, new: Node | None) -> None:
-        pass  # pods stay on their row whatever becomes of the node
+
+class RowPodIndexes:
+    """All of them as one observer of the table: most pods have no keys in most indexes."""
+
+    def __init__(self, *indexes: RowPodIndex) -> None:
+        self.all = list(indexes)
+
+    def pod_added(self, row: int, pod: Pod) -> None:
+        for index in self.all:
+            try:
+                found = index.extract(pod)
+                if found == ():
+                    continue  # the common case, on the path of every placement
+            except Exception:
+                pass  # told when it is asked again
+            index.add(row, _keys(index.extract, pod))
+
+    def pod_removed(self, row: int, pod: Pod) -> None:
+        for index in self.all:
+            keys = _keys(index.extract, pod)
+            if keys:
+                index.remove(row, keys)
 
 
 class RowNodeIndex:
@@ -86,12 +111,6 @@ class RowNodeIndex:
 
     def keys(self) -> Iterable[Hashable]:
         return self._rows.keys()
-
-    def pod_added(self, row: int, pod: Pod) -> None:
-        pass  # nodes only
-
-    def pod_removed(self, row: int, pod: Pod) -> None:
-        pass
 
     def node_changed(self, row: int, old: Node | None, new: Node | None) -> None:
         before = _keys(self._extract, old) if old is not None else []
@@ -111,7 +130,11 @@ class RowNodeIndex:
 class Observed(Protocol):
     """The table, as far as indexes need it."""
 
+    def tell(self, observer: Observer) -> None: ...
+
     def observe(self, observer: Observer) -> None: ...
+
+    def observe_nodes(self, observer: NodeObserver) -> None: ...
 
 
 class Indexes:
@@ -120,16 +143,21 @@ class Indexes:
     def __init__(self, table: Observed) -> None:
         self._table = table
         self._pods: dict[str, RowPodIndex] = {}
+        self._pod_observer: RowPodIndexes | None = None
         self._nodes: dict[str, RowNodeIndex] = {}
 
     def pod_index(self, name: str, extract: PodKeys) -> RowPodIndex:
         if name not in self._pods:
-            self._pods[name] = RowPodIndex(extract)
-            self._table.observe(self._pods[name])
+            index = self._pods[name] = RowPodIndex(extract)
+            self._table.tell(RowPodIndexes(index))
+            if self._pod_observer is None:
+                self._pod_observer = RowPodIndexes()
+                self._table.observe(self._pod_observer)
+            self._pod_observer.all.append(index)
         return self._pods[name]
 
     def node_index(self, name: str, extract: NodeKeys) -> RowNodeIndex:
         if name not in self._nodes:
             self._nodes[name] = RowNodeIndex(extract)
-            self._table.observe(self._nodes[name])
+            self._table.observe_nodes(self._nodes[name])
         return self._nodes[name]

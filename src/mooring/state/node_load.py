@@ -22,7 +22,7 @@ class NodeLoad:
     """Pods by UID and their sums. Each sum is that of the pods, at any time; sums are exact, never
     clamped."""
 
-    __slots__ = ("_listing", "_ranked", "entries", "nonzero_cpu", "nonzero_memory", "requested", "shown")
+    __slots__ = ("_listing", "_ranked", "entries", "nonzero", "requested", "shown", "shown_nonzero")
 
     def __init__(self) -> None:
         self.entries: dict[str, PodEntry] = {}
@@ -31,10 +31,9 @@ class NodeLoad:
         """Resource → sum; the four standard ones are always present, `pods` is the number of pods."""
         self.shown: Mapping[str, int] = MappingProxyType(self.requested)
         """`requested` for readers."""
-        self.nonzero_cpu = 0
-        """Milli-cpu with scoring defaults."""
-        self.nonzero_memory = 0
-        """Bytes with scoring defaults."""
+        self.nonzero: dict[str, int] = dict(_EMPTY)
+        """The same with scoring defaults, which exist for cpu and memory."""
+        self.shown_nonzero: Mapping[str, int] = MappingProxyType(self.nonzero)
         self._listing: tuple[Pod, ...] | None = ()
         self._ranked: RankedPods | None = None
 
@@ -43,7 +42,7 @@ class NodeLoad:
         load = NodeLoad()
         load.entries = self.entries.copy()
         load.requested.update(self.requested)
-        load.nonzero_cpu, load.nonzero_memory = self.nonzero_cpu, self.nonzero_memory
+        load.nonzero.update(self.nonzero)
         load._listing, load._ranked = self._listing, self._ranked
         return load
 
@@ -51,24 +50,20 @@ class NodeLoad:
         if entry.uid in self.entries:
             raise CacheError(f"pod {entry.pod.key} ({entry.uid}) is on the node already")
         self.entries[entry.uid] = entry
-        requested = self.requested
-        for name, amount in entry.amounts:
+        requested, nonzero = self.requested, self.nonzero
+        for name, amount, counted in entry.amounts:
             requested[name] = requested.get(name, 0) + amount
-        cpu, memory = entry.nonzero
-        self.nonzero_cpu += cpu
-        self.nonzero_memory += memory
+            nonzero[name] = nonzero.get(name, 0) + counted
         self._listing = self._ranked = None
 
     def remove(self, entry: PodEntry) -> None:
         """Take out what `add` put in; the entry must have the same demand as the added one."""
         if self.entries.pop(entry.uid, None) is None:
             raise CacheError(f"pod {entry.pod.key} ({entry.uid}) is not on the node")
-        requested = self.requested
-        for name, amount in entry.amounts:
+        requested, nonzero = self.requested, self.nonzero
+        for name, amount, counted in entry.amounts:
             requested[name] -= amount
-        cpu, memory = entry.nonzero
-        self.nonzero_cpu -= cpu
-        self.nonzero_memory -= memory
+            nonzero[name] -= counted
         self._listing = self._ranked = None
 
     def replace(self, entry: PodEntry) -> None:
@@ -89,13 +84,3 @@ class NodeLoad:
         if self._ranked is None:
             self._ranked = RankedPods((entry.pod, entry.requests) for entry in self.entries.values())
         return self._ranked
-
-    def nonzero(self, resource: str) -> int:
-        """One sum with scoring defaults."""
-        if resource == CPU:
-            return self.nonzero_cpu
-        return self.nonzero_memory if resource == MEMORY else self.requested.get(resource, 0)
-
-    def nonzero_requested(self) -> dict[str, int]:
-        """Resource → sum with scoring defaults, which exist for cpu and memory; the others as requested."""
-        return {**self.requested, CPU: self.nonzero_cpu, MEMORY: self.nonzero_memory}

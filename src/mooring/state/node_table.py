@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from mooring.api.node import Node
 from mooring.api.pod import Pod
-from mooring.api.requests import CPU, MEMORY, node_allocatable
+from mooring.api.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, node_allocatable
 from mooring.framework.nodes import (
     Amounts,
     CodeArray,
@@ -33,17 +33,18 @@ from mooring.framework.nodes import (
     EveryRow,
     FloatArray,
     IntArray,
+    News,
     Nodes,
     NodeView,
     TaintClass,
 )
 from mooring.framework.ranking import RankedPods
 from mooring.framework.record import NodeEpoch
-from mooring.state.amounts import clamp
+from mooring.state.amounts import LIMIT, clamp
 from mooring.state.change_log import ChangeLog
 from mooring.state.derived import DerivedColumns
 from mooring.state.errors import CacheError
-from mooring.state.indexes import Observer
+from mooring.state.indexes import NodeObserver, Observer
 from mooring.state.label_columns import LabelColumns
 from mooring.state.node_load import NodeLoad
 from mooring.state.node_order import NodeOrder, zone_of
@@ -53,6 +54,27 @@ from mooring.state.resource_columns import ResourceColumns
 from mooring.state.taint_classes import TaintClasses
 
 _WIDTH = 64
+_WITH_DEFAULTS = (CPU, MEMORY)
+"""Resources for which scoring has defaults."""
+_STANDARD = (CPU, MEMORY, EPHEMERAL_STORAGE, PODS)
+_NOTHING: Mapping[str, int] = {}
+
+Cells = tuple[IntArray, FloatArray | None, IntArray | None, FloatArray | None, IntArray | None]
+"""Of one resource: requested and its float twin, the same with scoring defaults, and what is free."""
+
+
+class LiveNode(NodeView):
+    """The view of a node of the table. Its sums are those of the load itself, which stays the same object for
+    as long as the node is here: every pod that is placed reads them several times."""
+
+    __slots__ = ("nonzero_requested", "requested")
+
+    def __init__(
+        self, columns: NodeTable, row: int, node: Node, allocatable: Mapping[str, int], load: NodeLoad
+    ) -> None:
+        super().__init__(columns, row, node, allocatable)
+        self.requested = load.shown  # type: ignore[misc]
+        self.nonzero_requested = load.shown_nonzero  # type: ignore[misc]
 
 
 class NodeTable:
@@ -60,7 +82,10 @@ class NodeTable:
     only."""
 
     def __init__(self, width: int = _WIDTH) -> None:
-        self._width = width
+        self.width = width
+        """Length of every column."""
+        self.node_generation = 0
+        """Number of the latest change of any node object."""
         self._rows: dict[str, int] = {}
         """Node name → row, live ones and ghosts."""
         self._names: list[str] = [""] * width
@@ -70,9 +95,9 @@ class NodeTable:
         self._loads: list[NodeLoad] = [NodeLoad() for _ in range(width)]
         self._free: list[int] = list(range(width))
         """Heap of the rows that no name has."""
-        self._allocatable = ResourceColumns(width)
-        self._requested = ResourceColumns(width)
-        self._nonzero = ResourceColumns(width)
+        self._allocatable = ResourceColumns(width, self._relaid)
+        self._requested = ResourceColumns(width, self._relaid)
+        self._nonzero = ResourceColumns(width, self._relaid)
         self._amounts: dict[str, ResourceColumns] = {
             "allocatable": self._allocatable,
             "requested": self._requested,
@@ -81,6 +106,11 @@ class NodeTable:
         self._free_amounts: dict[str, IntArray] = {}
         """Allocatable less requested, of the resources that somebody has asked for."""
         self._shown_free: dict[str, IntArray] = {}
+        self._unwritten: dict[int, None] = {}
+        """Rows whose pods have changed since the columns were last read. A pod that is decided from memory
+        reads none of them, and a row that changes several times is written once."""
+        self._cells: dict[str, Cells] = {}
+        """Resource → the arrays that a pod event writes; forgotten when one of them is replaced."""
         self._labels = LabelColumns(width)
         self._taints = TaintClasses(width)
         self._changes = ChangeLog(width)
@@ -91,35 +121,43 @@ class NodeTable:
         self._epochs = 0
         """How often the order has changed; the number of the present epoch."""
         self._observers: list[Observer] = []
+        self._node_observers: list[NodeObserver] = []
         self._node_changes = ChangeLog(width)
         """Changes of the node objects alone."""
         self._by_node = DerivedColumns(self._node_changes, self._some, self._views)
         self._by_row = DerivedColumns(self._changes, self._some, self._views)
+        for resource in _STANDARD:  # nearly every pod asks for them
+            self._cells_of(resource)
 
     # What views read: framework.nodes.Columns
-
-    @property
-    def width(self) -> int:
-        return self._width
 
     def allocatable(self, resource: str) -> IntArray:
         return self._allocatable[resource]
 
     def requested(self, resource: str) -> IntArray:
+        if self._unwritten:
+            self._catch_up()
         return self._requested[resource]
 
     def nonzero_requested(self, resource: str) -> IntArray:
         """Resources without a scoring default are as requested."""
+        if self._unwritten:
+            self._catch_up()
         return (self._nonzero if resource in (CPU, MEMORY) else self._requested)[resource]
 
     def free(self, resource: str) -> IntArray:
+        if self._unwritten:
+            self._catch_up()
         shown = self._shown_free.get(resource)
         if shown is None:
             self._free_amounts[resource] = self.allocatable(resource) - self.requested(resource)
             shown = self._shown_free[resource] = read_only(self._free_amounts[resource])
+            self._cells.clear()
         return shown
 
     def floats(self, column: Amounts, resource: str) -> FloatArray:
+        if self._unwritten:
+            self._catch_up()
         if column == "nonzero_requested":
             column = column if resource in (CPU, MEMORY) else "requested"
         return self._amounts[column].floats(resource)
@@ -142,13 +180,13 @@ class NodeTable:
         return self._taints.classes
 
     def node_column(self, key: Hashable, compute: Compute) -> npt.NDArray[Any]:
-        found = self._by_node.current(key, self._width)
-        return self._by_node.get(key, self.order, self._width, compute) if found is None else found
+        found = self._by_node.current(key, self.width)
+        return self._by_node.get(key, self, self.width, compute) if found is None else found
 
     def row_column(
         self, key: Hashable, compute: Compute, compute_row: ComputeRow | None = None
     ) -> npt.NDArray[Any]:
-        return self._by_row.get(key, self.order, self._width, compute, compute_row)
+        return self._by_row.get(key, self, self.width, compute, compute_row)
 
     def _some(self, rows: IntArray) -> Nodes:
         return Nodes(self, rows)
@@ -180,7 +218,7 @@ class NodeTable:
         return self._loads[row].shown
 
     def nonzero_requested_on(self, row: int) -> Mapping[str, int]:
-        return self._loads[row].nonzero_requested()
+        return self._loads[row].shown_nonzero
 
     # The set of nodes
 
@@ -211,10 +249,10 @@ class NodeTable:
                 self.nodes(),
                 read_only(alive),
                 read_only(positions),
+                in_order=bool((order == np.arange(used)).all()) if len(order) == used else False,
             )
         return self._every
 
-    @property
     def epoch(self) -> NodeEpoch:
         """The names of this moment; the same object until a node comes, goes or changes its zone."""
         if self._epoch is None:
@@ -246,14 +284,23 @@ class NodeTable:
         return rows
 
     def observe(self, observer: Observer) -> None:
-        """Tell `observer` about all that is here, and from now on about every change."""
+        """Tell `observer` about all pods that are here, and from now on about every one that comes or goes.
+        They stay on their row whatever becomes of the node."""
+        self.tell(observer)
+        self._observers.append(observer)
+
+    def tell(self, observer: Observer) -> None:
+        """Tell `observer` about all pods that are here."""
         for row in self._rows.values():
-            view = self._views[row]
-            if view is not None:
-                observer.node_changed(row, None, view.node)
             for entry in self._loads[row].entries.values():
                 observer.pod_added(row, entry.pod)
-        self._observers.append(observer)
+
+    def observe_nodes(self, observer: NodeObserver) -> None:
+        """Tell `observer` about all nodes that are here, and from now on about every change of one."""
+        for row, view in enumerate(self._views):
+            if view is not None:
+                observer.node_changed(row, None, view.node)
+        self._node_observers.append(observer)
 
     # What changed
 
@@ -267,15 +314,20 @@ class NodeTable:
         """Row → number of its latest change."""
         return self._changes.generations
 
-    @property
-    def node_generation(self) -> int:
-        """Number of the latest change of any node object."""
-        return self._node_changes.generation
-
     def changed_since(self, generation: int) -> list[int]:
         """Rows that changed after that generation, each once, ghosts and freed rows included. Costs as much
         as there were changes, and at most one scan of the rows."""
         return self._changes.since(generation)
+
+    def settle(self) -> bool:
+        if self._unwritten:
+            self._catch_up()
+        return True
+
+    def news(self, generation: int) -> News:
+        changes = self._changes
+        rows = changes.since(generation) if changes.generation != generation else []
+        return News(self._every or self.every_row(), changes.generation, self.node_generation, rows)
 
     # Changes
 
@@ -296,12 +348,13 @@ class NodeTable:
         self._labels.put(row, node.labels)
         self._taints.put(row, node)
         self._names[row] = node.name
-        self._views[row] = NodeView(self, row, node, allocatable)
+        self._views[row] = LiveNode(self, row, node, allocatable, self._loads[row])
         if self._order.put(row, zone_of(node)):
             self._reordered()
         self._changes.mark(row)
         self._node_changes.mark(row)
-        for observer in self._observers:
+        self.node_generation = self._node_changes.generation
+        for observer in self._node_observers:
             observer.node_changed(row, old.node if old else None, node)
         return row
 
@@ -321,7 +374,8 @@ class NodeTable:
         self._reordered()
         self._changes.mark(row)
         self._node_changes.mark(row)
-        for observer in self._observers:
+        self.node_generation = self._node_changes.generation
+        for observer in self._node_observers:
             observer.node_changed(row, gone.node, None)
         self._release_if_unused(name, row)
         return True
@@ -331,11 +385,12 @@ class NodeTable:
         row = self._rows.get(node_name, -1)
         if row < 0:
             row = self._take_row(node_name)
-        load = self._loads[row]
-        load.add(entry)
-        self._write(row, load, entry)
+        self._loads[row].add(entry)
+        self._unwritten[row] = None
+        self._changes.mark(row)
+        pod = entry.pod
         for observer in self._observers:
-            observer.pod_added(row, entry.pod)
+            observer.pod_added(row, pod)
         return row
 
     def replace_pod(self, node_name: str, old: PodEntry, new: PodEntry) -> None:
@@ -356,22 +411,49 @@ class NodeTable:
         row = self._rows.get(node_name, -1)
         if row < 0:
             raise CacheError(f"no row for node {node_name!r} of pod {entry.pod.key}")
-        load = self._loads[row]
-        load.remove(entry)
-        self._write(row, load, entry)
+        self._loads[row].remove(entry)
+        self._unwritten[row] = None
+        self._changes.mark(row)
         for observer in self._observers:
             observer.pod_removed(row, entry.pod)
         self._release_if_unused(node_name, row)
 
-    def _write(self, row: int, load: NodeLoad, entry: PodEntry) -> None:
-        """Bring the sums that this entry has touched into the columns."""
-        self._requested.put_sums(row, entry.amounts, load.requested)
-        self._nonzero.put(row, CPU, load.nonzero_cpu)
-        self._nonzero.put(row, MEMORY, load.nonzero_memory)
-        self._refresh_free(row)
-        self._changes.mark(row)
+    def _catch_up(self) -> None:
+        """Write the sums of changed rows into the columns."""
+        rows, self._unwritten = self._unwritten, {}
+        for row in rows:
+            load, view = self._loads[row], self._views[row]
+            allocatable = view.allocatable if view is not None else _NOTHING
+            for resource, total in load.requested.items():
+                sums, twin, counted, counted_twin, free = self._cells.get(resource) or self._cells_of(
+                    resource
+                )
+                amount = total if -LIMIT <= total <= LIMIT else clamp(total)
+                sums[row] = amount
+                if twin is not None:
+                    twin[row] = amount
+                if free is not None:
+                    free[row] = allocatable.get(resource, 0) - amount
+                if counted is not None:
+                    counted[row] = amount = clamp(load.nonzero[resource])
+                    if counted_twin is not None:
+                        counted_twin[row] = amount
+
+    def _cells_of(self, resource: str) -> Cells:
+        sums, twin = self._requested.arrays(resource)
+        counted = self._nonzero.arrays(resource) if resource in _WITH_DEFAULTS else (None, None)
+        # Making a column forgets all cells, so these are kept last.
+        found = self._cells[resource] = (sums, twin, *counted, self._free_amounts.get(resource))
+        return found
+
+    def _relaid(self, replaced: bool) -> None:
+        """Columns were replaced, which views made before do not know, or added."""
+        self._cells.clear()
+        if replaced:
+            self._listed = self._every = None
 
     def _refresh_free(self, row: int) -> None:
+        """The node has changed."""
         for resource, column in self._free_amounts.items():
             column[row] = self._allocatable[resource][row] - self._requested[resource][row]
 
@@ -384,12 +466,15 @@ class NodeTable:
     def _release_if_unused(self, name: str, row: int) -> None:
         """A row is free again when it has neither node nor pods; all its sums are zero then."""
         if self._views[row] is None and not self._loads[row].entries:
+            if row in self._unwritten:
+                self._catch_up()
             del self._rows[name]
             self._loads[row] = NodeLoad()
             heapq.heappush(self._free, row)
 
     def _grow(self) -> None:
-        old, width = self._width, 2 * self._width
+        self._catch_up()
+        old, width = self.width, 2 * self.width
         for columns in (self._allocatable, self._requested, self._nonzero):
             columns.grow(width)
         self._free_amounts.clear()
@@ -402,7 +487,7 @@ class NodeTable:
         self._views.extend([None] * old)
         self._loads.extend(NodeLoad() for _ in range(old))
         self._free = list(range(old, width))
-        self._width = width
+        self.width = width
 
     def _reordered(self) -> None:
         self._epochs += 1

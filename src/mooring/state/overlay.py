@@ -23,6 +23,7 @@ from mooring.framework.nodes import (
     EveryRow,
     FloatArray,
     IntArray,
+    News,
     Nodes,
     NodeView,
     TaintClass,
@@ -119,7 +120,7 @@ class Overlay:
             for row in list(self._hidden):
                 self._own_load(row)
             for row, load in self._loads.items():
-                column[row] = clamp(load.nonzero(resource))
+                column[row] = clamp(load.nonzero.get(resource, 0))
         return read_only(column)
 
     def table_rows(self, rows: IntArray) -> IntArray:
@@ -170,6 +171,12 @@ class Overlay:
         """All rows: an overlay is short-lived and keeps no history."""
         return list(range(len(self._rows)))
 
+    def settle(self) -> bool:
+        return False  # arrays are gathered when they are read
+
+    def news(self, generation: int) -> News:
+        return News(self.every_row(), self.generation, self.node_generation, self.changed_since(generation))
+
     def every_row(self) -> EveryRow:
         n, nodes = len(self._rows), self.nodes()
         return EveryRow(nodes, nodes, np.ones(n, dtype=np.bool_), np.arange(n))
@@ -197,7 +204,7 @@ class Overlay:
         return self.load_on(row).shown
 
     def nonzero_requested_on(self, row: int) -> Mapping[str, int]:
-        return self.load_on(row).nonzero_requested()
+        return self.load_on(row).shown_nonzero
 
     def load_on(self, row: int) -> NodeLoad:
         """The load of a row, of its own if it was changed."""
@@ -219,4 +226,4 @@ class Overlay:
         for resource, column in self._requested.items():
             column[row] = clamp(load.requested.get(resource, 0))
         for resource, column in self._nonzero.items():
-            column[row] = clamp(load.nonzero(resource))
+            column[row] = clamp(load.nonzero.get(resource, 0))

@@ -14,7 +14,14 @@ from typing import Any
 import msgspec
 
 from mooring.api.pod import Pod, PodStatus
-from mooring.api.requests import PODS, container_host_ports, pod_nonzero_requests, pod_requests
+from mooring.api.requests import (
+    CPU,
+    MEMORY,
+    PODS,
+    container_host_ports,
+    pod_nonzero_requests,
+    pod_requests,
+)
 from mooring.state.amounts import clamp
 
 HostPort = tuple[str, str, int]
@@ -33,20 +40,21 @@ class Demand:
     nonzero: tuple[int, int]
     """Milli-cpu and bytes of memory with the defaults that scoring uses."""
     host_ports: tuple[HostPort, ...]
-    amounts: tuple[tuple[str, int], ...]
-    """What a node's sums change by: the requests other than zero, and one of `pods`."""
+    amounts: tuple[tuple[str, int, int], ...]
+    """What a node's sums change by: resource, request, and the same with scoring defaults; one of `pods`."""
 
     @classmethod
     def of(cls, pod: Pod) -> Demand:
         """Computed afresh. A QuantityError passes through."""
         requests = {name: clamp(amount) for name, amount in pod_requests(pod).items()}
-        cpu, memory = pod_nonzero_requests(pod)
-        charged = ((name, amount) for name, amount in requests.items() if amount and name != PODS)
+        nonzero = dict(zip((CPU, MEMORY), map(clamp, pod_nonzero_requests(pod)), strict=True))
+        counted = {**requests, **nonzero}
+        named = [name for name in counted if name != PODS and (counted[name] or requests.get(name, 0))]
         return cls(
             MappingProxyType(requests),
-            (clamp(cpu), clamp(memory)),
+            (nonzero[CPU], nonzero[MEMORY]),
             container_host_ports(pod),
-            (*charged, (PODS, 1)),
+            (*((name, requests.get(name, 0), counted[name]) for name in named), (PODS, 1, 1)),
         )
 
 
@@ -79,8 +87,19 @@ class PodEntries:
 
     def entry(self, pod: Pod) -> PodEntry:
         """The entry of a pod. A QuantityError passes through."""
+        spec, status = pod.spec, pod.status
+        basis: tuple[Any, ...] = (spec.containers, spec.init_containers, spec.overhead, spec.resources)
+        if (
+            status.container_statuses
+            or status.init_container_statuses
+            or status.conditions
+            or status.resources
+            or status.allocated_resources
+        ):
+            basis += (status.resources, status.allocated_resources, _reported(status))
         try:
-            template = self._encode(_basis(pod))
+            # Node, name and labels are left out, so that replicas have the same basis.
+            template = self._encode(basis)
         except OverflowError:  # an integer beyond 64 bits, which cannot be encoded
             return PodEntry(pod)
         demand = self._demands.get(template)
@@ -89,20 +108,6 @@ class PodEntries:
             if len(self._demands) > self._limit:
                 del self._demands[next(iter(self._demands))]
         return PodEntry(pod, demand)
-
-
-def _basis(pod: Pod) -> tuple[Any, ...]:
-    """All that a demand depends on. Node, name and labels are left out, so replicas have the same basis."""
-    spec, status = pod.spec, pod.status
-    return (
-        spec.containers,
-        spec.init_containers,
-        spec.overhead,
-        spec.resources,
-        status.resources,
-        status.allocated_resources,
-        _reported(status),
-    )
 
 
 def _reported(status: PodStatus) -> tuple[Any, ...]:

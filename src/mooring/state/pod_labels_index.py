@@ -74,20 +74,23 @@ class PodLabelsIndex:
 
     def find(self, pod: Pod) -> LabelSet | None:
         """The entry of a pod that is there."""
-        space = self._spaces.get(pod.namespace)
-        return None if space is None else space.sets.get(_key(pod.labels))
+        meta = pod.metadata
+        space = self._spaces.get(meta.namespace)
+        return None if space is None else space.sets.get(tuple(sorted(meta.labels.items())))
 
     def find_or_make(self, pod: Pod) -> tuple[LabelSet, bool]:
         """The entry of a pod, and whether it is new."""
-        space = self._spaces.get(pod.namespace)
+        meta = pod.metadata
+        space = self._spaces.get(meta.namespace)
         if space is None:
-            space = self._spaces[pod.namespace] = _Space()
-        key = _key(pod.labels)
+            space = self._spaces[meta.namespace] = _Space()
+        key = tuple(sorted(meta.labels.items()))
         found = space.sets.get(key)
         if found is not None:
-            self._vacant.pop(found, None)
+            if not found.rows:
+                self._vacant.pop(found, None)
             return found, False
-        found = space.sets[key] = LabelSet(pod.namespace, pod.labels, key)
+        found = space.sets[key] = LabelSet(meta.namespace, meta.labels, key)
         for label, value in key:
             space.by_label.setdefault(label, {}).setdefault(value, {})[found] = None
         return found, True

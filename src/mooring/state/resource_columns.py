@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from mooring.framework.nodes import FloatArray, IntArray
-from mooring.state.amounts import LIMIT, clamp
+from mooring.state.amounts import clamp
 from mooring.state.read_only import read_only
 
 
@@ -18,8 +18,10 @@ class ResourceColumns:
     when the table grows.
     """
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, relaid: Callable[[bool], None] = lambda replaced: None) -> None:
         self._width = width
+        self._relaid = relaid
+        """Called with True when arrays are replaced by others, with False when some are added."""
         self._columns: dict[str, IntArray] = {}
         self._shown: dict[str, IntArray] = {}
         self._zeros = read_only(np.zeros(width, dtype=np.int64))
@@ -34,7 +36,13 @@ class ResourceColumns:
         if shown is None:
             twin = self._floats[resource] = self[resource].astype(np.float64)
             shown = self._shown_floats[resource] = read_only(twin)
+            self._relaid(False)
         return shown
+
+    def arrays(self, resource: str) -> tuple[IntArray, FloatArray | None]:
+        """The column itself and its twin, if it has one, to be written by whoever knows what he does."""
+        column = self._columns.get(resource)
+        return self._create(resource) if column is None else column, self._floats.get(resource)
 
     def __getitem__(self, resource: str) -> IntArray:
         return self._shown.get(resource, self._zeros)
@@ -46,18 +54,6 @@ class ResourceColumns:
         column[row] = clamp(amount)
         if resource in self._floats:
             self._floats[resource][row] = column[row]
-
-    def put_sums(self, row: int, changed: Iterable[tuple[str, int]], sums: Mapping[str, int]) -> None:
-        """Write the sums of the resources named in `changed`. The hot path of every pod event."""
-        columns = self._columns
-        for resource, _ in changed:
-            amount = sums[resource]
-            if resource in columns and -LIMIT <= amount <= LIMIT:
-                columns[resource][row] = amount
-                if resource in self._floats:
-                    self._floats[resource][row] = amount
-            else:
-                self.put(row, resource, amount)
 
     def replace(self, row: int, old: Mapping[str, int], new: Mapping[str, int]) -> None:
         """Write `new` where the row held `old`."""
@@ -77,8 +73,10 @@ class ResourceColumns:
         self._floats.clear()
         self._shown_floats.clear()
         self._width = width
+        self._relaid(True)
 
     def _create(self, resource: str) -> IntArray:
         column = self._columns[resource] = np.zeros(self._width, dtype=np.int64)
         self._shown[resource] = read_only(column)
+        self._relaid(False)
         return column

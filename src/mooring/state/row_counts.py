@@ -62,6 +62,10 @@ class RowCounts:
         column[rows] = numbers
         return column
 
+    def few(self) -> tuple[IntArray, IntArray] | None:
+        """The rows with a number other than 0 and these numbers; None where they are many."""
+        return self._entries() if self._many is None else None
+
     def add(self, row: int, number: int) -> None:
         self.version += 1
         if self._many is not None:

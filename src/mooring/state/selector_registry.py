@@ -41,6 +41,10 @@ class SelectorRegistry(Generic[T]):
                 if not anchors:
                     del self._spaces[space]
 
+    @property
+    def is_empty(self) -> bool:
+        return not self._spaces
+
     def candidates(self, namespace: str, labels: Mapping[str, str]) -> Iterator[T]:
         """Items that may match a pod, each once; all that do match are among them."""
         for space in (namespace, None):

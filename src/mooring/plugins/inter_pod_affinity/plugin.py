@@ -17,7 +17,7 @@ from mooring.framework.events import Registration
 from mooring.framework.handle import Handle
 from mooring.framework.nodes import BoolArray, IntArray, Nodes, NodeView, Refusals
 from mooring.framework.points import FilterPlugin, PreFilterPlugin, PreScorePlugin, ScorePlugin
-from mooring.framework.status import Status
+from mooring.framework.status import SKIP, Status
 from mooring.plugins.inter_pod_affinity import filtering, hints, scoring
 from mooring.plugins.inter_pod_affinity.terms import Namespaces
 
@@ -51,10 +51,12 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         if own.errors:
             return Status.unresolvable(f"parsing pod: {_joined(own)}")
         state.write(TERMS, own)
+        if own is NO_TERMS and not len(self._running):
+            return SKIP
         namespace_labels = self._namespaces.labels(pod.namespace)
         held = self._running.matching(pod, namespace_labels, HOSTILE)
         if not (held or own.affinity or own.anti_affinity):
-            return Status.skip()
+            return SKIP
         resolve = self._namespaces.resolve
         near, away = tuple(map(resolve, own.affinity)), tuple(map(resolve, own.anti_affinity))
         prepared = filtering.AffinityState.of(pod, near, away, namespace_labels, self.handle)
@@ -84,6 +86,8 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status | None:
         own: PodTerms = state.read(TERMS, None) or compile_pod_terms(pod)
+        if own is NO_TERMS and not len(self._running):
+            return SKIP
         if own.errors:
             return Status.error(f"failed to parse pod: {_joined(own)}")
         resolve = self._namespaces.resolve
@@ -94,7 +98,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         kinds = WISHES_AND_DEMANDS if self._hard_weight > 0 else WISHES
         held = self._running.matching(pod, self._namespaces.labels(pod.namespace), kinds)
         if not (wishes or held):
-            return Status.skip()
+            return SKIP
         tables = scoring.tables(wishes, held, self._hard_weight, self.handle)
         if not tables:
             return Status.skip()

@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-import numpy as np
-
 from mooring.api.requests import PODS, is_extended_resource
-from mooring.framework.nodes import BoolArray, IntArray, Nodes, NodeView, Refusals
+from mooring.framework.nodes import BoolArray, IntArray, Nodes, Refusals
 from mooring.framework.status import Code, Status
 
 TOO_MANY_PODS = "Too many pods"
@@ -45,12 +43,16 @@ def refusal(
 ) -> Status | None:
     """The verdict on one node: every reason that holds. No preemption can help where a request is larger than
     the node itself."""
+    full = requested[PODS] >= allocatable.get(PODS, 0)
+    for name, ask in requests:
+        if ask > allocatable.get(name, 0) - requested.get(name, 0):
+            break
+    else:
+        if not full:
+            return None
     lacking = [
         (name, ask) for name, ask in requests if ask > allocatable.get(name, 0) - requested.get(name, 0)
     ]
-    full = requested[PODS] >= allocatable.get(PODS, 0)
-    if not lacking and not full:
-        return None
     hopeless = any(ask > allocatable.get(name, 0) for name, ask in lacking)
     return _status(hopeless, full, tuple(name for name, _ in lacking))
 
@@ -62,10 +64,6 @@ def _status(hopeless: bool, full: bool, lacking: tuple[str, ...]) -> Status:
     return Status.unschedulable(*reasons, resolvable=not hopeless)
 
 
-def refusal_on(requests: Requests, node: NodeView) -> Status | None:
-    return refusal(requests, node.allocatable, node.requested)
-
-
 def slack(requests: Requests, nodes: Nodes) -> dict[str, IntArray]:
     """How much more others may take of what the pod asks for, and how many pods may still come beside it."""
     left = {name: nodes.free(name) - ask for name, ask in requests}
@@ -75,17 +73,18 @@ def slack(requests: Requests, nodes: Nodes) -> dict[str, IntArray]:
 
 def refusals(requests: Requests, nodes: Nodes) -> Refusals | None:
     """The verdict on all nodes at once."""
-    full: BoolArray = nodes.free(PODS) < 1
-    lacking = [(name, ask, nodes.free(name) < ask) for name, ask in requests]
-    hits = [(name, ask, mask) for name, ask, mask in lacking if np.count_nonzero(mask)]
-    some_full = np.count_nonzero(full) > 0
-    if not hits and not some_full:
+    if not len(nodes.rows):
         return None
-    answer = nodes.refusals()
-    if some_full:
-        answer.add(full, TOO_MANY_PODS)
-    for name, ask, mask in hits:
-        _add(answer, nodes.allocatable(name) < ask, mask, INSUFFICIENT % name)
+    names = tuple([name for name, _ in requests])
+    room = nodes.kept(("NodeResourcesFit.free", names), lambda some: [some.free(n) for n in (PODS, *names)])
+    full: BoolArray = room[0] < 1
+    # argmax of a mask stops at its first True: the cheapest way to learn that there is none.
+    answer = nodes.refuse(full, TOO_MANY_PODS) if full[full.argmax()] else None
+    for (name, ask), free in zip(requests, room[1:], strict=True):
+        lacking: BoolArray = free < ask
+        if lacking[lacking.argmax()]:
+            answer = nodes.refusals() if answer is None else answer
+            _add(answer, nodes.allocatable(name) < ask, lacking, INSUFFICIENT % name)
     return answer
 
 

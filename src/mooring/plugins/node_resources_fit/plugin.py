@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 
 from mooring.api.pod import Pod
+from mooring.api.requests import PODS
 from mooring.config.plugin_args import NodeResourcesFitArgs
 from mooring.framework.access import NODE as NODE_OBJECT
 from mooring.framework.access import ROW, Reads
@@ -14,7 +15,7 @@ from mooring.framework.handle import Handle
 from mooring.framework.nodes import IntArray, Nodes, NodeView, Refusals
 from mooring.framework.points import FilterPlugin, PreFilterPlugin, PreScorePlugin, ScorePlugin
 from mooring.framework.status import Status
-from mooring.plugins.node_resources_fit.filtering import Ignored, Requests, refusal_on, refusals, slack
+from mooring.plugins.node_resources_fit.filtering import Ignored, Requests, refusal, refusals, slack
 from mooring.plugins.node_resources_fit.hints import device_class_serves, node_has_room, pod_left_or_shrank
 from mooring.plugins.node_resources_fit.scoring import Asks, Scorer
 from mooring.plugins.pod_demand import PodDemands
@@ -40,7 +41,20 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Status | None:
         requests: Requests = state.read(FILTERED)
-        return refusal_on(requests, node)
+        return refusal(requests, node.allocatable, node.requested)
+
+    def filter_for(self, state: CycleState, pod: Pod) -> Callable[[NodeView], Status | None]:
+        requests: Requests = state.read(FILTERED)
+
+        def judge(node: NodeView) -> Status | None:
+            allocatable, requested = node.allocatable, node.requested
+            for name, ask in requests:
+                if ask > allocatable.get(name, 0) - requested.get(name, 0):
+                    return refusal(requests, allocatable, requested)
+            full = requested[PODS] >= allocatable.get(PODS, 0)
+            return refusal(requests, allocatable, requested) if full else None
+
+        return judge
 
     def filter_nodes(self, state: CycleState, pod: Pod, nodes: Nodes) -> Refusals | None:
         return refusals(state.read(FILTERED), nodes)
@@ -52,7 +66,11 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         state.write(SCORED, self._asks(pod))
 
     def score(self, state: CycleState, pod: Pod, node: NodeView) -> int:
-        return self._scorer.score(self._scored(state, pod), node)
+        asks: Asks | None = state.read(SCORED, None)
+        return self._scorer.score(self._asks(pod) if asks is None else asks, node)
+
+    def score_for(self, state: CycleState, pod: Pod) -> Callable[[NodeView], int]:
+        return self._scorer.prepared(self._scored(state, pod))
 
     def score_into(self, state: CycleState, pod: Pod, nodes: Nodes, out: IntArray) -> None:
         self._scorer.score_into(self._scored(state, pod), nodes, out)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import cast
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import numpy as np
 
 from mooring.api.requests import is_scalar_resource
 from mooring.config.plugin_args import ScoringStrategy
-from mooring.framework.nodes import BoolArray, FloatArray, IntArray, Nodes, NodeView
+from mooring.framework.nodes import FloatArray, IntArray, Nodes, NodeView
+from mooring.framework.scoring import MAX_NODE_SCORE
 from mooring.plugins.node_resources_fit.strategies import EXACT, strategy_of
 from mooring.plugins.pod_demand import is_counted
-from mooring.plugins.scratch import Scratch
 
 Asks = tuple[tuple[str, int, int], ...]
 """Resource, its weight, and what the pod asks of it."""
@@ -25,97 +25,124 @@ class Scorer:
     def __init__(self, args: ScoringStrategy) -> None:
         self._strategy = strategy_of(args)
         self._resources = tuple(spec for spec in args.resources if is_counted(spec.name))
-        self._floats: Scratch[np.float64] = Scratch(2, np.float64)
+        self._standard = not any(is_scalar_resource(spec.name) for spec in self._resources)
 
     def asks(self, requests: Mapping[str, int]) -> Asks:
         """What a pod's requests mean for the score; worked out once per pod."""
+        asks = [(spec.name, spec.weight, requests.get(spec.name, 0)) for spec in self._resources]
         return tuple(
-            (spec.name, spec.weight, requests.get(spec.name, 0))
-            for spec in self._resources
-            if requests.get(spec.name, 0) or not is_scalar_resource(spec.name)
+            asks if self._standard else [ask for ask in asks if ask[2] or not is_scalar_resource(ask[0])]
         )
 
     def score(self, asks: Asks, node: NodeView) -> int:
         """One node."""
-        taken, points = node.nonzero_requested, []
+        taken, allocatable = node.nonzero_requested, node.allocatable
+        points, shaped = self._strategy.points, bool(self._strategy.shape)
+        total = weights = 0
         for name, weight, ask in asks:
-            capacity = node.allocatable.get(name, 0)
+            capacity = allocatable.get(name, 0)
             if capacity:
-                points.append((weight, self._strategy.points(taken.get(name, 0) + ask, capacity)))
-        return self._mean(points)
-
-    def _mean(self, points: Iterable[tuple[int, int]]) -> int:
-        """Rounded down. With a shape, resources that earn nothing do not count and the mean is rounded."""
-        if self._strategy.shape:
-            points = [(weight, earned) for weight, earned in points if earned > 0]
-        total = sum(weight * earned for weight, earned in points)
-        weights = sum(weight for weight, _ in points)
+                earned = points(taken.get(name, 0) + ask, capacity)
+                if earned or not shaped:  # with a shape, resources that earn nothing do not count
+                    total += weight * earned
+                    weights += weight
         if not weights:
             return 0
-        return (2 * total + weights) // (2 * weights) if self._strategy.shape else total // weights
+        return (2 * total + weights) // (2 * weights) if shaped else total // weights
+
+    def prepared(self, asks: Asks) -> Callable[[NodeView], int]:
+        """`score` with the asks read: written out for the default, two resources that count alike and should
+        stay free."""
+        alike = len(asks) == 2 and all(weight == 1 for _, weight, _ in asks)
+        if not alike or self._strategy.shape or not self._strategy.counts_free:
+            return lambda node: self.score(asks, node)
+        (first, _, one), (second, _, other) = asks
+
+        def score(node: NodeView) -> int:
+            allocatable, taken = node.allocatable, node.nonzero_requested
+            left, right = allocatable.get(first, 0), allocatable.get(second, 0)
+            if not left or not right:
+                return self.score(asks, node)
+            free, spare = left - taken.get(first, 0) - one, right - taken.get(second, 0) - other
+            total = free * MAX_NODE_SCORE // left if free > 0 else 0
+            return (total + spare * MAX_NODE_SCORE // right) // 2 if spare > 0 else total // 2
+
+        return score
 
     def score_into(self, asks: Asks, nodes: Nodes, out: IntArray) -> None:
         """All nodes, also rows without one."""
         if not asks:
             return
-        earned, total = self._floats.of(len(nodes))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            if self._strategy.shape:
-                self._rounded_mean(asks, nodes, earned, total)
-            else:
-                self._mean_into(asks, nodes, earned, total)
+        shares = tuple([(name, weight) for name, weight, _ in asks])
+        found = nodes.kept(("NodeResourcesFit.score", shares), lambda some: Supply(some, shares))
+        earned, total = found.work
+        if self._strategy.shape:
+            self._rounded_mean(asks, found, nodes, earned, total)
+        else:
+            self._mean_into(asks, found, nodes, earned, total)
         out[:] = total
 
-    def _mean_into(self, asks: Asks, nodes: Nodes, earned: FloatArray, total: FloatArray) -> None:
+    def _mean_into(
+        self, asks: Asks, found: Supply, nodes: Nodes, earned: FloatArray, total: FloatArray
+    ) -> None:
         for index, (name, weight, ask) in enumerate(asks):
             target = earned if index else total
-            self._points_into(nodes, name, ask, target)
+            self._points_into(found.of[index], nodes, name, ask, target)
             if weight != 1:
                 np.multiply(target, float(weight), out=target)
             if index:
                 np.add(total, earned, out=total)
-        np.divide(total, _weights(nodes, asks), out=total)
-        np.fmax(total, 0.0, out=total)  # no number where nothing weighs
+        np.divide(total, found.weights, out=total)
 
-    def _rounded_mean(self, asks: Asks, nodes: Nodes, earned: FloatArray, total: FloatArray) -> None:
+    def _rounded_mean(
+        self, asks: Asks, found: Supply, nodes: Nodes, earned: FloatArray, total: FloatArray
+    ) -> None:
         total[:] = 0
         weights: FloatArray = np.zeros(len(nodes))
-        for name, weight, ask in asks:
-            self._points_into(nodes, name, ask, earned)
+        for index, (name, weight, ask) in enumerate(asks):
+            self._points_into(found.of[index], nodes, name, ask, earned)
             total += weight * earned
             weights += weight * (earned > 0)
+        weights[weights == 0] = np.inf
         np.divide(total, weights, out=total)
-        np.fmax(total, 0.0, out=total)
         np.floor(total + 0.5, out=total)
 
-    def _points_into(self, nodes: Nodes, name: str, ask: int, out: FloatArray) -> None:
-        if _is_large(nodes, name):
-            exact = self._strategy.exactly(nodes.nonzero_requested(name) + ask, nodes.allocatable(name))
-            out[:] = exact
-            return
-        taken, capacity = nodes.floats("nonzero_requested", name), nodes.floats("allocatable", name)
-        self._strategy.points_into(taken, ask, capacity, out)
+    def _points_into(self, one: OneSupply, nodes: Nodes, name: str, ask: int, out: FloatArray) -> None:
+        if one.is_large:
+            out[:] = self._strategy.exactly(nodes.nonzero_requested(name) + ask, nodes.allocatable(name))
+        else:
+            self._strategy.points_into(one.taken, ask, one.capacity, one.divisor, out)
 
 
-def _is_large(nodes: Nodes, resource: str) -> bool:
-    """Whether some capacity is too large for exact arithmetic in float64. Looked up, not computed: the column
-    is kept until a node changes."""
+class OneSupply(NamedTuple):
+    """One resource of all nodes."""
 
-    def compute(some: Nodes) -> BoolArray:
-        large: BoolArray = some.allocatable(resource) >= EXACT
-        return large
+    taken: FloatArray
+    capacity: FloatArray
+    divisor: FloatArray
+    """The capacity, infinite where there is none: a node without any then earns 0 of it."""
+    is_large: bool
+    """Whether some capacity is too large for exact arithmetic in float64."""
 
-    return bool(np.count_nonzero(nodes.node_column(("NodeResourcesFit.large", resource), compute)))
 
+class Supply:
+    """The columns that a score is made of, found once until a node changes, and work arrays."""
 
-def _weights(nodes: Nodes, asks: Asks) -> FloatArray:
-    """Sum of the weights of the resources that a node has."""
-    shares = tuple((name, weight) for name, weight, _ in asks)
+    __slots__ = ("of", "weights", "work")
 
-    def compute(some: Nodes) -> FloatArray:
-        total: FloatArray = np.zeros(len(some))
+    def __init__(self, nodes: Nodes, shares: tuple[tuple[str, int], ...]) -> None:
+        self.of = [_supply(nodes, name) for name, _ in shares]
+        weights: FloatArray = np.zeros(len(nodes))
         for name, weight in shares:
-            total += weight * (some.allocatable(name) != 0)
-        return total
+            weights += weight * (nodes.allocatable(name) != 0)
+        weights[weights == 0] = np.inf
+        self.weights = weights
+        """Sum of the weights of the resources that a node has; infinite where nothing weighs."""
+        self.work = np.empty(len(nodes)), np.empty(len(nodes))
 
-    return cast(FloatArray, nodes.node_column(("NodeResourcesFit.weights", shares), compute))
+
+def _supply(nodes: Nodes, name: str) -> OneSupply:
+    capacity = nodes.floats("allocatable", name)
+    divisor = np.where(capacity == 0, np.inf, capacity)
+    large = bool(np.count_nonzero(nodes.allocatable(name) >= EXACT))
+    return OneSupply(nodes.floats("nonzero_requested", name), capacity, divisor, large)

@@ -23,6 +23,7 @@ EXACT = 2**53 // MAX_NODE_SCORE
 """Capacities below this are scored in float64."""
 _INT64_EXACT = (2**63 - 1) // MAX_NODE_SCORE
 
+_HUNDRED = float(MAX_NODE_SCORE)
 _SHAPE_SCALE = 10
 """A shape gives points up to 10, a score goes up to 100."""
 
@@ -38,16 +39,26 @@ class Strategy:
 
     def points(self, requested: int, capacity: int) -> int:
         """One resource of one node; the capacity is above zero."""
-        part = max(capacity - requested, 0) if self.counts_free else min(requested, capacity)
+        free = capacity - requested
+        part = (capacity if free < 0 else requested) if not self.counts_free else 0 if free < 0 else free
         percent = part * MAX_NODE_SCORE // capacity
         return self.shape[percent] if self.shape else percent
 
-    def points_into(self, taken: FloatArray, ask: int, capacity: FloatArray, out: FloatArray) -> None:
-        """The same for all nodes, whose capacities are below `EXACT`. `taken` is what their pods have. Nodes
-        without any capacity get 0."""
+    def points_into(
+        self, taken: FloatArray, ask: int, capacity: FloatArray, divisor: FloatArray, out: FloatArray
+    ) -> None:
+        """The same for all nodes, whose capacities are below `EXACT`. `taken` is what their pods have;
+        `divisor` is the capacity, or infinite where there is none, which makes 0."""
         np.add(taken, float(ask), out=out)
-        self._part_into(capacity, out)
-        _percent_into(capacity, out)
+        if self.counts_free:
+            np.subtract(capacity, out, out=out)
+        else:
+            np.minimum(capacity, out, out=out)
+        np.multiply(out, _HUNDRED, out=out)
+        np.divide(out, divisor, out=out)
+        if self.counts_free:
+            np.maximum(out, 0.0, out=out)  # too much requested
+        np.floor(out, out=out)
         if self.shape:
             out[:] = self._shaped(out.astype(np.int64), capacity == 0)
 
@@ -64,19 +75,6 @@ class Strategy:
         points: IntArray = np.array(self.shape)[percent]
         points[lacking] = 0
         return points
-
-    def _part_into(self, capacity: FloatArray, out: FloatArray) -> None:
-        if self.counts_free:
-            np.subtract(capacity, out, out=out)
-        else:
-            np.minimum(capacity, out, out=out)
-
-
-def _percent_into(capacity: FloatArray, out: FloatArray) -> None:
-    np.multiply(out, float(MAX_NODE_SCORE), out=out)
-    np.divide(out, capacity, out=out)
-    np.fmax(out, 0.0, out=out)  # too much requested; and no number where the capacity is 0
-    np.floor(out, out=out)
 
 
 def strategy_of(args: ScoringStrategy) -> Strategy:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,8 +17,7 @@ from mooring.plugins.pod_topology_spread.constraints import Constraint
 from mooring.plugins.pod_topology_spread.inclusion import admitted_mask, tolerated_mask
 
 
-@dataclass(frozen=True, slots=True)
-class Counted:
+class Counted(NamedTuple):
     """What both filtering and scoring start from."""
 
     constraint: Constraint
@@ -47,30 +46,42 @@ def count(
     require_all: bool,
 ) -> list[Counted]:
     """Each constraint with its counter. With `require_all` a node counts only if it has all topology keys."""
-    topologies = {c.topology_key: handle.topology(c.topology_key) for c in constraints}
-    columns = handle.nodes.columns
-    partial = [t for t in topologies.values() if t.unlabelled] if require_all else []
-    found = []
-    for constraint in constraints:
-        masks = _policies(constraint, pod, required, columns)
-        masks += [t.bins > 0 for t in partial if t.key != constraint.topology_key]
-        where = np.logical_and.reduce(masks) if len(masks) > 1 else masks[0] if masks else None
-        found.append(
-            Counted(constraint, topologies[constraint.topology_key], where, _counter(constraint, pod, handle))
-        )
+    topologies = [handle.topology(c.topology_key) for c in constraints]
+    partial = [t for t in topologies if t.unlabelled] if require_all else []
+    # Most pods demand nothing of their node, and have several constraints with one selector.
+    anywhere = required.selector is None and required.terms is None
+    found: list[Counted] = []
+    for constraint, topology in zip(constraints, topologies, strict=True):
+        where: BoolArray | None = None
+        if partial or constraint.honors_taints or not anywhere:
+            where = _where(constraint, pod, required, handle.nodes.columns, partial)
+        before = found[-1] if found else None
+        if before is not None and before.constraint.selector is constraint.selector:
+            counter = before.counter
+        else:
+            counter = _counter(constraint, pod, handle)
+        found.append(Counted(constraint, topology, where, counter))
     return found
 
 
-def _policies(
-    constraint: Constraint, pod: Pod, required: RequiredNodeAffinity, columns: Columns
-) -> list[BoolArray]:
+def _where(
+    constraint: Constraint,
+    pod: Pod,
+    required: RequiredNodeAffinity,
+    columns: Columns,
+    partial: Sequence[Topology],
+) -> BoolArray | None:
+    """The rows that count for one constraint, None for all. `partial` are topologies whose key not all nodes
+    have, though they need it."""
     affinity = admitted_mask(columns, required) if constraint.honors_affinity else None
     taints = tolerated_mask(columns, pod) if constraint.honors_taints else None
-    return [mask for mask in (affinity, taints) if mask is not None]
+    masks = [mask for mask in (affinity, taints) if mask is not None]
+    masks += [t.bins > 0 for t in partial if t.key != constraint.topology_key]
+    return np.logical_and.reduce(masks) if len(masks) > 1 else masks[0] if masks else None
 
 
 def _counter(constraint: Constraint, pod: Pod, handle: Handle) -> PodCounter | None:
     if constraint.selector.empty:
         return None
-    wanted = PodSelector(frozenset((pod.namespace,)), constraint.selector, terminating=False)
+    wanted = PodSelector(frozenset((pod.metadata.namespace,)), constraint.selector, terminating=False)
     return handle.pod_counters.get(wanted)

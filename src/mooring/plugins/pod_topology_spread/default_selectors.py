@@ -36,13 +36,14 @@ class DefaultSelectors:
 
     def of(self, pod: Pod) -> Selector:
         """An empty selector where nothing selects the pod. Remembered for pods that are alike."""
-        owner = controller_of(pod)
+        owner, meta = controller_of(pod), pod.metadata
+        owners = None if owner is None else self._owners.get((owner.api_version, owner.kind))
         key = (
-            pod.namespace,
-            tuple(pod.labels.items()),
+            meta.namespace,
+            tuple(meta.labels.items()),
             owner and (owner.api_version, owner.kind, owner.name),
         )
-        versions = tuple([version.value for version in self.versions(pod)])
+        versions = (self._services.version.value, owners.version.value if owners is not None else 0)
         known = self._known.get(key)
         if known is not None and known[0] == versions:
             return known[1]

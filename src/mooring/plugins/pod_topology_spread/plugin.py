@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 
 import msgspec
 
 from mooring.api.errors import SelectorError
 from mooring.api.node_selectors import required_node_affinity
-from mooring.api.pod import Pod, controller_of
+from mooring.api.pod import Pod, TopologySpreadConstraint, controller_of
 from mooring.api.resources import REPLICA_SETS, REPLICATION_CONTROLLERS, SERVICES, STATEFUL_SETS
 from mooring.config.plugin_args import SYSTEM_DEFAULTING, PodTopologySpreadArgs
 from mooring.framework.access import LISTED, NODE, PODS, Access, Reads
@@ -17,7 +17,7 @@ from mooring.framework.events import Registration
 from mooring.framework.handle import Handle
 from mooring.framework.nodes import BoolArray, IntArray, Nodes, NodeView, Refusals
 from mooring.framework.points import FilterPlugin, PreFilterPlugin, PreScorePlugin, ScorePlugin
-from mooring.framework.status import Status
+from mooring.framework.status import SKIP, Status
 from mooring.plugins.pod_topology_spread import filtering, scoring
 from mooring.plugins.pod_topology_spread.constraints import (
     DO_NOT_SCHEDULE,
@@ -30,6 +30,9 @@ from mooring.plugins.pod_topology_spread.constraints import (
 from mooring.plugins.pod_topology_spread.counted import count
 from mooring.plugins.pod_topology_spread.default_selectors import DefaultSelectors
 from mooring.plugins.pod_topology_spread.hints import Hints
+
+_REMEMBERED = 4096
+"""Compiled constraints that are kept."""
 
 FILTER = "PodTopologySpread.filter"
 SCORE = "PodTopologySpread.score"
@@ -58,6 +61,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         self._selectors = DefaultSelectors(handle)
         self._counters = handle.pod_counters  # made now, while there are no pods yet
         self._encode = msgspec.msgpack.Encoder().encode
+        self._compiled: dict[Hashable, tuple[Constraint, ...]] = {}
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status | None:
         try:
@@ -66,7 +70,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
             text = "get constraints from pod: obtaining pod's hard topology spread constraints"
             return Status.error(f"{text}: {error}")
         if not constraints:
-            return Status.skip()
+            return SKIP
         required = required_node_affinity(pod)
         counted = count(constraints, pod, required, self.handle, require_all=True)
         spreads = [filtering.Spread.of(found, pod) for found in counted]
@@ -101,22 +105,25 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
             text = "calculating preScoreState: obtaining pod's soft topology spread constraints"
             return Status.error(f"{text}: {error}")
         if not constraints:
-            return Status.skip()
+            return SKIP
         required, require_all = required_node_affinity(pod), own or not self._system
         counted = count(constraints, pod, required, self.handle, require_all)
         state.write(SCORE, scoring.ScoreState(counted, nodes, require_all))
         return None
 
-    def score_nodes(self, state: CycleState, pod: Pod, nodes: Nodes) -> IntArray:
-        return scoring.score_nodes(state.read(SCORE), nodes)
+    def score_into(self, state: CycleState, pod: Pod, nodes: Nodes, out: IntArray) -> None:
+        scoring.score_into(state.read(SCORE), nodes, out)
 
     def normalize_nodes(self, state: CycleState, pod: Pod, scores: IntArray, nodes: Nodes) -> IntArray:
         return scoring.normalize(state.read(SCORE), scores, nodes)
 
     def normalize_rows(
         self, state: CycleState, pod: Pod, scores: IntArray, nodes: Nodes, feasible: BoolArray
-    ) -> IntArray:
-        return scoring.normalize(state.read(SCORE), scores, nodes, feasible)
+    ) -> IntArray | int:
+        prepared: scoring.ScoreState = state.read(SCORE)
+        if prepared.grouped is not None and prepared.grouped.nodes is nodes:
+            return prepared.grouped.normalized(feasible)
+        return scoring.normalize(prepared, scores, nodes, feasible)
 
     def events_to_register(self) -> Sequence[Registration]:
         return Hints(lambda pod: self._constraints(pod, DO_NOT_SCHEDULE)).registrations()
@@ -143,12 +150,36 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         something selects it."""
         own = pod.spec.topology_spread_constraints
         if own:
-            return compile_constraints(own, pod.labels, action)
+            return self._own_constraints(own, pod, action)
         defaults = self._defaults[action]
         if not defaults:
             return ()
         selector = self._selectors.of(pod)
-        return () if selector.empty else tuple([with_selector(c, selector) for c in defaults])
+        if selector.empty:
+            return ()
+        return self._remembered(
+            (selector, action), lambda: tuple([with_selector(c, selector) for c in defaults])
+        )
+
+    def _own_constraints(
+        self, own: Sequence[TopologySpreadConstraint], pod: Pod, action: str
+    ) -> tuple[Constraint, ...]:
+        reads_labels = any(constraint.match_label_keys for constraint in own)
+        labels = tuple(sorted(pod.labels.items())) if reads_labels else ()
+        return self._remembered(
+            (self._encode(own), labels, action), lambda: compile_constraints(own, pod.labels, action)
+        )
+
+    def _remembered(
+        self, key: Hashable, compute: Callable[[], tuple[Constraint, ...]]
+    ) -> tuple[Constraint, ...]:
+        """Pods of one template have equal constraints."""
+        found = self._compiled.get(key)
+        if found is None:
+            if len(self._compiled) >= _REMEMBERED:
+                self._compiled.clear()
+            found = self._compiled[key] = compute()
+        return found
 
 
 def _about_nodes(pod: Pod) -> tuple[object, ...]:

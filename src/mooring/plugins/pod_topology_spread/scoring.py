@@ -18,12 +18,13 @@ from mooring.framework.nodes import BoolArray, FloatArray, IntArray, Nodes
 from mooring.framework.scoring import MAX_NODE_SCORE
 from mooring.plugins.pod_topology_spread.constraints import HOSTNAME
 from mooring.plugins.pod_topology_spread.counted import Counted
+from mooring.plugins.pod_topology_spread.grouped import Grouped, group, rounded, turned
 
 
 class ScoreState:
     """What PreScore leaves for Score and NormalizeScore."""
 
-    __slots__ = ("counted", "require_all", "tables", "weights")
+    __slots__ = ("counted", "grouped", "require_all", "tables", "weights")
 
     def __init__(self, counted: Sequence[Counted], feasible: Nodes, require_all: bool) -> None:
         self.counted = counted
@@ -36,11 +37,15 @@ class ScoreState:
             for found in counted
         ]
         """Matching pods per domain, for all keys but the hostname."""
+        self.grouped: Grouped | None = None
+        """The scores by groups of nodes, where that is possible."""
 
     def labelled(self, nodes: Nodes) -> BoolArray | None:
         """Nodes that are not ignored; None for all."""
+        if not self.require_all:
+            return None
         partial = [found.topology for found in self.counted if found.topology.unlabelled]
-        if not self.require_all or not partial:
+        if not partial:
             return None
         kept: BoolArray = np.logical_and.reduce([topology.bins_of(nodes) > 0 for topology in partial])
         return kept
@@ -51,15 +56,15 @@ def domains(found: Counted, feasible: Nodes, kept: BoolArray | None, require_all
     topology = found.topology
     if topology.key == HOSTNAME:
         return len(feasible) if kept is None else int(np.count_nonzero(kept))
-    if feasible is topology.live and not topology.unlabelled and kept is None:
-        return int(np.count_nonzero(topology.nodes))
-    bins = topology.bins_of(feasible)
-    used = np.bincount(bins if kept is None else bins[kept], minlength=topology.size + 1)
+    if kept is None:
+        used = topology.present_in(feasible)
+    else:
+        used = np.bincount(topology.bins_of(feasible)[kept], minlength=topology.size + 1) > 0
     count = int(np.count_nonzero(used[1:]))
     if not require_all and used[0]:
         # Nodes without the label are a domain too, together with those that have it empty.
         empty = topology.values.get("", -1)
-        count += int(empty < 0 or used[empty + 1] == 0)
+        count += int(empty < 0 or not used[empty + 1])
     return count
 
 
@@ -75,16 +80,15 @@ def pods_per_domain(found: Counted, require_all: bool) -> FloatArray:
     return pods
 
 
-def score_nodes(state: ScoreState, nodes: Nodes) -> IntArray:
+def score_into(state: ScoreState, nodes: Nodes, out: IntArray) -> None:
     """Raw scores; of nodes that are ignored too, which get 0 in the end."""
-    parts = [*zip(state.counted, state.weights, state.tables, strict=True)]
-    found, weight, table = parts[0]
-    if len(parts) == 1 and table is not None:
-        return found.topology.gather(rounded(table * weight + _base(found)), 0, nodes)
-    total = _part(found, weight, table, nodes)
-    for found, weight, table in parts[1:]:
-        total += _part(found, weight, table, nodes)
-    return rounded(total)
+    state.grouped = group(state.counted, state.weights, state.tables, nodes)
+    if state.grouped is not None:
+        state.grouped.score_into(out)
+        return
+    parts = zip(state.counted, state.weights, state.tables, strict=True)
+    total: FloatArray = sum(_part(found, weight, table, nodes) for found, weight, table in parts)  # type: ignore[assignment]
+    out[:] = rounded(total)
 
 
 def _part(found: Counted, weight: float, table: FloatArray | None, nodes: Nodes) -> FloatArray:
@@ -113,11 +117,6 @@ def _on_the_node(found: Counted, nodes: Nodes) -> FloatArray:
     return own
 
 
-def rounded(scores: FloatArray) -> IntArray:
-    """To the nearest whole number, halves up. Scores are 0 or at least 1, so that adding a half is exact."""
-    return (scores + 0.5).astype(np.int64)
-
-
 def normalize(
     state: ScoreState, scores: IntArray, nodes: Nodes, counted: BoolArray | None = None
 ) -> IntArray:
@@ -131,8 +130,5 @@ def normalize(
     if highest == 0:
         best = np.full_like(scores, MAX_NODE_SCORE)
         return best if kept is None else best * kept
-    turned = scores * float(-MAX_NODE_SCORE)
-    turned += MAX_NODE_SCORE * (highest + int(seen.min()))
-    turned /= highest
-    best = turned.astype(np.int64)
+    best = turned(scores, int(seen.min()), highest)
     return best if kept is None else best * kept

@@ -46,6 +46,7 @@ BOOKING = "VolumeBinding.booking"
 
 class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, ReservePlugin, PreBindPlugin):
     name = "VolumeBinding"
+    signs_repeat = True
     Args = VolumeBindingArgs
     needs = (
         Access(PERSISTENT_VOLUME_CLAIMS, (*LISTED, "patch")),
@@ -111,6 +112,8 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status | None:
         """Book what the claims get on the chosen node; nothing to do when all are bound."""
+        if not pod.spec.volumes:
+            return None
         claims = self._known(state, pod)
         if not claims.delayed:
             return None

@@ -1,0 +1,139 @@
+"""Bringing a remembered evaluation up to date: the changed rows are judged again, one by one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mooring.api.pod import Pod
+from mooring.framework.nodes import IntArray, NodeView
+from mooring.framework.scoring import MAX_NODE_SCORE, MIN_NODE_SCORE
+from mooring.framework.status import Code, Status
+from mooring.runtime.evaluations import NO_RANK, Evaluation
+from mooring.runtime.filtering import filter_with
+from mooring.runtime.score_steps import ScoreStep
+from mooring.runtime.scoring import NEVER
+
+MOST_CHANGED = 64
+"""More changed rows than this are judged faster all at once."""
+
+
+class Unusable(Exception):
+    """A plugin failed on a changed row, so the evaluation cannot be used."""
+
+
+def recall(found: Evaluation, pod: Pod) -> bool:
+    """Bring a remembered evaluation up to date. False: build it anew."""
+    columns = found.every.nodes.columns
+    news = columns.news(found.generation)
+    if news.every is not found.every or len(news.rows) > MOST_CHANGED or not found.plan.fingerprint.holds():
+        return False
+    alive, nodes_changed = found.every.alive, news.node_generation != found.node_generation
+    try:
+        for row in news.rows:
+            if row < len(alive) and alive[row]:
+                node = columns.view(row)
+                if nodes_changed or not found.ok[row] or not _refresh_load(found, pod, node):
+                    _refresh_row(found, pod, node, nodes_changed)
+    except Exception:
+        return False  # the long way meets the same failure, and names plugin, point and node
+    found.generation, found.node_generation = news.generation, news.node_generation
+    return True
+
+
+def _refresh_load(found: Evaluation, pod: Pod, node: NodeView) -> bool:
+    """A node that fitted and whose pods have changed: only plugins that look at these are asked, which is why
+    a pod like the last one costs next to nothing. False: it does not fit any more."""
+    state, row = found.state, node.row
+    for plugin, judge in found.row_filters:
+        if (plugin.filter(state, pod, node) if judge is None else judge(node)) is not None:
+            return False
+    fixed = found.fixed
+    total = fixed if isinstance(fixed, int) else int(fixed[row])
+    raws = found.raws
+    for step, prepared in found.row_steps:
+        raw = raws[step.name]
+        earned: Any = prepared(node) if prepared is not None and step.anywhere else None
+        if isinstance(earned, int) and not isinstance(raw, int):  # the common case
+            raw[row] = score = earned
+        else:
+            score = _rescore(found, pod, node, step)
+        if step.is_summed:
+            total += score * step.weight
+    found.base[row] = total
+    if found.ordered is not found.base:
+        found.ordered[found.every.positions[row]] = total
+    return True
+
+
+def _rescore(found: Evaluation, pod: Pod, node: NodeView, step: ScoreStep) -> int:
+    score = step.plugin.score(found.state, pod, node)
+    if type(score) is not int:
+        if isinstance(score, Status):
+            raise Unusable
+        score = int(score)
+    if step.is_summed and not step.anywhere and not MIN_NODE_SCORE <= score <= MAX_NODE_SCORE:
+        raise Unusable
+    raw = found.raws[step.name]
+    if not isinstance(raw, int):
+        raw[node.row] = score
+    elif raw != score:
+        column = found.raws[step.name] = np.full(len(found.ok), raw, dtype=np.int64)
+        column[node.row] = score
+        found.check_complete()
+    return score
+
+
+def _refresh_row(found: Evaluation, pod: Pod, node: NodeView, node_changed: bool) -> None:
+    """All local plugins on one row."""
+    row = node.row
+    status = filter_with(found.plan.filters, found.state, pod, node)
+    if status.code is Code.ERROR:
+        raise Unusable
+    was_ok = bool(found.ok[row])
+    _set_verdict(found, row, status, was_ok)
+    total = NEVER
+    if status.is_success:
+        # A row that was refused may never have been scored by plugins that see feasible nodes only.
+        total = _total(found, pod, node, anew=node_changed or not was_ok)
+    found.base[row] = total
+    if found.ordered is not found.base:
+        found.ordered[found.every.positions[row]] = total
+
+
+def _set_verdict(found: Evaluation, row: int, status: Status, was_ok: bool) -> None:
+    if status.is_success:
+        if not was_ok:
+            found.statuses.clear_row(row)
+            found.ok[row], found.ranks[row] = True, NO_RANK
+            found.feasible, found.told = found.feasible + 1, None
+        return
+    found.statuses.set_row(row, status)
+    found.ok[row], found.ranks[row] = False, found.plan.ranks[status.plugin]
+    found.feasible, found.told = found.feasible - was_ok, None
+
+
+def _total(found: Evaluation, pod: Pod, node: NodeView, anew: bool) -> int:
+    """The sum for one row; plugins that depend on the node alone are asked only when they have to."""
+    fixed, moving = found.plan.start, 0
+    for step in found.steps:
+        reads_row = step.name in found.plan.row_readers
+        if anew or reads_row:
+            score = _rescore(found, pod, node, step)
+        else:
+            raw = found.raws[step.name]
+            score = raw if isinstance(raw, int) else int(raw[node.row])
+        if step.is_summed:
+            if reads_row:
+                moving += score * step.weight
+            else:
+                fixed += score * step.weight
+    if isinstance(found.fixed, int):
+        if fixed != found.fixed:
+            column: IntArray = np.full(len(found.ok), found.fixed, dtype=np.int64)
+            column[node.row] = fixed
+            found.fixed = column
+    else:
+        found.fixed[node.row] = fixed
+    return fixed + moving
