@@ -9,7 +9,8 @@ from tests.cli.running import runner
 SMALL = ("--nodes", "20", "--pods", "50", "--measure", "100")
 
 
-def test_prints_a_row_per_workload():
+def test_prints_a_row_per_workload(monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)  # a test runner may have set it
     result = runner.invoke(app, ["bench", "engine", "plain", "unschedulable", *SMALL])
     assert result.exit_code == 0, result.output
     assert "20 nodes" in result.stdout

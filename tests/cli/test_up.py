@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-import select
 import signal
 import socket
 import ssl
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -36,14 +36,16 @@ class Up:
         self.said = ""
 
     def wait_ready(self) -> None:
-        deadline = time.monotonic() + PATIENCE
         assert self.process.stdout is not None
-        while "kubectl get pods" not in self.said:
-            assert time.monotonic() < deadline, self.said
-            if select.select([self.process.stdout], [], [], 1)[0]:
+        guard = threading.Timer(PATIENCE, self.process.kill)
+        guard.start()
+        try:
+            while "kubectl get pods" not in self.said:
                 line = self.process.stdout.readline()
                 assert line, self.said
                 self.said += line
+        finally:
+            guard.cancel()
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
         config = yaml.safe_load(self.kubeconfig.read_text())

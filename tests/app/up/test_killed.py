@@ -105,7 +105,8 @@ async def kill_and_restart(data: Path, rounds: int, rng: random.Random) -> int:
         await check(client, ledger)
         names = [f"r{turn}-w{writer}" for writer in range(WRITERS)]
         writers = [asyncio.create_task(write_until_it_breaks(client, ledger, rng, name)) for name in names]
-        await asyncio.sleep(rng.uniform(0.05, 0.6))
+        await under_load(ledger)
+        await asyncio.sleep(rng.uniform(0.0, 0.3))
         os.kill(server.pid, signal.SIGKILL)
         await asyncio.gather(*writers)
         await server.ended()
@@ -117,6 +118,16 @@ async def kill_and_restart(data: Path, rounds: int, rng: random.Random) -> int:
     await client.close()
     await server.stop()
     return len(ledger.maps) + len(ledger.bound)
+
+
+async def under_load(ledger: Ledger) -> None:
+    """Until every writer has been answered about once; a slow machine must not make the test easy."""
+    before = len(ledger.maps)
+    for _ in range(2000):
+        if len(ledger.maps) >= before + WRITERS:
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("the server answers no writes")
 
 
 def run(data: Path, rounds: int) -> None:
