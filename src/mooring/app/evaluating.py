@@ -94,7 +94,7 @@ class World:
 
     def put(self, resource: Resource, obj: Any, old: Any = None) -> None:
         """A change of the cluster, applied with the next `drain` of the engine."""
-        self.engine.inbox.deliver(Change(resource, old, obj))
+        self.engine.inbox.deliver(Change(resource, old, obj, initial=True))
 
     @property
     def nodes(self) -> Nodes:

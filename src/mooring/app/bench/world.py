@@ -39,7 +39,7 @@ class World:
     def put(self, resource: Resource, raw: Iterable[dict[str, Any]]) -> None:
         """Deliver objects and apply them, in batches."""
         for count, item in enumerate(raw, 1):
-            self.engine.inbox.deliver(Change(resource, None, decoding.convert(resource, item)))
+            self.engine.inbox.deliver(Change(resource, None, decoding.convert(resource, item), initial=True))
             if count % BATCH == 0:
                 self.engine.drain()
         self.engine.drain()
