@@ -24,7 +24,7 @@ test: $(STAMP) ## Create the environment and run all tests that need nothing out
 	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not slow and not cluster"
 
 test-slow: $(STAMP) ## Run the slower tests (long property runs, package installs)
-	$(BIN)/python -m pytest -q -m "slow and not cluster"
+	$(BIN)/python -m pytest -q -n auto --dist loadfile -m "slow and not cluster"
 
 test-cluster: $(STAMP) ## Build a real control plane (Go; minutes the first time) and run the tests that need one
 	@tools/controlplane/build > /dev/null || test $$? -eq 3
