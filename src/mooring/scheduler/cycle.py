@@ -206,9 +206,10 @@ def _measure(meter: ProfileMeter, attempt: Attempt, result: Placement | Failure,
             meter.metrics.victims.observe(len(attempt.victims))
     if attempt.recalled is None:
         state = attempt.state
-        known = attempt.ground.known if attempt.ground is not None else frozenset()
-        scored = state.skip_score | known if attempt.board is not None else None
-        meter.evaluated(state.skip_filter | known, scored)
+        # What stands on known ground was asked as well: its answer is the one that the ground holds.
+        shared = attempt.ground.state if attempt.ground is not None else state
+        scored = state.skip_score | shared.skip_score if attempt.board is not None else None
+        meter.evaluated(state.skip_filter | shared.skip_filter, scored)
 
 
 def refusal(status: Status) -> Failure:

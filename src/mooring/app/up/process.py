@@ -94,3 +94,5 @@ async def _end(process: Process) -> None:
     except TimeoutError:
         process.kill()
         await process.wait()
+    if process.stdout is not None:
+        await process.stdout.read()  # to its end: only then does the loop let go of the pipe
