@@ -165,7 +165,9 @@ class Story:
     async def create_deployment(self) -> Pod:
         """Creates it; its pod, as soon as the controllers have made one."""
         await self.client.create(DEPLOYMENTS, yaml.safe_load(DEPLOYMENT) | {"metadata": _in_default(APP)})
+        return await self.first_pod()
 
+    async def first_pod(self) -> Pod:
         async def exists() -> bool:
             return bool(await self._pods())
 
