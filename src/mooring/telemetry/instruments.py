@@ -7,6 +7,7 @@ two microseconds; these take a tenth of that. Names, labels and the exposition f
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -61,7 +62,7 @@ class Spread:
         return sum(self.counts)
 
 
-class Family:
+class Family(ABC):
     """A metric of some kind: children by the values of its labels."""
 
     def __init__(self, name: str, help: str, labels: Sequence[str] = ()) -> None:  # noqa: A002
@@ -69,8 +70,9 @@ class Family:
         self.help = help
         self.labels = tuple(labels)
 
+    @abstractmethod
     def collect(self) -> Metric:
-        raise NotImplementedError
+        """All children as they are now, for exposition."""
 
 
 class Counts(Family):
