@@ -1,8 +1,9 @@
 # Everything here works on a machine that has only Python (>= 3.11) and make.
-PYTHON ?= python3
-VENV   ?= .venv
-BIN    := $(VENV)/bin
-STAMP  := $(VENV)/.installed
+PYTHON  ?= python3
+VENV    ?= .venv
+BIN     := $(VENV)/bin
+STAMP   := $(VENV)/.installed
+RUNTIME := $(VENV)/.runtime
 
 .DEFAULT_GOAL := help
 .PHONY: help up test test-slow test-cluster test-cluster-versions conformance bench check lint types layers format lock clean
@@ -10,14 +11,24 @@ STAMP  := $(VENV)/.installed
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-21s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-$(STAMP): requirements-dev.lock pyproject.toml
+# What `make up` needs is a part of what the tests need, and there in a few seconds: uv does it when the machine has
+# it, pip otherwise. Both read the same hashed lock files.
+UV      := $(shell command -v uv 2> /dev/null)
+CREATE  := $(if $(UV),$(UV) venv --quiet --allow-existing --python $(PYTHON),$(PYTHON) -m venv)
+INSTALL := $(if $(UV),$(UV) pip install --quiet --python $(BIN)/python,$(BIN)/python -m pip install --quiet)
+
+$(RUNTIME): requirements.lock requirements-build.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("Mooring needs Python 3.11 or newer, this is " + sys.version.split()[0] + "; set PYTHON=") if sys.version_info < (3, 11) else None'
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --require-hashes -r requirements-dev.lock
-	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
+	$(CREATE) $(VENV)
+	$(INSTALL) --require-hashes -r requirements.lock -r requirements-build.lock
+	$(INSTALL) --no-deps --no-build-isolation -e .
 	@touch $@
 
-up: $(STAMP) ## Create the environment, install, and start a cluster on this machine (Ctrl-C stops it)
+$(STAMP): $(RUNTIME) requirements-dev.lock
+	$(INSTALL) --require-hashes -r requirements-dev.lock
+	@touch $@
+
+up: $(RUNTIME) ## Create the environment, install, and start a cluster on this machine (Ctrl-C stops it)
 	$(BIN)/mooring up
 
 test: $(STAMP) ## Create the environment and run all tests that need nothing outside
@@ -61,6 +72,7 @@ format: $(STAMP) ## Rewrite files in the project's format
 
 lock: ## Resolve the dependencies anew into the hashed lock files
 	$(BIN)/pip-compile --quiet --strip-extras --generate-hashes --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header --output-file requirements.lock pyproject.toml
+	$(BIN)/pip-compile --quiet --strip-extras --generate-hashes --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header --only-build-deps --build-deps-for editable --output-file requirements-build.lock pyproject.toml
 	$(BIN)/pip-compile --quiet --strip-extras --generate-hashes --allow-unsafe --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header --extra dev --output-file requirements-dev.lock pyproject.toml
 
 clean: ## Remove the environment and caches
