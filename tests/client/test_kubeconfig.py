@@ -2,12 +2,16 @@
 
 import asyncio
 import base64
+import json
+import os
 import stat
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
+import uvloop
 import yaml
 
 from mooring.client import finding, kubeconfig
@@ -137,7 +141,7 @@ print(json.dumps({{"apiVersion": asked["apiVersion"], "kind": "ExecCredential", 
 """
 
 
-def plugin(tmp_path: Path, text: str) -> dict[str, object]:
+def plugin(tmp_path: Path, text: str) -> dict[str, dict[str, object]]:
     script = tmp_path / "plugin"
     script.write_text(text)
     script.chmod(script.stat().st_mode | stat.S_IXUSR)
@@ -165,14 +169,25 @@ async def _reload(found):
     return await found.reload()
 
 
+def answer(status: object) -> str:
+    """A plugin that prints this status."""
+    version = "client.authentication.k8s.io/v1"
+    text = json.dumps({"kind": "ExecCredential", "apiVersion": version, "status": status})
+    return f"#!/bin/sh\ncat <<'END'\n{text}\nEND\n"
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [
         ("#!/bin/sh\necho denied >&2\nexit 3\n", "denied"),
-        ("#!/bin/sh\necho hello\n", "decode"),
-        ('#!/bin/sh\necho \'{"kind": "ExecCredential"}\'\n', "missing key"),
+        ("#!/bin/sh\necho hello\n", "no JSON"),
+        ("#!/bin/sh\necho '[]'\n", "no ExecCredential"),
+        ('#!/bin/sh\necho \'{"kind": "ExecCredential"}\'\n', "speaks apiVersion None, not client"),
+        (answer({}), "neither status.token nor"),
+        (answer({"clientCertificateData": "PEM"}), "not both"),
+        (answer({"token": "t", "expirationTimestamp": "soon"}), "'soon', which is no time"),
+        ("#!/no/such/interpreter\n", "cannot be started"),
     ],
-    ids=["fails", "prints no JSON", "prints something else"],
 )
 def test_a_broken_exec_plugin_is_named(tmp_path, text, told):
     path = write(tmp_path / "config", user=plugin(tmp_path, text))
@@ -181,11 +196,108 @@ def test_a_broken_exec_plugin_is_named(tmp_path, text, told):
     assert f"kubeconfig {path}, context main" in str(error.value)
 
 
-def test_an_exec_plugin_that_hangs_is_given_up(tmp_path, monkeypatch):
-    monkeypatch.setattr(kubeconfig, "PLUGIN_SECONDS", 0.2)
-    path = write(tmp_path / "config", user=plugin(tmp_path, "#!/bin/sh\nexec sleep 30\n"))
-    with pytest.raises(CredentialsError, match="gave no answer"):
-        load(path)
+def test_an_exec_plugin_gives_a_certificate(tmp_path):
+    pair = Authority().client("scheduler")
+    status = {
+        "clientCertificateData": pair.certificate.decode(),
+        "clientKeyData": pair.key.decode(),
+        "expirationTimestamp": "2031-01-01T00:00:00Z",
+    }
+    found = load(write(tmp_path / "config", user=plugin(tmp_path, answer(status))))
+    assert (found.certificate, found.key) == (Pem(data=pair.certificate), Pem(data=pair.key))
+    assert (found.token, found.expires) == ("", 1_924_992_000.0)
+
+
+def test_an_exec_plugin_is_found_beside_the_kubeconfig_and_told_of_the_cluster(tmp_path):
+    script = '#!/bin/sh\nprintf %s "$KUBERNETES_EXEC_INFO" > "$1"\n' + answer({"token": "t"})[10:]
+    user = plugin(tmp_path, script)
+    user["exec"].update(command="./plugin", args=[str(tmp_path / "told")], provideClusterInfo=True)
+    (tmp_path / "ca.crt").write_bytes(Authority().pem)
+    extension = {"name": "client.authentication.k8s.io/exec", "extension": {"audience": "x"}}
+    cluster = {"certificate-authority": "ca.crt", "extensions": [extension]}
+    assert load(write(tmp_path / "config", user=user, cluster=cluster)).token == "t"
+    spec = json.loads((tmp_path / "told").read_text())["spec"]
+    assert spec == {
+        "interactive": False,
+        "cluster": {
+            "server": "https://10.0.0.1:6443",
+            "certificate-authority-data": encoded((tmp_path / "ca.crt").read_bytes()),
+            "config": {"audience": "x"},
+        },
+    }
+
+
+def test_a_user_with_a_token_needs_no_plugin(tmp_path):
+    user = plugin(tmp_path, "#!/bin/sh\nexit 1\n")
+    assert load(write(tmp_path / "config", user={**user, "token": "mine"})).token == "mine"
+
+
+def test_much_talk_of_an_exec_plugin_does_not_stop_it(tmp_path):
+    script = "#!/bin/sh\nhead -c 300000 /dev/zero | tr '\\0' x >&2\n" + answer({"token": "t"})[10:]
+    assert load(write(tmp_path / "config", user=plugin(tmp_path, script))).token == "t"
+
+
+HANGING = """#!/bin/sh
+echo "open https://login.example" >&2
+sleep 60 &
+echo $$ $! > "$0.pids.new" && mv "$0.pids.new" "$0.pids"
+wait
+"""
+"""A script around the program that hangs, which is what most plugins are."""
+
+
+@pytest.mark.parametrize("how", ["given up", "cancelled"])
+@pytest.mark.parametrize("policy", ["asyncio", "uvloop"])
+def test_of_an_exec_plugin_that_hangs_nothing_is_left(tmp_path, monkeypatch, how, policy):
+    path = write(tmp_path / "config", user=plugin(tmp_path, HANGING))
+    pids = tmp_path / "plugin.pids"
+
+    async def main() -> None:
+        task = asyncio.create_task(kubeconfig.load(path))
+        while not pids.exists():
+            await asyncio.sleep(0.01)
+        if how == "cancelled":
+            task.cancel()
+        await task
+
+    monkeypatch.setattr(kubeconfig, "PLUGIN_SECONDS", 30 if how == "cancelled" else 1)
+    expected = asyncio.CancelledError if how == "cancelled" else CredentialsError
+    with pytest.raises(expected) as error:
+        (uvloop if policy == "uvloop" else asyncio).run(main())
+    if how == "given up":
+        assert "gave no answer within 1 s: open https://login.example" in str(error.value)
+    script, child = map(int, pids.read_text().split())
+    with pytest.raises(ProcessLookupError):
+        os.kill(script, 0)  # it was our child, so we have also read how it ended
+    wait_gone(child)
+
+
+def wait_gone(pid: int) -> None:
+    """A grandchild is read by init, or is a zombie where nobody reads; its end takes a moment to be seen."""
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline:
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            return
+        if state == "Z":
+            return
+        time.sleep(0.01)
+    raise AssertionError(f"process {pid} is still there")
+
+
+def test_an_exec_plugin_that_needs_a_terminal_is_refused(tmp_path):
+    user = plugin(tmp_path, answer({"token": "t"}))
+    user["exec"]["interactiveMode"] = "Always"
+    with pytest.raises(CredentialsError, match="a scheduler has none"):
+        load(write(tmp_path / "config", user=user))
+
+
+def test_the_hint_for_a_missing_exec_plugin_is_passed_on(tmp_path):
+    entry = {"apiVersion": "client.authentication.k8s.io/v1", "command": "no-such-plugin-here"}
+    user = {"exec": {**entry, "installHint": "install it\nwith care"}}
+    with pytest.raises(CredentialsError, match=r"cannot be started: .*; install it with care"):
+        load(write(tmp_path / "config", user=user))
 
 
 @pytest.mark.parametrize(
@@ -198,6 +310,10 @@ def test_an_exec_plugin_that_hangs_is_given_up(tmp_path, monkeypatch):
         ({"context": {"user": ""}}, "names no user"),
         ({"user": {"username": "me", "password": "pw"}}, "password"),
         ({"user": {"auth-provider": {"name": "gcp"}}}, "use the exec plugin"),
+        ({"user": {"auth-provider": {"name": "oidc"}, "exec": {"command": "x"}}}, "remove one of them"),
+        ({"user": {"exec": {"apiVersion": "v1"}}}, "exec names no command"),
+        ({"user": {"exec": {"command": "x"}}}, "exec names no apiVersion"),
+        ({"user": {"exec": {"command": "x", "apiVersion": "v1", "env": ["A"]}}}, "exec cannot be read"),
         ({"user": {"token": ""}, "cluster": {"server": "10.0.0.1"}}, "write https://host:port"),
         ({"cluster": {"server": "https://me:pw@host"}}, "put users and tokens"),
         ({"cluster": {"proxy-url": "socks5://proxy"}}, "is not supported"),

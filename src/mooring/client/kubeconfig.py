@@ -1,5 +1,6 @@
-"""Credentials from kubeconfig files. Merging, contexts, certificates and exec plugins are left to the loader
-of kubernetes-asyncio; what it lets pass in silence, and the words of the errors, are here.
+"""Credentials from kubeconfig files. Merging, contexts and certificates are left to the loader of
+kubernetes-asyncio; what it lets pass in silence, and the words of the errors, are here. Exec plugins are run
+by `exec_plugin`.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ from types import SimpleNamespace
 from typing import Any
 
 from mooring.client.credentials import Credentials, CredentialsError, Pem
+from mooring.client.exec_plugin import Given, Plugin, PluginError
 from mooring.telemetry import logs
 
 log = logs.get(__name__)
 
 PLUGIN_SECONDS = 60.0
-"""For an exec plugin to answer."""
+"""For an exec plugin, or an identity provider, to answer."""
 
 
 async def load(paths: str, context: str = "") -> Credentials:
@@ -27,6 +29,7 @@ async def load(paths: str, context: str = "") -> Credentials:
     library: Any = _library()
     config = _merged(library, paths)
     chosen = _Choice(config, paths, context or config["current-context"])
+    given = await chosen.run_plugin()
     found = SimpleNamespace(api_key={})
     # The loader hands certificates over as files, private keys too: they are read and removed at once.
     with tempfile.TemporaryDirectory(prefix="mooring-") as scratch:
@@ -37,23 +40,22 @@ async def load(paths: str, context: str = "") -> Credentials:
             async with asyncio.timeout(PLUGIN_SECONDS):
                 await loader.load_and_set(found)
         except TimeoutError as error:
-            raise chosen.error(f"its exec plugin gave no answer within {PLUGIN_SECONDS:g} s") from error
+            raise chosen.error(f"its identity provider gave no answer within {PLUGIN_SECONDS:g} s") from error
         except Exception as error:
             raise chosen.error(f"{error}; correct the entry") from error
         finally:
             pems = {name: _pem(getattr(found, name, None), scratch) for name in _PEMS}
             library._cleanup_temp_files()
     chosen.warn_if_insecure()
-    expiry = getattr(loader, "exec_plugin_expiry", None)
     return Credentials(
         server=str(getattr(found, "host", "")),
         source=chosen.source,
         ca=pems["ssl_ca_cert"],
-        certificate=pems["cert_file"],
-        key=pems["key_file"],
-        token="" if chosen.token_file else chosen.bearer(found.api_key.get("BearerToken", "")),
+        certificate=Pem(data=given.certificate.encode()) if given.certificate else pems["cert_file"],
+        key=Pem(data=given.key.encode()) if given.key else pems["key_file"],
+        token=given.token or chosen.bearer(found.api_key.get("BearerToken", "")),
         token_file=chosen.token_file,
-        expires=None if expiry is None else expiry.timestamp(),
+        expires=given.expires,
         verify=bool(getattr(found, "verify_ssl", True)),
         tls_server_name=str(getattr(found, "tls_server_name", "")),
         proxy=chosen.proxy(),
@@ -63,6 +65,8 @@ async def load(paths: str, context: str = "") -> Credentials:
 
 
 _PEMS = ("ssl_ca_cert", "cert_file", "key_file")
+_GIVEN = ("token", "tokenFile", "client-certificate", "client-certificate-data")
+"""With one of these a user needs no plugin."""
 
 
 def _library() -> Any:
@@ -129,6 +133,22 @@ class _Choice:
             raise self.error(f"proxy-url {url!r} is not supported; name an http:// or https:// proxy")
         return url
 
+    async def run_plugin(self) -> Given:
+        """What the exec plugin gives, if there is one; as for kubectl, it is not asked by users who have a
+        token or certificate already. The loader, which would run it in its own way, does not see it."""
+        entry = self.user.pop("exec", None)
+        if not entry or any(self.user.get(name) for name in _GIVEN):
+            return Given()
+        try:
+            return await Plugin(entry, self._base(self._user), self.cluster).run(PLUGIN_SECONDS)
+        except PluginError as error:
+            raise self.error(f"user {self.context['user']!r}: {error}; correct the entry") from error
+        except Exception as error:
+            raise self.error(
+                f"user {self.context['user']!r}: exec cannot be read ({type(error).__name__}: {error}); "
+                "correct the entry"
+            ) from error
+
     def warn_if_insecure(self) -> None:
         if self.cluster.get("insecure-skip-tls-verify"):
             log.warning(
@@ -158,13 +178,17 @@ class _Choice:
                 f"user {name!r} has auth-provider {provider.get('name')!r}, which Kubernetes has removed; "
                 "use the exec plugin of your provider"
             )
+        if provider and self.user.get("exec"):
+            raise self.error(f"user {name!r} has both auth-provider and exec; remove one of them")
 
     def _path(self, entry: Any, path: str | None) -> str:
         """A path in a kubeconfig is relative to that file."""
         if not path:
             return ""
-        base = Path(getattr(entry, "path", None) or ".").resolve().parent
-        return str(base / path)
+        return str(self._base(entry) / path)
+
+    def _base(self, entry: Any) -> Path:
+        return Path(getattr(entry, "path", None) or ".").resolve().parent
 
 
 def _by_name(config: Mapping[str, Any], plural: str) -> dict[str, Any]:
@@ -178,9 +202,9 @@ def _plain(entry: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _inner(entry: Any, key: str) -> Mapping[str, Any]:
+def _inner(entry: Any, key: str) -> dict[str, Any]:
     found = _plain(entry).get(key)
-    return found if isinstance(found, Mapping) else {}
+    return found if isinstance(found, dict) else {}
 
 
 def _listed(names: Mapping[str, Any]) -> str:

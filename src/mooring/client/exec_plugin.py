@@ -1,0 +1,161 @@
+"""Exec plugins of kubeconfig files (client.authentication.k8s.io): runs the program and reads its answer.
+
+By hand, since the loader's own way keeps the handle of the process to itself: a plugin that hangs would stay
+after we have given it up. Ours runs in a session of its own, which ends as a whole. Its output goes to files
+without a name and not to pipes, so nothing depends on who else holds the other end.
+
+A scheduler has nobody to ask: plugins are told that they cannot be interactive.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import os
+import signal
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import IO, Any
+
+API = "client.authentication.k8s.io"
+_SHOWN = 500
+"""Characters of what a plugin complains about."""
+
+
+class PluginError(Exception):
+    """Why a plugin gave no credentials."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a plugin has answered; PEM as it is."""
+
+    token: str = field(default="", repr=False)
+    certificate: str = ""
+    key: str = field(default="", repr=False)
+    expires: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """One `exec` entry. `base` is the folder that relative commands start from, the kubeconfig's."""
+
+    entry: Mapping[str, Any]
+    base: Path
+    cluster: Mapping[str, Any]
+
+    async def run(self, seconds: float) -> Given:
+        """Runs it once; at the end of the time, or when cancelled, nothing of it is left."""
+        command, version = self.entry.get("command"), self.entry.get("apiVersion")
+        for name, value in (("command", command), ("apiVersion", version)):
+            if not value or not isinstance(value, str):
+                raise PluginError(f"exec names no {name}; add `{name}:` to it")
+        if self.entry.get("interactiveMode") == "Always":
+            raise PluginError("exec asks for a terminal (interactiveMode Always), and a scheduler has none")
+        output = await _output(self._command(str(command)), self._environment(), seconds, self._hint())
+        return _given(output, str(version))
+
+    def _command(self, command: str) -> list[str]:
+        """A bare name is looked up in PATH; one with a slash starts at the kubeconfig."""
+        program = str(self.base / command) if os.sep in command else command
+        return [program, *map(str, self.entry.get("args") or ())]
+
+    def _environment(self) -> dict[str, str]:
+        spec: dict[str, Any] = {"interactive": False}
+        if self.entry.get("provideClusterInfo"):
+            spec["cluster"] = self._cluster_info()
+        info = {"apiVersion": self.entry["apiVersion"], "kind": "ExecCredential", "spec": spec}
+        given = {str(item["name"]): str(item["value"]) for item in self.entry.get("env") or ()}
+        return {**os.environ, **given, "KUBERNETES_EXEC_INFO": json.dumps(info)}
+
+    def _cluster_info(self) -> dict[str, Any]:
+        fields = ("server", "tls-server-name", "insecure-skip-tls-verify", "proxy-url", "disable-compression")
+        info = {name: self.cluster[name] for name in fields if self.cluster.get(name)}
+        if data := self.cluster.get("certificate-authority-data"):
+            info["certificate-authority-data"] = data
+        elif path := self.cluster.get("certificate-authority"):
+            info["certificate-authority-data"] = base64.b64encode((self.base / path).read_bytes()).decode()
+        for extension in self.cluster.get("extensions") or ():
+            if extension.get("name") == f"{API}/exec":
+                info["config"] = extension.get("extension")
+        return info
+
+    def _hint(self) -> str:
+        hint = " ".join(str(self.entry.get("installHint") or "").split())
+        return f"; {hint}" if hint else ""
+
+
+async def _output(command: list[str], environment: dict[str, str], seconds: float, hint: str) -> bytes:
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *command,
+                env=environment,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise PluginError(
+                f"exec plugin {command[0]} cannot be started: {error.strerror}{hint}"
+            ) from error
+        try:
+            async with asyncio.timeout(seconds):
+                code = await process.wait()
+        except TimeoutError as error:
+            raise PluginError(f"its exec plugin gave no answer within {seconds:g} s{_told(err)}") from error
+        finally:
+            if process.returncode is None:
+                await _end(process)
+        if code:
+            raise PluginError(f"exec plugin {command[0]} ended with {code}{_told(err)}{hint}")
+        out.seek(0)
+        return out.read()
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """The whole session: a plugin is often a script around the program that hangs."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    await process.wait()
+
+
+def _told(stderr: IO[bytes]) -> str:
+    stderr.seek(0)
+    text = " ".join(stderr.read().decode(errors="replace").split())
+    return f": {text[-_SHOWN:]}" if text else ""
+
+
+def _given(output: bytes, version: str) -> Given:
+    try:
+        answer = json.loads(output)
+    except ValueError as error:
+        raise PluginError(f"its exec plugin printed something that is no JSON ({error})") from error
+    if not isinstance(answer, dict) or answer.get("kind") != "ExecCredential":
+        raise PluginError("its exec plugin printed no ExecCredential")
+    if answer.get("apiVersion") != version:
+        raise PluginError(f"its exec plugin speaks apiVersion {answer.get('apiVersion')}, not {version}")
+    status = answer.get("status")
+    status = status if isinstance(status, dict) else {}
+    token = str(status.get("token") or "")
+    certificate, key = (str(status.get(f"client{name}Data") or "") for name in ("Certificate", "Key"))
+    if bool(certificate) != bool(key):
+        raise PluginError("its exec plugin gave one of clientCertificateData and clientKeyData, not both")
+    if not token and not certificate:
+        raise PluginError("its exec plugin gave neither status.token nor status.clientCertificateData")
+    return Given(token, certificate, key, _expiry(status.get("expirationTimestamp")))
+
+
+def _expiry(text: object) -> float | None:
+    if not text:
+        return None
+    try:
+        return datetime.fromisoformat(str(text)).timestamp()
+    except ValueError as error:
+        raise PluginError(f"its exec plugin gave expirationTimestamp {text!r}, which is no time") from error
