@@ -90,13 +90,20 @@ class Call:
 
 
 class ControlPlane:
-    """etcd and kube-apiserver, running from `start` to `stop`."""
+    """etcd and kube-apiserver, running from `start` to `stop`.
+
+    `audit`: every request is written down, which many tests judge by. `fsync`: etcd waits for the disk; tests
+    that do not measure it are faster without.
+    """
 
     kind = "real"
 
-    def __init__(self, folder: Path, programs: dict[str, str]) -> None:
+    def __init__(
+        self, folder: Path, programs: dict[str, str], *, audit: bool = True, fsync: bool = False
+    ) -> None:
         self.folder = folder
         self._programs = programs
+        self._audit, self._fsync = audit, fsync
         folder.mkdir(parents=True, exist_ok=True)
         self.authority = Authority(folder)
         self._tokens = signing_key(folder)
@@ -244,14 +251,12 @@ class ControlPlane:
             f"--listen-peer-urls={peer}",
             f"--initial-advertise-peer-urls={peer}",
             f"--initial-cluster=test={peer}",
-            "--unsafe-no-fsync",
+            *(() if self._fsync else ("--unsafe-no-fsync",)),
             "--log-level=warn",
         ]
 
     def _apiserver_command(self) -> list[str]:
         serving = self.authority.server("kube-apiserver")
-        policy = self.folder / "audit-policy.yaml"
-        policy.write_text(json.dumps(AUDIT_POLICY))
         return [
             self._programs["kube-apiserver"],
             f"--etcd-servers=http://127.0.0.1:{self._etcd_port}",
@@ -268,10 +273,17 @@ class ControlPlane:
             "--service-cluster-ip-range=10.0.0.0/24",
             "--endpoint-reconciler-type=none",
             f"--disable-admission-plugins={','.join(WITHOUT_ADMISSION)}",
+            "--profiling=false",
+            *(self._audit_options() if self._audit else ()),
+        ]
+
+    def _audit_options(self) -> list[str]:
+        policy = self.folder / "audit-policy.yaml"
+        policy.write_text(json.dumps(AUDIT_POLICY))
+        return [
             f"--audit-policy-file={policy}",
             f"--audit-log-path={self.folder / 'audit.log'}",
             "--audit-log-mode=blocking",
-            "--profiling=false",
         ]
 
     # Probes.
@@ -335,9 +347,11 @@ def decode_token(token: str) -> dict[str, Any]:
 
 
 @contextmanager
-def running(folder: Path, programs: dict[str, str]) -> Iterator[ControlPlane]:
+def running(
+    folder: Path, programs: dict[str, str], *, audit: bool = True, fsync: bool = False
+) -> Iterator[ControlPlane]:
     """A control plane for the time of a `with`."""
-    plane = ControlPlane(folder, programs)
+    plane = ControlPlane(folder, programs, audit=audit, fsync=fsync)
     try:
         plane.start()
         yield plane

@@ -1,8 +1,10 @@
 """Load on the API server over HTTP and TLS: the server in a process of its own, the generator in another.
 
     python -m tests.embedded.serving.load [--nodes N] [--pods N] [--connections N] [--watches N] [--plain]
+                                          [--data-dir DIR]
 
-prints what it measures. `serving()` and `Load` are also used by the slow tests.
+prints what it measures; with a data directory the store is durable, as with `mooring up --data-dir`.
+tests/cluster puts the same load on a real API server. `serving()` and `Load` are also used by the slow tests.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from mooring.api import resources
 from mooring.embedded.admission.strict import StrictRules
 from mooring.embedded.catalog.builtin import built_in_catalog
 from mooring.embedded.catalog.printing.tables import table
+from mooring.embedded.durable.opening import open_data_dir
 from mooring.embedded.serving.app import ApiServer, Limits
 from mooring.embedded.serving.certificates import Authority
 from mooring.embedded.serving.guarding import Guard
@@ -75,10 +78,11 @@ class Reached:
         return ssl.create_default_context(cadata=self.authority) if self.authority else True
 
 
-def build(limits: Limits | None = None) -> tuple[ApiServer, Store, str]:
-    """A server on an empty store, as a process serves it, and its token."""
+def build(limits: Limits | None = None, store: Store | None = None) -> tuple[ApiServer, Store, str]:
+    """A server on a store, a new and empty one unless given, as a process serves it, and its token."""
     clock = LoopClock()
-    store = Store(clock.wall, random.Random(1), rules=StrictRules())
+    if store is None:
+        store = Store(clock.wall, random.Random(1), rules=StrictRules())
     for name in ("default", "kube-system"):
         store.create(resources.NAMESPACES, {"metadata": {"name": name}})
     signer, token = Signer(b"secret", clock.wall), new_token()
@@ -95,9 +99,10 @@ def build(limits: Limits | None = None) -> tuple[ApiServer, Store, str]:
     return app, store, token
 
 
-async def serve_until_eof(plain: bool, limits: Limits) -> None:
+async def serve_until_eof(plain: bool, limits: Limits, data_dir: str) -> None:
     """Serves until standard input ends; says first how it is reached."""
-    app, _, token = build(limits)
+    kept = open_data_dir(data_dir, time.time, rules=StrictRules()) if data_dir else None
+    app, _, token = build(limits, kept.store if kept is not None else None)
     authority = Authority.new(time.time())
     server = HttpServer(app, tls=None if plain else authority.server_context())
     await server.start()
@@ -105,6 +110,8 @@ async def serve_until_eof(plain: bool, limits: Limits) -> None:
     print(json.dumps([server.url, token, certificate, os.getpid()]), flush=True)
     await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
     await server.stop()
+    if kept is not None:
+        kept.close()
 
 
 @asynccontextmanager
@@ -252,6 +259,14 @@ class Measured:
     creation_cpu: float
     binding_cpu: float
 
+    def told(self, pods: int) -> str:
+        return (
+            f"nodes {self.nodes:.0f}/s, pods {self.creations:.0f}/s, bindings {self.bindings:.0f}/s; "
+            f"loaded in {self.load_seconds:.1f} s; of a processor the server used "
+            f"{self.creation_cpu / pods * 1e6:.0f} µs per pod and "
+            f"{self.binding_cpu / pods * 1e6:.0f} µs per binding"
+        )
+
 
 async def measure(reached: Reached, nodes: int, pods: int, connections: int, watches: int) -> Measured:
     """Loads nodes and pods, then binds all pods, with watches open all the time."""
@@ -272,22 +287,21 @@ async def measure(reached: Reached, nodes: int, pods: int, connections: int, wat
 
 
 async def main(arguments: argparse.Namespace) -> None:
-    async with serving(*(["--plain"] if arguments.plain else [])) as reached:
+    options = [*(["--plain"] if arguments.plain else []), "--data-dir", arguments.data_dir]
+    async with serving(*options) as reached:
         found = await measure(
             reached, arguments.nodes, arguments.pods, arguments.connections, arguments.watches
         )
-    print(
-        f"nodes {found.nodes:.0f}/s, pods {found.creations:.0f}/s, bindings {found.bindings:.0f}/s; "
-        f"loaded in {found.load_seconds:.1f} s; of a processor the server used "
-        f"{found.creation_cpu / arguments.pods * 1e6:.0f} µs per pod and "
-        f"{found.binding_cpu / arguments.pods * 1e6:.0f} µs per binding"
-    )
+    print(found.told(arguments.pods))
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--serve", action="store_true", help="be the server")
     parser.add_argument("--plain", action="store_true", help="without TLS")
+    parser.add_argument(
+        "--data-dir", default="", help="a durable store in this directory, which must be empty"
+    )
     parser.add_argument("--watch-buffer", type=int, default=Limits().watch_buffer)
     parser.add_argument("--nodes", type=int, default=5_000)
     parser.add_argument("--pods", type=int, default=20_000)
@@ -306,6 +320,6 @@ def run(awaitable: Awaitable[None]) -> None:
 if __name__ == "__main__":
     given = parse()
     if given.serve:
-        run(serve_until_eof(given.plain, Limits(watch_buffer=given.watch_buffer)))
+        run(serve_until_eof(given.plain, Limits(watch_buffer=given.watch_buffer), given.data_dir))
     else:
         run(main(given))
