@@ -17,12 +17,25 @@ from mooring.scheduler.attempt import Attempt
 from mooring.scheduler.choosing import NodeChooser
 from mooring.scheduler.recalling import Recaller
 from mooring.testing import make_node, make_pod
-from mooring.testing.builders import ZONE, make_service, spread_over
+from mooring.testing.builders import HOSTNAME, ZONE, make_service, spread_over
 
 TEMPLATES: tuple[dict[str, Any], ...] = (
     {"cpu": "500m", "memory": "1Gi", "labels": {"app": "plain"}, "image": "web:1"},
     {"cpu": "100m", "labels": {"app": "served"}},
     {"cpu": "300m", "labels": {"app": "spread"}, "spread": [spread_over(ZONE, {"app": "spread"})]},
+    {
+        "cpu": "50m",
+        "labels": {"app": "soft"},
+        "spread": [
+            spread_over(HOSTNAME, {"app": "soft"}, soft=True),
+            spread_over(ZONE, {"app": "soft"}, soft=True, max_skew=2),
+        ],
+    },
+    {
+        "cpu": "50m",
+        "labels": {"app": "zonal"},
+        "spread": [spread_over(ZONE, {"app": "zonal"}, soft=True)],
+    },
     {"cpu": "200m", "labels": {"app": "near"}, "near": {"app": "served"}, "topology": ZONE},
     {"cpu": "200m", "labels": {"app": "away"}, "away": {"app": "away"}},
     {"cpu": "100m", "labels": {"app": "ports"}, "ports": [8080]},
@@ -38,19 +51,21 @@ TEMPLATES: tuple[dict[str, Any], ...] = (
 class Clusters:
     """A cluster under random changes, and two choosers: one that remembers and one that never does."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, nodes: int = 8, calm: bool = False) -> None:
+        self.calm = calm
+        """Whether nodes seldom change, so that memory lasts."""
         self.draw = random.Random(seed)
         self.world = World({"pod": msgspec.to_builtins(make_pod("unused"))})
         engine = self.world.engine
         self.recaller = Recaller(lambda resource: engine.stores[resource].version)
         self.warm, self.fresh = NodeChooser(self.recaller), NodeChooser()
-        self.nodes = {f"n{i}": self.node(f"n{i}") for i in range(8)}
+        self.nodes = {f"n{i}": self.node(f"n{i}") for i in range(nodes)}
         for node in self.nodes.values():
             self.world.put(NODES, node)
         self.world.put(SERVICES, make_service("served", selector={"app": "served"}))
         engine.drain()
         self.number = 0
-        self.recalls = self.grounds = 0
+        self.recalls = self.grounds = self.followed = 0
 
     def node(self, name: str):
         draw = self.draw
@@ -58,7 +73,7 @@ class Clusters:
             ["a=b:NoSchedule"]
             if draw.random() < 0.2
             else ["c=d:PreferNoSchedule"]
-            if draw.random() < 0.2
+            if not self.calm and draw.random() < 0.2
             else []
         )
         return make_node(
@@ -72,9 +87,11 @@ class Clusters:
         )
 
     def step(self) -> None:
-        match self.draw.randrange(10):
+        match self.draw.randrange(200 if self.calm else 10):
             case 0:
                 self.change_node()
+            case 3 if self.calm:
+                self.add_service()
             case 1 | 2:
                 self.delete_pod()
             case _:
@@ -89,6 +106,11 @@ class Clusters:
             self.nodes[name] = new
         self.world.put(NODES, new, old)
 
+    def add_service(self) -> None:
+        """Pods with these labels are spread in another way from now on."""
+        selector = {"app": self.draw.choice(("plain", "served", "ports"))}
+        self.world.put(SERVICES, make_service(f"s{self.number}", selector=selector))
+
     def delete_pod(self) -> None:
         pods = [cached.pod for cached in self.world.engine.cache.pods()]
         if pods:
@@ -100,6 +122,8 @@ class Clusters:
         warm, fresh = self.choose(self.warm, pod), self.choose(self.fresh, pod)
         self.recalls += warm.recalled is not None
         self.grounds += warm.ground is not None
+        if warm.recalled is not None and not warm.recalled.is_complete:
+            self.followed += warm.board is None and bool(warm.node)
         assert outcome(warm) == outcome(fresh)
         assert totals(warm, fresh)
         if warm.node:
@@ -151,3 +175,11 @@ def test_memory_equals_a_fresh_evaluation(seed):
         clusters.step()
     assert clusters.recalls > 8, "memory was hardly used"
     assert clusters.grounds > 30, "what is known about nodes was hardly used"
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_scores_that_are_followed_equal_fresh_ones(seed):
+    clusters = Clusters(seed, nodes=40, calm=True)
+    for _ in range(600):
+        clusters.step()
+    assert clusters.followed > 20, "scores were hardly followed"

@@ -34,7 +34,13 @@ from mooring.framework.points import (
 from mooring.framework.ports import ApiClient, Clock, EventRecorder
 from mooring.framework.queued import QueuedPod
 from mooring.framework.results import PostFilterResult, PreBindPreFlight, PreFilterResult
-from mooring.framework.scoring import MAX_NODE_SCORE, MIN_NODE_SCORE, Normalization, default_normalize
+from mooring.framework.scoring import (
+    MAX_NODE_SCORE,
+    MIN_NODE_SCORE,
+    Normalization,
+    ScoreFollower,
+    default_normalize,
+)
 from mooring.framework.status import Code, Status
 from mooring.framework.statuses import NodeStatuses
 
@@ -85,6 +91,7 @@ __all__ = [
     "Refusals",
     "Registration",
     "ReservePlugin",
+    "ScoreFollower",
     "ScorePlugin",
     "StateKeyError",
     "Status",

@@ -59,6 +59,16 @@ class PodCounter(Protocol):
         `per_row` is the better form."""
         ...
 
+    def number(self, row: int) -> int:
+        """Matching pods on one row."""
+        ...
+
+    def changed_since(self, version: int) -> list[int] | None:
+        """The rows whose number has changed since the counter had that version, some of them several times:
+        for those who keep something of their own up to date. None where that is not known: there were many
+        changes, nobody had asked before, or the counter was evicted. Then start anew."""
+        ...
+
     def sums(self, topology: Topology, where: BoolArray | None = None) -> FloatArray:
         """Matching pods per domain, on the rows where `where` (full width) is true. Whole numbers."""
         ...

@@ -30,7 +30,7 @@ from mooring.framework.handle import Handle
 from mooring.framework.nodes import BoolArray, IntArray, Nodes, NodeView, Refusals
 from mooring.framework.queued import QueuedPod
 from mooring.framework.results import PostFilterResult, PreBindPreFlight, PreFilterResult
-from mooring.framework.scoring import Normalization
+from mooring.framework.scoring import Normalization, ScoreFollower
 from mooring.framework.status import Status
 from mooring.framework.statuses import NodeStatuses
 
@@ -255,6 +255,15 @@ class ScorePlugin(Plugin):
     def normalize_nodes(self, state: CycleState, pod: Pod, scores: IntArray, nodes: Nodes) -> Any:
         """The same on arrays."""
         return lifting.lift_normalize(self, state, pod, scores, nodes)
+
+    @lifting.derived
+    def follow_scores(
+        self, state: CycleState, pod: Pod, nodes: Nodes, feasible: BoolArray
+    ) -> ScoreFollower | None:
+        """For plugins with `scores_anywhere` whose answer depends on pods anywhere, so that it cannot be
+        remembered: somebody who keeps it up to date instead. Asked after a pod was scored; `nodes` are all
+        rows, `state` is that of the attempt. None: every pod is scored from the beginning."""
+        return None
 
 
 class ReservePlugin(Plugin):

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -70,6 +70,12 @@ class Plan:
         left = self.left
         return not (left.filters or left.pre_filters or left.pre_scores or left.scores)
 
+    @property
+    def may_be_followed(self) -> bool:
+        """Whether all plugins whose scores are not remembered can keep them up to date."""
+        scores = self.left.scores
+        return bool(scores) and all(s.anywhere and writes(s.plugin, "follow_scores") for s in scores)
+
 
 def make_plan(profile: Profile, pod: Pod, version_of: VersionOf) -> Plan:
     """Sort the plugins of a profile for pods like this one."""
@@ -85,6 +91,12 @@ def make_plan(profile: Profile, pod: Pod, version_of: VersionOf) -> Plan:
         Fingerprint((read for said in reads.values() for read in said), version_of),
         0 if profile.score else 1,
     )
+
+
+class Following(Protocol):
+    """What `score_following` puts on top of an evaluation."""
+
+    def best(self, found: Evaluation) -> int | None: ...
 
 
 @dataclass(slots=True)
@@ -124,8 +136,16 @@ class Evaluation:
     normalised are the same for all nodes."""
     feasible: int = 0
     """Number of rows that are not refused."""
+    sums_decide: bool = False
+    """Whether normalised scores are the same for all nodes, so that sums alone decide among the remembered
+    ones."""
     told: tuple[tuple[RefusalCount, ...], Any] | None = None
     """The refusals as records tell them; None when they have changed."""
+    patience: int = 0
+    """Attempts to wait before somebody is asked to follow again; -1: nobody can."""
+    followers: Following | None = None
+    """Who knows the scores that cannot be remembered; None when nobody does, or nodes or refusals have
+    changed."""
 
     @property
     def left(self) -> Left:
@@ -140,9 +160,8 @@ class Evaluation:
         return index if self.every.in_order else int(self.every.listed.rows[index])
 
     def check_complete(self) -> None:
-        self.is_complete = self.plan.is_complete and all(
-            step.is_summed or isinstance(self.raws[step.name], int) for step in self.steps
-        )
+        self.sums_decide = all(step.is_summed or isinstance(self.raws[step.name], int) for step in self.steps)
+        self.is_complete = self.plan.is_complete and self.sums_decide
 
     @property
     def nbytes(self) -> int:
@@ -215,4 +234,5 @@ def _score_all(found: Evaluation, pod: Pod) -> bool:
     found.base = np.where(found.ok, total + fixed, NEVER)
     found.ordered = found.base if found.every.in_order else found.base.take(found.every.listed.rows)
     found.check_complete()
+    found.patience = 0 if plan.may_be_followed else -1
     return True

@@ -30,6 +30,8 @@ def recall(found: Evaluation, pod: Pod) -> bool:
     if news.every is not found.every or len(news.rows) > MOST_CHANGED or not found.plan.fingerprint.holds():
         return False
     alive, nodes_changed = found.every.alive, news.node_generation != found.node_generation
+    if nodes_changed:
+        found.followers = None
     try:
         for row in news.rows:
             if row < len(alive) and alive[row]:
@@ -81,6 +83,7 @@ def _rescore(found: Evaluation, pod: Pod, node: NodeView, step: ScoreStep) -> in
     elif raw != score:
         column = found.raws[step.name] = np.full(len(found.ok), raw, dtype=np.int64)
         column[node.row] = score
+        found.followers = None
         found.check_complete()
     return score
 
@@ -103,6 +106,8 @@ def _refresh_row(found: Evaluation, pod: Pod, node: NodeView, node_changed: bool
 
 
 def _set_verdict(found: Evaluation, row: int, status: Status, was_ok: bool) -> None:
+    if status.is_success != was_ok:
+        found.followers = None
     if status.is_success:
         if not was_ok:
             found.statuses.clear_row(row)

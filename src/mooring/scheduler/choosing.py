@@ -15,10 +15,12 @@ from mooring.framework.points import FilterPlugin, PreScorePlugin
 from mooring.framework.status import SUCCESS, Code, Status
 from mooring.runtime.buffers import Buffers
 from mooring.runtime.dry_run import PodTrial, rivals
+from mooring.runtime.evaluations import Evaluation
 from mooring.runtime.filtering import outside, rotate, run_filters, run_pre_filter, sample_size
 from mooring.runtime.filtering_rows import filter_rows
 from mooring.runtime.profile import EXTENDER
 from mooring.runtime.ranking import Ranker
+from mooring.runtime.score_following import follow
 from mooring.runtime.scoring import ScoreBoard, Scoring, run_pre_score, run_scores
 from mooring.runtime.scoring_on import score_on_ground, score_recalled
 from mooring.runtime.timing import TimedScoring
@@ -53,7 +55,7 @@ class NodeChooser:
         if self._recaller is None:
             return None
         found = self._recaller.recall(attempt)
-        if found is None or not found.is_complete:
+        if found is None or not (found.is_complete or found.followers is not None):
             return None
         services = attempt.profile.services
         if services.extenders or services.nominator.nodes():
@@ -63,10 +65,14 @@ class NodeChooser:
         self._warm_attempts += 1
         if self._warm_attempts % 10 == 1:
             return None
+        attempt.state = found.state.child()
+        row = (found.best() if found.feasible else -1) if found.is_complete else _followed(attempt, found)
+        if row is None:
+            found.followers = None
+            return None
         attempt.evaluated, attempt.feasible = len(attempt.nodes.rows), found.feasible
         # As it is: nothing in this attempt refuses a node any more.
-        attempt.state, attempt.statuses, attempt.ok = found.state.child(), found.statuses, found.ok
-        row = found.best() if found.feasible else -1
+        attempt.statuses, attempt.ok = found.statuses, found.ok
         if row < 0:
             return NO_FIT
         attempt.node = attempt.nodes.columns.node_names()[row]
@@ -89,7 +95,11 @@ class NodeChooser:
         if attempt.feasible == 1:
             attempt.node = attempt.nodes.columns.node_names()[int(np.argmax(attempt.ok))]
             return SUCCESS
-        return await self._score(attempt)
+        status = await self._score(attempt)
+        found = attempt.recalled
+        if found is not None and found.patience >= 0 and found.followers is None and status is SUCCESS:
+            follow(found, attempt.state, attempt.pod)
+        return status
 
     async def _find_feasible(self, attempt: Attempt) -> Status:
         """Everything up to the extenders; refusals end up in `attempt.statuses`."""
@@ -277,6 +287,21 @@ class NodeChooser:
         if _log.enabled(10):
             _log_scores(attempt, board)
         return SUCCESS
+
+
+def _followed(attempt: Attempt, found: Evaluation) -> int | None:
+    """The choice where everybody who is not remembered follows its scores; None when they have to be asked
+    after all."""
+    pre_filters, followers = found.left.pre_filters, found.followers
+    if pre_filters:
+        pre = run_pre_filter(attempt.profile, attempt.state, attempt.pod, attempt.nodes, pre_filters)
+        if pre.status is not SUCCESS or pre.node_names is not None:
+            return None
+    skipped = attempt.state.skip_filter
+    for plugin in found.left.filters:
+        if plugin.name not in skipped:
+            return None
+    return followers.best(found) if followers is not None else None
 
 
 def lap(attempt: Attempt, point: int, status: Status) -> None:

@@ -34,7 +34,7 @@ _LINK = 96
 class Counter:
     """Implements `framework.counting.PodCounter`."""
 
-    __slots__ = ("_counts", "charged", "sets", "wanted")
+    __slots__ = ("_closed", "_counts", "charged", "sets", "wanted")
 
     def __init__(self, wanted: PodSelector, table: Wide) -> None:
         self.wanted = wanted
@@ -43,6 +43,7 @@ class Counter:
         """Whose pods are counted."""
         self.charged = 0
         """Bytes that the owner has taken into account."""
+        self._closed = False
 
     @property
     def version(self) -> int:
@@ -62,6 +63,12 @@ class Counter:
 
     def few(self) -> tuple[IntArray, IntArray] | None:
         return self._counts.few()
+
+    def number(self, row: int) -> int:
+        return self._counts.number(row)
+
+    def changed_since(self, version: int) -> list[int] | None:
+        return None if self._closed else self._counts.changed_since(version)
 
     def sums(self, topology: Topology, where: BoolArray | None = None) -> FloatArray:
         return self._counts.sums(topology, where)
@@ -83,6 +90,7 @@ class Counter:
 
     def close(self) -> None:
         """Nobody will tell this counter anything any more."""
+        self._closed = True
         for entry in self.sets:
             entry.counters = tuple(other for other in entry.counters if other is not self)
 

@@ -19,6 +19,8 @@ _FEWEST = 32
 """So many rows stay a dict in the smallest table."""
 _SHARE = 32
 """Beyond this part of all rows an array is faster."""
+_LONGEST = 128
+"""Changes that can be told row by row."""
 _ENTRY = 96
 """Bytes of an entry of the dict, about."""
 
@@ -33,7 +35,7 @@ class Wide(Protocol):
 class RowCounts:
     """Row → number, 0 for most. Never negative when used as a count."""
 
-    __slots__ = ("_few", "_many", "_table", "version")
+    __slots__ = ("_few", "_log", "_many", "_table", "version")
 
     def __init__(self, table: Wide) -> None:
         self._table = table
@@ -42,6 +44,8 @@ class RowCounts:
         self._many: FloatArray | None = None
         self.version = 0
         """Grows with every change."""
+        self._log: list[int] | None = None
+        """The rows of the latest changes, one for each version; kept from the day that somebody asks."""
 
     @property
     def empty(self) -> bool:
@@ -66,8 +70,29 @@ class RowCounts:
         """The rows with a number other than 0 and these numbers; None where they are many."""
         return self._entries() if self._many is None else None
 
+    def number(self, row: int) -> int:
+        """The number of one row."""
+        many = self._many
+        if many is None:
+            return self._few.get(row, 0)
+        return int(many[row]) if row < len(many) else 0
+
+    def changed_since(self, version: int) -> list[int] | None:
+        """The rows that changed after that version, some of them several times; None where that is not
+        known."""
+        if self._log is None:
+            self._log = []
+        changes = self.version - version
+        if changes > len(self._log):
+            return None
+        return self._log[len(self._log) - changes :] if changes else []
+
     def add(self, row: int, number: int) -> None:
         self.version += 1
+        if self._log is not None:
+            self._log.append(row)
+            if len(self._log) > _LONGEST:
+                del self._log[: _LONGEST // 2]
         if self._many is not None:
             self._widened(row + 1)[row] += number
             return
@@ -87,6 +112,7 @@ class RowCounts:
                 self.add(row, sign * number)
             return
         self.version += 1
+        self._log = None  # too many rows to tell
         if self._many is None:
             self._become_many()
         rows = np.fromiter(numbers.keys(), dtype=np.int64, count=len(numbers))

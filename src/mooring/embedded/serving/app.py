@@ -24,6 +24,7 @@ from mooring.embedded.serving.calls import Call, not_allowed
 from mooring.embedded.serving.dispatching import Dispatcher
 from mooring.embedded.serving.guarding import Guard, read_headers
 from mooring.embedded.serving.health import Health
+from mooring.embedded.serving.pacing import Pacer
 from mooring.embedded.serving.paths import Path
 from mooring.embedded.serving.presenting import Presenter, Printer, presenter
 from mooring.embedded.serving.reading import stored_fields
@@ -81,6 +82,7 @@ class ApiServer:
         self._offload = offload
         self._limits = limits or Limits()
         self._streams: dict[WatchStream, None] = {}
+        self._pacer = Pacer(clock)
 
     @property
     def watches(self) -> int:
@@ -201,7 +203,13 @@ class ApiServer:
         )
         timeout = options.timeout or self._limits.watch_seconds
         return WatchStream(
-            subscription, present, self._clock, bookmarks=options.bookmarks, timeout=timeout, abort=abort
+            subscription,
+            present,
+            self._clock,
+            self._pacer,
+            bookmarks=options.bookmarks,
+            timeout=timeout,
+            abort=abort,
         )
 
     async def _stream(self, stream: WatchStream, receive: Any, send: Any) -> None:

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeAlias
 
 from mooring.api.errors import ApiError
 from mooring.embedded.serving.messages import send_patiently
+from mooring.embedded.serving.pacing import Pacer
 from mooring.embedded.serving.presenting import Presenter
 from mooring.embedded.watching import Event, Subscription
 from mooring.framework.ports import BOOKMARK, Clock, Timer
@@ -40,6 +42,7 @@ class WatchStream:
         subscription: Subscription,
         presenter: Presenter,
         clock: Clock,
+        pacer: Pacer,
         *,
         bookmarks: bool,
         timeout: float,
@@ -54,9 +57,11 @@ class WatchStream:
         """Nothing more is waited for; what there is, is still sent."""
         self._left = False
         """The client is no longer there."""
+        self._woken = False
+        """There may be something to take since we took the last time."""
         self._waiter: asyncio.Future[None] | None = None
         self._timers: list[Timer] = [clock.call_later(timeout, self._time_out)]
-        subscription.wake = self._wake
+        subscription.wake = partial(pacer.news, self._wake)
         if bookmarks:
             self._arm_bookmark()
 
@@ -69,10 +74,10 @@ class WatchStream:
                 lines, more = self._next_lines()
                 if lines:
                     await self._send(send, lines)
-                elif more:
-                    await self._changed()
                 if not more:
                     break
+                if not self._woken and not self._ending:
+                    await self._changed()
             if not self._left:
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
@@ -90,6 +95,7 @@ class WatchStream:
             events = self._subscription.take(_BATCH)
         except ApiError as error:
             return self._presenter.error(error), False
+        self._woken = len(events) == _BATCH
         lines = b"".join([self._presenter.event(event) for event in events if self._wanted(event)])
         return lines, bool(events) or not self._ending
 
@@ -123,6 +129,7 @@ class WatchStream:
         await self._waiter
 
     def _wake(self) -> None:
+        self._woken = True
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 

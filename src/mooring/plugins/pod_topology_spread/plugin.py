@@ -17,8 +17,9 @@ from mooring.framework.events import Registration
 from mooring.framework.handle import Handle
 from mooring.framework.nodes import BoolArray, IntArray, Nodes, NodeView, Refusals
 from mooring.framework.points import FilterPlugin, PreFilterPlugin, PreScorePlugin, ScorePlugin
+from mooring.framework.scoring import ScoreFollower
 from mooring.framework.status import SKIP, Status
-from mooring.plugins.pod_topology_spread import filtering, scoring
+from mooring.plugins.pod_topology_spread import filtering, following, scoring
 from mooring.plugins.pod_topology_spread.constraints import (
     DO_NOT_SCHEDULE,
     SCHEDULE_ANYWAY,
@@ -124,6 +125,14 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         if prepared.grouped is not None and prepared.grouped.nodes is nodes:
             return prepared.grouped.normalized(feasible)
         return scoring.normalize(prepared, scores, nodes, feasible)
+
+    def follow_scores(
+        self, state: CycleState, pod: Pod, nodes: Nodes, feasible: BoolArray
+    ) -> ScoreFollower | None:
+        own = pod.spec.topology_spread_constraints
+        return following.follow(
+            state.read(SCORE), nodes, feasible, () if own else self._selectors.versions(pod)
+        )
 
     def events_to_register(self) -> Sequence[Registration]:
         return Hints(lambda pod: self._constraints(pod, DO_NOT_SCHEDULE)).registrations()
