@@ -8,20 +8,28 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import uvloop
 
-from tests.embedded.serving.load import PODS, Load, measure, pod_requests, serving
+from tests.embedded.serving.load import PODS, Load, Reached, measure, pod_requests, serving
 
 pytestmark = pytest.mark.slow
 
 _VERSION = re.compile(rb'"resourceVersion":"(\d+)"')
 
 
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="/proc tells what a process used")
+needs_proc = pytest.mark.skipif(
+    not Path("/proc/self/stat").exists(), reason="/proc tells what a process used"
+)
+
+
+@needs_proc
 def test_a_large_cluster_loads_and_is_bound_with_watches_open():
     nodes, pods = 5_000, 20_000
 
@@ -35,7 +43,9 @@ def test_a_large_cluster_loads_and_is_bound_with_watches_open():
     asyncio.run(main())
 
 
+@needs_proc
 def test_a_hundred_watches_get_every_event_in_order():
+    """The pace is kept unless others use the machine, and the server has processor time to spare for it."""
     writes, per_second, watches = 1_000, 200, 100
 
     async def main() -> None:
@@ -56,17 +66,51 @@ def test_a_hundred_watches_get_every_event_in_order():
 
             tasks = [asyncio.create_task(follow(versions)) for versions in seen]
             await asyncio.sleep(1)  # all are open before the first write
-            start = time.perf_counter()
+            before = Used.now(reached)
             for number, (path, body) in enumerate(pod_requests(writes)):
                 await load.send(path, body)
-                await asyncio.sleep(max(0.0, start + number / per_second - time.perf_counter()))
+                await asyncio.sleep(max(0.0, before.time + number / per_second - time.perf_counter()))
             await asyncio.wait_for(asyncio.gather(*tasks), 60)
-            print(f"{writes / (time.perf_counter() - start):.0f} writes/s to {watches} watches")
+            used = Used.now(reached).since(before)
+            rate, cpu = writes / used.time, used.server / writes
+            print(
+                f"{rate:.0f} writes/s to {watches} watches; processor: the server {cpu * 1e3:.2f} ms "
+                f"per write, the client {used.client / writes * 1e3:.2f} ms, others {used.others:.1f} s"
+            )
             first = seen[0][0]
             expected = list(range(first, first + writes))
             assert seen == [expected] * watches
+            assert 1 / cpu > per_second
+            assert rate > 0.95 * per_second or used.others > 0.25 * used.time
 
-    asyncio.run(main())
+    uvloop.run(main())
+
+
+@dataclass(frozen=True)
+class Used:
+    """Seconds: of the clock, and of processors by the server, by us, and by everybody else on the machine."""
+
+    time: float
+    server: float
+    client: float
+    others: float
+
+    @classmethod
+    def now(cls, reached: Reached) -> Used:
+        user, nice, system, _, _, interrupts, soft, steal, *_ = map(
+            int, Path("/proc/stat").read_text().split("\n")[0].split()[1:]
+        )
+        busy = (user + nice + system + interrupts + soft + steal) / os.sysconf("SC_CLK_TCK")
+        server, client = reached.cpu_seconds(), time.process_time()
+        return cls(time.perf_counter(), server, client, busy - server - client)
+
+    def since(self, before: Used) -> Used:
+        return Used(
+            self.time - before.time,
+            self.server - before.server,
+            self.client - before.client,
+            self.others - before.others,
+        )
 
 
 def test_a_slow_watcher_sees_a_beginning_without_gaps_and_then_a_410():
