@@ -173,18 +173,20 @@ def test_the_first_of_three_leads_and_the_others_wait():
     play(story)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(20))
 def test_c7_takeover_after_a_kill_within_lease_and_two_retries(seed):
+    """The end of the lease is counted from the candidate's last look, which is one pause old at most."""
+
     async def story(world):
         first = world.replica()
         await world.clock.sleep(0.5)
         second = world.replica()
-        await world.clock.sleep(30 + seed * 0.7)
+        await world.clock.sleep(30 + seed * 0.37)
         await first.kill()
         killed = world.clock.now()
         while not second.fence.allows():
-            await world.clock.sleep(0.1)
-        assert world.clock.now() - killed <= 15 + 2 * 2 * 2.2
+            await world.clock.sleep(0.01)
+        assert world.clock.now() - killed <= 15 + 2 * 2 * 1.2
         assert world.lease().spec.lease_transitions == 1
 
     play(story, seed)

@@ -14,7 +14,7 @@ from typing import Protocol
 from mooring.api.coordination import Lease
 from mooring.api.errors import AlreadyExists, Conflict, MooringError, NotFound, TransportError
 from mooring.api.resources import LEASES
-from mooring.client.lease import JITTER, Candidate, Fence, Verdict
+from mooring.client.lease import Candidate, Fence, Verdict
 from mooring.framework.ports import ApiClient, Clock
 from mooring.telemetry import logs
 from mooring.telemetry.throttle import Throttle
@@ -93,11 +93,11 @@ class Election:
     # Winning
 
     async def _acquire(self) -> None:
-        terms, candidate = self._candidate.terms, self._candidate
+        candidate = self._candidate
         log.info(0, "Attempting to acquire leader lease", lease=self._key(), identity=candidate.identity)
         while not await self._try(write_first=False):
             self._tell_holder()
-            await self._clock.sleep(terms.retry_period * (1 + JITTER * self._random.random()))
+            await self._clock.sleep(candidate.pause(self._clock.now(), self._random.random()))
         log.info(0, "Successfully acquired lease", lease=self._key(), identity=candidate.identity)
         if candidate.lease is not None:
             self._listener.leading(candidate.lease)

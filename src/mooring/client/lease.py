@@ -31,7 +31,10 @@ from mooring.api.resources import LEASES
 from mooring.api.times import format_time
 
 JITTER = 1.2
-"""A candidate waits between one and 1 + JITTER retry periods before it looks again."""
+"""A candidate waits between one and 1 + JITTER retry periods before it looks again, or until the lease of
+another ends if that is sooner."""
+SPREAD_SECONDS = 0.2
+"""Candidates that wait for the same end do not all come in the same moment."""
 RELEASED_SECONDS = 1
 """The lease duration that a release leaves behind."""
 SEND_MARGIN = 0.5
@@ -154,6 +157,13 @@ class Candidate:
             # Deleted or cleared by hand: who leads takes it again, while others wait for the time to be over.
             return Verdict.HELD if self.holder else Verdict.FREE
         return Verdict.HELD if now < self._held_until else Verdict.FREE
+
+    def pause(self, now: float, luck: float) -> float:
+        """Seconds until the next look; `luck` is between 0 and 1. Beyond client-go, the end of a lease that
+        is not renewed is not slept through: a takeover comes within lease and one pause, not two."""
+        usual = self.terms.retry_period * (1 + JITTER * luck)
+        left = self._held_until - now
+        return left + SPREAD_SECONDS * luck if 0 < left < usual else usual
 
     def claim(self, wall: float) -> Lease:
         """The record to write: created when there is none, else in place of exactly the version known."""

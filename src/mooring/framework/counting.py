@@ -22,7 +22,7 @@ from mooring.api.pod import Pod
 from mooring.api.pod_affinity import AffinityTerm
 from mooring.api.selectors import Selector
 from mooring.framework.access import Version
-from mooring.framework.nodes import BoolArray, FloatArray, IntArray
+from mooring.framework.nodes import BoolArray, FloatArray
 from mooring.framework.topology import Topology
 
 
@@ -54,9 +54,9 @@ class PodCounter(Protocol):
         """Full width; must not be written. Whole numbers, as floats: that is what arithmetic wants."""
         ...
 
-    def few(self) -> tuple[IntArray, IntArray] | None:
+    def few(self) -> Mapping[int, int] | None:
         """The rows with matching pods and how many there are, ghosts of deleted nodes included; None where
-        `per_row` is the better form."""
+        `per_row` is the better form. Must not be kept: it changes with the pods."""
         ...
 
     def number(self, row: int) -> int:

@@ -11,9 +11,8 @@ import numpy.typing as npt
 from mooring.framework.nodes import BoolArray, FloatArray, Nodes
 
 ScalarT = TypeVar("ScalarT", bound=np.generic)
-_FIRST = 512
-"""Rows that are looked at first."""
 Bins = npt.NDArray[np.intp]
+_NOBODY: BoolArray = np.zeros(1, dtype=np.bool_)
 
 
 class Topology:
@@ -24,8 +23,11 @@ class Topology:
     """
 
     __slots__ = (
+        "__weakref__",
         "_columns",
+        "_inhabited_domains",
         "_used",
+        "_witnesses",
         "bins",
         "inhabited",
         "key",
@@ -55,6 +57,21 @@ class Topology:
         """Number of nodes without the label."""
         self.inhabited = int(np.count_nonzero(self.nodes))
         """Number of domains that have nodes."""
+        self._inhabited_domains: Bins | None = None
+        self._witnesses: Bins | None = None
+        """A row in each domain that has nodes: those where somebody was found the last time."""
+
+    @property
+    def inhabited_domains(self) -> Bins:
+        """The domains that have nodes."""
+        if self._inhabited_domains is None:
+            self._inhabited_domains = np.flatnonzero(self.nodes)
+        return self._inhabited_domains
+
+    @property
+    def one_node_each(self) -> bool:
+        """Whether no two nodes share a domain, as with hostnames."""
+        return self.inhabited + self.unlabelled == len(self.live)
 
     def domain(self, labels: Mapping[str, str]) -> int:
         """The domain of a node with these labels, -1 for none."""
@@ -81,17 +98,30 @@ class Topology:
 
     def present_in(self, nodes: Nodes) -> BoolArray:
         """Bin → whether some node of the view is there; the first is for nodes without the label."""
+        if self.is_covered_by(nodes):
+            return np.concatenate((_NOBODY, self.nodes > 0))
+        return np.bincount(self.bins_of(nodes), minlength=self.size + 1) > 0
+
+    def is_covered_by(self, nodes: Nodes) -> bool:
+        """Whether all nodes have the label, and every domain that has nodes has one in the view. False also
+        where that is not known at once."""
         mask = nodes.mask
-        if mask is None or nodes.columns is not self._columns:
-            counts = np.bincount(self.bins_of(nodes), minlength=self.size + 1)
-        else:
-            # As a rule every domain shows up among the first nodes; then nobody needs to count the rest.
-            first = min(_FIRST, len(mask))
-            counts = np.bincount(self.bins[:first][mask[:first]], minlength=self.size + 1)
-            if self.unlabelled or np.count_nonzero(counts[1:]) < self.inhabited:
-                counts = np.bincount(self.bins[: len(mask)][mask], minlength=self.size + 1)
-        present: BoolArray = counts > 0
-        return present
+        if mask is None or self.unlabelled or nodes.columns is not self._columns:
+            return False
+        return self.all_in(mask)
+
+    def all_in(self, mask: BoolArray) -> bool:
+        """Whether every domain that has nodes has one among the rows of the mask. As a rule it has, and the
+        rows that proved it the last time prove it again."""
+        rows = self._witnesses
+        if rows is not None and mask[rows].all():
+            return True
+        inside, bins = np.flatnonzero(mask), self.inhabited_domains + 1
+        found = np.full(self.size + 1, -1, dtype=np.intp)
+        found[self.bins[inside]] = inside
+        rows = found[bins]
+        self._witnesses = rows if (rows >= 0).all() else None
+        return self._witnesses is not None
 
     def sums_of(self, rows: npt.NDArray[Any], numbers: npt.NDArray[Any]) -> FloatArray:
         """The same for a column that is 0 but in a few rows."""

@@ -13,7 +13,7 @@ class Ranker:
 
     def __init__(self) -> None:
         self._gap = 16
-        """Points between the best row and the last one that counted."""
+        """Points between the best row and the last one that is looked at."""
 
     def rank(self, masked: IntArray, every: EveryRow, count: int) -> list[int]:
         """The same as `rank` in snapshot order."""
@@ -24,29 +24,35 @@ class Ranker:
             return []
         near = self._near(masked, best, count)
         if near is None:
-            found = rank(masked, every.listed.rows, count)
-            self._gap = best - int(masked[found[-1]])
-            return found
+            return rank(masked, every.listed.rows, count)
         totals = masked[near]
+        if every.in_order and len(near) > _A_HANDFUL:
+            first: list[int] = near[:count].tolist()
+            return first
         if every.in_order:
             order = (-totals).argsort(kind="stable")[:count]
         else:
             order = np.lexsort((every.positions[near], -totals))[:count]
-        self._gap = best - int(totals[order[-1]])
         nearest: list[int] = near[order].tolist()
         return nearest
 
     def _near(self, masked: IntArray, best: int, count: int) -> IntArray | None:
         """A few rows that hold the best ones, in row order; None where the guess does not lead there.
-        Thousands of nodes may share the best totals, so a narrower look is tried too."""
-        for gap in (self._gap, self._gap // 4, 0):
-            near: IntArray = (masked >= max(best - gap, 0)).nonzero()[0]
-            if len(near) <= _A_HANDFUL:
-                return near if len(near) >= count else None
+        Thousands of nodes may share the best totals, or few be near the best: the gap is halved or
+        doubled."""
+        for _ in range(_TRIES):
+            near: IntArray = (masked >= max(best - self._gap, 0)).nonzero()[0]
+            if len(near) > _A_HANDFUL and self._gap:
+                self._gap //= 2
+            elif len(near) < count and self._gap < best:
+                self._gap = 2 * self._gap + 2
+            else:
+                return near  # more than a handful only where all of them are equally good
         return None
 
 
 _A_HANDFUL = 400
+_TRIES = 4
 
 
 def rank(masked: IntArray, order: IntArray, count: int, tie_break: IntArray | None = None) -> list[int]:

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 
 from mooring.api.pod import Pod
 from mooring.framework.counting import PodSelector
-from mooring.framework.nodes import BoolArray, FloatArray, IntArray
+from mooring.framework.nodes import BoolArray, FloatArray
 from mooring.framework.topology import Topology
 from mooring.state.pod_labels_index import LabelSet, PodLabelsIndex
 from mooring.state.read_only import read_only
@@ -61,7 +61,7 @@ class Counter:
     def per_row(self) -> FloatArray:
         return read_only(self._counts.per_row)
 
-    def few(self) -> tuple[IntArray, IntArray] | None:
+    def few(self) -> Mapping[int, int] | None:
         return self._counts.few()
 
     def number(self, row: int) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Protocol
+from weakref import ref
 
 import numpy as np
 
@@ -21,6 +22,9 @@ _SHARE = 32
 """Beyond this part of all rows an array is faster."""
 _LONGEST = 128
 """Changes that can be told row by row."""
+_FEW_DOMAINS = 64
+"""Sums of so many domains are kept from one question to the next."""
+_NONE: FloatArray = np.zeros(1)
 _ENTRY = 96
 """Bytes of an entry of the dict, about."""
 
@@ -35,7 +39,7 @@ class Wide(Protocol):
 class RowCounts:
     """Row → number, 0 for most. Never negative when used as a count."""
 
-    __slots__ = ("_few", "_log", "_many", "_table", "version")
+    __slots__ = ("_few", "_log", "_many", "_sums", "_table", "version")
 
     def __init__(self, table: Wide) -> None:
         self._table = table
@@ -46,6 +50,9 @@ class RowCounts:
         """Grows with every change."""
         self._log: list[int] | None = None
         """The rows of the latest changes, one for each version; kept from the day that somebody asks."""
+        self._sums: tuple[ref[Topology], FloatArray] | None = None
+        """The sums per bin of the topology that was asked for last, if it has few domains. Thousands of
+        counts must not keep as many old topologies alive."""
 
     @property
     def empty(self) -> bool:
@@ -66,9 +73,10 @@ class RowCounts:
         column[rows] = numbers
         return column
 
-    def few(self) -> tuple[IntArray, IntArray] | None:
-        """The rows with a number other than 0 and these numbers; None where they are many."""
-        return self._entries() if self._many is None else None
+    def few(self) -> Mapping[int, int] | None:
+        """The rows with a number other than 0 and these numbers, not to be changed; None where they are
+        many."""
+        return self._few if self._many is None else None
 
     def number(self, row: int) -> int:
         """The number of one row."""
@@ -93,6 +101,8 @@ class RowCounts:
             self._log.append(row)
             if len(self._log) > _LONGEST:
                 del self._log[: _LONGEST // 2]
+        if self._sums is not None:
+            self._add_to_sums(row, number)
         if self._many is not None:
             self._widened(row + 1)[row] += number
             return
@@ -112,7 +122,7 @@ class RowCounts:
                 self.add(row, sign * number)
             return
         self.version += 1
-        self._log = None  # too many rows to tell
+        self._log = self._sums = None  # too many rows to tell
         if self._many is None:
             self._become_many()
         rows = np.fromiter(numbers.keys(), dtype=np.int64, count=len(numbers))
@@ -120,13 +130,29 @@ class RowCounts:
         self._widened(int(rows.max()) + 1)[rows] += sign * amounts
 
     def sums(self, topology: Topology, where: BoolArray | None = None) -> FloatArray:
-        """Per domain of the topology, on the rows where `where` is true; whole numbers."""
+        """Per domain of the topology, on the rows where `where` is true; whole numbers. The caller's own."""
+        if where is not None or topology.size > _FEW_DOMAINS:
+            return self._summed(topology, where)
+        if self._sums is None or self._sums[0]() is not topology:
+            # The first entry is for rows without the label.
+            self._sums = ref(topology), np.concatenate((_NONE, self._summed(topology, None)))
+        return self._sums[1][1:].copy()
+
+    def _summed(self, topology: Topology, where: BoolArray | None) -> FloatArray:
         if self._many is not None:
             column = self._widened(self._table.width)
             return topology.sums(column if where is None else column * where)
         rows, numbers = self._entries()
         weights = numbers if where is None else numbers * where[rows]
         return topology.sums_of(rows, weights)
+
+    def _add_to_sums(self, row: int, number: int) -> None:
+        assert self._sums is not None
+        topology, sums = self._sums[0](), self._sums[1]
+        if topology is not None and row < len(topology.bins):
+            sums[topology.bins[row]] += number
+        else:
+            self._sums = None  # nodes have changed, and with them the topology
 
     def as_dict(self) -> dict[int, int]:
         """Rows with a number other than 0; for checks."""

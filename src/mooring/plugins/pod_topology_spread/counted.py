@@ -11,7 +11,7 @@ from mooring.api.node_selectors import RequiredNodeAffinity
 from mooring.api.pod import Pod
 from mooring.framework.counting import PodCounter, PodSelector
 from mooring.framework.handle import Handle
-from mooring.framework.nodes import BoolArray, Columns, FloatArray
+from mooring.framework.nodes import BoolArray, Columns, FloatArray, IntArray
 from mooring.framework.topology import Topology
 from mooring.plugins.pod_topology_spread.constraints import Constraint
 from mooring.plugins.pod_topology_spread.inclusion import admitted_mask, tolerated_mask
@@ -33,9 +33,10 @@ class Counted(NamedTuple):
             return np.zeros(self.topology.size)
         return self.counter.sums(self.topology, self.where)
 
-    def nodes(self) -> FloatArray:
-        """Nodes that count, per domain."""
-        return self.topology.nodes if self.where is None else self.topology.sums(self.where)
+    def domains(self) -> IntArray:
+        """The domains of the nodes that count."""
+        topology, where = self.topology, self.where
+        return topology.inhabited_domains if where is None else np.flatnonzero(topology.sums(where))
 
 
 def count(

@@ -14,7 +14,7 @@ import numpy as np
 from mooring.api.node_selectors import RequiredNodeAffinity
 from mooring.api.pod import Pod
 from mooring.framework.domains import DomainCounts
-from mooring.framework.nodes import FloatArray, Nodes, NodeView, Refusals
+from mooring.framework.nodes import FloatArray, IntArray, Nodes, NodeView, Refusals
 from mooring.framework.status import Code, Status
 from mooring.plugins.pod_topology_spread.constraints import Constraint
 from mooring.plugins.pod_topology_spread.counted import Counted
@@ -34,12 +34,14 @@ class Floor:
 
     __slots__ = ("_cluster", "_domains", "_lowest", "count", "minimum")
 
-    def __init__(self, cluster: FloatArray, nodes: FloatArray) -> None:
+    def __init__(self, cluster: FloatArray, domains: IntArray) -> None:
         self._cluster = cluster
-        self._domains = np.flatnonzero(nodes)
+        self._domains = domains
         self._lowest: list[int] | None = None
         self.count = len(self._domains)
-        self.minimum = int(cluster[self._domains].min()) if self.count else _NO_DOMAIN
+        if self.count < len(cluster):
+            cluster = cluster[domains]
+        self.minimum = int(cluster.min()) if self.count else _NO_DOMAIN
 
     def minimum_of(self, counts: DomainCounts) -> int:
         """The minimum when a dry run has changed some domains."""
@@ -78,7 +80,7 @@ class Spread:
         return cls(
             counted.constraint,
             DomainCounts(counted.topology, pods),
-            Floor(pods, counted.nodes()),
+            Floor(pods, counted.domains()),
             int(matches),
         )
 
@@ -131,6 +133,8 @@ def filter_node(state: SpreadState, node: NodeView) -> Status | None:
 
 def filter_nodes(state: SpreadState, nodes: Nodes) -> Refusals | None:
     """The same for all nodes: a verdict per domain, spread to the nodes."""
+    if len(state.spreads) == 1 and not state.spreads[0].counts.topology.unlabelled:
+        return _filter_by_one(state.spreads[0], nodes)
     verdicts = None
     for spread in state.spreads:
         violated = spread.counts.now() > spread.most()
@@ -146,3 +150,11 @@ def filter_nodes(state: SpreadState, nodes: Nodes) -> Refusals | None:
     if any(spread.counts.topology.unlabelled for spread in state.spreads):
         refusals.add(verdicts == _NO_LABEL, REASON_NO_LABEL, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
     return refusals.add(verdicts == _VIOLATED, REASON)
+
+
+def _filter_by_one(spread: Spread, nodes: Nodes) -> Refusals | None:
+    """The most common case: one constraint, and every node is in a domain."""
+    violated = spread.counts.now() > spread.most()
+    if not violated.any():
+        return None
+    return nodes.refuse(spread.counts.topology.gather(violated, False, nodes), REASON)

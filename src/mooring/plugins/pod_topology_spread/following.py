@@ -18,6 +18,7 @@ from mooring.framework.scoring import MAX_NODE_SCORE
 from mooring.framework.topology import Bins
 from mooring.plugins.pod_topology_spread.constraints import HOSTNAME
 from mooring.plugins.pod_topology_spread.counted import Counted
+from mooring.plugins.pod_topology_spread.grouped import rounded_one, turned_one
 from mooring.plugins.pod_topology_spread.scoring import ScoreState
 
 _MOST_GROUPS = 64
@@ -125,13 +126,13 @@ class SpreadFollower:
         for group in self._present:
             index, number = divmod(group, stride)
             own = number * host.weight + host.base
-            raw[group] = int(own + (self._pods[index] * zone.weight + zone.base) + 0.5)
+            raw[group] = rounded_one(own + (self._pods[index] * zone.weight + zone.base))
         highest, lowest = max(raw.values(), default=0), min(raw.values(), default=0)
         scores = self._scores
         for group, score in raw.items():
             best = MAX_NODE_SCORE
             if highest:
-                best = int((score * float(-MAX_NODE_SCORE) + MAX_NODE_SCORE * (highest + lowest)) / highest)
+                best = turned_one(score, lowest, highest)
             scores[group] = best * weight
 
 

@@ -2,7 +2,8 @@
 
 The pods of most selectors run on a handful of nodes. All other nodes of a zone have the same score, so scores
 are worked out, and normalised, once per zone and once for each of these nodes; then they are spread to all
-rows, which is the only step that touches every one of them.
+rows, which is the only step that touches every one of them. What is left is so little that plain numbers are
+faster than arrays.
 """
 
 from __future__ import annotations
@@ -13,21 +14,28 @@ import numpy as np
 
 from mooring.framework.nodes import BoolArray, FloatArray, IntArray, Nodes
 from mooring.framework.scoring import MAX_NODE_SCORE
-from mooring.framework.topology import Bins
+from mooring.framework.topology import Topology
 from mooring.plugins.pod_topology_spread.counted import Counted
+
+_MOST_ZONES = 64
+"""With more of them arrays are faster."""
+_MOST_ROWS = 64
+"""The same for nodes that differ from their zone."""
 
 
 class Grouped:
     """Raw scores: one per zone, and one for each row that differs from its zone."""
 
-    __slots__ = ("_bins", "_rows", "_special", "_values", "nodes")
+    __slots__ = ("_rows", "_special", "_values", "_zones", "nodes")
 
-    def __init__(self, nodes: Nodes, bins: Bins | None, values: IntArray, rows: IntArray, special: IntArray):
+    def __init__(
+        self, nodes: Nodes, zones: Topology | None, values: list[int], rows: list[int], special: list[int]
+    ) -> None:
         self.nodes = nodes
-        self._bins = bins
-        """Row → its group; None where there is only one."""
+        self._zones = zones
+        """None where there is only one group."""
         self._values = values
-        """Group → score; the first is for rows without a label, hence without a node."""
+        """Bin → score; the first is for rows without a label, hence without a node."""
         self._rows = rows
         self._special = special
         """The scores of these rows."""
@@ -35,43 +43,41 @@ class Grouped:
     def score_into(self, out: IntArray) -> None:
         self._spread(self._values, self._special, out)
 
-    def _spread(self, values: IntArray, special: IntArray, out: IntArray) -> None:
-        if self._bins is None:
+    def _spread(self, values: list[int], special: list[int], out: IntArray) -> None:
+        if self._zones is None:
             out.fill(values[1])
         else:
-            values.take(self._bins, out=out, mode="clip")
-        out[self._rows] = special
+            np.array(values).take(self._zones.bins_of(self.nodes), out=out, mode="clip")
+        if special:
+            out[self._rows] = special
 
     def normalized(self, feasible: BoolArray) -> IntArray | int:
         """The same as `scoring.normalize` makes of the raw scores."""
-        plain = self._values[self._present(feasible)]
-        seen = np.concatenate((plain, self._special[feasible[self._rows]]))
-        highest = int(seen.max()) if len(seen) else 0
+        seen = self._of_zones(feasible)
+        seen += [score for row, score in zip(self._rows, self._special, strict=True) if feasible[row]]
+        highest = max(seen, default=0)
         if highest == 0:
             return MAX_NODE_SCORE
-        lowest = int(seen.min())
+        lowest = min(seen)
         out: IntArray = np.empty(len(feasible), dtype=np.int64)
-        self._spread(turned(self._values, lowest, highest), turned(self._special, lowest, highest), out)
+        values = [turned_one(score, lowest, highest) for score in self._values]
+        self._spread(values, [turned_one(score, lowest, highest) for score in self._special], out)
         return out
 
-    def _present(self, feasible: BoolArray) -> BoolArray:
-        """Group → whether one of its rows is feasible, the special ones left out."""
+    def _of_zones(self, feasible: BoolArray) -> list[int]:
+        """The scores of the zones that have a feasible row, the special ones left out."""
         plain = feasible
-        if len(self._rows):
+        if self._rows:
             plain = feasible.copy()
             plain[self._rows] = False
-        present: BoolArray = np.zeros(len(self._values), dtype=np.bool_)
-        if self._bins is None:
-            present[1] = plain.any()
-            return present
-        # As a rule every group shows up among the first rows; then nobody needs to look at the rest.
-        present[self._bins[:_FIRST][plain[:_FIRST]]] = True
-        if not present[1:].all():
-            present[self._bins[plain]] = True
-        return present
-
-
-_FIRST = 512
+        zones = self._zones
+        if zones is None:
+            return self._values[1:] if plain.any() else []
+        if zones.all_in(plain):
+            present = zones.inhabited_domains
+        else:
+            present = np.unique(zones.bins[: len(plain)][plain]) - 1
+        return [self._values[domain + 1] for domain in present.tolist()]
 
 
 def group(
@@ -79,7 +85,7 @@ def group(
 ) -> Grouped | None:
     """The groups for at most one zone and one hostname constraint, whose keys all nodes have; None for
     anything else."""
-    values, bins, host = np.zeros(2), None, None
+    values, zones, host = [0.0, 0.0], None, None
     for found, weight, table in zip(counted, weights, tables, strict=True):
         topology = found.topology
         if topology.unlabelled or nodes.columns is not topology.live.columns:
@@ -88,40 +94,49 @@ def group(
             if host is not None:
                 return None
             host = found, weight
-        elif bins is not None:
+        elif zones is not None or topology.size > _MOST_ZONES:
             return None
         else:
-            bins = topology.bins_of(nodes)
-            values = np.zeros(topology.size + 1)
-            values[1:] = table * weight + (found.constraint.max_skew - 1)
-    rows, special = _NO_ROWS, _NO_ROWS
+            zones, skew = topology, found.constraint.max_skew - 1
+            values = [0.0, *[pods * weight + skew for pods in table.tolist()]]
+    rows: list[int] = []
+    special: list[int] = []
     if host is not None:
         found, weight = host
         base = float(found.constraint.max_skew - 1)
-        few = found.counter.few() if found.counter is not None else (_NO_ROWS, _NO_ROWS)
-        if few is None:
+        few = found.counter.few() if found.counter is not None else _NOWHERE
+        if few is None or len(few) > _MOST_ROWS:
             return None
-        rows, numbers = few
-        if len(rows) and rows.max() >= len(nodes.rows):  # pods of nodes that are gone
-            rows, numbers = rows[rows < len(nodes.rows)], numbers[rows < len(nodes.rows)]
-        own: FloatArray = np.add(numbers * weight, base, dtype=np.float64)
-        special = rounded(own if bins is None else own + values[bins[rows]])
-        values += base
-    scores = rounded(values)
+        used = len(nodes.rows)
+        for row, number in few.items():
+            if row < used:  # others are pods of nodes that are gone
+                shared = values[int(zones.bins[row])] if zones is not None else 0.0
+                rows.append(row)
+                special.append(rounded_one(number * weight + base + shared))
+        values = [value + base for value in values]
+    scores = [rounded_one(value) for value in values]
     scores[0] = 0
-    return Grouped(nodes, bins, scores, rows, special)
+    return Grouped(nodes, zones, scores, rows, special)
 
 
-_NO_ROWS: IntArray = np.zeros(0, dtype=np.int64)
+_NOWHERE: dict[int, int] = {}
+
+
+def rounded_one(score: float) -> int:
+    """To the nearest whole number, halves up. Scores are 0 or at least 1, so that adding a half is exact."""
+    return int(score + 0.5)
 
 
 def rounded(scores: FloatArray) -> IntArray:
-    """To the nearest whole number, halves up. Scores are 0 or at least 1, so that adding a half is exact."""
     return (scores + 0.5).astype(np.int64)
 
 
-def turned(scores: IntArray, lowest: int, highest: int) -> IntArray:
+def turned_one(score: int, lowest: int, highest: int) -> int:
     """The lowest raw score becomes the best."""
+    return int((score * float(-MAX_NODE_SCORE) + MAX_NODE_SCORE * (highest + lowest)) / highest)
+
+
+def turned(scores: IntArray, lowest: int, highest: int) -> IntArray:
     found = scores * float(-MAX_NODE_SCORE)
     found += MAX_NODE_SCORE * (highest + lowest)
     found /= highest

@@ -57,6 +57,8 @@ def domains(found: Counted, feasible: Nodes, kept: BoolArray | None, require_all
     if topology.key == HOSTNAME:
         return len(feasible) if kept is None else int(np.count_nonzero(kept))
     if kept is None:
+        if topology.is_covered_by(feasible):
+            return topology.inhabited
         used = topology.present_in(feasible)
     else:
         used = np.bincount(topology.bins_of(feasible)[kept], minlength=topology.size + 1) > 0
