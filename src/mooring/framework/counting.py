@@ -108,6 +108,10 @@ class HeldTerm(Protocol):
         """Of a preferred term; 0 for required ones."""
         ...
 
+    def few(self) -> Mapping[int, int] | None:
+        """The same as `PodCounter.few` for holders."""
+        ...
+
     def sums(self, topology: Topology) -> FloatArray:
         """Holders per domain."""
         ...

@@ -51,6 +51,9 @@ class HeldTerm:
     def weight(self) -> int:
         return self.key.weight
 
+    def few(self) -> Mapping[int, int] | None:
+        return self.holders.few()
+
     def sums(self, topology: Topology) -> FloatArray:
         return self.holders.sums(topology)
 

@@ -14,10 +14,10 @@ import numpy as np
 
 from mooring.api.pod import Pod
 from mooring.api.pod_affinity import AffinityTerm, compile_pod_terms
-from mooring.framework.counting import HeldTerm
+from mooring.framework.counting import HeldTerm, PodCounter
 from mooring.framework.domains import DomainCounts
 from mooring.framework.handle import Handle
-from mooring.framework.nodes import BoolArray, FloatArray, Nodes, NodeView, Refusals
+from mooring.framework.nodes import BoolArray, Nodes, NodeView, Refusals
 from mooring.framework.status import Code, Status
 from mooring.framework.topology import Topology
 from mooring.plugins.inter_pod_affinity.terms import matches_all, wanted, wanted_by_all
@@ -91,10 +91,10 @@ class AffinityState:
                 self.near[key] = DomainCounts(topology, counter.sums(topology))
         for term in self.anti_terms:
             topology = topology_of(term.topology_key)
-            _accumulate(self.away, topology, counters.get(wanted(term)).sums(topology))
+            _accumulate(self.away, topology, counters.get(wanted(term)))
         for found in held:
             topology = topology_of(found.term.topology_key)
-            _accumulate(self.hostile, topology, found.sums(topology))
+            _accumulate(self.hostile, topology, found)
 
     def update(self, pod: Pod, other: Pod, node: NodeView, number: int) -> None:
         """`other` came to the node, or left it."""
@@ -180,12 +180,8 @@ def _lonely(state: AffinityState, nodes: Nodes) -> BoolArray | None:
 
 def _any_in_domain(tables: Tables, nodes: Nodes) -> BoolArray | None:
     """Nodes with a count above zero in one of the tables; None for none."""
-    masks = []
-    for counts in tables.values():
-        present = counts.now() > 0
-        if present.any():
-            masks.append(counts.topology.gather(present, False, nodes))
-    return _any_of(masks)
+    masks = [counts.occupied(nodes) for counts in tables.values()]
+    return _any_of([mask for mask in masks if mask is not None])
 
 
 def _any_of(masks: list[BoolArray]) -> BoolArray | None:
@@ -195,10 +191,16 @@ def _any_of(masks: list[BoolArray]) -> BoolArray | None:
     return found
 
 
-def _accumulate(tables: Tables, topology: Topology, pods: FloatArray) -> None:
+def _accumulate(tables: Tables, topology: Topology, found: PodCounter | HeldTerm) -> None:
     known = tables.get(topology.key)
+    few = found.few() if known is None and topology.one_node_each else None
+    if few is not None:
+        if few:
+            tables[topology.key] = DomainCounts.by_row(topology, dict(few))
+        return
+    pods = found.sums(topology)
     if known is not None:
-        known.cluster += pods
+        tables[topology.key] = DomainCounts(topology, known.cluster + pods)
     elif pods.any():
         tables[topology.key] = DomainCounts(topology, pods)
 
