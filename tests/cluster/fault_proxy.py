@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from aiohttp import ClientConnectionError, ClientSession, ClientTimeout, TCPConnector, web
+from aiohttp import ClientConnectionError, ClientPayloadError, ClientSession, ClientTimeout, TCPConnector, web
 
 from tests.cluster.certificates import KeyPair
 
@@ -138,7 +138,7 @@ class FaultProxy:
                 return web.json_response(_status(fault.status), status=fault.status, headers=fault.headers)
         try:
             return await self._pass(request, lose=fault is not None and fault.lose_answer)
-        except (ClientConnectionError, ConnectionError):
+        except (ClientConnectionError, ClientPayloadError, ConnectionError):
             return _abort(request)
 
     def _fault_for(self, seen: Seen) -> Fault | None:

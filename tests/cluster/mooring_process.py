@@ -17,6 +17,8 @@ ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 60.0
 LEASE = "mooring"
 NAMESPACE = "mooring"
+LEASE_SECONDS, RENEW_SECONDS, RETRY_SECONDS = 15.0, 10.0, 2.0
+"""What nobody changes here."""
 
 
 class MooringProcess(Daemon):
@@ -45,9 +47,9 @@ class MooringProcess(Daemon):
         super().__init__(name, command, folder, {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"})
 
     def start_ready(self) -> None:
-        """Start and wait until it is synced; a leader schedules from then on."""
+        """Start and wait until it says that it is ready, so synced; a leader schedules from then on."""
         self.start()
-        self.wait_until(lambda: "Caches are synced" in self.log_text(), START_SECONDS)
+        self.wait_until(lambda: self.healthy("/readyz"), START_SECONDS)
 
     def log_text(self) -> str:
         return self.log.read_text(errors="replace") if self.log.exists() else ""
