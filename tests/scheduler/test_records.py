@@ -97,8 +97,8 @@ def test_errors_and_retries_are_on_record_too():
 
 
 def record(number: int, message: str = "", epoch: NodeEpoch | None = None) -> DecisionRecord:
-    made = DecisionRecord(f"default/p{number}", f"u{number}", "s", 1, 0.0, message=message)
-    made.epoch = epoch
+    made = DecisionRecord(f"default/p{number}", f"u{number}", "s", 1, 0.0)
+    made.message, made.epoch = message, epoch
     return made
 
 

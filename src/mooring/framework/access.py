@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import ClassVar
 
 from mooring.api.resources import Resource
 
@@ -56,14 +57,24 @@ class Kind:
     resource: Resource
 
 
-@dataclass(slots=True, eq=False)
 class Version:
     """A counter that the plugin owns; bump it when the answers change (a metrics refresh)."""
 
-    value: int = field(default=0)
+    __slots__ = ("_value",)
+
+    bumps: ClassVar[int] = 0
+    """How often any of them was bumped: while this stays the same, so do all."""
+
+    def __init__(self) -> None:
+        self._value = 0
+
+    @property
+    def value(self) -> int:
+        return self._value
 
     def bump(self) -> None:
-        self.value += 1
+        self._value += 1
+        Version.bumps += 1
 
 
 Reads = Scope | Kind | Version

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -67,15 +67,9 @@ class EveryRow:
         return SomeNodes(self, mask)
 
 
-class News(NamedTuple):
-    """What has changed since some generation."""
-
-    every: EveryRow
-    """All rows of now; another object than before when the set of nodes has changed."""
-    generation: int
-    node_generation: int
-    rows: list[int]
-    """The rows that changed, each once, dead ones included."""
+News = tuple[int, int, list[int]]
+"""What has changed since some generation: the generation of now, that of the nodes, and the rows that
+changed, each once, dead ones included. A plain tuple, because one is made for every pod."""
 
 
 class Columns(Protocol):

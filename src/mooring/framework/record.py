@@ -93,9 +93,10 @@ class NodeEpoch:
     names: Sequence[str]
 
 
-@dataclass(slots=True)
+@dataclass(init=False)
 class DecisionRecord:
-    """One attempt to schedule one pod."""
+    """One attempt to schedule one pod. One is made for every attempt, and most of its fields stay as they are
+    by default: only the others are written."""
 
     pod: str
     uid: str
@@ -139,6 +140,13 @@ class DecisionRecord:
     plugin: str = ""
     """The plugin that failed or refused, where a single one did."""
 
+    def __init__(self, pod: str, uid: str, profile: str, attempt: int, started: float) -> None:
+        self.pod = pod
+        self.uid = uid
+        self.profile = profile
+        self.attempt = attempt
+        self.started = started
+
     @property
     def scores(self) -> tuple[NodeScore, ...]:
         """The best ten nodes, the winner first; empty when nothing was scored."""
@@ -153,14 +161,16 @@ class DecisionRecord:
 
     @property
     def size(self) -> int:
-        """Bytes that this record keeps alive, roughly; the shared epoch is not counted."""
-        texts = 0
-        for refusal in self.refusals:
-            for text in refusal.reasons:
-                texts += len(text)
+        """Bytes that this record keeps alive, roughly. Epoch and refusals are not counted: as a rule many
+        records share them."""
+        top = self.top
+        return 600 + len(self.message) + (0 if top is None else 100 + 400 * len(top.columns))
+
+    @property
+    def refusals_size(self) -> int:
+        """The same of the refusals."""
         ids = self.reason_ids.nbytes if self.reason_ids is not None else 0
-        scores = 100 + 400 * len(self.top.columns) if self.top is not None else 0
-        return 600 + ids + texts + 100 * len(self.refusals) + scores + len(self.message)
+        return ids + sum(100 + sum(map(len, refusal.reasons)) for refusal in self.refusals)
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON shows it; per-node reasons are left out (ask `refusal_of`)."""

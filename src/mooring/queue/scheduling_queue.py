@@ -58,6 +58,9 @@ class QueueCorrupted(RuntimeError):
     """An invariant of the queue does not hold: a bug in it, never a fault of its callers' data."""
 
 
+NOBODY: frozenset[str] = frozenset()
+
+
 class SchedulingQueue:
     """All pending pods. `less` or `key` is the QueueSort plugin's; `flush_after` None switches the flush off.
     `pod_groups`: members of a pod group retry by backoff only, because no hint speaks for a whole group."""
@@ -141,10 +144,11 @@ class SchedulingQueue:
             self._count_incoming(ACTIVE, events.POP_FROM_BACKOFF)
         now = self._clock.now()
         info.attempts += 1
-        info.initial_attempt = now if info.initial_attempt is None else info.initial_attempt
+        if info.initial_attempt is None:
+            info.initial_attempt = now
         info.backoff_until = 0.0
         # Who refused it in an earlier attempt has no say in this one (k/k#120334).
-        info.unschedulable_plugins = info.pending_plugins = frozenset()
+        info.unschedulable_plugins = info.pending_plugins = NOBODY
         self._inflight.begin(info, now)
         return info
 

@@ -124,6 +124,9 @@ class Evaluation:
     """Local score plugins that score these pods."""
     row_steps: list[tuple[ScoreStep, ScoreRow | None]] = field(default_factory=list)
     """Those among them that read what runs on the node, prepared in the same way."""
+    quick_steps: list[tuple[ScoreRow, IntArray, int]] | None = None
+    """The same with raw scores and weight, where all of them are prepared, summed and trusted with every row;
+    else None."""
     fixed: IntArray | int = 0
     """The part of the sum that changes with the node only."""
     base: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
@@ -153,15 +156,24 @@ class Evaluation:
 
     def best(self) -> int:
         """The row of the highest total, the first in snapshot order among equals; -1 when none fits."""
-        ordered = self.ordered
-        index = int(ordered.argmax())
-        if ordered[index] < 0:
+        if not self.feasible:
             return -1
+        index = int(self.ordered.argmax())
         return index if self.every.in_order else int(self.every.listed.rows[index])
 
     def check_complete(self) -> None:
         self.sums_decide = all(step.is_summed or isinstance(self.raws[step.name], int) for step in self.steps)
         self.is_complete = self.plan.is_complete and self.sums_decide
+        self.quick_steps = self._quick_steps()
+
+    def _quick_steps(self) -> list[tuple[ScoreRow, IntArray, int]] | None:
+        quick: list[tuple[ScoreRow, IntArray, int]] = []
+        for step, prepared in self.row_steps:
+            raw = self.raws[step.name]
+            if prepared is None or isinstance(raw, int) or not (step.anywhere and step.is_summed):
+                return None
+            quick.append((prepared, raw, step.weight))
+        return quick
 
     @property
     def nbytes(self) -> int:

@@ -45,6 +45,7 @@ class Profile:
         """Score plugin → weight."""
         self.percentage_of_nodes_to_score = percentage_of_nodes_to_score
         """0: all nodes are evaluated. 1-100: the compatible mode that samples as kube-scheduler does."""
+        self.samples = 0 < percentage_of_nodes_to_score < 100
         self.pre_enqueue = at("preEnqueue", points.PreEnqueuePlugin)
         self.queue_sort = at("queueSort", points.QueueSortPlugin)[0]
         self.pre_filter = at("preFilter", points.PreFilterPlugin)

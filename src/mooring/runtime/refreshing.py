@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from mooring.api.pod import Pod
-from mooring.framework.nodes import IntArray, NodeView
+from mooring.framework.nodes import EveryRow, IntArray, NodeView
 from mooring.framework.scoring import MAX_NODE_SCORE, MIN_NODE_SCORE
 from mooring.framework.status import Code, Status
 from mooring.runtime.evaluations import NO_RANK, Evaluation
@@ -23,24 +21,26 @@ class Unusable(Exception):
     """A plugin failed on a changed row, so the evaluation cannot be used."""
 
 
-def recall(found: Evaluation, pod: Pod) -> bool:
-    """Bring a remembered evaluation up to date. False: build it anew."""
-    columns = found.every.nodes.columns
-    news = columns.news(found.generation)
-    if news.every is not found.every or len(news.rows) > MOST_CHANGED or not found.plan.fingerprint.holds():
+def recall(found: Evaluation, pod: Pod, every: EveryRow) -> bool:
+    """Bring a remembered evaluation up to date; `every` are the rows of now. False: build it anew."""
+    if every is not found.every or not found.plan.fingerprint.holds():
         return False
-    alive, nodes_changed = found.every.alive, news.node_generation != found.node_generation
+    columns = every.nodes.columns
+    generation, node_generation, rows = columns.news(found.generation)
+    if len(rows) > MOST_CHANGED:
+        return False
+    alive, nodes_changed = every.alive, node_generation != found.node_generation
     if nodes_changed:
         found.followers = None
     try:
-        for row in news.rows:
+        for row in rows:
             if row < len(alive) and alive[row]:
                 node = columns.view(row)
                 if nodes_changed or not found.ok[row] or not _refresh_load(found, pod, node):
                     _refresh_row(found, pod, node, nodes_changed)
     except Exception:
         return False  # the long way meets the same failure, and names plugin, point and node
-    found.generation, found.node_generation = news.generation, news.node_generation
+    found.generation, found.node_generation = generation, node_generation
     return True
 
 
@@ -51,22 +51,39 @@ def _refresh_load(found: Evaluation, pod: Pod, node: NodeView) -> bool:
     for plugin, judge in found.row_filters:
         if (plugin.filter(state, pod, node) if judge is None else judge(node)) is not None:
             return False
-    fixed = found.fixed
-    total = fixed if isinstance(fixed, int) else int(fixed[row])
-    raws = found.raws
-    for step, prepared in found.row_steps:
-        raw = raws[step.name]
-        earned: Any = prepared(node) if prepared is not None and step.anywhere else None
-        if isinstance(earned, int) and not isinstance(raw, int):  # the common case
-            raw[row] = score = earned
-        else:
-            score = _rescore(found, pod, node, step)
-        if step.is_summed:
-            total += score * step.weight
+    total = _quick_total(found, node)
+    if total is None:
+        total = _load_total(found, pod, node)
     found.base[row] = total
     if found.ordered is not found.base:
         found.ordered[found.every.positions[row]] = total
     return True
+
+
+def _quick_total(found: Evaluation, node: NodeView) -> int | None:
+    """The sum where every plugin that looks at the pods of the node has a prepared form; None otherwise."""
+    steps, row, fixed = found.quick_steps, node.row, found.fixed
+    if steps is None:
+        return None
+    total = fixed if type(fixed) is int else int(fixed[row])  # type: ignore[index]
+    for prepared, raw, weight in steps:
+        score = prepared(node)
+        if type(score) is not int:
+            return None
+        raw[row] = score
+        total += score * weight
+    return total
+
+
+def _load_total(found: Evaluation, pod: Pod, node: NodeView) -> int:
+    """The same where some have not."""
+    fixed = found.fixed
+    total = fixed if isinstance(fixed, int) else int(fixed[node.row])
+    for step, _ in found.row_steps:
+        score = _rescore(found, pod, node, step)
+        if step.is_summed:
+            total += score * step.weight
+    return total
 
 
 def _rescore(found: Evaluation, pod: Pod, node: NodeView, step: ScoreStep) -> int:

@@ -36,31 +36,30 @@ class Outcome(enum.Enum):
 
 
 class Attempt:
-    """Carried through the cycle and filled in on the way."""
+    """Carried through the cycle and filled in on the way. What has its default costs nothing to make."""
 
-    __slots__ = (
-        "board",
-        "evaluated",
-        "every",
-        "feasible",
-        "ground",
-        "info",
-        "narrowed_by",
-        "node",
-        "nodes",
-        "ok",
-        "pod",
-        "post_filter_message",
-        "pre_filter_message",
-        "profile",
-        "ranking",
-        "recalled",
-        "started",
-        "state",
-        "statuses",
-        "victims",
-        "walk",
-    )
+    state: CycleState = NO_STATE
+    statuses: NodeStatuses = NO_STATUSES
+    """Why nodes were refused."""
+    recalled: Evaluation | None = None
+    """The evaluation that this attempt stands on, if any."""
+    ground: Ground | None = None
+    """What it stands on otherwise; None for both when every plugin is asked about every node."""
+    ranking: list[int] | None = None
+    """The best rows, the winner first; None when nothing was scored."""
+    board: ScoreBoard | None = None
+    node: str = ""
+    """The chosen node."""
+    evaluated: int = 0
+    feasible: int = 0
+    pre_filter_message: str = ""
+    post_filter_message: str = ""
+    victims: tuple[Pod, ...] = ()
+    """Pods that PostFilter sends away."""
+    walk: IntArray | None = None
+    """Compatible mode: the rows of the candidates in the order in which they are looked at."""
+    narrowed_by: tuple[str, ...] = ()
+    """PreFilter plugins that narrowed the nodes; rejectors when nothing fits."""
 
     def __init__(self, info: QueuedPod, profile: Profile, nodes: Nodes, started: float = 0.0) -> None:
         self.info = info
@@ -71,29 +70,9 @@ class Attempt:
         """As it was when it was popped."""
         self.started = started
         """When the cycle began."""
-        self.state: CycleState = NO_STATE
         self.every: EveryRow = nodes.columns.every_row()
-        self.statuses: NodeStatuses = NO_STATUSES
-        """Why nodes were refused."""
         self.ok: BoolArray = self.every.alive
         """Row → still in play; in the end, feasible."""
-        self.recalled: Evaluation | None = None
-        """The evaluation that this attempt stands on, if any."""
-        self.ground: Ground | None = None
-        """What it stands on otherwise; None for both when every plugin is asked about every node."""
-        self.ranking: list[int] | None = None
-        """The best rows, the winner first; None when nothing was scored."""
-        self.board: ScoreBoard | None = None
-        self.node = ""
-        """The chosen node."""
-        self.evaluated = self.feasible = 0
-        self.pre_filter_message = self.post_filter_message = ""
-        self.victims: tuple[Pod, ...] = ()
-        """Pods that PostFilter sends away."""
-        self.walk: IntArray | None = None
-        """Compatible mode: the rows of the candidates in the order in which they are looked at."""
-        self.narrowed_by: tuple[str, ...] = ()
-        """PreFilter plugins that narrowed the nodes; rejectors when nothing fits."""
 
     def begin(self) -> None:
         """Start from nothing."""
@@ -140,14 +119,15 @@ def fill_record(record: DecisionRecord, attempt: Attempt, epoch: NodeEpoch) -> N
     record.total_nodes = len(attempt.nodes.rows)
     record.evaluated_nodes = attempt.evaluated
     record.feasible_nodes = attempt.feasible
-    record.pre_filter = attempt.pre_filter_message
-    record.post_filter = attempt.post_filter_message
     record.node = attempt.node
-    if attempt.victims:
-        record.victims = tuple(victim.key for victim in attempt.victims)
-    record.woken_by = attempt.info.woken_by
-    record.woken_hint = attempt.info.woken_hint
     record.epoch = epoch
+    if not attempt.node:
+        record.pre_filter = attempt.pre_filter_message
+        record.post_filter = attempt.post_filter_message
+        record.victims = tuple([victim.key for victim in attempt.victims])
+    if attempt.info.woken_by:
+        record.woken_by = attempt.info.woken_by
+        record.woken_hint = attempt.info.woken_hint
     found, statuses = attempt.recalled or attempt.ground, attempt.statuses
     if found is not None and (statuses is found.statuses or statuses.is_lent):
         # Shared by all attempts that refuse nothing beyond what they stand on.

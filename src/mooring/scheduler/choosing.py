@@ -66,7 +66,7 @@ class NodeChooser:
         if self._warm_attempts % 10 == 1:
             return None
         attempt.state = found.state.child()
-        row = (found.best() if found.feasible else -1) if found.is_complete else _followed(attempt, found)
+        row = found.best() if found.is_complete else _followed(attempt, found)
         if row is None:
             found.followers = None
             return None

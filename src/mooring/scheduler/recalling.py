@@ -41,7 +41,7 @@ class Recaller:
             return None
         found = self.evaluations.get(signature)
         if found is not None:
-            if recall(found, attempt.pod):
+            if recall(found, attempt.pod, attempt.every):
                 attempt.recalled = found
                 return found
             self.evaluations.drop(signature)
@@ -69,10 +69,9 @@ def _signature(attempt: Attempt) -> Signature | None:
     """What the attempt may be remembered by; None where memory does not apply: a sample of the nodes is
     looked at, or one node is tried first."""
     signature = attempt.info.signature
-    sampled = 0 < attempt.profile.percentage_of_nodes_to_score < 100
-    if sampled or not isinstance(signature, Signature) or attempt.pod.status.nominated_node_name:
+    if type(signature) is not Signature or attempt.profile.samples:
         return None
-    return signature
+    return None if attempt.pod.status.nominated_node_name else signature
 
 
 def leave_memory(attempt: Attempt, asked: Sequence[PreFilterPlugin], status: Status) -> None:

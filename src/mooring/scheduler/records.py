@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from mooring.framework.record import DecisionRecord
+from mooring.framework.record import DecisionRecord, NodeEpoch, RefusalCount
 
 DEFAULT_BYTES = 32 * 1024 * 1024
 
@@ -18,16 +18,25 @@ class RecordRing:
         self._ring: deque[tuple[int, DecisionRecord]] = deque()
         self._bytes = 0
         self._sequence = 0
+        self._epoch: NodeEpoch | None = None
+        self._refusals: Sequence[RefusalCount] = ()
+        """What the newest record shares with those before it; the first one of them pays for it."""
 
     def add(self, record: DecisionRecord) -> None:
-        self._sequence += 1
-        record.sequence = self._sequence
-        size, ring, epoch = record.size, self._ring, record.epoch
-        if epoch is not None and not (ring and ring[-1][1].epoch is epoch):
-            # The table of names is shared by all records of an epoch; the first one of them pays for it.
-            size += 8 * len(epoch.names)
+        self._sequence = record.sequence = self._sequence + 1
+        size = record.size
+        if record.epoch is not self._epoch:
+            self._epoch = record.epoch
+            size += 8 * len(record.epoch.names) if record.epoch is not None else 0
+        if record.refusals is not self._refusals:
+            self._refusals = record.refusals
+            size += record.refusals_size
         self._ring.append((size, record))
         self._bytes += size
+        if self._bytes > self._max_bytes:
+            self._shrink()
+
+    def _shrink(self) -> None:
         while self._bytes > self._max_bytes and len(self._ring) > 1:
             self._bytes -= self._ring.popleft()[0]
 

@@ -327,7 +327,7 @@ class NodeTable:
     def news(self, generation: int) -> News:
         changes = self._changes
         rows = changes.since(generation) if changes.generation != generation else []
-        return News(self._every or self.every_row(), changes.generation, self.node_generation, rows)
+        return changes.generation, self.node_generation, rows
 
     # Changes
 
