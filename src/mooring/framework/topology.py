@@ -114,7 +114,7 @@ class Topology:
         """Whether every domain that has nodes has one among the rows of the mask. As a rule it has, and the
         rows that proved it the last time prove it again."""
         rows = self._witnesses
-        if rows is not None and mask[rows].all():
+        if rows is not None and np.count_nonzero(mask[rows]) == len(rows):  # half the price of all()
             return True
         inside, bins = np.flatnonzero(mask), self.inhabited_domains + 1
         found = np.full(self.size + 1, -1, dtype=np.intp)

@@ -24,7 +24,8 @@ _LONGEST = 128
 """Changes that can be told row by row."""
 _FEW_DOMAINS = 64
 """Sums of so many domains are kept from one question to the next."""
-_NONE: FloatArray = np.zeros(1)
+_HANDFUL = 8
+"""Rows that are added up faster one by one."""
 _ENTRY = 96
 """Bytes of an entry of the dict, about."""
 
@@ -134,9 +135,18 @@ class RowCounts:
         if where is not None or topology.size > _FEW_DOMAINS:
             return self._summed(topology, where)
         if self._sums is None or self._sums[0]() is not topology:
-            # The first entry is for rows without the label.
-            self._sums = ref(topology), np.concatenate((_NONE, self._summed(topology, None)))
+            self._sums = ref(topology), self._per_bin(topology)
         return self._sums[1][1:].copy()
+
+    def _per_bin(self, topology: Topology) -> FloatArray:
+        """The first entry is for rows without the label."""
+        sums = np.zeros(topology.size + 1)
+        if self._many is None and len(self._few) <= _HANDFUL:
+            for row, number in self._few.items():
+                sums[topology.bins[row]] += number
+        else:
+            sums[1:] = self._summed(topology, None)
+        return sums
 
     def _summed(self, topology: Topology, where: BoolArray | None) -> FloatArray:
         if self._many is not None:

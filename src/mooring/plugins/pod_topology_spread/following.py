@@ -18,7 +18,7 @@ from mooring.framework.scoring import MAX_NODE_SCORE
 from mooring.framework.topology import Bins
 from mooring.plugins.pod_topology_spread.constraints import HOSTNAME
 from mooring.plugins.pod_topology_spread.counted import Counted
-from mooring.plugins.pod_topology_spread.grouped import rounded_one, turned_one
+from mooring.plugins.pod_topology_spread.grouped import rounded_one, turn
 from mooring.plugins.pod_topology_spread.scoring import ScoreState
 
 _MOST_GROUPS = 64
@@ -128,12 +128,10 @@ class SpreadFollower:
             own = number * host.weight + host.base
             raw[group] = rounded_one(own + (self._pods[index] * zone.weight + zone.base))
         highest, lowest = max(raw.values(), default=0), min(raw.values(), default=0)
+        best = turn(raw.values(), lowest, highest) if highest else [MAX_NODE_SCORE] * len(raw)
         scores = self._scores
-        for group, score in raw.items():
-            best = MAX_NODE_SCORE
-            if highest:
-                best = turned_one(score, lowest, highest)
-            scores[group] = best * weight
+        for group, score in zip(raw, best, strict=True):
+            scores[group] = score * weight
 
 
 def follow(

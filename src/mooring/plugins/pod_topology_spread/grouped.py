@@ -8,7 +8,7 @@ faster than arrays.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -60,8 +60,7 @@ class Grouped:
             return MAX_NODE_SCORE
         lowest = min(seen)
         out: IntArray = np.empty(len(feasible), dtype=np.int64)
-        values = [turned_one(score, lowest, highest) for score in self._values]
-        self._spread(values, [turned_one(score, lowest, highest) for score in self._special], out)
+        self._spread(turn(self._values, lowest, highest), turn(self._special, lowest, highest), out)
         return out
 
     def _of_zones(self, feasible: BoolArray) -> list[int]:
@@ -114,7 +113,7 @@ def group(
                 rows.append(row)
                 special.append(rounded_one(number * weight + base + shared))
         values = [value + base for value in values]
-    scores = [rounded_one(value) for value in values]
+    scores = [int(value + 0.5) for value in values]
     scores[0] = 0
     return Grouped(nodes, zones, scores, rows, special)
 
@@ -131,12 +130,14 @@ def rounded(scores: FloatArray) -> IntArray:
     return (scores + 0.5).astype(np.int64)
 
 
-def turned_one(score: int, lowest: int, highest: int) -> int:
+def turn(scores: Iterable[int], lowest: int, highest: int) -> list[int]:
     """The lowest raw score becomes the best."""
-    return int((score * float(-MAX_NODE_SCORE) + MAX_NODE_SCORE * (highest + lowest)) / highest)
+    scale, top = float(-MAX_NODE_SCORE), MAX_NODE_SCORE * (highest + lowest)
+    return [int((score * scale + top) / highest) for score in scores]
 
 
 def turned(scores: IntArray, lowest: int, highest: int) -> IntArray:
+    """The same on an array."""
     found = scores * float(-MAX_NODE_SCORE)
     found += MAX_NODE_SCORE * (highest + lowest)
     found /= highest
