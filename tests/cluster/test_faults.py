@@ -28,6 +28,8 @@ from tests.cluster.worlds import SCHEDULER, World
 HARMLESS_SECONDS = RENEW_SECONDS - 2 * RETRY_SECONDS
 """An API server that is away for so long costs nothing: the last renewal was a retry period old at most, and
 there is time for another try before its deadline."""
+QPS = 150
+"""Slow enough that there is a middle."""
 LOST = "leader election lost"
 ENDING_SECONDS = 40.0
 """For a process that has lost its lease to end, which it does within thirty seconds come what may."""
@@ -97,23 +99,30 @@ def goes_on(process: MooringProcess, away: float) -> bool:
     return False
 
 
+def bind_some(world: World, count: int) -> MooringProcess:
+    """A process in the middle of binding so many pods, which were there before it."""
+    world.nodes(*(f"n-{i}" for i in range(12)), cpu="64")
+    world.api.create_all(make(count), workers=4)
+    process = world.mooring(qps=QPS)
+    bound = eventually(lambda: len(world.bound()) > 50 and len(world.bound()), 60, "some are bound")
+    print(f"{bound} of {count} pods are bound")
+    assert bound < count * 0.9, "there is no middle any more; lower QPS"
+    return process
+
+
 def test_api_server_restarted_in_the_middle(own_world: World, own_plane: ControlPlane) -> None:
     """Killed and back on the same data while pods are bound: each pod is bound once, and a process that had
     the time to renew its lease lives on."""
     count = 600
-    own_world.nodes(*(f"n-{i}" for i in range(12)), cpu="64")
-    process = own_world.mooring(qps=150)
-    own_world.api.create_all(make(count), workers=4)
-    eventually(lambda: len(own_world.bound()) > 50, 60, "some are bound")
+    process = bind_some(own_world, count)
     stopped = time.monotonic()
     own_plane.stop_apiserver()
     own_plane.start_apiserver()
     away = time.monotonic() - stopped
-    assert len(own_world.bound()) < count, "all were bound before the API server went away; lower qps"
     lived = goes_on(process, away)
     print(f"the API server was away for {away:.1f} s; the process {'went on' if lived else 'ended'}")
     if not lived:
-        own_world.mooring(name="again", qps=150)
+        own_world.mooring(name="again", qps=QPS)
     own_world.wait_all_bound(count, 120)
     bound_once(own_plane, count)
     if lived:
@@ -124,10 +133,7 @@ def test_api_server_away_for_longer_than_the_lease(own_world: World, own_plane: 
     """The leader ends by itself, without a server to ask; started again, as a kubelet would, it waits for the
     end of the lease that the former process could not release, and binds the rest, each pod once."""
     count = 600
-    own_world.nodes(*(f"n-{i}" for i in range(12)), cpu="64")
-    process = own_world.mooring(qps=150)
-    own_world.api.create_all(make(count), workers=4)
-    eventually(lambda: len(own_world.bound()) > 50, 60, "some are bound")
+    process = bind_some(own_world, count)
     stopped = time.monotonic()
     own_plane.stop_apiserver()
     assert process.wait(RENEW_SECONDS + ENDING_SECONDS) == 1
@@ -137,9 +143,8 @@ def test_api_server_away_for_longer_than_the_lease(own_world: World, own_plane: 
     assert ended >= RENEW_SECONDS - RETRY_SECONDS, "it gave up before its deadline"
     time.sleep(max(0.0, LEASE_SECONDS + 1.0 - ended))
     own_plane.start_apiserver()
-    before = len(own_world.bound())
-    assert before < count, "all were bound before the API server went away; lower qps"
-    own_world.mooring(name="again", qps=150)
+    assert len(own_world.bound()) < count
+    own_world.mooring(name="again", qps=QPS)
     own_world.wait_all_bound(count, 120)
     bound_once(own_plane, count)
 
