@@ -24,6 +24,7 @@ from mooring.embedded.controllers.pod_gc import PodGarbage
 from mooring.embedded.controllers.replicas import ReplicaSets, ReplicationControllers
 from mooring.embedded.controllers.stateful_sets import StatefulSets
 from mooring.embedded.controllers.taint_eviction import TaintEviction
+from mooring.embedded.controllers.together import Together
 from mooring.embedded.controllers.volume_binder import VolumeBinder
 from mooring.embedded.controllers.volume_claims import ClaimProtection, EphemeralClaims, VolumeProtection
 from mooring.embedded.controllers.writing import Writer
@@ -70,30 +71,21 @@ class ControllerManager:
         writer = Writer(client, self.caches, clock)
         world = World(client, self.caches, writer, Events(self._recorder, clock), clock, random)
         self.controllers = [make(world) for make in controllers]
-        self._tasks: list[asyncio.Task[None]] = []
+        self._together = Together("manager")
         self._synced = asyncio.Event()
 
     async def run(self) -> None:
         """Runs until cancelled or stopped."""
-        works = {"caches": self.caches.run(), "events": self._recorder.run(), "controllers": self._work()}
-        self._tasks = [asyncio.create_task(work, name=f"manager {name}") for name, work in works.items()]
-        try:
-            await asyncio.gather(*self._tasks)
-        except asyncio.CancelledError:
-            if self._tasks:
-                raise
-        finally:
-            await self.stop()
+        await self._together.run(
+            caches=self.caches.run(), events=self._recorder.run(), controllers=self._work()
+        )
 
     async def wait_synced(self) -> None:
         """Returns when every controller has seen the present state of the cluster."""
         await self._synced.wait()
 
     async def stop(self) -> None:
-        tasks, self._tasks = self._tasks, []
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._together.stop()
 
     @property
     def idle(self) -> bool:

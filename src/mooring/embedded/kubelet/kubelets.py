@@ -20,6 +20,7 @@ from mooring.client.events import ApiEventRecorder
 from mooring.embedded.controllers.caches import Caches
 from mooring.embedded.controllers.eventing import Events
 from mooring.embedded.controllers.pod_states import node_name
+from mooring.embedded.controllers.together import Together
 from mooring.embedded.controllers.work_queue import WorkQueue
 from mooring.embedded.controllers.writing import Writer
 from mooring.embedded.kubelet import scripts
@@ -65,21 +66,17 @@ class Kubelets:
         self._pods.pods.handlers.append(self._pod_changed)
         self._nodes.nodes.handlers.append(self._node_changed)
         self._synced = asyncio.Event()
-        self._tasks: list[asyncio.Task[None]] = []
+        self._together = Together("kubelets")
         self.usage = SimulatedUsage(self._nodes.nodes, self._pods.pods, clock, self.settings)
         """For metrics.k8s.io."""
 
     async def run(self) -> None:
         """Runs until cancelled or stopped."""
-        works = [self._recorder.run(), self._work()]
+        works = {"events": self._recorder.run(), "kubelets": self._work()}
         if self._owns_caches:
-            works.append(self._caches.run())
-        self._tasks = [asyncio.create_task(work, name=f"kubelets {i}") for i, work in enumerate(works)]
+            works["caches"] = self._caches.run()
         try:
-            await asyncio.gather(*self._tasks)
-        except asyncio.CancelledError:
-            if self._tasks:
-                raise
+            await self._together.run(**works)
         finally:
             await self.stop()
 
@@ -87,10 +84,7 @@ class Kubelets:
         await self._synced.wait()
 
     async def stop(self) -> None:
-        tasks, self._tasks = self._tasks, []
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._together.stop()
         self._pod_queue.close()
         self._node_queue.close()
 
