@@ -7,12 +7,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from mooring.framework.nodes import BoolArray, IntArray, Nodes
 from mooring.framework.status import SUCCESS, Code, Status
+
+Ids = npt.NDArray[np.unsignedinteger[Any]]
+_WIDER: dict[int, type[np.unsignedinteger[Any]]] = {2**8: np.uint16, 2**16: np.uint32}
+"""The ids that need more bytes than those before them."""
 
 
 class NodeStatuses:
@@ -23,8 +28,8 @@ class NodeStatuses:
     def __init__(self, nodes: Nodes) -> None:
         self.nodes = nodes
         """All nodes of the attempt, in snapshot order."""
-        self.ids: npt.NDArray[np.int32] = np.zeros(nodes.columns.width, dtype=np.int32)
-        """Full width; 0 means not refused."""
+        self.ids: Ids = np.zeros(nodes.columns.width, dtype=np.uint8)
+        """Full width; 0 means not refused. One byte each, as long as there are no more verdicts than that."""
         self.verdicts: list[Status] = [SUCCESS]
         self.counts: list[int] = [0]
         """Id → number of rows that have it; counted along, because counting afterwards costs more."""
@@ -36,7 +41,7 @@ class NodeStatuses:
     def empty(cls) -> NodeStatuses:
         """Of no nodes at all."""
         none = cls.__new__(cls)
-        none.ids, none.verdicts, none.counts = np.zeros(0, dtype=np.int32), [SUCCESS], [0]
+        none.ids, none.verdicts, none.counts = np.zeros(0, dtype=np.uint8), [SUCCESS], [0]
         none._ids_by_status, none._lent = {}, False
         return none
 
@@ -50,6 +55,8 @@ class NodeStatuses:
             found = self._ids_by_status[key] = len(self.verdicts)
             self.verdicts.append(status)
             self.counts.append(0)
+            if found in _WIDER:
+                self.ids = self.ids.astype(_WIDER[found])
         return found
 
     def set_row(self, row: int, status: Status) -> None:
@@ -93,11 +100,11 @@ class NodeStatuses:
         self.ids[rows] = found
         self.counts[found] += len(rows)
 
-    def set_where(self, mask: BoolArray, status: Status) -> None:
-        """The same with a mask over the first rows of the table."""
+    def set_where(self, mask: BoolArray, status: Status, number: int | None = None) -> None:
+        """The same with a mask over the first rows of the table; `number` is how many it hits, if known."""
         found = self.intern(status)
-        self.ids[: len(mask)][mask] = found
-        self.counts[found] += int(np.count_nonzero(mask))
+        np.putmask(self.ids[: len(mask)], mask, found)
+        self.counts[found] += int(np.count_nonzero(mask)) if number is None else number
 
     def get(self, name: str) -> Status:
         """The status of a node by name; Success when it was not refused."""

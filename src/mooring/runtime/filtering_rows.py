@@ -7,14 +7,15 @@ asked about every row; the others get the dense survivors, as their contract say
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 import numpy as np
 
 from mooring.api.pod import Pod
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.nodes import BoolArray, EveryRow
+from mooring.framework.nodes import BoolArray, EveryRow, Nodes, Refusals
 from mooring.framework.points import FilterPlugin
-from mooring.framework.status import SUCCESS, Status
+from mooring.framework.status import SUCCESS, Code, Status
 from mooring.framework.statuses import NodeStatuses
 from mooring.runtime.calling import failed
 from mooring.runtime.filtering import REFUSALS, filter_dense, hits_of, not_a_refusal
@@ -42,6 +43,8 @@ def filter_rows(
             answer = plugin.filter_nodes(state, pod, nodes)
             if answer is None:
                 continue
+            if _refuse_plainly(plugin, answer, nodes, statuses, ok):
+                continue
             for hit, status in hits_of(plugin, answer, nodes, ok):
                 if status.code not in REFUSALS:
                     name = nodes.names[int(np.flatnonzero(hit)[0])]
@@ -51,6 +54,29 @@ def filter_rows(
         except Exception as error:
             return failed(plugin, "Filter", pod, error)
     return SUCCESS
+
+
+def _refuse_plainly(
+    plugin: FilterPlugin, answer: Refusals, nodes: Nodes, statuses: NodeStatuses, ok: BoolArray
+) -> bool:
+    """Take over an answer with one reason for all nodes that it hits, by far the most common one. False for
+    any other."""
+    if type(answer) is not Refusals or len(answer.entries) != 1 or answer.nodes is not nodes:
+        return False
+    entry = answer.entries[0]
+    if type(entry.reason) is not str or entry.code not in REFUSALS:
+        return False
+    hit = entry.mask & ok
+    number = int(np.count_nonzero(hit))
+    if number:
+        statuses.set_where(hit, plain_status(entry.code, entry.reason, plugin.name), number)
+        ok ^= hit  # hit is within ok, so this takes it out
+    return True
+
+
+@lru_cache(maxsize=1024)
+def plain_status(code: Code, reason: str, plugin: str) -> Status:
+    return Status(code, (reason,), plugin)
 
 
 def _dense(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from mooring.framework.nodes import IntArray
 from mooring.framework.status import Status
 from mooring.runtime.buffers import Buffers
 from mooring.runtime.evaluations import Evaluation
@@ -36,7 +35,6 @@ def score_recalled(
 def _masked(board: ScoreBoard, nothing_new: bool) -> ScoreBoard:
     """The remembered sums are below zero where nodes were refused; this attempt may have refused more."""
     if not nothing_new:
-        refused: IntArray = np.flatnonzero(~board.feasible)
-        board.totals[refused] = NEVER
+        np.putmask(board.totals, ~board.feasible, NEVER)
     board.is_masked = True
     return board

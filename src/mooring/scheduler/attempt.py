@@ -132,7 +132,8 @@ def fill_record(record: DecisionRecord, attempt: Attempt, epoch: NodeEpoch) -> N
     if found is not None and (statuses is found.statuses or statuses.is_lent):
         # Shared by all attempts that refuse nothing beyond what they stand on.
         if found.told is None:
-            found.told = _told(statuses)
+            refusals, ids = _told(statuses)
+            found.told = refusals, None if ids is None else ids.copy()  # memory changes, records do not
         record.refusals, record.reason_ids = found.told
     else:
         record.refusals, record.reason_ids = _told(statuses)
@@ -153,4 +154,4 @@ def _told(statuses: NodeStatuses) -> Told:
         for i, verdict in enumerate(verdicts)
         if i
     )
-    return refusals, statuses.ids.astype(np.uint8 if len(verdicts) < 256 else np.uint16)
+    return refusals, statuses.ids

@@ -61,10 +61,13 @@ class World:
         }
 
     def _running(self, pods: int, per_node: int) -> Iterator[dict[str, Any]]:
+        """Four pods a node as a rule. More of them are smaller, so that nodes are no fuller: what grows with
+        the number of pods shall be seen, not what full nodes cost."""
+        share = 1.0 if per_node else min(1.0, 4 * self.nodes / max(pods, 1))
         for i in range(pods):
             row = i // per_node if per_node else self.random.randrange(self.nodes)
-            cpu = self.random.choice((100, 200, 400))
-            memory = self.random.choice((128, 256, 512))
+            cpu = int(self.random.choice((100, 200, 400)) * share)
+            memory = int(self.random.choice((128, 256, 512)) * share)
             pod = make(f"running-{i}", cpu=cpu, memory=memory, labels={"app": f"app-{i % 500}"})
             pod["spec"]["nodeName"] = f"node-{row % self.nodes}"
             pod["status"] = {"phase": "Running", "startTime": "2026-01-01T00:00:00Z"}

@@ -6,7 +6,7 @@ one the node's view alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
 from mooring.api.requests import PODS, is_extended_resource
@@ -76,16 +76,31 @@ def refusals(requests: Requests, nodes: Nodes) -> Refusals | None:
     if not len(nodes.rows):
         return None
     names = tuple([name for name, _ in requests])
-    room = nodes.kept(("NodeResourcesFit.free", names), lambda some: [some.free(n) for n in (PODS, *names)])
-    full: BoolArray = room[0] < 1
+    room = nodes.kept(("NodeResourcesFit.room", names), lambda some: Room(some, names))
+    full: BoolArray = room.pods < 1
     # argmax of a mask stops at its first True: the cheapest way to learn that there is none.
     answer = nodes.refuse(full, TOO_MANY_PODS) if full[full.argmax()] else None
-    for (name, ask), free in zip(requests, room[1:], strict=True):
+    for (name, ask), free, least in zip(requests, room.free, room.least, strict=True):
         lacking: BoolArray = free < ask
         if lacking[lacking.argmax()]:
             answer = nodes.refusals() if answer is None else answer
-            _add(answer, nodes.allocatable(name) < ask, lacking, INSUFFICIENT % name)
+            if ask <= least:
+                answer.add(lacking, INSUFFICIENT % name)
+            else:
+                _add(answer, nodes.allocatable(name) < ask, lacking, INSUFFICIENT % name)
     return answer
+
+
+class Room:
+    """What is free of some resources, found once until a node changes."""
+
+    __slots__ = ("free", "least", "pods")
+
+    def __init__(self, nodes: Nodes, names: Sequence[str]) -> None:
+        self.pods = nodes.free(PODS)
+        self.free = [nodes.free(name) for name in names]
+        self.least = [int(nodes.allocatable(name).min()) for name in names]
+        """The least that any node has in all: who asks for no more can be helped by free space."""
 
 
 def _add(answer: Refusals, hopeless: BoolArray, mask: BoolArray, reason: str) -> None:
