@@ -101,11 +101,13 @@ class CycleState:
         alone._data = {key: value for key, value in self._data.items() if value is not _ABSENT}
         return alone
 
-    def child(self) -> CycleState:
-        """The same as `clone` for a state that nobody writes any more: this one is left as it is."""
+    def child(self, asked: bool = True) -> CycleState:
+        """The same as `clone` for a state that nobody writes any more: this one is left as it is. Where no
+        PreFilter or PreScore is `asked` any more, nobody can say Skip, and the sets are shared."""
         child = CycleState.__new__(CycleState)
         child._parent, child._data, child.to_activate = self, {}, {}
-        child.skip_filter, child.skip_score = self.skip_filter.copy(), self.skip_score.copy()
+        child.skip_filter = self.skip_filter.copy() if asked else self.skip_filter
+        child.skip_score = self.skip_score.copy() if asked else self.skip_score
         return child
 
     def __contains__(self, key: str) -> bool:

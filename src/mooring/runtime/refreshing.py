@@ -52,11 +52,7 @@ def _refresh_load(found: Evaluation, pod: Pod, node: NodeView) -> bool:
         if (plugin.filter(state, pod, node) if judge is None else judge(node)) is not None:
             return False
     total = _quick_total(found, node)
-    if total is None:
-        total = _load_total(found, pod, node)
-    found.base[row] = total
-    if found.ordered is not found.base:
-        found.ordered[found.every.positions[row]] = total
+    _put(found, row, _load_total(found, pod, node) if total is None else total)
     return True
 
 
@@ -73,6 +69,12 @@ def _quick_total(found: Evaluation, node: NodeView) -> int | None:
         raw[row] = score
         total += score * weight
     return total
+
+
+def _put(found: Evaluation, row: int, total: int) -> None:
+    found.base[row] = total
+    if found.ordered is not found.base:
+        found.ordered[found.every.positions[row]] = total
 
 
 def _load_total(found: Evaluation, pod: Pod, node: NodeView) -> int:
@@ -117,9 +119,7 @@ def _refresh_row(found: Evaluation, pod: Pod, node: NodeView, node_changed: bool
     if status.is_success:
         # A row that was refused may never have been scored by plugins that see feasible nodes only.
         total = _total(found, pod, node, anew=node_changed or not was_ok)
-    found.base[row] = total
-    if found.ordered is not found.base:
-        found.ordered[found.every.positions[row]] = total
+    _put(found, row, total)
 
 
 def _set_verdict(found: Evaluation, row: int, status: Status, was_ok: bool) -> None:

@@ -18,6 +18,8 @@ class Evaluations:
         self._most_bytes = most_bytes
         self._kept: OrderedDict[Hashable, tuple[Evaluation, int]] = OrderedDict()
         """Signature → evaluation and the bytes that it is charged with."""
+        self._latest: Hashable = None
+        """The one that was asked for last."""
         self._bytes = 0
         self._seen: OrderedDict[Hashable, None] = OrderedDict()
         self._most_seen = seen
@@ -29,7 +31,9 @@ class Evaluations:
         found = self._kept.get(signature)
         if found is None:
             return None
-        self._kept.move_to_end(signature)
+        if signature is not self._latest:
+            self._kept.move_to_end(signature)
+            self._latest = signature
         return found[0]
 
     def is_known(self, signature: Hashable) -> bool:
@@ -42,6 +46,7 @@ class Evaluations:
 
     def put(self, signature: Hashable, found: Evaluation) -> None:
         self.drop(signature)
+        self._latest = signature
         self._kept[signature] = found, found.nbytes
         self._bytes += found.nbytes
         while self._bytes > self._most_bytes and len(self._kept) > 1:

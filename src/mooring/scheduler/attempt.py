@@ -114,8 +114,11 @@ class Failure:
     """The plugin's answer behind it, where a single one decided."""
 
 
-def fill_record(record: DecisionRecord, attempt: Attempt, epoch: NodeEpoch) -> None:
-    """Copy what the attempt found; small arrays only, names stay in the shared epoch."""
+def make_record(attempt: Attempt, wall: float, duration: float, epoch: NodeEpoch) -> DecisionRecord:
+    """What the attempt found; small arrays only, names stay in the shared epoch."""
+    info, pod = attempt.info, attempt.pod
+    record = DecisionRecord(pod.key, pod.metadata.uid, attempt.profile.name, info.attempts, wall)
+    record.duration = duration
     record.total_nodes = len(attempt.nodes.rows)
     record.evaluated_nodes = attempt.evaluated
     record.feasible_nodes = attempt.feasible
@@ -125,9 +128,9 @@ def fill_record(record: DecisionRecord, attempt: Attempt, epoch: NodeEpoch) -> N
         record.pre_filter = attempt.pre_filter_message
         record.post_filter = attempt.post_filter_message
         record.victims = tuple([victim.key for victim in attempt.victims])
-    if attempt.info.woken_by:
-        record.woken_by = attempt.info.woken_by
-        record.woken_hint = attempt.info.woken_hint
+    if info.woken_by:
+        record.woken_by = info.woken_by
+        record.woken_hint = info.woken_hint
     found, statuses = attempt.recalled or attempt.ground, attempt.statuses
     if found is not None and (statuses is found.statuses or statuses.is_lent):
         # Shared by all attempts that refuse nothing beyond what they stand on.
@@ -140,6 +143,7 @@ def fill_record(record: DecisionRecord, attempt: Attempt, epoch: NodeEpoch) -> N
     if attempt.board is not None and attempt.node and attempt.ranking is not None:
         record.top = attempt.board.top(attempt.ranking)
         record.margin = attempt.board.margin(attempt.ranking)
+    return record
 
 
 Told = tuple[tuple[RefusalCount, ...], npt.NDArray[np.unsignedinteger[Any]] | None]

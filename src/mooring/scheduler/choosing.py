@@ -65,7 +65,7 @@ class NodeChooser:
         self._warm_attempts += 1
         if self._warm_attempts % 10 == 1:
             return None
-        attempt.state = found.state.child()
+        attempt.state = found.state.child(asked=not found.is_complete)
         row = found.best() if found.is_complete else _followed(attempt, found)
         if row is None:
             found.followers = None

@@ -19,7 +19,7 @@ from mooring.runtime.filtering import run_post_filter
 from mooring.runtime.profile import Profile
 from mooring.runtime.waiting import HeldPod
 from mooring.scheduler import messages
-from mooring.scheduler.attempt import Attempt, Failure, Outcome, fill_record
+from mooring.scheduler.attempt import Attempt, Failure, Outcome, make_record
 from mooring.scheduler.choosing import NodeChooser, lap
 from mooring.scheduler.records import RecordRing
 from mooring.telemetry import logs
@@ -102,8 +102,7 @@ class SchedulingCycle:
         decision record."""
         pod = info.pod
         _log.info(3, "Attempting to schedule pod", pod=pod)
-        started = self._clock.now()
-        record = DecisionRecord(pod.key, pod.metadata.uid, profile.name, info.attempts, self._clock.wall())
+        started, wall = self._clock.now(), self._clock.wall()
         attempt = Attempt(info, profile, self._cluster.nodes(), started)
         meter = profile.meter
         if meter is not None:
@@ -120,24 +119,20 @@ class SchedulingCycle:
             attempt.node = ""
             text = f"scheduling cycle: {type(error).__name__}: {error}"
             result = Failure(Outcome.ERROR, text, nominated_node="")
-        record.duration = self._clock.now() - started
+        duration = self._clock.now() - started
         if meter is not None:
-            _measure(meter, attempt, result, record.duration)
-        self._keep(record, attempt, result)
-        return result
-
-    def _keep(self, record: DecisionRecord, attempt: Attempt, result: Placement | Failure) -> None:
-        """A record that cannot be made must not cost an assumed pod."""
+            _measure(meter, attempt, result, duration)
         try:
-            fill_record(record, attempt, self._cluster.epoch())
+            record = make_record(attempt, wall, duration, self._cluster.epoch())
             if isinstance(result, Placement):
                 record.result = SCHEDULED
                 result.record = record
             else:
                 _tell_failure(record, result)
             self._records.add(record)
-        except Exception as error:
-            _log.error("No decision record", error=error, stack=True, pod=record.pod)
+        except Exception as error:  # a record that cannot be made must not cost an assumed pod
+            _log.error("No decision record", error=error, stack=True, pod=pod.key)
+        return result
 
     async def _place(self, attempt: Attempt, status: Status | None) -> Placement | Failure:
         if not len(attempt.nodes.rows):

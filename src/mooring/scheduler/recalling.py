@@ -36,8 +36,8 @@ class Recaller:
 
     def recall(self, attempt: Attempt) -> Evaluation | None:
         """Set `attempt.recalled`, which is returned, or `attempt.ground`."""
-        signature = _signature(attempt)
-        if signature is None:
+        signature = attempt.info.signature
+        if type(signature) is not Signature or not _may_remember(attempt):
             return None
         found = self.evaluations.get(signature)
         if found is not None:
@@ -55,8 +55,10 @@ class Recaller:
         """Keep what the local plugins said, if pods like this one come again and again."""
         if attempt.recalled is not None or attempt.narrowed_by or attempt.pre_filter_message:
             return
-        signature = _signature(attempt)
-        if signature is None or not self.evaluations.is_known(signature):
+        signature = attempt.info.signature
+        if type(signature) is not Signature or not _may_remember(attempt):
+            return
+        if not self.evaluations.is_known(signature):
             return
         found = evaluations.build(
             attempt.profile, attempt.pod, attempt.state.settled(), attempt.every, self._store_version
@@ -65,13 +67,9 @@ class Recaller:
             self.evaluations.put(signature, found)
 
 
-def _signature(attempt: Attempt) -> Signature | None:
-    """What the attempt may be remembered by; None where memory does not apply: a sample of the nodes is
-    looked at, or one node is tried first."""
-    signature = attempt.info.signature
-    if type(signature) is not Signature or attempt.profile.samples:
-        return None
-    return None if attempt.pod.status.nominated_node_name else signature
+def _may_remember(attempt: Attempt) -> bool:
+    """Memory does not apply where a sample of the nodes is looked at, or one node is tried first."""
+    return not (attempt.profile.samples or attempt.pod.status.nominated_node_name)
 
 
 def leave_memory(attempt: Attempt, asked: Sequence[PreFilterPlugin], status: Status) -> None:

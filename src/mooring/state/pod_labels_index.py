@@ -75,8 +75,10 @@ class PodLabelsIndex:
     def find(self, pod: Pod) -> LabelSet | None:
         """The entry of a pod that is there."""
         meta = pod.metadata
-        space = self._spaces.get(meta.namespace)
-        return None if space is None else space.sets.get(tuple(sorted(meta.labels.items())))
+        space, labels = self._spaces.get(meta.namespace), meta.labels
+        if space is None:
+            return None
+        return space.sets.get(tuple(labels.items() if len(labels) < 2 else sorted(labels.items())))
 
     def find_or_make(self, pod: Pod) -> tuple[LabelSet, bool]:
         """The entry of a pod, and whether it is new."""
