@@ -31,8 +31,8 @@ there is time for another try before its deadline."""
 QPS = 150
 """Slow enough that there is a middle."""
 LOST = "leader election lost"
-ENDING_SECONDS = 40.0
-"""For a process that has lost its lease to end, which it does within thirty seconds come what may."""
+ENDING_SECONDS = 12.0
+"""For a process that has lost its lease to end: five for the binds that it has sent, one for its events."""
 
 
 @pytest.fixture

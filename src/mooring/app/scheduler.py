@@ -132,10 +132,11 @@ class Scheduler:
         self._tasks.append(task)
         return task
 
-    async def stop(self) -> None:
-        """Stop scheduling, drain sent binds and events, stop the informers."""
-        await self.engine.stop()
-        await self._recorder.flush()
+    async def stop(self, grace: float = 20.0) -> None:
+        """Stop scheduling, drain sent binds and events, stop the informers. Binds are waited for `grace`
+        seconds at most, events a quarter of that."""
+        await self.engine.stop(grace)
+        await self._recorder.flush(grace / 4)
         await self.informers.stop()
         for task in self._tasks:
             task.cancel()

@@ -81,13 +81,14 @@ class ElectionThread:
     def start(self) -> None:
         self._thread.start()
 
-    async def release(self, seconds: float = 10.0) -> bool:
+    async def release(self, seconds: float = 10.0, *, give_back: bool = True) -> bool:
         """Stop renewing, give the lease back and end the thread. Whether it was given back. Called on the
-        scheduler's loop, when everything that was sent has been settled."""
+        scheduler's loop, when everything that was sent has been settled. A lease that was lost is not there
+        to be given back."""
         self._fence.close()
         if not self._thread.is_alive():
             return False
-        asked = asyncio.run_coroutine_threadsafe(self._release(), self._own_loop)
+        asked = asyncio.run_coroutine_threadsafe(self._release(give_back), self._own_loop)
         try:
             async with asyncio.timeout(seconds):
                 return await asyncio.wrap_future(asked)
@@ -129,12 +130,12 @@ class ElectionThread:
             _log.error("Leader election broke", error=error, stack=True)
             self.lost(f"{type(error).__name__}: {error}")
 
-    async def _release(self) -> bool:
+    async def _release(self, give_back: bool) -> bool:
         try:
             if self._running is not None:
                 self._running.cancel()
                 await asyncio.gather(self._running, return_exceptions=True)
-            return self._election is not None and await self._election.release()
+            return give_back and self._election is not None and await self._election.release()
         except MooringError as error:
             _log.warning("The lease could not be released", err=str(error))
             return False

@@ -51,6 +51,9 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT)
 OK, FAILED = 0, 1
 WATCHDOG_TOLERANCE = 20.0
 """Seconds after the end of a lease that was not given up, from which health fails."""
+GRACE_SECONDS, LOST_GRACE_SECONDS = 20.0, 5.0
+"""How long sent binds are waited for; less when the lease is lost: another replica leads by then, and whoever
+restarts this one should not wait."""
 LOOP_TOLERANCE = 30.0
 """Seconds without a heartbeat from which the process is no longer alive."""
 
@@ -74,6 +77,8 @@ class Process:
         self._synced = False
         self._leads = False
         self._stopping = False
+        self._lost = False
+        """Whether the lease was lost, so that there is none to give back."""
         self._work: set[asyncio.Task[Any]] = set()
         self._election: ElectionThread | None = None
         self._endpoints: Endpoints | None = None
@@ -280,6 +285,7 @@ class Process:
 
     def on_lost(self, reason: str) -> None:
         self._metrics.leader.set(self._config.leader_election.resource_name, to=0)
+        self._lost = True
         self._end(FAILED, f"leader election lost: {reason}")
 
     def _on_engine_end(self, task: asyncio.Task[Any]) -> None:
@@ -319,10 +325,10 @@ class Process:
         for task in list(self._work):
             task.cancel()
         await asyncio.gather(*self._work, return_exceptions=True)
-        await self._scheduler.stop()
+        await self._scheduler.stop(LOST_GRACE_SECONDS if self._lost else GRACE_SECONDS)
         self._leads = False
         if self._election is not None:
-            await self._election.release()
+            await self._election.release(give_back=not self._lost)
 
 
 def _late(age: float) -> str:
