@@ -19,7 +19,8 @@ changes = st.one_of(
 
 @given(st.lists(changes, max_size=40))
 def test_who_follows_the_told_rows_has_the_same_numbers(happened):
-    counts, seen, version = RowCounts(TABLE), {}, 0
+    counts, version = RowCounts(TABLE), 0
+    seen: dict[int, int] = {}
     for index, change in enumerate(happened):
         if isinstance(change, tuple):
             counts.add(*change)
