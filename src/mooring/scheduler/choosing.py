@@ -5,27 +5,25 @@ Reads the state of the cluster and changes nothing. Suspends only at extenders.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import numpy as np
 
-from mooring.framework.extending import Extender, ExtenderError
-from mooring.framework.nodes import BoolArray, Nodes
 from mooring.framework.points import FilterPlugin, PreScorePlugin
 from mooring.framework.status import SUCCESS, Code, Status
 from mooring.runtime.buffers import Buffers
-from mooring.runtime.dry_run import PodTrial, rivals
 from mooring.runtime.evaluations import Evaluation
-from mooring.runtime.filtering import outside, rotate, run_filters, run_pre_filter, sample_size
+from mooring.runtime.filtering import outside, run_pre_filter, sample_size
 from mooring.runtime.filtering_rows import filter_rows
-from mooring.runtime.profile import EXTENDER
 from mooring.runtime.ranking import Ranker
 from mooring.runtime.score_following import follow
 from mooring.runtime.scoring import ScoreBoard, Scoring, run_pre_score, run_scores
 from mooring.runtime.scoring_on import score_on_ground, score_recalled
 from mooring.runtime.timing import TimedScoring
 from mooring.scheduler.attempt import Attempt
+from mooring.scheduler.extending import ask_extenders, prioritize
 from mooring.scheduler.recalling import Recaller, leave_memory, run_global_filters
+from mooring.scheduler.sampling import NOT_EXAMINED, beside_nominated, sample
 from mooring.telemetry import logs
 from mooring.telemetry.metrics import FILTER, PRE_FILTER, PRE_SCORE, SCORE
 
@@ -134,7 +132,7 @@ class NodeChooser:
         if meter is not None:
             lap(attempt, FILTER, status)
         if status.is_success and attempt.profile.services.extenders:
-            return await self._extend(attempt)
+            return await ask_extenders(attempt)
         return status
 
     def _narrow(self, attempt: Attempt, names: frozenset[str]) -> None:
@@ -152,7 +150,7 @@ class NodeChooser:
         trial.evaluated = 1
         status = self._filter_all(trial)
         if status.is_success:
-            status = await self._extend(trial)
+            status = await ask_extenders(trial)
         if not status.is_success or not trial.ok.any():
             return False
         attempt.evaluated = 1
@@ -165,13 +163,14 @@ class NodeChooser:
         percentage = attempt.profile.percentage_of_nodes_to_score
         if percentage and candidates and found is None:
             wanted = sample_size(percentage, candidates)
-            return self._sample(attempt, attempt.every.dense(attempt.ok), wanted)
+            status, self.next_start = sample(attempt, wanted, self.next_start)
+            return status
         attempt.evaluated += candidates
         return self._filter_all(attempt)
 
     def _filter_all(self, attempt: Attempt) -> Status:
         """Every row that is in play."""
-        status = self._beside_nominated(attempt, attempt.every.nodes, attempt.ok)
+        status = beside_nominated(attempt, attempt.every.nodes, attempt.ok)
         if status is not SUCCESS:
             return status
         if attempt.recalled is not None:
@@ -182,70 +181,6 @@ class NodeChooser:
         if meter is not None and meter.sampled:
             plugins = meter.timed(plugins, "Filter")
         return filter_rows(plugins, attempt.state, attempt.pod, attempt.every, attempt.statuses, attempt.ok)
-
-    def _sample(self, attempt: Attempt, candidates: Nodes, wanted: int) -> Status:
-        """Walk from `next_start` until more than `wanted` nodes fit; that one more is where the next attempt
-        starts. A block is never larger than what is still missing, so no node beyond it is looked at. Among
-        equals the first one met wins."""
-        rows = rotate(candidates.rows, self.next_start % len(candidates))
-        attempt.walk = rows
-        attempt.ok[:] = False
-        seen, kept = 0, 0
-        while seen < len(rows) and kept <= wanted:
-            block = Nodes(candidates.columns, rows[seen : seen + wanted + 1 - kept])
-            fitting, status = self._filter_block(attempt, block)
-            if not status.is_success:
-                return status
-            attempt.ok[fitting.rows] = True
-            seen += len(block)
-            kept += len(fitting)
-        if kept > wanted:
-            # The block ended with the node that was one too many.
-            seen -= 1
-            attempt.ok[rows[seen]] = False
-        attempt.statuses.set_rows(rows[seen:], NOT_EXAMINED)
-        attempt.evaluated += seen
-        self.next_start = (self.next_start + seen) % len(attempt.nodes)
-        return SUCCESS
-
-    def _filter_block(self, attempt: Attempt, nodes: Nodes) -> tuple[Nodes, Status]:
-        """Both passes: beside nominated pods where there are any, then as the nodes are."""
-        ok = np.ones(len(nodes), dtype=np.bool_)
-        status = self._beside_nominated(attempt, nodes, ok)
-        if not status.is_success:
-            return nodes, status
-        left = nodes if ok.all() else nodes.where(ok)
-        return run_filters(attempt.profile, attempt.state, attempt.pod, left, attempt.statuses)
-
-    def _beside_nominated(self, attempt: Attempt, nodes: Nodes, ok: BoolArray) -> Status:
-        """Nodes that others are nominated to must also fit the pod beside them."""
-        profile, pod = attempt.profile, attempt.pod
-        nominated = profile.services.nominator.nodes()
-        if not nominated:
-            return SUCCESS
-        crowded = [name for name in nominated if rivals(profile, pod, name)]
-        if not crowded:
-            return SUCCESS
-        for index in np.flatnonzero(nodes.named(*crowded) & ok).tolist():
-            trial = PodTrial(profile, pod, attempt.state.clone(), SUCCESS, {})
-            status = trial.filter_with_nominated(nodes[index].name)
-            if status.code is Code.ERROR:
-                return status
-            if not status.is_success:
-                attempt.statuses.set_row(int(nodes.rows[index]), status)
-                ok[index] = False
-        return SUCCESS
-
-    async def _extend(self, attempt: Attempt) -> Status:
-        """Filter extenders one after another, each on what the previous left."""
-        for extender in attempt.profile.services.extenders:
-            if not attempt.ok.any():
-                break
-            if extender.filters and extender.is_interested(attempt.pod):
-                status = await _ask(extender, attempt, attempt.every.dense(attempt.ok))
-                if not status.is_success:
-                    return status
-        return SUCCESS
 
     async def _score(self, attempt: Attempt) -> Status:
         profile = attempt.profile
@@ -280,7 +215,7 @@ class NodeChooser:
             board.tie_break = np.zeros(len(board.totals), dtype=np.int64)
             board.tie_break[attempt.walk] = -np.arange(len(attempt.walk))
         if profile.services.extenders:
-            await _prioritize(attempt, board)
+            await prioritize(attempt, board)
         attempt.board = board
         ranking = attempt.ranking = board.ranking(self._ranker)
         attempt.node = attempt.nodes.columns.node_names()[ranking[0]]
@@ -315,69 +250,6 @@ def lap(attempt: Attempt, point: int, status: Status) -> None:
 
 
 NO_FIT = Status.unschedulable("no node fits")
-NOT_EXAMINED = Status.unresolvable()
-"""For nodes that the search did not come to. Without a reason, so it is not counted in any message."""
-
-
-async def _ask(extender: Extender, attempt: Attempt, nodes: Nodes) -> Status:
-    """One extender's verdict. Whatever it answers can only narrow the nodes."""
-    try:
-        result = await extender.filter(attempt.pod, nodes)
-        if invented := sorted(result.names - set(nodes.names)):
-            raise ExtenderError(
-                f'extender "{extender.name}" claims a filtered node "{invented[0]}" which is not found '
-                f"in the input node list"
-            )
-    except ExtenderError as error:
-        if extender.ignorable:
-            _log.warning("Skipping extender that returned an error", extender=extender.name, error=str(error))
-            return SUCCESS
-        return Status.error(str(error), cause=error).by(EXTENDER)
-    for name, row in zip(nodes.names, nodes.rows.tolist(), strict=True):
-        if name in result.failed_and_unresolvable:
-            status = Status.unresolvable(result.failed_and_unresolvable[name])
-        elif name in result.failed:
-            status = Status.unschedulable(result.failed[name])
-        elif name not in result.names:
-            status = Status.unresolvable()  # left out without a word
-        else:
-            continue
-        attempt.statuses.set_row(row, status.by(EXTENDER))
-        attempt.ok[row] = False
-    return SUCCESS
-
-
-async def _prioritize(attempt: Attempt, board: ScoreBoard) -> None:
-    """Add the scores of prioritizing extenders; their errors count for nothing."""
-    services = attempt.profile.services
-    nodes = board.every.dense(board.feasible) if services.extenders else board.every.listed
-    for extender in services.extenders:
-        if not (extender.prioritizes and extender.is_interested(attempt.pod)):
-            continue
-        try:
-            scores = checked_scores(await extender.prioritize(attempt.pod, nodes))
-        except ExtenderError as error:
-            _log.warning("Skipping scores of extender", extender=extender.name, error=str(error))
-            continue
-        for name, score in scores.items():
-            row = nodes.columns.row_of(name)
-            if 0 <= row < len(board.feasible) and board.feasible[row]:
-                board.totals[row] += score * extender.weight * 10
-        board.tie_break = np.array([services.random.getrandbits(32) for _ in board.totals], dtype=np.int64)
-
-
-def checked_scores(scores: object) -> Mapping[str, int]:
-    """Scores that can be added up. As upstream, nobody insists on 10 as the highest."""
-    if not isinstance(scores, Mapping):
-        raise ExtenderError(f"expected a score per node, got {scores!r}")
-    for name, score in scores.items():
-        if isinstance(score, bool) or not isinstance(score, int) or not 0 <= score <= MAX_EXTENDER_SCORE:
-            raise ExtenderError(f'bad score for node "{name}": {score!r}')
-    return scores
-
-
-MAX_EXTENDER_SCORE = 2**31
-"""Far beyond what is agreed (10), and far from where totals would wrap round."""
 
 
 def _log_scores(attempt: Attempt, board: ScoreBoard) -> None:
