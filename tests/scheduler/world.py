@@ -296,6 +296,7 @@ class World:
         engine.cache.validate()
         found += [f"I5: {difference}" for difference in engine.cache.compare(nodes, pods)]
         found += [f"I5: {cached.pod.key} is still assumed" for cached in engine.cache.assumed()]
+        found += [f"I5: {uid} is expected for nothing" for uid in set(engine.cache.expected()) - pending]
         ledger = engine.services.shared["ledger"]
         for pod in pods:
             if ledger[pod.uid] != (1 if pod.spec.node_name else 0):

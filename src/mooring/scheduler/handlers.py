@@ -107,8 +107,7 @@ class Handlers:
             return self._assigned_added(pod)
         if place is Place.GONE or not self._serves(pod):
             return []
-        # Its demand is computed now rather than when it is assumed: a cycle has less time than an event.
-        self._cache.entries.entry(pod)
+        self._cache.expect(pod)
         return [
             lambda: self._queue.add(pod),
             lambda: self._tell_others(events.UNSCHEDULED_POD_ADD, None, pod),
@@ -120,6 +119,7 @@ class Handlers:
             return [lambda: self._queue.on_event(events.ASSIGNED_POD_DELETE, pod, None)]
         if place is Place.GONE or not self._serves(pod):
             return []
+        self._cache.expect_no_more(pod.uid)
         if bound is not None:
             # The new object: a pod that is bound where it was nominated gives no room up.
             return [lambda: self._queue.delete(bound)]
@@ -147,6 +147,7 @@ class Handlers:
     def _pending_updated(self, old: Pod, new: Pod) -> list[WakeUp]:
         if not self._serves(new):
             return []
+        self._cache.expect(new)
         wake: list[WakeUp] = [lambda: self._update(old, new)]
         if old.labels != new.labels:
             # A changed label may complete a group that others wait for.

@@ -16,6 +16,7 @@ from mooring.framework.access import Version
 from mooring.framework.counting import TermKind
 from mooring.framework.nodes import FloatArray
 from mooring.framework.topology import Topology
+from mooring.state.pod_entry import PodEntry
 from mooring.state.row_counts import RowCounts, Wide
 from mooring.state.selector_registry import SelectorRegistry
 
@@ -91,13 +92,16 @@ class HeldTerms:
                     found.append(held)
         return found
 
-    def pod_added(self, row: int, pod: Pod) -> None:
-        if pod.spec.affinity is not None:
-            self._change(row, pod, 1)
+    def prepare(self, entry: PodEntry) -> None:
+        """Terms are compiled once per template anyway."""
 
-    def pod_removed(self, row: int, pod: Pod) -> None:
-        if pod.spec.affinity is not None:
-            self._change(row, pod, -1)
+    def pod_added(self, row: int, entry: PodEntry) -> None:
+        if entry.pod.spec.affinity is not None:
+            self._change(row, entry.pod, 1)
+
+    def pod_removed(self, row: int, entry: PodEntry) -> None:
+        if entry.pod.spec.affinity is not None:
+            self._change(row, entry.pod, -1)
 
     def _change(self, row: int, pod: Pod, number: int) -> None:
         for key in _keys_of(pod):

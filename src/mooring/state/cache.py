@@ -81,6 +81,8 @@ class ClusterCache:
         self._pods: dict[str, CachedPod] = {}
         self._assumed: dict[str, CachedPod] = {}
         """The assumed ones among `_pods`, oldest first."""
+        self._expected: dict[str, PodEntry] = {}
+        """Pending pods, by UID."""
 
     # Reading
 
@@ -101,6 +103,10 @@ class ClusterCache:
     def assumed(self) -> Iterator[CachedPod]:
         yield from self._assumed.values()
 
+    def expected(self) -> Iterator[str]:
+        """UIDs of the pending pods about which something is worked out."""
+        yield from self._expected
+
     def pods(self) -> Iterator[CachedPod]:
         yield from self._pods.values()
 
@@ -109,6 +115,16 @@ class ClusterCache:
         return self.table.pods_of(node_name)
 
     # Decisions of the scheduler
+
+    def expect(self, pod: Pod) -> None:
+        """Work out now what a pending pod takes from a node, or its new version does: a cycle has less time
+        than an event. A QuantityError passes through."""
+        entry = self._expected[pod.metadata.uid] = self.entries.entry(pod)
+        self.table.prepare(entry)
+
+    def expect_no_more(self, uid: str) -> None:
+        """The pod is gone, or somebody has placed it."""
+        self._expected.pop(uid, None)
 
     def assume(self, pod: Pod, node_name: str) -> Pod:
         """Account a pod on the node chosen for it and return it as bound there. A known UID is a
@@ -121,7 +137,8 @@ class ClusterCache:
         bound, spec = pod, pod.spec
         if spec.node_name != node_name:
             bound = _replace(pod, spec=_replace(spec, node_name=node_name))
-        entry = self.entries.entry(bound)
+        entry = self._expected.pop(uid, None)
+        entry = self.entries.entry(bound) if entry is None or entry.pod is not pod else entry.on_node(bound)
         self.table.add_pod(node_name, entry)
         self._pods[uid] = self._assumed[uid] = CachedPod(entry, node_name, assumed=True)
         return bound

@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Mapping
 
-from mooring.api.pod import Pod
 from mooring.framework.counting import PodSelector
 from mooring.framework.nodes import BoolArray, FloatArray
 from mooring.framework.topology import Topology
+from mooring.state.pod_entry import PodEntry
 from mooring.state.pod_labels_index import LabelSet, PodLabelsIndex
 from mooring.state.read_only import read_only
 from mooring.state.row_counts import RowCounts, Wide
@@ -134,26 +134,29 @@ class Counters:
         self._registry.add(counter, selector.namespaces, selector.selector)
         return counter
 
-    def pod_added(self, row: int, pod: Pod) -> None:
-        entry = self._labels.find(pod)
-        if entry is None or not entry.rows:
-            entry, new = self._labels.find_or_make(pod)
+    def prepare(self, entry: PodEntry) -> None:
+        entry.sorted_labels()
+
+    def pod_added(self, row: int, entry: PodEntry) -> None:
+        labels = self._labels.find(entry)
+        if labels is None or not labels.rows:
+            labels, new = self._labels.find_or_make(entry)
             if new:
-                self._introduce(entry)
-        if pod.metadata.deletion_timestamp is not None:
-            self._change(entry, row, 1, True)
+                self._introduce(labels)
+        if entry.pod.metadata.deletion_timestamp is not None:
+            self._change(labels, row, 1, True)
             return
-        entry.rows[row] = entry.rows.get(row, 0) + 1
-        for counter in entry.counters:
+        labels.rows[row] = labels.rows.get(row, 0) + 1
+        for counter in labels.counters:
             counter.change(row, 1, False)
 
-    def pod_removed(self, row: int, pod: Pod) -> None:
-        entry = self._labels.find(pod)
-        if entry is None:
-            raise KeyError(f"pod {pod.key} was never counted")
-        self._change(entry, row, -1, pod.is_terminating)
-        if not entry.rows:
-            self._labels.vacated(entry)
+    def pod_removed(self, row: int, entry: PodEntry) -> None:
+        labels = self._labels.find(entry)
+        if labels is None:
+            raise KeyError(f"pod {entry.pod.key} was never counted")
+        self._change(labels, row, -1, entry.pod.is_terminating)
+        if not labels.rows:
+            self._labels.vacated(labels)
 
     def _introduce(self, entry: LabelSet) -> None:
         for counter in self._registry.candidates(entry.namespace, entry.labels):

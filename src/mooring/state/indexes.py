@@ -10,9 +10,9 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from mooring.api.node import Node
-from mooring.api.pod import Pod
 from mooring.framework.access import Version
 from mooring.framework.indexes import NodeKeys, PodKeys
+from mooring.state.pod_entry import PodEntry
 from mooring.telemetry import logs
 
 _log = logs.get(__name__)
@@ -29,9 +29,13 @@ class NodeObserver(Protocol):
 class Observer(Protocol):
     """Told about every pod that comes or goes, after it has happened. Ghost rows have pods and no node."""
 
-    def pod_added(self, row: int, pod: Pod) -> None: ...
+    def prepare(self, entry: PodEntry) -> None:
+        """The pod may come: what can be worked out about it now need not be when it does."""
+        ...
 
-    def pod_removed(self, row: int, pod: Pod) -> None: ...
+    def pod_added(self, row: int, entry: PodEntry) -> None: ...
+
+    def pod_removed(self, row: int, entry: PodEntry) -> None: ...
 
 
 def _keys(extract: Callable[[Any], Iterable[Any]], obj: Any) -> Sequence[Any]:
@@ -76,24 +80,34 @@ class RowPodIndex:
 
 
 class RowPodIndexes:
-    """All of them as one observer of the table: most pods have no keys in most indexes."""
+    """All of them as one observer of the table: most pods have no keys in any index."""
 
     def __init__(self, *indexes: RowPodIndex) -> None:
-        self.all = list(indexes)
+        self._all = list(indexes)
+        self._state = object()
+        """Another one with every index that comes."""
 
-    def pod_added(self, row: int, pod: Pod) -> None:
-        for index in self.all:
-            try:
-                found = index.extract(pod)
-                if found == ():
-                    continue  # the common case, on the path of every placement
-            except Exception:
-                pass  # told when it is asked again
-            index.add(row, _keys(index.extract, pod))
+    def add(self, index: RowPodIndex) -> None:
+        self._all.append(index)
+        self._state = object()
 
-    def pod_removed(self, row: int, pod: Pod) -> None:
-        for index in self.all:
-            keys = _keys(index.extract, pod)
+    def prepare(self, entry: PodEntry) -> None:
+        if not any(_keys(index.extract, entry.pod) for index in self._all):
+            entry.keyless = self._state
+
+    def pod_added(self, row: int, entry: PodEntry) -> None:
+        if entry.keyless is self._state:
+            return  # the common case, on the path of every placement
+        for index in self._all:
+            keys = _keys(index.extract, entry.pod)
+            if keys:
+                index.add(row, keys)
+
+    def pod_removed(self, row: int, entry: PodEntry) -> None:
+        if entry.keyless is self._state:
+            return
+        for index in self._all:
+            keys = _keys(index.extract, entry.pod)
             if keys:
                 index.remove(row, keys)
 
@@ -153,7 +167,7 @@ class Indexes:
             if self._pod_observer is None:
                 self._pod_observer = RowPodIndexes()
                 self._table.observe(self._pod_observer)
-            self._pod_observer.all.append(index)
+            self._pod_observer.add(index)
         return self._pods[name]
 
     def node_index(self, name: str, extract: NodeKeys) -> RowNodeIndex:

@@ -293,7 +293,7 @@ class NodeTable:
         """Tell `observer` about all pods that are here."""
         for row in self._rows.values():
             for entry in self._loads[row].entries.values():
-                observer.pod_added(row, entry.pod)
+                observer.pod_added(row, entry)
 
     def observe_nodes(self, observer: NodeObserver) -> None:
         """Tell `observer` about all nodes that are here, and from now on about every change of one."""
@@ -380,6 +380,11 @@ class NodeTable:
         self._release_if_unused(name, row)
         return True
 
+    def prepare(self, entry: PodEntry) -> None:
+        """A pod is pending: let the observers work out about it what they can."""
+        for observer in self._observers:
+            observer.prepare(entry)
+
     def add_pod(self, node_name: str, entry: PodEntry) -> int:
         """Account a pod; on an unknown node it makes a ghost. A UID that is there already is a CacheError."""
         row = self._rows.get(node_name, -1)
@@ -388,9 +393,8 @@ class NodeTable:
         self._loads[row].add(entry)
         self._unwritten[row] = None
         self._changes.mark(row)
-        pod = entry.pod
         for observer in self._observers:
-            observer.pod_added(row, pod)
+            observer.pod_added(row, entry)
         return row
 
     def replace_pod(self, node_name: str, old: PodEntry, new: PodEntry) -> None:
@@ -400,8 +404,8 @@ class NodeTable:
             self._loads[row].replace(new)
             self._changes.mark(row)
             for observer in self._observers:
-                observer.pod_removed(row, old.pod)
-                observer.pod_added(row, new.pod)
+                observer.pod_removed(row, old)
+                observer.pod_added(row, new)
         else:
             self.remove_pod(node_name, old)
             self.add_pod(node_name, new)
@@ -415,7 +419,7 @@ class NodeTable:
         self._unwritten[row] = None
         self._changes.mark(row)
         for observer in self._observers:
-            observer.pod_removed(row, entry.pod)
+            observer.pod_removed(row, entry)
         self._release_if_unused(node_name, row)
 
     def _catch_up(self) -> None:

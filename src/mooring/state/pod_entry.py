@@ -24,6 +24,7 @@ from mooring.api.requests import (
 )
 from mooring.state.amounts import clamp
 
+LabelsKey = tuple[tuple[str, str], ...]
 HostPort = tuple[str, str, int]
 """Protocol, host IP (`0.0.0.0` for all), port."""
 
@@ -59,9 +60,10 @@ class Demand:
 
 
 class PodEntry:
-    """A pod with its demand, as the cache and the NodeTable account it. Never changes."""
+    """A pod with its demand, as the cache and the NodeTable account it. Never changes; what observers of the
+    table have worked out about the pod is kept with it."""
 
-    __slots__ = ("amounts", "host_ports", "nonzero", "pod", "requests", "uid")
+    __slots__ = ("amounts", "host_ports", "keyless", "labels_key", "nonzero", "pod", "requests", "uid")
 
     def __init__(self, pod: Pod, demand: Demand | None = None) -> None:
         if demand is None:
@@ -72,6 +74,24 @@ class PodEntry:
         self.nonzero = demand.nonzero
         self.host_ports = demand.host_ports
         self.amounts = demand.amounts
+        self.labels_key: LabelsKey | None = None
+        """The labels in order, which is what a set of labels is known by."""
+        self.keyless: object = None
+        """The state of the indexes in which the pod has no key."""
+
+    def on_node(self, bound: Pod) -> PodEntry:
+        """The same for the same pod once it is bound: the node is all that has changed."""
+        entry = PodEntry.__new__(PodEntry)
+        entry.pod = bound
+        entry.uid, entry.requests, entry.nonzero = self.uid, self.requests, self.nonzero
+        entry.host_ports, entry.amounts = self.host_ports, self.amounts
+        entry.labels_key, entry.keyless = self.labels_key, self.keyless
+        return entry
+
+    def sorted_labels(self) -> LabelsKey:
+        if self.labels_key is None:
+            self.labels_key = tuple(sorted(self.pod.metadata.labels.items()))
+        return self.labels_key
 
     def __repr__(self) -> str:
         return f"PodEntry({self.pod.key})"

@@ -10,11 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol
 
-from mooring.api.pod import Pod
 from mooring.api.selectors import EXISTS, IN, Selector
 from mooring.framework.counting import PodSelector
-
-LabelsKey = tuple[tuple[str, str], ...]
+from mooring.state.pod_entry import LabelsKey, PodEntry
 
 _VACANT = 1024
 """Entries without pods that are kept, because many are about to be used again: an update of a pod is told as
@@ -72,21 +70,17 @@ class PodLabelsIndex:
         self._spaces: dict[str, _Space] = {}
         self._vacant: dict[LabelSet, None] = {}
 
-    def find(self, pod: Pod) -> LabelSet | None:
-        """The entry of a pod that is there."""
-        meta = pod.metadata
-        space, labels = self._spaces.get(meta.namespace), meta.labels
-        if space is None:
-            return None
-        return space.sets.get(tuple(labels.items() if len(labels) < 2 else sorted(labels.items())))
+    def find(self, entry: PodEntry) -> LabelSet | None:
+        """The set of a pod that is there."""
+        space = self._spaces.get(entry.pod.metadata.namespace)
+        return None if space is None else space.sets.get(entry.labels_key or entry.sorted_labels())
 
-    def find_or_make(self, pod: Pod) -> tuple[LabelSet, bool]:
-        """The entry of a pod, and whether it is new."""
-        meta = pod.metadata
+    def find_or_make(self, entry: PodEntry) -> tuple[LabelSet, bool]:
+        """The set of a pod, and whether it is new."""
+        meta, key = entry.pod.metadata, entry.sorted_labels()
         space = self._spaces.get(meta.namespace)
         if space is None:
             space = self._spaces[meta.namespace] = _Space()
-        key = tuple(sorted(meta.labels.items()))
         found = space.sets.get(key)
         if found is not None:
             if not found.rows:
