@@ -24,9 +24,8 @@ import numpy.typing as npt
 
 from mooring.api.node import Node
 from mooring.api.pod import Pod
-from mooring.api.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, node_allocatable
+from mooring.api.requests import node_allocatable
 from mooring.framework.nodes import (
-    Amounts,
     CodeArray,
     Compute,
     ComputeRow,
@@ -40,7 +39,8 @@ from mooring.framework.nodes import (
 )
 from mooring.framework.ranking import RankedPods
 from mooring.framework.record import NodeEpoch
-from mooring.state.amounts import LIMIT, clamp
+from mooring.state.amount_columns import AmountColumns
+from mooring.state.amounts import clamp
 from mooring.state.change_log import ChangeLog
 from mooring.state.derived import DerivedColumns
 from mooring.state.errors import CacheError
@@ -50,17 +50,10 @@ from mooring.state.node_load import NodeLoad
 from mooring.state.node_order import NodeOrder, zone_of
 from mooring.state.pod_entry import PodEntry
 from mooring.state.read_only import read_only
-from mooring.state.resource_columns import ResourceColumns
 from mooring.state.taint_classes import TaintClasses
 
 _WIDTH = 64
-_WITH_DEFAULTS = (CPU, MEMORY)
-"""Resources for which scoring has defaults."""
-_STANDARD = (CPU, MEMORY, EPHEMERAL_STORAGE, PODS)
 _NOTHING: Mapping[str, int] = {}
-
-Cells = tuple[IntArray, FloatArray | None, IntArray | None, FloatArray | None, IntArray | None]
-"""Of one resource: requested and its float twin, the same with scoring defaults, and what is free."""
 
 
 class LiveNode(NodeView):
@@ -95,22 +88,13 @@ class NodeTable:
         self._loads: list[NodeLoad] = [NodeLoad() for _ in range(width)]
         self._free: list[int] = list(range(width))
         """Heap of the rows that no name has."""
-        self._allocatable = ResourceColumns(width, self._relaid)
-        self._requested = ResourceColumns(width, self._relaid)
-        self._nonzero = ResourceColumns(width, self._relaid)
-        self._amounts: dict[str, ResourceColumns] = {
-            "allocatable": self._allocatable,
-            "requested": self._requested,
-            "nonzero_requested": self._nonzero,
-        }
-        self._free_amounts: dict[str, IntArray] = {}
-        """Allocatable less requested, of the resources that somebody has asked for."""
-        self._shown_free: dict[str, IntArray] = {}
-        self._unwritten: dict[int, None] = {}
-        """Rows whose pods have changed since the columns were last read. A pod that is decided from memory
-        reads none of them, and a row that changes several times is written once."""
-        self._cells: dict[str, Cells] = {}
-        """Resource → the arrays that a pod event writes; forgotten when one of them is replaced."""
+        self._amounts = AmountColumns(width, self._of_row, self._relaid)
+        self._unwritten = self._amounts.unwritten
+        self.allocatable = self._amounts.allocatable
+        self.requested = self._amounts.requested
+        self.nonzero_requested = self._amounts.nonzero_requested
+        self.free = self._amounts.free
+        self.floats = self._amounts.floats
         self._labels = LabelColumns(width)
         self._taints = TaintClasses(width)
         self._changes = ChangeLog(width)
@@ -126,41 +110,8 @@ class NodeTable:
         """Changes of the node objects alone."""
         self._by_node = DerivedColumns(self._node_changes, self._some, self._views)
         self._by_row = DerivedColumns(self._changes, self._some, self._views)
-        for resource in _STANDARD:  # nearly every pod asks for them
-            self._cells_of(resource)
 
-    # What views read: framework.nodes.Columns
-
-    def allocatable(self, resource: str) -> IntArray:
-        return self._allocatable[resource]
-
-    def requested(self, resource: str) -> IntArray:
-        if self._unwritten:
-            self._catch_up()
-        return self._requested[resource]
-
-    def nonzero_requested(self, resource: str) -> IntArray:
-        """Resources without a scoring default are as requested."""
-        if self._unwritten:
-            self._catch_up()
-        return (self._nonzero if resource in (CPU, MEMORY) else self._requested)[resource]
-
-    def free(self, resource: str) -> IntArray:
-        if self._unwritten:
-            self._catch_up()
-        shown = self._shown_free.get(resource)
-        if shown is None:
-            self._free_amounts[resource] = self.allocatable(resource) - self.requested(resource)
-            shown = self._shown_free[resource] = read_only(self._free_amounts[resource])
-            self._cells.clear()
-        return shown
-
-    def floats(self, column: Amounts, resource: str) -> FloatArray:
-        if self._unwritten:
-            self._catch_up()
-        if column == "nonzero_requested":
-            column = column if resource in (CPU, MEMORY) else "requested"
-        return self._amounts[column].floats(resource)
+    # What views read: framework.nodes.Columns; the amounts are `AmountColumns`' own.
 
     def label_codes(self, key: str) -> CodeArray:
         return self._labels.codes(key)
@@ -321,7 +272,7 @@ class NodeTable:
 
     def settle(self) -> bool:
         if self._unwritten:
-            self._catch_up()
+            self._amounts.catch_up()
         return True
 
     def news(self, generation: int) -> News:
@@ -343,8 +294,7 @@ class NodeTable:
             allocatable = {name: clamp(amount) for name, amount in node_allocatable(node).items()}
         if row < 0:
             row = self._take_row(node.name)
-        self._allocatable.replace(row, old.allocatable if old else {}, allocatable)
-        self._refresh_free(row)
+        self._amounts.set_node(row, old.allocatable if old else _NOTHING, allocatable)
         self._labels.put(row, node.labels)
         self._taints.put(row, node)
         self._names[row] = node.name
@@ -364,8 +314,7 @@ class NodeTable:
         if row < 0:
             return False
         gone = self.view(row)
-        self._allocatable.replace(row, gone.allocatable, {})
-        self._refresh_free(row)
+        self._amounts.set_node(row, gone.allocatable, _NOTHING)
         self._labels.clear(row)
         self._taints.clear(row)
         self._names[row] = ""
@@ -422,44 +371,13 @@ class NodeTable:
             observer.pod_removed(row, entry)
         self._release_if_unused(node_name, row)
 
-    def _catch_up(self) -> None:
-        """Write the sums of changed rows into the columns."""
-        rows, self._unwritten = self._unwritten, {}
-        for row in rows:
-            load, view = self._loads[row], self._views[row]
-            allocatable = view.allocatable if view is not None else _NOTHING
-            for resource, total in load.requested.items():
-                sums, twin, counted, counted_twin, free = self._cells.get(resource) or self._cells_of(
-                    resource
-                )
-                amount = total if -LIMIT <= total <= LIMIT else clamp(total)
-                sums[row] = amount
-                if twin is not None:
-                    twin[row] = amount
-                if free is not None:
-                    free[row] = allocatable.get(resource, 0) - amount
-                if counted is not None:
-                    counted[row] = amount = clamp(load.nonzero[resource])
-                    if counted_twin is not None:
-                        counted_twin[row] = amount
+    def _of_row(self, row: int) -> tuple[NodeLoad, Mapping[str, int]]:
+        view = self._views[row]
+        return self._loads[row], view.allocatable if view is not None else _NOTHING
 
-    def _cells_of(self, resource: str) -> Cells:
-        sums, twin = self._requested.arrays(resource)
-        counted = self._nonzero.arrays(resource) if resource in _WITH_DEFAULTS else (None, None)
-        # Making a column forgets all cells, so these are kept last.
-        found = self._cells[resource] = (sums, twin, *counted, self._free_amounts.get(resource))
-        return found
-
-    def _relaid(self, replaced: bool) -> None:
-        """Columns were replaced, which views made before do not know, or added."""
-        self._cells.clear()
-        if replaced:
-            self._listed = self._every = None
-
-    def _refresh_free(self, row: int) -> None:
-        """The node has changed."""
-        for resource, column in self._free_amounts.items():
-            column[row] = self._allocatable[resource][row] - self._requested[resource][row]
+    def _relaid(self) -> None:
+        """Columns were replaced, which views made before do not know."""
+        self._listed = self._every = None
 
     def _take_row(self, name: str) -> int:
         if not self._free:
@@ -471,18 +389,14 @@ class NodeTable:
         """A row is free again when it has neither node nor pods; all its sums are zero then."""
         if self._views[row] is None and not self._loads[row].entries:
             if row in self._unwritten:
-                self._catch_up()
+                self._amounts.catch_up()
             del self._rows[name]
             self._loads[row] = NodeLoad()
             heapq.heappush(self._free, row)
 
     def _grow(self) -> None:
-        self._catch_up()
         old, width = self.width, 2 * self.width
-        for columns in (self._allocatable, self._requested, self._nonzero):
-            columns.grow(width)
-        self._free_amounts.clear()
-        self._shown_free.clear()
+        self._amounts.grow(width)
         self._labels.grow(width)
         self._taints.grow(width)
         self._changes.grow(width)
