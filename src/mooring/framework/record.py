@@ -93,6 +93,10 @@ class NodeEpoch:
     names: Sequence[str]
 
 
+SMALL_RECORD = 600
+"""Bytes of a record that has neither a message nor scores."""
+
+
 @dataclass(init=False)
 class DecisionRecord:
     """One attempt to schedule one pod. One is made for every attempt, and most of its fields stay as they are
@@ -164,7 +168,7 @@ class DecisionRecord:
         """Bytes that this record keeps alive, roughly. Epoch and refusals are not counted: as a rule many
         records share them."""
         top = self.top
-        return 600 + len(self.message) + (0 if top is None else 100 + 400 * len(top.columns))
+        return SMALL_RECORD + len(self.message) + (0 if top is None else 100 + 400 * len(top.columns))
 
     @property
     def refusals_size(self) -> int:

@@ -36,10 +36,13 @@ def prepared(asks: Asks) -> Callable[[NodeView], int]:
 
     def score_pair(node: NodeView) -> int:
         allocatable, requested = node.allocatable, node.requested
-        left, right = allocatable.get(first, 0), allocatable.get(second, 0)
+        try:  # nearly every node has both, and this is half as long as asking for defaults
+            left, right = allocatable[first], allocatable[second]
+            used, taken = requested[first], requested[second]
+        except KeyError:
+            return score(asks, allocatable, requested)
         if not left or not right:
             return NO_CHANGE
-        used, taken = requested.get(first, 0), requested.get(second, 0)
         before = (used * 1.0 / left if used < left else 1.0) - (taken * 1.0 / right if taken < right else 1.0)
         used, taken = used + one, taken + other
         after = (used * 1.0 / left if used < left else 1.0) - (taken * 1.0 / right if taken < right else 1.0)

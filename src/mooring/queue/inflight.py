@@ -39,21 +39,22 @@ class Happening:
         return self.only is None or self.only(pod)
 
 
-@dataclass(slots=True, eq=False)
 class Flight:
     """One pod under way."""
 
-    info: QueuedPod
-    uid: str
-    """As it was popped."""
-    start: int
-    """Position in the list of events at its pop."""
-    since: float
-    profile: str
     latest: Pod | None = None
     """A newer object that arrived meanwhile; the attempt goes on with the old one."""
-    gone: bool = False
+    gone = False
     """The pod was deleted, or placed by somebody: it must not come back."""
+
+    def __init__(self, info: QueuedPod, uid: str, start: int, since: float, profile: str) -> None:
+        self.info = info
+        self.uid = uid
+        """As it was popped."""
+        self.start = start
+        """Position in the list of events at its pop."""
+        self.since = since
+        self.profile = profile
 
 
 class InFlight:

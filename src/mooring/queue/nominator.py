@@ -23,7 +23,7 @@ class PodNominator:
 
     def nodes(self) -> Collection[str]:
         """Names of the nodes that somebody is nominated to."""
-        return tuple(self._pods_on)
+        return tuple(self._pods_on) if self._pods_on else ()
 
     def nominated_on(self, node_name: str) -> Sequence[Pod]:
         """The pods nominated there, in the order of their nomination."""
@@ -41,6 +41,8 @@ class PodNominator:
             self._pods_on.setdefault(node_name, {})[pod.uid] = pod
 
     def forget(self, uid: str) -> None:
+        if not self._node_of:
+            return
         node = self._node_of.pop(uid, None)
         if node is None:
             return

@@ -59,16 +59,19 @@ class Places:
         if slot is not None:
             self._leave(slot)
 
-    def take_next(self) -> tuple[QueuedPod, Place] | None:
-        """The pod whose turn it is, and where it was: the first active one; without any, the first one that
-        backs off after a refusal."""
-        info, place = self.active.pop(), ACTIVE
-        if info is None:
-            info, place = self.backoff.pop_refused(), BACKOFF
-        if info is None:
-            return None
-        del self.slots[info.pod.metadata.uid]
-        return info, place
+    def take_active(self) -> QueuedPod | None:
+        """The first active pod."""
+        info = self.active.pop()
+        if info is not None:
+            del self.slots[info.pod.metadata.uid]
+        return info
+
+    def take_early(self) -> QueuedPod | None:
+        """The first pod that backs off after a refusal; for when none is active."""
+        info = self.backoff.pop_refused()
+        if info is not None:
+            del self.slots[info.pod.metadata.uid]
+        return info
 
     def place_of(self, uid: str) -> Place | None:
         slot = self.slots.get(uid)

@@ -136,11 +136,11 @@ class SchedulingQueue:
     def pop(self) -> QueuedPod | None:
         """The next pod to try, or None. With nothing active, the first refused pod that still backs off is
         taken early; pods that failed by an error never are."""
-        taken = self._places.take_next()
-        if taken is None:
-            return None
-        info, place = taken
-        if place == BACKOFF:
+        info = self._places.take_active()
+        if info is None:
+            info = self._places.take_early()
+            if info is None:
+                return None
             self._count_incoming(ACTIVE, events.POP_FROM_BACKOFF)
         now = self._clock.now()
         info.attempts += 1

@@ -32,6 +32,7 @@ from mooring.framework.status import Status
 from mooring.framework.statuses import NodeStatuses
 from mooring.runtime.dependence import Fingerprint, VersionOf, is_about_row, known_reads
 from mooring.runtime.filtering_rows import filter_rows
+from mooring.runtime.front import Front
 from mooring.runtime.ground import one_for_all
 from mooring.runtime.left import Left, left_of
 from mooring.runtime.profile import Profile
@@ -134,6 +135,8 @@ class Evaluation:
     ordered: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     """The same in snapshot order: its highest entry is the next choice when nothing else counts. The same
     array where rows are in snapshot order."""
+    front: Front = field(default_factory=Front)
+    """The best of `ordered`."""
     is_complete: bool = False
     """Whether `ordered` alone decides: every plugin answers from memory, and those scores that are
     normalised are the same for all nodes."""
@@ -158,7 +161,7 @@ class Evaluation:
         """The row of the highest total, the first in snapshot order among equals; -1 when none fits."""
         if not self.feasible:
             return -1
-        index = int(self.ordered.argmax())
+        index = self.front.best(self.ordered)
         return index if self.every.in_order else int(self.every.listed.rows[index])
 
     def check_complete(self) -> None:

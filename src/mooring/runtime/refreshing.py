@@ -52,7 +52,11 @@ def _refresh_load(found: Evaluation, pod: Pod, node: NodeView) -> bool:
         if (plugin.filter(state, pod, node) if judge is None else judge(node)) is not None:
             return False
     total = _quick_total(found, node)
-    _put(found, row, _load_total(found, pod, node) if total is None else total)
+    if total is None or found.ordered is not found.base:
+        _put(found, row, _load_total(found, pod, node) if total is None else total)
+        return True
+    found.base[row] = total
+    found.front.changed(row, total)
     return True
 
 
@@ -74,7 +78,9 @@ def _quick_total(found: Evaluation, node: NodeView) -> int | None:
 def _put(found: Evaluation, row: int, total: int) -> None:
     found.base[row] = total
     if found.ordered is not found.base:
-        found.ordered[found.every.positions[row]] = total
+        row = int(found.every.positions[row])
+        found.ordered[row] = total
+    found.front.changed(row, total)
 
 
 def _load_total(found: Evaluation, pod: Pod, node: NodeView) -> int:

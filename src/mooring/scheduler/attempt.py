@@ -61,7 +61,14 @@ class Attempt:
     narrowed_by: tuple[str, ...] = ()
     """PreFilter plugins that narrowed the nodes; rejectors when nothing fits."""
 
-    def __init__(self, info: QueuedPod, profile: Profile, nodes: Nodes, started: float = 0.0) -> None:
+    def __init__(
+        self,
+        info: QueuedPod,
+        profile: Profile,
+        nodes: Nodes,
+        started: float = 0.0,
+        every: EveryRow | None = None,
+    ) -> None:
         self.info = info
         self.profile = profile
         self.nodes = nodes
@@ -70,7 +77,7 @@ class Attempt:
         """As it was when it was popped."""
         self.started = started
         """When the cycle began."""
-        self.every: EveryRow = nodes.columns.every_row()
+        self.every: EveryRow = nodes.columns.every_row() if every is None else every
         self.ok: BoolArray = self.every.alive
         """Row → still in play; in the end, feasible."""
 
@@ -116,8 +123,9 @@ class Failure:
 
 def make_record(attempt: Attempt, wall: float, duration: float, epoch: NodeEpoch) -> DecisionRecord:
     """What the attempt found; small arrays only, names stay in the shared epoch."""
-    info, pod = attempt.info, attempt.pod
-    record = DecisionRecord(pod.key, pod.metadata.uid, attempt.profile.name, info.attempts, wall)
+    info, meta = attempt.info, attempt.pod.metadata
+    key = f"{meta.namespace}/{meta.name}"
+    record = DecisionRecord(key, meta.uid, attempt.profile.name, info.attempts, wall)
     record.duration = duration
     record.total_nodes = len(attempt.nodes.rows)
     record.evaluated_nodes = attempt.evaluated

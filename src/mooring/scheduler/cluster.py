@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mooring.api.pod import Pod
-from mooring.framework.nodes import Nodes
+from mooring.framework.nodes import EveryRow
 from mooring.framework.record import NodeEpoch
 from mooring.queue.scheduling_queue import SchedulingQueue
 from mooring.state.cache import ClusterCache
@@ -18,7 +18,7 @@ class ClusterState:
     def __init__(self, table: NodeTable, cache: ClusterCache, queue: SchedulingQueue) -> None:
         self._cache = cache
         self._queue = queue
-        self.nodes: Callable[[], Nodes] = table.nodes
+        self.every_row: Callable[[], EveryRow] = table.every_row
         self.epoch: Callable[[], NodeEpoch] = table.epoch
         self.is_assumed: Callable[[str], bool] = cache.is_assumed
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from mooring.api.pod import Pod
-from mooring.framework.nodes import Nodes
+from mooring.framework.nodes import EveryRow
 from mooring.framework.ports import Clock, EventRecorder
 from mooring.framework.queued import QueuedPod
 from mooring.framework.record import SCHEDULED, DecisionRecord, NodeEpoch
@@ -55,7 +55,7 @@ class Placement:
 class Cluster(Protocol):
     """What the cycle needs of the cluster state; implemented by the assembly over cache and NodeTable."""
 
-    def nodes(self) -> Nodes: ...
+    def every_row(self) -> EveryRow: ...
 
     def epoch(self) -> NodeEpoch: ...
 
@@ -80,6 +80,9 @@ class SchedulingCycle:
         self._recorder = recorder
         self._records = records
         self._chooser = chooser
+        self._verbose = False
+        """Whether every attempt is logged."""
+        self._ask_verbosity = float("-inf")
 
     def must_skip(self, pod: Pod, profile: Profile) -> bool:
         """Pods that are not scheduled although they were popped: being deleted, or assumed already."""
@@ -101,9 +104,13 @@ class SchedulingCycle:
         """Try to place the pod. A Placement is assumed and reserved; a Failure has left no trace but its
         decision record."""
         pod = info.pod
-        _log.info(3, "Attempting to schedule pod", pod=pod)
         started, wall = self._clock.now(), self._clock.wall()
-        attempt = Attempt(info, profile, self._cluster.nodes(), started)
+        if started >= self._ask_verbosity:  # once a second; for every pod it would cost as much as a plugin
+            self._verbose, self._ask_verbosity = _log.enabled(3), started + 1.0
+        if self._verbose:
+            _log.info(3, "Attempting to schedule pod", pod=pod)
+        every = self._cluster.every_row()
+        attempt = Attempt(info, profile, every.listed, started, every)
         meter = profile.meter
         if meter is not None:
             meter.begin(started)

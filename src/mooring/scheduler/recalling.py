@@ -37,7 +37,10 @@ class Recaller:
     def recall(self, attempt: Attempt) -> Evaluation | None:
         """Set `attempt.recalled`, which is returned, or `attempt.ground`."""
         signature = attempt.info.signature
-        if type(signature) is not Signature or not _may_remember(attempt):
+        # Not where a sample of the nodes is looked at, or one node is tried first.
+        if type(signature) is not Signature or attempt.profile.samples:
+            return None
+        if attempt.pod.status.nominated_node_name:
             return None
         found = self.evaluations.get(signature)
         if found is not None:
@@ -56,20 +59,15 @@ class Recaller:
         if attempt.recalled is not None or attempt.narrowed_by or attempt.pre_filter_message:
             return
         signature = attempt.info.signature
-        if type(signature) is not Signature or not _may_remember(attempt):
+        if type(signature) is not Signature or attempt.profile.samples:
             return
-        if not self.evaluations.is_known(signature):
+        if attempt.pod.status.nominated_node_name or not self.evaluations.is_known(signature):
             return
         found = evaluations.build(
             attempt.profile, attempt.pod, attempt.state.settled(), attempt.every, self._store_version
         )
         if found is not None:
             self.evaluations.put(signature, found)
-
-
-def _may_remember(attempt: Attempt) -> bool:
-    """Memory does not apply where a sample of the nodes is looked at, or one node is tried first."""
-    return not (attempt.profile.samples or attempt.pod.status.nominated_node_name)
 
 
 def leave_memory(attempt: Attempt, asked: Sequence[PreFilterPlugin], status: Status) -> None:

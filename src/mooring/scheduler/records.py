@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 
-from mooring.framework.record import DecisionRecord, NodeEpoch, RefusalCount
+from mooring.framework.record import SMALL_RECORD, DecisionRecord, NodeEpoch, RefusalCount
 
 DEFAULT_BYTES = 32 * 1024 * 1024
 
@@ -24,7 +24,8 @@ class RecordRing:
 
     def add(self, record: DecisionRecord) -> None:
         self._sequence = record.sequence = self._sequence + 1
-        size = record.size
+        # Most records share everything that is large.
+        size = SMALL_RECORD if record.top is None and not record.message else record.size
         if record.epoch is not self._epoch:
             self._epoch = record.epoch
             size += 8 * len(record.epoch.names) if record.epoch is not None else 0

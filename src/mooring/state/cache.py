@@ -138,7 +138,10 @@ class ClusterCache:
         if spec.node_name != node_name:
             bound = _replace(pod, spec=_replace(spec, node_name=node_name))
         entry = self._expected.pop(uid, None)
-        entry = self.entries.entry(bound) if entry is None or entry.pod is not pod else entry.on_node(bound)
+        if entry is not None and entry.pod is pod:
+            entry.pod = bound  # the node is all that has changed
+        else:
+            entry = self.entries.entry(bound)
         self.table.add_pod(node_name, entry)
         self._pods[uid] = self._assumed[uid] = CachedPod(entry, node_name, assumed=True)
         return bound

@@ -46,12 +46,14 @@ class ChangeLog:
 
     def since(self, generation: int) -> list[int]:
         """Rows changed after that generation, each once, in no particular order."""
-        start, rows = generation + 1 - self._first, self._rows
-        if self.generation - generation == 2 and start >= 0:  # a pod that was assumed and then seen
+        start, rows, changes = generation + 1 - self._first, self._rows, self.generation - generation
+        if changes == 2 and start >= 0:  # a pod that was assumed and then seen
             last = rows[-1]
             return [last] if rows[-2] == last else [rows[-2], last]
+        if not changes:
+            return []
         # A scan of all rows costs about as much as going through an eighth of them one by one.
-        if start >= 0 and self.generation - generation <= len(self._generations) // 8:
+        if start >= 0 and changes <= len(self._generations) // 8:
             return list(dict.fromkeys(rows[start:]))
         changed: list[int] = np.flatnonzero(self._generations > generation).tolist()
         return changed

@@ -139,7 +139,7 @@ class Counters:
 
     def pod_added(self, row: int, entry: PodEntry) -> None:
         labels = self._labels.find(entry)
-        if labels is None or not labels.rows:
+        if labels is None or not labels.rows:  # most pods are not the first of their kind
             labels, new = self._labels.find_or_make(entry)
             if new:
                 self._introduce(labels)

@@ -52,8 +52,11 @@ class NodeLoad:
         self.entries[entry.uid] = entry
         requested, nonzero = self.requested, self.nonzero
         for name, amount, counted in entry.amounts:
-            requested[name] = requested.get(name, 0) + amount
-            nonzero[name] = nonzero.get(name, 0) + counted
+            try:  # cheaper than asking for a default: the standard ones are always there
+                requested[name] += amount
+                nonzero[name] += counted
+            except KeyError:
+                requested[name], nonzero[name] = amount, counted
         self._listing = self._ranked = None
 
     def remove(self, entry: PodEntry) -> None:

@@ -277,8 +277,7 @@ class NodeTable:
 
     def news(self, generation: int) -> News:
         changes = self._changes
-        rows = changes.since(generation) if changes.generation != generation else []
-        return changes.generation, self.node_generation, rows
+        return changes.generation, self.node_generation, changes.since(generation)
 
     # Changes
 

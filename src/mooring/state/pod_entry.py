@@ -60,8 +60,8 @@ class Demand:
 
 
 class PodEntry:
-    """A pod with its demand, as the cache and the NodeTable account it. Never changes; what observers of the
-    table have worked out about the pod is kept with it."""
+    """A pod with its demand, as the cache and the NodeTable account it. Does not change once it is accounted;
+    what observers of the table have worked out about the pod is kept with it."""
 
     __slots__ = ("amounts", "host_ports", "keyless", "labels_key", "nonzero", "pod", "requests", "uid")
 
@@ -78,15 +78,6 @@ class PodEntry:
         """The labels in order, which is what a set of labels is known by."""
         self.keyless: object = None
         """The state of the indexes in which the pod has no key."""
-
-    def on_node(self, bound: Pod) -> PodEntry:
-        """The same for the same pod once it is bound: the node is all that has changed."""
-        entry = PodEntry.__new__(PodEntry)
-        entry.pod = bound
-        entry.uid, entry.requests, entry.nonzero = self.uid, self.requests, self.nonzero
-        entry.host_ports, entry.amounts = self.host_ports, self.amounts
-        entry.labels_key, entry.keyless = self.labels_key, self.keyless
-        return entry
 
     def sorted_labels(self) -> LabelsKey:
         if self.labels_key is None:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import gc
 import resource
 import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from mooring.app.bench.kernel import Kernel
 from mooring.app.bench.workloads import Workload
 from mooring.app.bench.world import World
+from mooring.app.running import collecting
 from mooring.framework.queued import QueuedPod
 from mooring.scheduler.attempt import Attempt, Failure
 from mooring.scheduler.choosing import NodeChooser
@@ -62,10 +65,11 @@ class Measurement:
         self.checked = 0
 
     async def run(self, progress: Callable[[int], None]) -> Result:
-        for _ in range(WARM_UP):
-            await self._one()
-            self.kernel()
-        blocks = [await self._block(size, progress) for size in self._sizes()]
+        with collected_as_when_running():
+            for _ in range(WARM_UP):
+                await self._one()
+                self.kernel()
+            blocks = [await self._block(size, progress) for size in self._sizes()]
         times = [t for block, _ in blocks for t in block]
         kernels = [t for _, beside in blocks for t in beside]
         ratios = [statistics.median(block) / statistics.median(beside) for block, beside in blocks]
@@ -140,6 +144,18 @@ class Measurement:
                 raise Mismatch(f"{info.key} went to {result.node}, a fresh evaluation says {expected}")
             self.checked += 1
         self.world.finish(info, result.node)
+
+
+@contextmanager
+def collected_as_when_running() -> Iterator[None]:
+    """Garbage is collected as `mooring run` does it once the cluster is listed."""
+    before = gc.get_threshold()
+    collecting.settle()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+        gc.set_threshold(*before)
 
 
 def rss_mb() -> float:

@@ -48,11 +48,15 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
         def judge(node: NodeView) -> Status | None:
             allocatable, requested = node.allocatable, node.requested
-            for name, ask in requests:
-                if ask > allocatable.get(name, 0) - requested.get(name, 0):
-                    return refusal(requests, allocatable, requested)
-            full = requested[PODS] >= allocatable.get(PODS, 0)
-            return refusal(requests, allocatable, requested) if full else None
+            try:
+                for name, ask in requests:
+                    if ask > allocatable[name] - requested[name]:
+                        return refusal(requests, allocatable, requested)
+                if requested[PODS] < allocatable[PODS]:
+                    return None
+            except KeyError:
+                pass  # somebody does not know one of them, which `refusal` copes with
+            return refusal(requests, allocatable, requested)
 
         return judge
 

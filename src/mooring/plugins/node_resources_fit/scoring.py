@@ -60,10 +60,13 @@ class Scorer:
 
         def score(node: NodeView) -> int:
             allocatable, taken = node.allocatable, node.nonzero_requested
-            left, right = allocatable.get(first, 0), allocatable.get(second, 0)
+            try:
+                left, right = allocatable[first], allocatable[second]
+                free, spare = left - taken[first] - one, right - taken[second] - other
+            except KeyError:
+                return self.score(asks, node)
             if not left or not right:
                 return self.score(asks, node)
-            free, spare = left - taken.get(first, 0) - one, right - taken.get(second, 0) - other
             total = free * MAX_NODE_SCORE // left if free > 0 else 0
             return (total + spare * MAX_NODE_SCORE // right) // 2 if spare > 0 else total // 2
 

@@ -1,0 +1,65 @@
+"""The front: the best rows of a remembered evaluation, so that the next pod needs no look at all the others.
+
+A heap holds the best few hundred rows, and whatever has become as good since; a row whose total has changed
+leaves its old entry behind, which is thrown away when it surfaces. The heap is filled again when it is empty.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+
+import numpy as np
+
+from mooring.framework.nodes import IntArray
+
+_ROWS = 256
+_LONGEST = 4 * _ROWS
+"""Entries that may pile up, most of them old, before the heap is made anew."""
+_EVERYTHING = (1, 0)
+"""After every entry of a row that fits: their totals are not negative."""
+
+
+class Front:
+    """Positions in snapshot order by falling total, the first among equals first."""
+
+    __slots__ = ("_heap", "_last")
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, int]] = []
+        """(total, negated; position)."""
+        self._last: tuple[int, int] | None = None
+        """All rows up to this entry are in the heap; None: there is nothing yet."""
+
+    def best(self, totals: IntArray) -> int:
+        """The position of the highest total; one of them at least is not negative."""
+        heap = self._heap
+        while heap:
+            negated, position = heap[0]
+            if totals[position] == -negated:
+                return position
+            heappop(heap)
+        self._fill(totals)
+        return self._heap[0][1]
+
+    def changed(self, position: int, total: int) -> None:
+        """A row has this total now."""
+        entry = (-total, position)
+        if self._last is not None and entry <= self._last:
+            heappush(self._heap, entry)
+            if len(self._heap) > _LONGEST:
+                self._heap, self._last = [], None
+
+    def _fill(self, totals: IntArray) -> None:
+        best = _best(totals)
+        self._heap = list(zip((-totals[best]).tolist(), best.tolist(), strict=True))
+        self._last = self._heap[-1] if len(best) == _ROWS else _EVERYTHING
+
+
+def _best(totals: IntArray) -> IntArray:
+    """The positions of the best rows, in order; those that do not fit are left out."""
+    floor = 0
+    if len(totals) > _ROWS:
+        floor = max(int(np.partition(totals, -_ROWS)[-_ROWS]), 0)
+    near = np.flatnonzero(totals >= floor)
+    found: IntArray = near[np.argsort(-totals[near], kind="stable")][:_ROWS]
+    return found
