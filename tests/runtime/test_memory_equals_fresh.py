@@ -183,3 +183,34 @@ def test_scores_that_are_followed_equal_fresh_ones(seed):
     for _ in range(600):
         clusters.step()
     assert clusters.followed > 10, "scores were hardly followed"
+
+
+def test_scores_are_not_followed_from_an_attempt_beside_nominated_pods():
+    """What PreScore counts among the nodes that such pods leave does not hold when they are gone."""
+    clusters = Clusters(0, nodes=0, calm=True)
+    for number in range(6):
+        clusters.world.put(NODES, make_node(f"n{number}", cpu="1", zone="x"))
+    clusters.world.engine.drain()
+    soft: dict[str, Any] = {
+        "cpu": "50m",
+        "labels": {"app": "soft"},
+        "spread": [spread_over(HOSTNAME, {"app": "soft"}, soft=True)],
+    }
+
+    def place(name: str, priority: int = 0) -> Attempt:
+        return clusters.choose(clusters.warm, make_pod(name, priority=priority, **soft))
+
+    nominator = clusters.world.engine.queue.nominator
+    rival = make_pod("rival", cpu="1", priority=10)
+    place("p0")
+    place("p1")
+    nominator.nominate(rival, "n0")
+    beside = place("p2")
+    assert beside.recalled is not None
+    assert beside.feasible == 5
+    assert beside.recalled.followers is None
+    nominator.forget(rival.uid)
+    alone = place("p3")
+    assert alone.feasible == 6
+    assert alone.recalled is not None
+    assert alone.recalled.followers is not None

@@ -20,7 +20,7 @@ from mooring.framework.points import Plugin
 from mooring.framework.ports import ApiClient, Clock
 from mooring.queue.location import Location
 from mooring.scheduler.assembly import FLUSH_AFTER, Ports, assemble, needed_resources
-from mooring.scheduler.engine import Engine
+from mooring.scheduler.engine import GRACE_SECONDS, Engine
 from mooring.scheduler.fencing import MayWrite, always
 from mooring.scheduler.records import RecordRing
 from mooring.telemetry import logs
@@ -132,7 +132,7 @@ class Scheduler:
         self._tasks.append(task)
         return task
 
-    async def stop(self, grace: float = 20.0) -> None:
+    async def stop(self, grace: float = GRACE_SECONDS) -> None:
         """Stop scheduling, drain sent binds and events, stop the informers. Binds are waited for `grace`
         seconds at most, events a quarter of that."""
         await self.engine.stop(grace)

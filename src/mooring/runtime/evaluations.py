@@ -42,6 +42,8 @@ from mooring.runtime.scoring import NEVER, Scores, Scoring, run_pre_score
 FilterRow = Callable[[NodeView], Status | None]
 ScoreRow = Callable[[NodeView], float | Status]
 
+_FOLLOWERS = 4
+"""Columns that those who follow scores may keep, about; they come later than the evaluation is charged."""
 NO_RANK = 1 << 14
 """Rank of a row that no local filter refuses."""
 
@@ -182,7 +184,8 @@ class Evaluation:
     def nbytes(self) -> int:
         raws = sum(raw.nbytes for raw in self.raws.values() if not isinstance(raw, int))
         own = (self.statuses.ids, self.ok, self.ranks, self.base, self.ordered)
-        return sum(array.nbytes for array in own) + raws
+        followers = _FOLLOWERS * self.base.nbytes if self.patience >= 0 else 0
+        return sum(array.nbytes for array in own) + raws + followers
 
 
 def build(

@@ -13,6 +13,7 @@ from mooring.api.pod import Pod
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.nodes import IntArray
 from mooring.framework.scoring import ScoreFollower
+from mooring.framework.statuses import NodeStatuses
 from mooring.runtime.calling import failed
 from mooring.runtime.evaluations import Evaluation
 
@@ -40,9 +41,14 @@ class Followers:
         return int(every.listed.rows[totals.take(every.listed.rows).argmax()])
 
 
-def follow(found: Evaluation, state: CycleState, pod: Pod) -> None:
+def follow(found: Evaluation, state: CycleState, pod: Pod, statuses: NodeStatuses) -> None:
     """Ask the plugins that are not remembered to follow their scores, after a pod was scored on top of the
-    evaluation; `state` is that of the attempt. Where one cannot, it is asked again some pods later."""
+    evaluation; `state` and `statuses` are those of the attempt. Where one cannot, it is asked again some pods
+    later."""
+    if not statuses.is_lent:
+        # More was refused than is remembered, such as rows of nominated pods: what PreScore has made of fewer
+        # rows does not hold for the next pod.
+        return
     if found.patience:
         found.patience -= 1
         return

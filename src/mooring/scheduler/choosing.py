@@ -96,7 +96,7 @@ class NodeChooser:
         status = await self._score(attempt)
         found = attempt.recalled
         if found is not None and found.patience >= 0 and found.followers is None and status is SUCCESS:
-            follow(found, attempt.state, attempt.pod)
+            follow(found, attempt.state, attempt.pod, attempt.statuses)
         return status
 
     async def _find_feasible(self, attempt: Attempt) -> Status:

@@ -42,6 +42,7 @@ from mooring.client.http_client import HttpClient
 from mooring.client.lease import Fence, Terms
 from mooring.config.dumping import to_wire
 from mooring.config.types import API_VERSION, KIND
+from mooring.scheduler.engine import GRACE_SECONDS
 from mooring.telemetry import logs
 from mooring.telemetry.metrics import SchedulerMetrics
 
@@ -51,8 +52,8 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT)
 OK, FAILED = 0, 1
 WATCHDOG_TOLERANCE = 20.0
 """Seconds after the end of a lease that was not given up, from which health fails."""
-GRACE_SECONDS, LOST_GRACE_SECONDS = 20.0, 5.0
-"""How long sent binds are waited for; less when the lease is lost: another replica leads by then, and whoever
+LOST_GRACE_SECONDS = 5.0
+"""How long sent binds are waited for when the lease is lost: another replica leads by then, and whoever
 restarts this one should not wait."""
 LOOP_TOLERANCE = 30.0
 """Seconds without a heartbeat from which the process is no longer alive."""
