@@ -13,6 +13,7 @@ from mooring.api.pod import Pod
 from mooring.state.cache import ClusterCache, Outcome
 from mooring.state.errors import CacheError
 from mooring.state.node_table import NodeTable
+from mooring.state.pod_entry import bound_to
 from tests.state.objects import ZONE, make_node, make_pod
 
 
@@ -43,8 +44,10 @@ def used(cache: ClusterCache) -> dict[str, int]:
 
 class TestAssuming:
     def test_an_assumed_pod_counts_in_full(self, cache):
-        assumed = cache.assume(PENDING, "a")
+        cache.assume(PENDING, "a")
 
+        assumed = cache.get("p").pod
+        assert assumed == bound_to(PENDING, "a")
         assert assumed.spec.node_name == "a"
         assert PENDING.spec.node_name == ""
         assert used(cache) == {"a": 1000}
@@ -288,7 +291,7 @@ class TestChecking:
         cache.add_pod(bound("a"))
         found = cache.get("p")
         assert found is not None
-        cache.table.remove_pod("a", found.entry)
+        cache.table.remove_pod("a", found)
 
         with pytest.raises(CacheError, match=r"node a: pods is \[\], not \['p'\]"):
             cache.validate()
@@ -297,7 +300,7 @@ class TestChecking:
         cache.assume(PENDING, "c")
         found = cache.get("p")
         assert found is not None
-        cache.table.remove_pod("c", found.entry)
+        cache.table.remove_pod("c", found)
         found.assumed = False
 
         with pytest.raises(CacheError, match="node c: not in the table; the assumed pods"):

@@ -23,6 +23,7 @@ from mooring.framework.nodes import TaintClass
 from mooring.state.cache import ClusterCache, Outcome
 from mooring.state.indexes import Indexes, RowNodeIndex, RowPodIndex
 from mooring.state.node_table import NodeTable
+from mooring.state.pod_entry import bound_to
 from tests.state.objects import ZONE, make_node, make_pod
 
 KEYS = (ZONE, "size", "never")
@@ -108,8 +109,8 @@ class CacheMachine(RuleBasedStateMachine):
     @rule(pod=bound_pods, name=node_names)
     def assume(self, pod: Pod, name: str) -> None:
         if pod.uid not in self.places:
-            assumed = self.cache.assume(pod, name)
-            self.places[pod.uid] = Place(assumed, name, True)
+            self.cache.assume(pod, name)
+            self.places[pod.uid] = Place(bound_to(pod, name), name, True)
 
     @rule(uid=uids)
     def forget(self, uid: str) -> None:

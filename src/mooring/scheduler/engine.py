@@ -32,7 +32,8 @@ from mooring.scheduler.fencing import MayWrite, always
 from mooring.scheduler.handlers import Handlers, event_label
 from mooring.scheduler.inbox import Inbox, WakeUp
 from mooring.scheduler.records import RecordRing
-from mooring.state.cache import ClusterCache, bound_to
+from mooring.state.cache import ClusterCache
+from mooring.state.pod_entry import bound_to
 from mooring.state.stores import Stores
 from mooring.telemetry import logs
 from mooring.telemetry.instruments import Spread

@@ -96,12 +96,12 @@ class HeldTerms:
         """Terms are compiled once per template anyway."""
 
     def pod_added(self, row: int, entry: PodEntry) -> None:
-        if entry.pod.spec.affinity is not None:
-            self._change(row, entry.pod, 1)
+        if entry.came.spec.affinity is not None:
+            self._change(row, entry.came, 1)
 
     def pod_removed(self, row: int, entry: PodEntry) -> None:
-        if entry.pod.spec.affinity is not None:
-            self._change(row, entry.pod, -1)
+        if entry.came.spec.affinity is not None:
+            self._change(row, entry.came, -1)
 
     def _change(self, row: int, pod: Pod, number: int) -> None:
         for key in _keys_of(pod):

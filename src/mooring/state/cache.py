@@ -22,8 +22,6 @@ import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-import msgspec
-
 from mooring.api.node import Node
 from mooring.api.pod import Pod
 from mooring.state import checking
@@ -32,7 +30,6 @@ from mooring.state.node_table import NodeTable
 from mooring.state.pod_entry import PodEntries, PodEntry
 
 _log = logging.getLogger(__name__)
-_replace = msgspec.structs.replace
 
 
 class Outcome(enum.Enum):
@@ -54,22 +51,6 @@ class Outcome(enum.Enum):
     """Nothing changed."""
 
 
-class CachedPod:
-    """One accounted pod."""
-
-    __slots__ = ("assumed", "entry", "node_name")
-
-    def __init__(self, entry: PodEntry, node_name: str, assumed: bool) -> None:
-        self.entry = entry
-        self.node_name = node_name
-        """Where it is accounted; the node may be a ghost."""
-        self.assumed = assumed
-
-    @property
-    def pod(self) -> Pod:
-        return self.entry.pod
-
-
 class ClusterCache:
     """Pods by UID, each accounted on exactly one node of the table, and the nodes themselves."""
 
@@ -78,8 +59,8 @@ class ClusterCache:
         self.entries = PodEntries()
         self.corrections: Counter[str] = Counter()
         """How often the cache had to be corrected, by what was wrong."""
-        self._pods: dict[str, CachedPod] = {}
-        self._assumed: dict[str, CachedPod] = {}
+        self._pods: dict[str, PodEntry] = {}
+        self._assumed: dict[str, PodEntry] = {}
         """The assumed ones among `_pods`, oldest first."""
         self._expected: dict[str, PodEntry] = {}
         """Pending pods, by UID."""
@@ -89,25 +70,25 @@ class ClusterCache:
     def __len__(self) -> int:
         return len(self._pods)
 
-    def get(self, uid: str) -> CachedPod | None:
+    def get(self, uid: str) -> PodEntry | None:
         return self._pods.get(uid)
 
     def entry(self, pod: Pod) -> PodEntry:
         """What a pod costs its node: as accounted if it is, else computed; for dry runs."""
         cached = self._pods.get(pod.uid)
-        return cached.entry if cached is not None and cached.entry.pod is pod else self.entries.entry(pod)
+        return cached if cached is not None and cached.pod is pod else self.entries.entry(pod)
 
     def is_assumed(self, uid: str) -> bool:
         return uid in self._assumed
 
-    def assumed(self) -> Iterator[CachedPod]:
+    def assumed(self) -> Iterator[PodEntry]:
         yield from self._assumed.values()
 
     def expected(self) -> Iterator[str]:
         """UIDs of the pending pods about which something is worked out."""
         yield from self._expected
 
-    def pods(self) -> Iterator[CachedPod]:
+    def pods(self) -> Iterator[PodEntry]:
         yield from self._pods.values()
 
     def pods_on(self, node_name: str) -> Sequence[Pod]:
@@ -126,25 +107,19 @@ class ClusterCache:
         """The pod is gone, or somebody has placed it."""
         self._expected.pop(uid, None)
 
-    def assume(self, pod: Pod, node_name: str) -> Pod:
-        """Account a pod on the node chosen for it and return it as bound there. A known UID is a
-        CacheError."""
+    def assume(self, pod: Pod, node_name: str) -> None:
+        """Account a pod on the node chosen for it. A known UID is a CacheError."""
         uid = pod.metadata.uid
         if uid in self._pods:
             raise CacheError(f"pod {pod.key} ({uid}) is in the cache, so it cannot be assumed")
         if not node_name:
-            raise CacheError(f"pod {pod.key} ({pod.uid}) cannot be assumed on a node without a name")
-        bound, spec = pod, pod.spec
-        if spec.node_name != node_name:
-            bound = _replace(pod, spec=_replace(spec, node_name=node_name))
+            raise CacheError(f"pod {pod.key} ({uid}) cannot be assumed on a node without a name")
         entry = self._expected.pop(uid, None)
-        if entry is not None and entry.pod is pod:
-            entry.pod = bound  # the node is all that has changed
-        else:
-            entry = self.entries.entry(bound)
+        if entry is None or entry.came is not pod:
+            entry = self.entries.entry(pod)
+        entry.node_name, entry.assumed = node_name, True
         self.table.add_pod(node_name, entry)
-        self._pods[uid] = self._assumed[uid] = CachedPod(entry, node_name, assumed=True)
-        return bound
+        self._pods[uid] = self._assumed[uid] = entry
 
     def forget(self, uid: str) -> bool:
         """Take back an assumption. False when there is none: an unknown pod, or one that was seen since."""
@@ -165,7 +140,8 @@ class ClusterCache:
             return self._without_node(cached)
         entry = self.entries.entry(pod)
         if cached is None:
-            self._account(entry, pod.spec.node_name, assumed=False)
+            self.table.add_pod(entry.node_name, entry)
+            self._pods[entry.uid] = entry
             return Outcome.ADDED
         return self._seen(cached, entry)
 
@@ -222,41 +198,35 @@ class ClusterCache:
         """Differences to what the API server lists; empty when all is well."""
         return checking.compare(self.table, self._pods, nodes, pods)
 
-    def _account(self, entry: PodEntry, node_name: str, *, assumed: bool) -> CachedPod:
-        self.table.add_pod(node_name, entry)
-        cached = self._pods[entry.uid] = CachedPod(entry, node_name, assumed)
-        return cached
-
-    def _release(self, cached: CachedPod) -> Outcome:
-        uid = cached.entry.uid
-        self.table.remove_pod(cached.node_name, cached.entry)
-        del self._pods[uid]
-        self._assumed.pop(uid, None)
+    def _release(self, cached: PodEntry) -> Outcome:
+        self.table.remove_pod(cached.node_name, cached)
+        del self._pods[cached.uid]
+        self._assumed.pop(cached.uid, None)
         return Outcome.RELEASED
 
-    def _seen(self, cached: CachedPod, entry: PodEntry) -> Outcome:
+    def _seen(self, cached: PodEntry, entry: PodEntry) -> Outcome:
         """A known pod, in the version of `entry`, which names a node."""
-        node_name = entry.pod.spec.node_name
+        node_name = entry.node_name
         outcome = Outcome.CONFIRMED if cached.assumed else Outcome.UPDATED
         if node_name == cached.node_name:
-            self.table.replace_pod(node_name, cached.entry, entry)
+            self.table.replace_pod(node_name, cached, entry)
         else:
             outcome = Outcome.MOVED
             self._correct("assumed on another node" if cached.assumed else "moved", entry.pod, cached)
-            self.table.remove_pod(cached.node_name, cached.entry)
+            self.table.remove_pod(cached.node_name, cached)
             self.table.add_pod(node_name, entry)
-        cached.entry, cached.node_name, cached.assumed = entry, node_name, False
+        self._pods[entry.uid] = entry
         self._assumed.pop(entry.uid, None)
         return outcome
 
-    def _without_node(self, cached: CachedPod | None) -> Outcome:
+    def _without_node(self, cached: PodEntry | None) -> Outcome:
         """A version without a node. A bound pod never loses its node, so this version is older than the
         cached one: nothing changes. That is expected of assumed pods only."""
         if cached is not None and not cached.assumed:
             self._correct("seen without its node", cached.pod, cached)
         return Outcome.IGNORED
 
-    def _correct(self, what: str, seen: Pod, cached: CachedPod) -> None:
+    def _correct(self, what: str, seen: Pod, cached: PodEntry) -> None:
         self.corrections[what] += 1
         _log.warning(
             "pod cache corrected",
@@ -268,9 +238,3 @@ class ClusterCache:
                 "cached_node": cached.node_name,
             },
         )
-
-
-def bound_to(pod: Pod, node_name: str) -> Pod:
-    """The pod as it will be once it is bound."""
-    replace = msgspec.structs.replace
-    return replace(pod, spec=replace(pod.spec, node_name=node_name))

@@ -15,7 +15,7 @@ from mooring.api.pod import Pod
 from mooring.api.requests import CPU, MEMORY, PODS
 from mooring.state.amounts import clamp
 from mooring.state.node_table import NodeTable
-from mooring.state.pod_entry import Demand, PodEntry
+from mooring.state.pod_entry import Demand
 from mooring.state.taint_classes import taint_class
 
 Sums = dict[str, int]
@@ -28,14 +28,14 @@ class Placed(Protocol):
     assumed: bool
 
     @property
-    def entry(self) -> PodEntry: ...
+    def pod(self) -> Pod: ...
 
 
 def recount(table: NodeTable, pods: Iterable[Placed]) -> list[str]:
     """Differences between the table and the pods that it should account."""
     expected: dict[str, list[Pod]] = defaultdict(list)
     for placed in pods:
-        expected[placed.node_name].append(placed.entry.pod)
+        expected[placed.node_name].append(placed.pod)
     unknown = expected.keys() - dict(table.known_rows()).keys()
     problems = [f"node {name}: not in the table" for name in unknown]
     for name, row in table.known_rows():
@@ -53,7 +53,7 @@ def compare(
     problems += [f"node {name}: cached but gone" for name in table.nodes().names if name not in known]
     for uid, pod in listed.items():
         problems += _pod_problems(pod, cached.get(uid))
-    problems += [f"pod {p.entry.pod.key}: cached but gone" for uid, p in cached.items() if uid not in listed]
+    problems += [f"pod {p.pod.key}: cached but gone" for uid, p in cached.items() if uid not in listed]
     return problems + _sum_problems(table, cached, listed)
 
 

@@ -143,7 +143,7 @@ class Counters:
             labels, new = self._labels.find_or_make(entry)
             if new:
                 self._introduce(labels)
-        if entry.pod.metadata.deletion_timestamp is not None:
+        if entry.came.metadata.deletion_timestamp is not None:
             self._change(labels, row, 1, True)
             return
         labels.rows[row] = labels.rows.get(row, 0) + 1
@@ -153,8 +153,8 @@ class Counters:
     def pod_removed(self, row: int, entry: PodEntry) -> None:
         labels = self._labels.find(entry)
         if labels is None:
-            raise KeyError(f"pod {entry.pod.key} was never counted")
-        self._change(labels, row, -1, entry.pod.is_terminating)
+            raise KeyError(f"pod {entry.came.key} was never counted")
+        self._change(labels, row, -1, entry.came.is_terminating)
         if not labels.rows:
             self._labels.vacated(labels)
 

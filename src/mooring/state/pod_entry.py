@@ -28,6 +28,8 @@ LabelsKey = tuple[tuple[str, str], ...]
 HostPort = tuple[str, str, int]
 """Protocol, host IP (`0.0.0.0` for all), port."""
 
+_replace = msgspec.structs.replace
+
 _TEMPLATES = 4096
 """Templates remembered; the oldest goes first."""
 
@@ -60,15 +62,32 @@ class Demand:
 
 
 class PodEntry:
-    """A pod with its demand, as the cache and the NodeTable account it. Does not change once it is accounted;
-    what observers of the table have worked out about the pod is kept with it."""
+    """A pod with its demand and its node, as the cache and the NodeTable account it. What it takes does not
+    change once it is accounted; what observers of the table have worked out about the pod is kept with it."""
 
-    __slots__ = ("amounts", "host_ports", "keyless", "labels_key", "nonzero", "pod", "requests", "uid")
+    __slots__ = (
+        "amounts",
+        "assumed",
+        "came",
+        "host_ports",
+        "keyless",
+        "labels_key",
+        "node_name",
+        "nonzero",
+        "requests",
+        "uid",
+    )
 
     def __init__(self, pod: Pod, demand: Demand | None = None) -> None:
         if demand is None:
             demand = Demand.of(pod)
-        self.pod = pod
+        self.came = pod
+        """The pod as it came, which is enough for all that does not ask for its node: a pod that was only
+        decided does not name it yet."""
+        self.node_name: str = pod.spec.node_name
+        """Where it is accounted, or shall be; the node may be a ghost."""
+        self.assumed = False
+        """Decided for its node and not yet seen there."""
         self.uid: str = pod.metadata.uid
         self.requests = demand.requests
         self.nonzero = demand.nonzero
@@ -79,13 +98,27 @@ class PodEntry:
         self.keyless: object = None
         """The state of the indexes in which the pod has no key."""
 
+    @property
+    def pod(self) -> Pod:
+        """The pod, bound to its node. The object is made when somebody asks: most pods are seen as bound
+        before anybody does."""
+        pod = self.came
+        if pod.spec.node_name != self.node_name:
+            pod = self.came = bound_to(pod, self.node_name)
+        return pod
+
     def sorted_labels(self) -> LabelsKey:
         if self.labels_key is None:
-            self.labels_key = tuple(sorted(self.pod.metadata.labels.items()))
+            self.labels_key = tuple(sorted(self.came.metadata.labels.items()))
         return self.labels_key
 
     def __repr__(self) -> str:
-        return f"PodEntry({self.pod.key})"
+        return f"PodEntry({self.came.key})"
+
+
+def bound_to(pod: Pod, node_name: str) -> Pod:
+    """The pod as it will be once it is bound."""
+    return _replace(pod, spec=_replace(pod.spec, node_name=node_name))
 
 
 class PodEntries:

@@ -72,12 +72,12 @@ class PodLabelsIndex:
 
     def find(self, entry: PodEntry) -> LabelSet | None:
         """The set of a pod that is there."""
-        space = self._spaces.get(entry.pod.metadata.namespace)
+        space = self._spaces.get(entry.came.metadata.namespace)
         return None if space is None else space.sets.get(entry.labels_key or entry.sorted_labels())
 
     def find_or_make(self, entry: PodEntry) -> tuple[LabelSet, bool]:
         """The set of a pod, and whether it is new."""
-        meta, key = entry.pod.metadata, entry.sorted_labels()
+        meta, key = entry.came.metadata, entry.sorted_labels()
         space = self._spaces.get(meta.namespace)
         if space is None:
             space = self._spaces[meta.namespace] = _Space()
