@@ -67,9 +67,9 @@ class EveryRow:
         return SomeNodes(self, mask)
 
 
-News = tuple[int, int, list[int]]
-"""What has changed since some generation: the generation of now, that of the nodes, and the rows that
-changed, each once, dead ones included. A plain tuple, because one is made for every pod."""
+News = tuple[int, int, "list[NodeView]"]
+"""What has changed since some generation: the generation of now, that of the nodes, and the nodes that
+changed, each once; rows without a node are left out. A plain tuple, because one is made for every pod."""
 
 
 class Columns(Protocol):
@@ -158,7 +158,7 @@ class Columns(Protocol):
         ...
 
     def news(self, generation: int) -> News:
-        """The same with the present generations, in one call: memories ask this for every pod."""
+        """Present generations and changed nodes in one call: memories ask this for every pod."""
         ...
 
     def table_rows(self, rows: IntArray) -> IntArray:

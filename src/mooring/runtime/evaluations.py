@@ -163,8 +163,12 @@ class Evaluation:
         """The row of the highest total, the first in snapshot order among equals; -1 when none fits."""
         if not self.feasible:
             return -1
-        index = self.front.best(self.ordered)
-        return index if self.every.in_order else int(self.every.listed.rows[index])
+        heap, totals, every = self.front.heap, self.ordered, self.every
+        if heap and totals[heap[0][1]] == -heap[0][0]:  # as a rule
+            index = heap[0][1]
+        else:
+            index = self.front.best(totals)
+        return index if every.in_order else int(every.listed.rows[index])
 
     def check_complete(self) -> None:
         self.sums_decide = all(step.is_summed or isinstance(self.raws[step.name], int) for step in self.steps)

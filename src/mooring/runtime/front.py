@@ -15,44 +15,51 @@ from mooring.framework.nodes import IntArray
 _ROWS = 256
 _LONGEST = 4 * _ROWS
 """Entries that may pile up, most of them old, before the heap is made anew."""
-_EVERYTHING = (1, 0)
+_BEYOND = 1 << 62
+"""More than any total."""
+_NOTHING = (-_BEYOND, 0)
+"""Before every entry."""
+_EVERYTHING = (0, _BEYOND)
 """After every entry of a row that fits: their totals are not negative."""
 
 
 class Front:
     """Positions in snapshot order by falling total, the first among equals first."""
 
-    __slots__ = ("_heap", "_last")
+    __slots__ = ("_last", "floor", "heap")
 
     def __init__(self) -> None:
-        self._heap: list[tuple[int, int]] = []
-        """(total, negated; position)."""
-        self._last: tuple[int, int] | None = None
-        """All rows up to this entry are in the heap; None: there is nothing yet."""
+        self.heap: list[tuple[int, int]] = []
+        """(total, negated; position). The first one is the best row if that is still its total."""
+        self._last = _NOTHING
+        """All rows up to this entry are in the heap."""
+        self.floor = _BEYOND
+        """Rows below this total are of no interest: `changed` would do nothing."""
 
     def best(self, totals: IntArray) -> int:
         """The position of the highest total; one of them at least is not negative."""
-        heap = self._heap
+        heap = self.heap
         while heap:
             negated, position = heap[0]
             if totals[position] == -negated:
                 return position
             heappop(heap)
         self._fill(totals)
-        return self._heap[0][1]
+        return self.heap[0][1]
 
     def changed(self, position: int, total: int) -> None:
         """A row has this total now."""
         entry = (-total, position)
-        if self._last is not None and entry <= self._last:
-            heappush(self._heap, entry)
-            if len(self._heap) > _LONGEST:
-                self._heap, self._last = [], None
+        if entry <= self._last:
+            heappush(self.heap, entry)
+            if len(self.heap) > _LONGEST:
+                self.heap, self._last, self.floor = [], _NOTHING, _BEYOND
 
     def _fill(self, totals: IntArray) -> None:
         best = _best(totals)
-        self._heap = list(zip((-totals[best]).tolist(), best.tolist(), strict=True))
-        self._last = self._heap[-1] if len(best) == _ROWS else _EVERYTHING
+        self.heap = list(zip((-totals[best]).tolist(), best.tolist(), strict=True))
+        self._last = self.heap[-1] if len(best) == _ROWS else _EVERYTHING
+        self.floor = -self._last[0]
 
 
 def _best(totals: IntArray) -> IntArray:

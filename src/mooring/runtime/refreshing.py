@@ -25,19 +25,16 @@ def recall(found: Evaluation, pod: Pod, every: EveryRow) -> bool:
     """Bring a remembered evaluation up to date; `every` are the rows of now. False: build it anew."""
     if every is not found.every or not found.plan.fingerprint.holds():
         return False
-    columns = every.nodes.columns
-    generation, node_generation, rows = columns.news(found.generation)
-    if len(rows) > MOST_CHANGED:
+    generation, node_generation, changed = every.nodes.columns.news(found.generation)
+    if len(changed) > MOST_CHANGED:
         return False
-    alive, nodes_changed = every.alive, node_generation != found.node_generation
+    nodes_changed = node_generation != found.node_generation
     if nodes_changed:
         found.followers = None
     try:
-        for row in rows:
-            if row < len(alive) and alive[row]:
-                node = columns.view(row)
-                if nodes_changed or not found.ok[row] or not _refresh_load(found, pod, node):
-                    _refresh_row(found, pod, node, nodes_changed)
+        for node in changed:
+            if nodes_changed or not found.ok[node.row] or not _refresh_load(found, pod, node):
+                _refresh_row(found, pod, node, nodes_changed)
     except Exception:
         return False  # the long way meets the same failure, and names plugin, point and node
     found.generation, found.node_generation = generation, node_generation
@@ -51,28 +48,23 @@ def _refresh_load(found: Evaluation, pod: Pod, node: NodeView) -> bool:
     for plugin, judge in found.row_filters:
         if (plugin.filter(state, pod, node) if judge is None else judge(node)) is not None:
             return False
-    total = _quick_total(found, node)
-    if total is None or found.ordered is not found.base:
-        _put(found, row, _load_total(found, pod, node) if total is None else total)
-        return True
-    found.base[row] = total
-    found.front.changed(row, total)
-    return True
-
-
-def _quick_total(found: Evaluation, node: NodeView) -> int | None:
-    """The sum where every plugin that looks at the pods of the node has a prepared form; None otherwise."""
-    steps, row, fixed = found.quick_steps, node.row, found.fixed
+    steps, fixed = found.quick_steps, found.fixed
     if steps is None:
-        return None
+        _put(found, row, _load_total(found, pod, node))
+        return True
     total = fixed if type(fixed) is int else int(fixed[row])  # type: ignore[index]
     for prepared, raw, weight in steps:
         score = prepared(node)
         if type(score) is not int:
-            return None
+            _put(found, row, _load_total(found, pod, node))
+            return True
         raw[row] = score
         total += score * weight
-    return total
+    if found.ordered is not found.base or total >= found.front.floor:
+        _put(found, row, total)
+    else:
+        found.base[row] = total
+    return True
 
 
 def _put(found: Evaluation, row: int, total: int) -> None:

@@ -18,8 +18,10 @@ class Evaluations:
         self._most_bytes = most_bytes
         self._kept: OrderedDict[Hashable, tuple[Evaluation, int]] = OrderedDict()
         """Signature → evaluation and the bytes that it is charged with."""
-        self._latest: Hashable = None
-        """The one that was asked for last."""
+        self.latest: Hashable = None
+        """The signature that was asked for last."""
+        self.latest_found: Evaluation | None = None
+        """Its evaluation, if any."""
         self._bytes = 0
         self._seen: OrderedDict[Hashable, None] = OrderedDict()
         self._most_seen = seen
@@ -31,9 +33,8 @@ class Evaluations:
         found = self._kept.get(signature)
         if found is None:
             return None
-        if signature is not self._latest:
-            self._kept.move_to_end(signature)
-            self._latest = signature
+        self._kept.move_to_end(signature)
+        self.latest, self.latest_found = signature, found[0]
         return found[0]
 
     def is_known(self, signature: Hashable) -> bool:
@@ -46,7 +47,6 @@ class Evaluations:
 
     def put(self, signature: Hashable, found: Evaluation) -> None:
         self.drop(signature)
-        self._latest = signature
         self._kept[signature] = found, found.nbytes
         self._bytes += found.nbytes
         while self._bytes > self._most_bytes and len(self._kept) > 1:
@@ -56,3 +56,5 @@ class Evaluations:
         gone = self._kept.pop(signature, None)
         if gone is not None:
             self._bytes -= gone[1]
+            if signature == self.latest:
+                self.latest = self.latest_found = None

@@ -42,7 +42,8 @@ class Recaller:
             return None
         if attempt.pod.status.nominated_node_name:
             return None
-        found = self.evaluations.get(signature)
+        known = self.evaluations  # the next pod is often a twin of the last one
+        found = known.latest_found if signature is known.latest else known.get(signature)
         if found is not None:
             if recall(found, attempt.pod, attempt.every):
                 attempt.recalled = found

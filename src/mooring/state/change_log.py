@@ -16,6 +16,10 @@ class ChangeLog:
     def __init__(self, width: int) -> None:
         self.generation = 0
         """Number of the latest change; grows by one with each, never repeats."""
+        self.row = -1
+        """The row of the latest change."""
+        self.before_row = 0
+        """Generation after which that row alone has changed."""
         self._generations = np.zeros(width, dtype=np.int64)
         self._rows: list[int] = []
         """Rows of the changes `_first`, `_first + 1`, … `generation`."""
@@ -36,6 +40,8 @@ class ChangeLog:
 
     def mark(self, row: int) -> None:
         """The row has changed."""
+        if row != self.row:
+            self.row, self.before_row = row, self.generation
         self.generation += 1
         self._generations[row] = self.generation
         self._rows.append(row)
@@ -46,12 +52,12 @@ class ChangeLog:
 
     def since(self, generation: int) -> list[int]:
         """Rows changed after that generation, each once, in no particular order."""
-        start, rows, changes = generation + 1 - self._first, self._rows, self.generation - generation
-        if changes == 2 and start >= 0:  # a pod that was assumed and then seen
-            last = rows[-1]
-            return [last] if rows[-2] == last else [rows[-2], last]
+        changes = self.generation - generation
         if not changes:
             return []
+        if generation >= self.before_row:  # as a rule: a pod that was assumed and then seen
+            return [self.row]
+        start, rows = generation + 1 - self._first, self._rows
         # A scan of all rows costs about as much as going through an eighth of them one by one.
         if start >= 0 and changes <= len(self._generations) // 8:
             return list(dict.fromkeys(rows[start:]))

@@ -276,8 +276,13 @@ class NodeTable:
         return True
 
     def news(self, generation: int) -> News:
-        changes = self._changes
-        return changes.generation, self.node_generation, changes.since(generation)
+        changes, views = self._changes, self._views
+        now = changes.generation
+        if changes.before_row <= generation < now:  # one row, as for most pods
+            view = views[changes.row]
+            return now, self.node_generation, [view] if view is not None else []
+        found = [views[row] for row in changes.since(generation)]
+        return now, self.node_generation, [view for view in found if view is not None]
 
     # Changes
 
