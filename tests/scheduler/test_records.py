@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mooring.framework import FilterPlugin, ScorePlugin, Status
-from mooring.framework.record import DecisionRecord, NodeEpoch
+from mooring.framework.record import DecisionRecord, NodeEpoch, Survey
 from mooring.scheduler.records import RecordRing
 from mooring.testing import Cluster, make_node, make_nodes, make_pod
 from tests.scheduler.kit import config
@@ -98,7 +98,7 @@ def test_errors_and_retries_are_on_record_too():
 
 def record(number: int, message: str = "", epoch: NodeEpoch | None = None) -> DecisionRecord:
     made = DecisionRecord(f"default/p{number}", f"u{number}", "s", 1, 0.0)
-    made.message, made.epoch = message, epoch
+    made.message, made.survey = message, Survey(epoch=epoch)
     return made
 
 

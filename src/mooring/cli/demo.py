@@ -152,7 +152,7 @@ def _labels(node: Node) -> str:
 
 
 def _refusals(record: DecisionRecord) -> list[tuple[str, str, str, str]]:
-    names = [name for name in record.epoch.names if name] if record.epoch is not None else []
+    names = [name for name in record.node_names if name]
     found = [(name, record.refusal_of(name)) for name in names]
     return [
         (name, refusal.plugin, ", ".join(refusal.reasons), refusal.code)

@@ -93,6 +93,28 @@ class NodeEpoch:
     names: Sequence[str]
 
 
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What an attempt saw of the nodes. Attempts that saw the same share one."""
+
+    total_nodes: int = 0
+    evaluated_nodes: int = 0
+    feasible_nodes: int = 0
+    refusals: tuple[RefusalCount, ...] = ()
+    """In an attempt from memory also those of earlier pods that hit no node any more."""
+    reason_ids: npt.NDArray[np.unsignedinteger[Any]] | None = None
+    """Row → index into `refusals` plus one; 0: not refused."""
+    epoch: NodeEpoch | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes that this keeps alive, roughly, without the epoch."""
+        ids = self.reason_ids.nbytes if self.reason_ids is not None else 0
+        return ids + sum(100 + sum(map(len, refusal.reasons)) for refusal in self.refusals)
+
+
+NOTHING_SEEN = Survey()
+
 SMALL_RECORD = 600
 """Bytes of a record that has neither a message nor scores."""
 
@@ -116,14 +138,8 @@ class DecisionRecord:
     result: str = ""
     message: str = ""
     """The FailedScheduling message or the error; empty on success."""
-    total_nodes: int = 0
-    evaluated_nodes: int = 0
-    feasible_nodes: int = 0
-    refusals: tuple[RefusalCount, ...] = ()
-    """In an attempt from memory also those of earlier pods that hit no node any more."""
-    reason_ids: npt.NDArray[np.unsignedinteger[Any]] | None = None
-    """Row → index into `refusals` plus one; 0: not refused."""
-    epoch: NodeEpoch | None = None
+    survey: Survey = NOTHING_SEEN
+    """What it saw of the nodes."""
     pre_filter: str = ""
     """PreFilter's message when it refused the pod as a whole."""
     post_filter: str = ""
@@ -152,29 +168,47 @@ class DecisionRecord:
         self.started = started
 
     @property
+    def total_nodes(self) -> int:
+        return self.survey.total_nodes
+
+    @property
+    def evaluated_nodes(self) -> int:
+        return self.survey.evaluated_nodes
+
+    @property
+    def feasible_nodes(self) -> int:
+        return self.survey.feasible_nodes
+
+    @property
+    def refusals(self) -> tuple[RefusalCount, ...]:
+        return self.survey.refusals
+
+    @property
+    def node_names(self) -> Sequence[str]:
+        """Row → name of the node that was there; empty when nothing was seen."""
+        epoch = self.survey.epoch
+        return epoch.names if epoch is not None else ()
+
+    @property
     def scores(self) -> tuple[NodeScore, ...]:
         """The best ten nodes, the winner first; empty when nothing was scored."""
-        return self.top.told(self.epoch.names) if self.top is not None and self.epoch is not None else ()
+        names = self.node_names
+        return self.top.told(names) if self.top is not None and names else ()
 
     def refusal_of(self, node: str) -> RefusalCount | None:
         """Why `node` was refused; None when it was not, or is not known to this record."""
-        if self.epoch is None or self.reason_ids is None or node not in self.epoch.names:
+        names, ids = self.node_names, self.survey.reason_ids
+        if ids is None or node not in names:
             return None
-        found = int(self.reason_ids[list(self.epoch.names).index(node)])
+        found = int(ids[list(names).index(node)])
         return self.refusals[found - 1] if found else None
 
     @property
     def size(self) -> int:
-        """Bytes that this record keeps alive, roughly. Epoch and refusals are not counted: as a rule many
-        records share them."""
+        """Bytes that this record keeps alive, roughly. What it saw of the nodes is not counted: as a rule
+        many records share that."""
         top = self.top
         return SMALL_RECORD + len(self.message) + (0 if top is None else 100 + 400 * len(top.columns))
-
-    @property
-    def refusals_size(self) -> int:
-        """The same of the refusals."""
-        ids = self.reason_ids.nbytes if self.reason_ids is not None else 0
-        return ids + sum(100 + sum(map(len, refusal.reasons)) for refusal in self.refusals)
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON shows it; per-node reasons are left out (ask `refusal_of`)."""

@@ -8,12 +8,12 @@ never reported as done would make it grow for ever (k/k#120622, #126962).
 from __future__ import annotations
 
 from collections import Counter, OrderedDict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from mooring.api.pod import DEFAULT_SCHEDULER_NAME, Pod
+from mooring.api.pod import Pod
 from mooring.framework.events import ClusterEvent
 from mooring.framework.queued import QueuedPod
 
@@ -47,14 +47,13 @@ class Flight:
     gone = False
     """The pod was deleted, or placed by somebody: it must not come back."""
 
-    def __init__(self, info: QueuedPod, uid: str, start: int, since: float, profile: str) -> None:
+    def __init__(self, info: QueuedPod, uid: str, start: int, since: float) -> None:
         self.info = info
         self.uid = uid
         """As it was popped."""
         self.start = start
         """Position in the list of events at its pop."""
         self.since = since
-        self.profile = profile
 
 
 class InFlight:
@@ -63,30 +62,24 @@ class InFlight:
     def __init__(self) -> None:
         # Ordered, because a plain dict that loses its first entries one by one finds the next ever slower.
         self._flights: OrderedDict[str, Flight] = OrderedDict()
-        self._profiles: dict[str, dict[str, Flight]] = {}
+        self._samples: dict[str, Pod] = {}
+        """Scheduler name → a pod of that name that has been under way since the list was last empty."""
         self._events: deque[Happening] = deque()
         self._first = 0
 
     def begin(self, info: QueuedPod, now: float) -> None:
         pod = info.pod
-        uid, profile = pod.metadata.uid, pod.spec.scheduler_name or DEFAULT_SCHEDULER_NAME
-        flight = Flight(info, uid, self._first + len(self._events), now, profile)
-        self._flights[uid] = flight
-        peers = self._profiles.get(profile)
-        if peers is None:
-            peers = self._profiles[profile] = {}
-        peers[uid] = flight
+        uid = pod.metadata.uid
+        self._flights[uid] = Flight(info, uid, self._first + len(self._events), now)
+        if pod.spec.scheduler_name not in self._samples:
+            self._samples[pod.spec.scheduler_name] = pod
 
     def end(self, uid: str) -> None:
         """Forget a flight; unknown UIDs are ignored, so that it may be called twice."""
-        flight = self._flights.pop(uid, None)
-        if flight is None:
-            return
-        peers = self._profiles[flight.profile]
-        del peers[uid]
-        if not peers:
-            del self._profiles[flight.profile]
-        self._trim()
+        if self._flights.pop(uid, None) is not None:
+            self._trim()
+            if not self._flights:
+                self._samples.clear()
 
     def record(self, happening: Happening) -> None:
         """Keep an event for the pods under way; call it only if there is one."""
@@ -106,8 +99,9 @@ class InFlight:
             return info.uid
         return next((uid for uid, flight in self._flights.items() if flight.info is info), None)
 
-    def one_per_profile(self) -> list[Pod]:
-        return [next(iter(flights.values())).info.pod for flights in self._profiles.values()]
+    def one_per_profile(self) -> Collection[Pod]:
+        """Of every profile with pods under way one that is, or was not long ago; nobody is left out."""
+        return self._samples.values()
 
     def event_counts(self) -> dict[str, int]:
         """Label to number, the pods under way included."""

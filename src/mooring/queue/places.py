@@ -59,20 +59,6 @@ class Places:
         if slot is not None:
             self._leave(slot)
 
-    def take_active(self) -> QueuedPod | None:
-        """The first active pod."""
-        info = self.active.pop()
-        if info is not None:
-            del self.slots[info.pod.metadata.uid]
-        return info
-
-    def take_early(self) -> QueuedPod | None:
-        """The first pod that backs off after a refusal; for when none is active."""
-        info = self.backoff.pop_refused()
-        if info is not None:
-            del self.slots[info.pod.metadata.uid]
-        return info
-
     def place_of(self, uid: str) -> Place | None:
         slot = self.slots.get(uid)
         return slot.place if slot is not None else None

@@ -136,12 +136,14 @@ class SchedulingQueue:
     def pop(self) -> QueuedPod | None:
         """The next pod to try, or None. With nothing active, the first refused pod that still backs off is
         taken early; pods that failed by an error never are."""
-        info = self._places.take_active()
+        places = self._places
+        info = places.active.pop()
         if info is None:
-            info = self._places.take_early()
+            info = places.backoff.pop_refused()
             if info is None:
                 return None
             self._count_incoming(ACTIVE, events.POP_FROM_BACKOFF)
+        del places.slots[info.pod.metadata.uid]
         now = self._clock.now()
         info.attempts += 1
         if info.initial_attempt is None:

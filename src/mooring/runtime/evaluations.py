@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,7 @@ from mooring.framework.cycle_state import CycleState
 from mooring.framework.lifting import writes
 from mooring.framework.nodes import BoolArray, EveryRow, IntArray, NodeView
 from mooring.framework.points import FilterPlugin, PreScorePlugin
-from mooring.framework.record import RefusalCount
+from mooring.framework.record import Survey
 from mooring.framework.status import Status
 from mooring.framework.statuses import NodeStatuses
 from mooring.runtime.dependence import Fingerprint, VersionOf, is_about_row, known_reads
@@ -147,8 +147,8 @@ class Evaluation:
     sums_decide: bool = False
     """Whether normalised scores are the same for all nodes, so that sums alone decide among the remembered
     ones."""
-    told: tuple[tuple[RefusalCount, ...], Any] | None = None
-    """The refusals as records tell them; None when they have changed."""
+    told: Survey | None = None
+    """What records tell of these nodes; None when a refusal has changed."""
     patience: int = 0
     """Attempts to wait before somebody is asked to follow again; -1: nobody can."""
     followers: Following | None = None

@@ -15,14 +15,13 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from mooring.api.pod import Pod
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.nodes import BoolArray, EveryRow, IntArray
-from mooring.framework.record import RefusalCount
+from mooring.framework.record import Survey
 from mooring.framework.statuses import NodeStatuses
 from mooring.runtime.dependence import Fingerprint, VersionOf, is_about_node, known_reads
 from mooring.runtime.filtering import run_pre_filter
@@ -57,7 +56,7 @@ class Ground:
     """The weighted sum of the final scores; far below zero where the node is refused."""
     raws: list[tuple[ScoreStep, Scores]] = field(default_factory=list)
     """Scores that depend on which nodes are feasible in the end."""
-    told: tuple[tuple[RefusalCount, ...], Any] | None = None
+    told: Survey | None = None
     """The refusals as records tell them."""
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,15 @@ from mooring.api.pod import Pod
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.nodes import BoolArray, EveryRow, IntArray, Nodes
 from mooring.framework.queued import QueuedPod
-from mooring.framework.record import ERROR, SCHEDULED, UNSCHEDULABLE, DecisionRecord, NodeEpoch, RefusalCount
+from mooring.framework.record import (
+    ERROR,
+    SCHEDULED,
+    UNSCHEDULABLE,
+    DecisionRecord,
+    NodeEpoch,
+    RefusalCount,
+    Survey,
+)
 from mooring.framework.status import Status
 from mooring.framework.statuses import NodeStatuses
 from mooring.runtime.evaluations import Evaluation
@@ -121,17 +130,16 @@ class Failure:
     """The plugin's answer behind it, where a single one decided."""
 
 
-def make_record(attempt: Attempt, wall: float, duration: float, epoch: NodeEpoch) -> DecisionRecord:
+def make_record(
+    attempt: Attempt, wall: float, duration: float, epoch: Callable[[], NodeEpoch]
+) -> DecisionRecord:
     """What the attempt found; small arrays only, names stay in the shared epoch."""
     info, meta = attempt.info, attempt.pod.metadata
-    key = f"{meta.namespace}/{meta.name}"
-    record = DecisionRecord(key, meta.uid, attempt.profile.name, info.attempts, wall)
+    record = DecisionRecord(
+        f"{meta.namespace}/{meta.name}", meta.uid, attempt.profile.name, info.attempts, wall
+    )
     record.duration = duration
-    record.total_nodes = len(attempt.nodes.rows)
-    record.evaluated_nodes = attempt.evaluated
-    record.feasible_nodes = attempt.feasible
     record.node = attempt.node
-    record.epoch = epoch
     if not attempt.node:
         record.pre_filter = attempt.pre_filter_message
         record.post_filter = attempt.post_filter_message
@@ -142,28 +150,30 @@ def make_record(attempt: Attempt, wall: float, duration: float, epoch: NodeEpoch
     found, statuses = attempt.recalled or attempt.ground, attempt.statuses
     if found is not None and (statuses is found.statuses or statuses.is_lent):
         # Shared by all attempts that refuse nothing beyond what they stand on.
-        if found.told is None:
-            refusals, ids = _told(statuses)
-            found.told = refusals, None if ids is None else ids.copy()  # memory changes, records do not
-        record.refusals, record.reason_ids = found.told
+        survey = found.told
+        if survey is None:
+            survey = found.told = _survey(attempt, epoch(), keep=True)
+        elif survey.feasible_nodes != attempt.feasible or survey.evaluated_nodes != attempt.evaluated:
+            survey = _survey(attempt, epoch(), keep=True)  # one that broke on its way
+        record.survey = survey
     else:
-        record.refusals, record.reason_ids = _told(statuses)
+        record.survey = _survey(attempt, epoch())
     if attempt.board is not None and attempt.node and attempt.ranking is not None:
         record.top = attempt.board.top(attempt.ranking)
         record.margin = attempt.board.margin(attempt.ranking)
     return record
 
 
-Told = tuple[tuple[RefusalCount, ...], npt.NDArray[np.unsignedinteger[Any]] | None]
-
-
-def _told(statuses: NodeStatuses) -> Told:
-    verdicts = statuses.verdicts
-    if len(verdicts) == 1:
-        return (), None
-    refusals = tuple(
-        RefusalCount(verdict.plugin, verdict.code.label, verdict.reasons, statuses.counts[i])
-        for i, verdict in enumerate(verdicts)
-        if i
-    )
-    return refusals, statuses.ids
+def _survey(attempt: Attempt, epoch: NodeEpoch, keep: bool = False) -> Survey:
+    """What the attempt saw. `keep`: its statuses belong to memory, which changes; records do not."""
+    statuses = attempt.statuses
+    refusals: tuple[RefusalCount, ...] = ()
+    ids: npt.NDArray[np.unsignedinteger[Any]] | None = None
+    if len(statuses.verdicts) > 1:
+        refusals = tuple(
+            RefusalCount(verdict.plugin, verdict.code.label, verdict.reasons, statuses.counts[i])
+            for i, verdict in enumerate(statuses.verdicts)
+            if i
+        )
+        ids = statuses.ids.copy() if keep else statuses.ids
+    return Survey(len(attempt.nodes.rows), attempt.evaluated, attempt.feasible, refusals, ids, epoch)

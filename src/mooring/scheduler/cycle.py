@@ -130,7 +130,7 @@ class SchedulingCycle:
         if meter is not None:
             _measure(meter, attempt, result, duration)
         try:
-            record = make_record(attempt, wall, duration, self._cluster.epoch())
+            record = make_record(attempt, wall, duration, self._cluster.epoch)
             if isinstance(result, Placement):
                 record.result = SCHEDULED
                 result.record = record

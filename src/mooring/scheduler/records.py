@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from mooring.framework.record import SMALL_RECORD, DecisionRecord, NodeEpoch, RefusalCount
+from mooring.framework.record import NOTHING_SEEN, SMALL_RECORD, DecisionRecord, Survey
 
 DEFAULT_BYTES = 32 * 1024 * 1024
 
@@ -18,24 +18,27 @@ class RecordRing:
         self._ring: deque[tuple[int, DecisionRecord]] = deque()
         self._bytes = 0
         self._sequence = 0
-        self._epoch: NodeEpoch | None = None
-        self._refusals: Sequence[RefusalCount] = ()
+        self._survey = NOTHING_SEEN
         """What the newest record shares with those before it; the first one of them pays for it."""
 
     def add(self, record: DecisionRecord) -> None:
         self._sequence = record.sequence = self._sequence + 1
         # Most records share everything that is large.
         size = SMALL_RECORD if record.top is None and not record.message else record.size
-        if record.epoch is not self._epoch:
-            self._epoch = record.epoch
-            size += 8 * len(record.epoch.names) if record.epoch is not None else 0
-        if record.refusals is not self._refusals:
-            self._refusals = record.refusals
-            size += record.refusals_size
+        if record.survey is not self._survey:
+            size += self._size_of(record.survey)
+            self._survey = record.survey
         self._ring.append((size, record))
         self._bytes += size
         if self._bytes > self._max_bytes:
             self._shrink()
+
+    def _size_of(self, survey: Survey) -> int:
+        """What a record costs that is the first to have seen this."""
+        epoch, size = survey.epoch, 0
+        if epoch is not None and epoch is not self._survey.epoch:
+            size = 8 * len(epoch.names)
+        return size if survey.refusals is self._survey.refusals else size + survey.size
 
     def _shrink(self) -> None:
         while self._bytes > self._max_bytes and len(self._ring) > 1:

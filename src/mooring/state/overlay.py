@@ -175,7 +175,11 @@ class Overlay:
         return False  # arrays are gathered when they are read
 
     def news(self, generation: int) -> News:
-        return self.generation, self.node_generation, [self.view(row) for row in self.changed_since(generation)]
+        return (
+            self.generation,
+            self.node_generation,
+            [self.view(row) for row in self.changed_since(generation)],
+        )
 
     def every_row(self) -> EveryRow:
         n, nodes = len(self._rows), self.nodes()
