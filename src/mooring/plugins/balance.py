@@ -41,11 +41,10 @@ def prepared(asks: Asks) -> Callable[[NodeView], int]:
             used, taken = requested[first], requested[second]
         except KeyError:
             return score(asks, allocatable, requested)
-        if not left or not right:
-            return NO_CHANGE
-        before = (used * 1.0 / left if used < left else 1.0) - (taken * 1.0 / right if taken < right else 1.0)
-        used, taken = used + one, taken + other
-        after = (used * 1.0 / left if used < left else 1.0) - (taken * 1.0 / right if taken < right else 1.0)
+        now, then = used + one, taken + other
+        if not left or now > left or not right or then > right:  # it lacks one of them, or is full
+            return score(asks, allocatable, requested)
+        before, after = used * 1.0 / left - taken * 1.0 / right, now * 1.0 / left - then * 1.0 / right
         gained = int((1 - abs(after / 2)) * 100) - int((1 - abs(before / 2)) * 100)
         return 50 + int((50 + gained) / 2)
 

@@ -14,9 +14,9 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -96,6 +96,11 @@ def make_plan(profile: Profile, pod: Pod, version_of: VersionOf) -> Plan:
     )
 
 
+Quick = tuple[Sequence[FilterRow], Sequence[tuple[Callable[[NodeView], Any], IntArray, int]], int]
+"""For one row, where rows are in snapshot order and all plugins that look at its pods are prepared, summed
+and trusted with every row: filters; scores, their raw column and weight; what the others give every node."""
+
+
 class Following(Protocol):
     """What `score_following` puts on top of an evaluation."""
 
@@ -127,9 +132,8 @@ class Evaluation:
     """Local score plugins that score these pods."""
     row_steps: list[tuple[ScoreStep, ScoreRow | None]] = field(default_factory=list)
     """Those among them that read what runs on the node, prepared in the same way."""
-    quick_steps: list[tuple[ScoreRow, IntArray, int]] | None = None
-    """The same with raw scores and weight, where all of them are prepared, summed and trusted with every row;
-    else None."""
+    quick: Quick | None = None
+    """The same for a row whose pods have changed, where that is simple; else None."""
     fixed: IntArray | int = 0
     """The part of the sum that changes with the node only."""
     base: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
@@ -163,26 +167,25 @@ class Evaluation:
         """The row of the highest total, the first in snapshot order among equals; -1 when none fits."""
         if not self.feasible:
             return -1
-        heap, totals, every = self.front.heap, self.ordered, self.every
-        if heap and totals[heap[0][1]] == -heap[0][0]:  # as a rule
-            index = heap[0][1]
-        else:
-            index = self.front.best(totals)
-        return index if every.in_order else int(every.listed.rows[index])
+        index = self.front.best(self.ordered)
+        return index if self.every.in_order else int(self.every.listed.rows[index])
 
     def check_complete(self) -> None:
         self.sums_decide = all(step.is_summed or isinstance(self.raws[step.name], int) for step in self.steps)
         self.is_complete = self.plan.is_complete and self.sums_decide
-        self.quick_steps = self._quick_steps()
+        self.quick = self._quick()
 
-    def _quick_steps(self) -> list[tuple[ScoreRow, IntArray, int]] | None:
-        quick: list[tuple[ScoreRow, IntArray, int]] = []
+    def _quick(self) -> Quick | None:
+        judges = [judge for _, judge in self.row_filters if judge is not None]
+        steps: list[tuple[Callable[[NodeView], Any], IntArray, int]] = []
         for step, prepared in self.row_steps:
             raw = self.raws[step.name]
             if prepared is None or isinstance(raw, int) or not (step.anywhere and step.is_summed):
                 return None
-            quick.append((prepared, raw, step.weight))
-        return quick
+            steps.append((prepared, raw, step.weight))
+        if len(judges) < len(self.row_filters) or not isinstance(self.fixed, int) or not self.every.in_order:
+            return None
+        return judges, steps, self.fixed
 
     @property
     def nbytes(self) -> int:

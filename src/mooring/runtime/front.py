@@ -6,7 +6,7 @@ leaves its old entry behind, which is thrown away when it surfaces. The heap is 
 
 from __future__ import annotations
 
-from heapq import heappop, heappush
+from heapq import heappop, heappush, heapreplace
 
 import numpy as np
 
@@ -26,15 +26,13 @@ _EVERYTHING = (0, _BEYOND)
 class Front:
     """Positions in snapshot order by falling total, the first among equals first."""
 
-    __slots__ = ("_last", "floor", "heap")
+    __slots__ = ("_last", "heap")
 
     def __init__(self) -> None:
         self.heap: list[tuple[int, int]] = []
         """(total, negated; position). The first one is the best row if that is still its total."""
         self._last = _NOTHING
         """All rows up to this entry are in the heap."""
-        self.floor = _BEYOND
-        """Rows below this total are of no interest: `changed` would do nothing."""
 
     def best(self, totals: IntArray) -> int:
         """The position of the highest total; one of them at least is not negative."""
@@ -49,17 +47,21 @@ class Front:
 
     def changed(self, position: int, total: int) -> None:
         """A row has this total now."""
-        entry = (-total, position)
-        if entry <= self._last:
-            heappush(self.heap, entry)
-            if len(self.heap) > _LONGEST:
-                self.heap, self._last, self.floor = [], _NOTHING, _BEYOND
+        heap, entry = self.heap, (-total, position)
+        if heap and heap[0][1] == position:  # the one that was taken: its entry is old
+            if entry <= self._last:
+                heapreplace(heap, entry)
+            else:
+                heappop(heap)
+        elif entry <= self._last:
+            heappush(heap, entry)
+            if len(heap) > _LONGEST:
+                self.heap, self._last = [], _NOTHING
 
     def _fill(self, totals: IntArray) -> None:
         best = _best(totals)
         self.heap = list(zip((-totals[best]).tolist(), best.tolist(), strict=True))
         self._last = self.heap[-1] if len(best) == _ROWS else _EVERYTHING
-        self.floor = -self._last[0]
 
 
 def _best(totals: IntArray) -> IntArray:

@@ -44,26 +44,25 @@ def recall(found: Evaluation, pod: Pod, every: EveryRow) -> bool:
 def _refresh_load(found: Evaluation, pod: Pod, node: NodeView) -> bool:
     """A node that fitted and whose pods have changed: only plugins that look at these are asked, which is why
     a pod like the last one costs next to nothing. False: it does not fit any more."""
-    state, row = found.state, node.row
-    for plugin, judge in found.row_filters:
-        if (plugin.filter(state, pod, node) if judge is None else judge(node)) is not None:
-            return False
-    steps, fixed = found.quick_steps, found.fixed
-    if steps is None:
-        _put(found, row, _load_total(found, pod, node))
-        return True
-    total = fixed if type(fixed) is int else int(fixed[row])  # type: ignore[index]
-    for prepared, raw, weight in steps:
-        score = prepared(node)
-        if type(score) is not int:
-            _put(found, row, _load_total(found, pod, node))
+    if found.quick is not None:
+        judges, steps, total = found.quick
+        for judge in judges:
+            if judge(node) is not None:
+                return False
+        row = node.row
+        for prepared, raw, weight in steps:
+            raw[row] = score = prepared(node)
+            total += score * weight
+        if type(total) is int:
+            found.base[row] = total
+            found.front.changed(row, total)
             return True
-        raw[row] = score
-        total += score * weight
-    if found.ordered is not found.base or total >= found.front.floor:
-        _put(found, row, total)
     else:
-        found.base[row] = total
+        for plugin, prepared_filter in found.row_filters:
+            refused = prepared_filter(node) if prepared_filter else plugin.filter(found.state, pod, node)
+            if refused is not None:
+                return False
+    _put(found, node.row, _load_total(found, pod, node))
     return True
 
 
@@ -154,6 +153,7 @@ def _total(found: Evaluation, pod: Pod, node: NodeView, anew: bool) -> int:
             column: IntArray = np.full(len(found.ok), found.fixed, dtype=np.int64)
             column[node.row] = fixed
             found.fixed = column
+            found.check_complete()
     else:
         found.fixed[node.row] = fixed
     return fixed + moving

@@ -148,16 +148,15 @@ def make_record(
         record.woken_by = info.woken_by
         record.woken_hint = info.woken_hint
     found, statuses = attempt.recalled or attempt.ground, attempt.statuses
-    if found is not None and (statuses is found.statuses or statuses.is_lent):
-        # Shared by all attempts that refuse nothing beyond what they stand on.
-        survey = found.told
-        if survey is None:
-            survey = found.told = _survey(attempt, epoch(), keep=True)
-        elif survey.feasible_nodes != attempt.feasible or survey.evaluated_nodes != attempt.evaluated:
-            survey = _survey(attempt, epoch(), keep=True)  # one that broke on its way
-        record.survey = survey
-    else:
+    if found is None:
         record.survey = _survey(attempt, epoch())
+    elif statuses is found.statuses or (statuses.is_lent and attempt.feasible == found.feasible):
+        # Shared by all attempts that refuse nothing beyond what they stand on, and did not break.
+        if found.told is None:
+            found.told = _survey(attempt, epoch(), keep=True)
+        record.survey = found.told
+    else:
+        record.survey = _survey(attempt, epoch(), keep=statuses.is_lent)
     if attempt.board is not None and attempt.node and attempt.ranking is not None:
         record.top = attempt.board.top(attempt.ranking)
         record.margin = attempt.board.margin(attempt.ranking)

@@ -92,8 +92,8 @@ class HeldTerms:
                     found.append(held)
         return found
 
-    def prepare(self, entry: PodEntry) -> None:
-        """Terms are compiled once per template anyway."""
+    def prepare(self, entry: PodEntry) -> bool:
+        return entry.came.spec.affinity is not None
 
     def pod_added(self, row: int, entry: PodEntry) -> None:
         if entry.came.spec.affinity is not None:

@@ -21,6 +21,8 @@ class ChangeLog:
         self.before_row = 0
         """Generation after which that row alone has changed."""
         self._generations = np.zeros(width, dtype=np.int64)
+        """As of generation `_written`."""
+        self._written = 0
         self._rows: list[int] = []
         """Rows of the changes `_first`, `_first + 1`, … `generation`."""
         self._first = 1
@@ -30,6 +32,7 @@ class ChangeLog:
     @property
     def generations(self) -> IntArray:
         """Row → number of its latest change."""
+        self._write()
         return read_only(self._generations)
 
     def grow(self, width: int) -> None:
@@ -43,12 +46,9 @@ class ChangeLog:
         if row != self.row:
             self.row, self.before_row = row, self.generation
         self.generation += 1
-        self._generations[row] = self.generation
         self._rows.append(row)
         if len(self._rows) > self._longest:
-            dropped = len(self._rows) // 2
-            del self._rows[:dropped]
-            self._first += dropped
+            self._shorten()
 
     def since(self, generation: int) -> list[int]:
         """Rows changed after that generation, each once, in no particular order."""
@@ -61,5 +61,18 @@ class ChangeLog:
         # A scan of all rows costs about as much as going through an eighth of them one by one.
         if start >= 0 and changes <= len(self._generations) // 8:
             return list(dict.fromkeys(rows[start:]))
+        self._write()
         changed: list[int] = np.flatnonzero(self._generations > generation).tolist()
         return changed
+
+    def _write(self) -> None:
+        """Bring the generations up to date; of a row that changed several times the last one stays."""
+        rows = self._rows[self._written + 1 - self._first :]
+        self._generations[rows] = np.arange(self._written + 1, self.generation + 1)
+        self._written = self.generation
+
+    def _shorten(self) -> None:
+        self._write()
+        dropped = len(self._rows) // 2
+        del self._rows[:dropped]
+        self._first += dropped

@@ -134,13 +134,16 @@ class Counters:
         self._registry.add(counter, selector.namespaces, selector.selector)
         return counter
 
-    def prepare(self, entry: PodEntry) -> None:
-        entry.sorted_labels()
+    def prepare(self, entry: PodEntry) -> bool:
+        entry.label_set = self._labels.find(entry)
+        return True
 
     def pod_added(self, row: int, entry: PodEntry) -> None:
-        labels = self._labels.find(entry)
-        if labels is None or not labels.rows:  # most pods are not the first of their kind
+        labels = entry.label_set
+        # One that has pods is not dropped. Most pods are not the first of their kind.
+        if labels is None or not labels.rows:
             labels, new = self._labels.find_or_make(entry)
+            entry.label_set = labels
             if new:
                 self._introduce(labels)
         if entry.came.metadata.deletion_timestamp is not None:
@@ -151,7 +154,7 @@ class Counters:
             counter.change(row, 1, False)
 
     def pod_removed(self, row: int, entry: PodEntry) -> None:
-        labels = self._labels.find(entry)
+        labels = entry.label_set
         if labels is None:
             raise KeyError(f"pod {entry.came.key} was never counted")
         self._change(labels, row, -1, entry.came.is_terminating)

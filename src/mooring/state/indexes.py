@@ -29,8 +29,9 @@ class NodeObserver(Protocol):
 class Observer(Protocol):
     """Told about every pod that comes or goes, after it has happened. Ghost rows have pods and no node."""
 
-    def prepare(self, entry: PodEntry) -> None:
-        """The pod may come: what can be worked out about it now need not be when it does."""
+    def prepare(self, entry: PodEntry) -> bool:
+        """The pod may come: what can be worked out about it now need not be when it does. False: nothing has
+        to be said about it, now or later."""
         ...
 
     def pod_added(self, row: int, entry: PodEntry) -> None: ...
@@ -84,28 +85,20 @@ class RowPodIndexes:
 
     def __init__(self, *indexes: RowPodIndex) -> None:
         self._all = list(indexes)
-        self._state = object()
-        """Another one with every index that comes."""
 
     def add(self, index: RowPodIndex) -> None:
         self._all.append(index)
-        self._state = object()
 
-    def prepare(self, entry: PodEntry) -> None:
-        if not any(_keys(index.extract, entry.pod) for index in self._all):
-            entry.keyless = self._state
+    def prepare(self, entry: PodEntry) -> bool:
+        return any(_keys(index.extract, entry.pod) for index in self._all)
 
     def pod_added(self, row: int, entry: PodEntry) -> None:
-        if entry.keyless is self._state:
-            return  # the common case, on the path of every placement
         for index in self._all:
             keys = _keys(index.extract, entry.pod)
             if keys:
                 index.add(row, keys)
 
     def pod_removed(self, row: int, entry: PodEntry) -> None:
-        if entry.keyless is self._state:
-            return
         for index in self._all:
             keys = _keys(index.extract, entry.pod)
             if keys:
@@ -148,6 +141,8 @@ class Observed(Protocol):
 
     def observe(self, observer: Observer) -> None: ...
 
+    def forget_prepared(self) -> None: ...
+
     def observe_nodes(self, observer: NodeObserver) -> None: ...
 
 
@@ -168,6 +163,7 @@ class Indexes:
                 self._pod_observer = RowPodIndexes()
                 self._table.observe(self._pod_observer)
             self._pod_observer.add(index)
+            self._table.forget_prepared()
         return self._pods[name]
 
     def node_index(self, name: str, extract: NodeKeys) -> RowNodeIndex:

@@ -105,6 +105,8 @@ class NodeTable:
         self._epochs = 0
         """How often the order has changed; the number of the present epoch."""
         self._observers: list[Observer] = []
+        self._prepared = object()
+        """The mark of entries that the observers of now have prepared."""
         self._node_observers: list[NodeObserver] = []
         self._node_changes = ChangeLog(width)
         """Changes of the node objects alone."""
@@ -239,6 +241,7 @@ class NodeTable:
         They stay on their row whatever becomes of the node."""
         self.tell(observer)
         self._observers.append(observer)
+        self.forget_prepared()
 
     def tell(self, observer: Observer) -> None:
         """Tell `observer` about all pods that are here."""
@@ -335,8 +338,12 @@ class NodeTable:
 
     def prepare(self, entry: PodEntry) -> None:
         """A pod is pending: let the observers work out about it what they can."""
-        for observer in self._observers:
-            observer.prepare(entry)
+        entry.listeners = tuple([observer for observer in self._observers if observer.prepare(entry)])
+        entry.prepared = self._prepared
+
+    def forget_prepared(self) -> None:
+        """An observer has become interested in other pods than before."""
+        self._prepared = object()
 
     def add_pod(self, node_name: str, entry: PodEntry) -> int:
         """Account a pod; on an unknown node it makes a ghost. A UID that is there already is a CacheError."""
@@ -346,7 +353,7 @@ class NodeTable:
         self._loads[row].add(entry)
         self._unwritten[row] = None
         self._changes.mark(row)
-        for observer in self._observers:
+        for observer in entry.listeners if entry.prepared is self._prepared else self._observers:
             observer.pod_added(row, entry)
         return row
 

@@ -6,10 +6,10 @@ part.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
@@ -24,7 +24,9 @@ from mooring.api.requests import (
 )
 from mooring.state.amounts import clamp
 
-LabelsKey = tuple[tuple[str, str], ...]
+if TYPE_CHECKING:
+    from mooring.state.pod_labels_index import LabelSet
+
 HostPort = tuple[str, str, int]
 """Protocol, host IP (`0.0.0.0` for all), port."""
 
@@ -61,6 +63,12 @@ class Demand:
         )
 
 
+class Listener(Protocol):
+    """Told about pods that come."""
+
+    def pod_added(self, row: int, entry: PodEntry) -> None: ...
+
+
 class PodEntry:
     """A pod with its demand and its node, as the cache and the NodeTable account it. What it takes does not
     change once it is accounted; what observers of the table have worked out about the pod is kept with it."""
@@ -70,10 +78,11 @@ class PodEntry:
         "assumed",
         "came",
         "host_ports",
-        "keyless",
-        "labels_key",
+        "label_set",
+        "listeners",
         "node_name",
         "nonzero",
+        "prepared",
         "requests",
         "uid",
     )
@@ -93,10 +102,12 @@ class PodEntry:
         self.nonzero = demand.nonzero
         self.host_ports = demand.host_ports
         self.amounts = demand.amounts
-        self.labels_key: LabelsKey | None = None
-        """The labels in order, which is what a set of labels is known by."""
-        self.keyless: object = None
-        """The state of the indexes in which the pod has no key."""
+        self.label_set: LabelSet | None = None
+        """Where the pod is counted, or would be."""
+        self.listeners: Sequence[Listener] = ()
+        """Observers of the table that have to be told about this pod, if `prepared` is the table's mark of
+        now."""
+        self.prepared: object = None
 
     @property
     def pod(self) -> Pod:
@@ -106,11 +117,6 @@ class PodEntry:
         if pod.spec.node_name != self.node_name:
             pod = self.came = bound_to(pod, self.node_name)
         return pod
-
-    def sorted_labels(self) -> LabelsKey:
-        if self.labels_key is None:
-            self.labels_key = tuple(sorted(self.came.metadata.labels.items()))
-        return self.labels_key
 
     def __repr__(self) -> str:
         return f"PodEntry({self.came.key})"

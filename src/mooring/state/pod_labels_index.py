@@ -12,7 +12,10 @@ from typing import Protocol
 
 from mooring.api.selectors import EXISTS, IN, Selector
 from mooring.framework.counting import PodSelector
-from mooring.state.pod_entry import LabelsKey, PodEntry
+from mooring.state.pod_entry import PodEntry
+
+LabelsKey = tuple[tuple[str, str], ...]
+"""Labels in order, which is what a set of labels is known by."""
 
 _VACANT = 1024
 """Entries without pods that are kept, because many are about to be used again: an update of a pod is told as
@@ -71,13 +74,15 @@ class PodLabelsIndex:
         self._vacant: dict[LabelSet, None] = {}
 
     def find(self, entry: PodEntry) -> LabelSet | None:
-        """The set of a pod that is there."""
-        space = self._spaces.get(entry.came.metadata.namespace)
-        return None if space is None else space.sets.get(entry.labels_key or entry.sorted_labels())
+        """The set of a pod, if it is there."""
+        meta = entry.came.metadata
+        space = self._spaces.get(meta.namespace)
+        return None if space is None else space.sets.get(_key(meta.labels))
 
     def find_or_make(self, entry: PodEntry) -> tuple[LabelSet, bool]:
         """The set of a pod, and whether it is new."""
-        meta, key = entry.came.metadata, entry.sorted_labels()
+        meta = entry.came.metadata
+        key = _key(meta.labels)
         space = self._spaces.get(meta.namespace)
         if space is None:
             space = self._spaces[meta.namespace] = _Space()
