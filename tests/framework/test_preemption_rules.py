@@ -326,7 +326,9 @@ def test_the_search_stops_when_enough_are_found_and_one_violates_nothing():
     budgets = Budgets(handle.lister(POD_DISRUPTION_BUDGETS).list())
     search = CandidateSearch(handle.dry_run(), world.pod, world.state, budgets)
     rows = world.statuses.rows_with(Code.UNSCHEDULABLE)
-    found = search.run(Nodes(world.nodes.columns, rows), 8, lambda node: node.ranked.below(9))
+    found = search.run(
+        Nodes(world.nodes.columns, rows), 8, lambda block: [node.ranked.below(9) for node in block]
+    )
     names = [c.node_name for c in found.candidates]
     assert names == ["n20", *(f"n{i}" for i in range(8))], (
         "one sound node is enough, of the others eight are kept"

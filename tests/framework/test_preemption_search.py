@@ -71,7 +71,7 @@ def found_by(world, budgets):
     search = CandidateSearch(session, world.pod, world.state, Budgets(budgets))
     nodes = Nodes(world.nodes.columns, rows)
     return nodes.names, search.run(
-        nodes, max(1, len(rows)), lambda node: node.ranked.below(world.pod.priority)
+        nodes, max(1, len(rows)), lambda block: [node.ranked.below(world.pod.priority) for node in block]
     )
 
 

@@ -66,7 +66,7 @@ def test_starts_are_read_whatever_their_form():
     texts = ["2026-01-01T00:00:01Z", "2026-01-01T00:00:00.5Z", "2026-13-01T00:00:00Z", None]
     for some in (texts, texts[:1], texts[2:3]):
         ranked = RankedPods(((make_pod(started=text), {}) for text in some), ranked=True)
-        assert ranked.starts.tolist() == [start_of(pod) for pod in ranked.pods]
+        assert Tails([ranked.below(1)]).starts().tolist() == [start_of(pod) for pod in ranked.pods]
 
 
 def test_a_tail_is_a_sequence():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, overload
 
 import numpy as np
@@ -35,66 +35,48 @@ def start_of(pod: Pod) -> float:
 class RankedPods:
     """Pods of one node, most important first, with what they request."""
 
-    __slots__ = ("_columns", "_descending", "_priorities", "_requests", "_starts", "_tail", "memo", "pods")
+    __slots__ = ("_descending", "_tail", "memo", "pods", "requests")
 
     def __init__(self, pods: Iterable[tuple[Pod, Requests]], *, ranked: bool = False) -> None:
         """`ranked`: leave the order as it is; then `below` has no meaning."""
         given = list(pods)
-        given = given if ranked else _sorted(given)
-        self.pods: tuple[Pod, ...] = tuple(pod for pod, _ in given)
+        if not ranked and len(given) > 1:
+            given = _sorted(given)
+        self.pods: tuple[Pod, ...] = tuple([pod for pod, _ in given])
+        self.requests: list[Requests] = [requests for _, requests in given]
         self.memo: dict[Hashable, Any] = {}
         """What others derive from just these pods and want to find again."""
-        self._requests = [requests for _, requests in given]
         self._descending = [-(pod.spec.priority or 0) for pod in self.pods]
-        self._priorities: IntArray | None = None
-        self._starts: FloatArray | None = None
-        self._columns: dict[str, IntArray] = {}
         self._tail: PodTail | None = None
+        """What was asked for last."""
 
     def __len__(self) -> int:
         return len(self.pods)
 
     def below(self, priority: int) -> PodTail:
         """The pods of lower priority."""
-        start = bisect_right(self._descending, -priority)
-        if self._tail is None or self._tail.start != start:
-            self._tail = PodTail(self, start)
-        return self._tail
-
-    @property
-    def priorities(self) -> IntArray:
-        if self._priorities is None:
-            self._priorities = -np.array(self._descending, dtype=np.int64)
-        return self._priorities
-
-    @property
-    def starts(self) -> FloatArray:
-        """When each pod was started, in epoch seconds; infinite for one that was not."""
-        if self._starts is None:
-            self._starts = _starts([pod.status.start_time or "" for pod in self.pods])
-        return self._starts
-
-    def column(self, resource: str) -> IntArray:
-        """What each pod requests, in order; every pod counts as one of `pods`."""
-        found = self._columns.get(resource)
-        if found is None:
-            one = 1 if resource == "pods" else 0
-            amounts = [one or requests.get(resource, 0) for requests in self._requests]
-            found = self._columns[resource] = np.array(amounts, dtype=np.int64)
-        return found
+        tail = self._tail
+        if tail is None or tail.below != priority:
+            tail = self._tail = PodTail(self, bisect_right(self._descending, -priority), priority)
+        return tail
 
 
 class PodTail(Sequence[Pod]):
     """The less important pods of a node: those of a ranking from some index on."""
 
-    __slots__ = ("ranked", "start")
+    __slots__ = ("below", "columns", "length", "ranked", "start")
 
-    def __init__(self, ranked: RankedPods, start: int) -> None:
+    def __init__(self, ranked: RankedPods, start: int, below: int | None = None) -> None:
         self.ranked = ranked
         self.start = start
+        self.below = below
+        """The priority that all of these are below, if that is how they were found."""
+        self.length = len(ranked.pods) - start
+        self.columns: dict[Hashable, npt.NDArray[Any]] = {}
+        """Something that each of these pods has, in order; kept by `Tails`."""
 
     def __len__(self) -> int:
-        return len(self.ranked.pods) - self.start
+        return self.length
 
     @overload
     def __getitem__(self, index: int) -> Pod: ...
@@ -117,13 +99,12 @@ class Tails:
 
     def __init__(self, tails: Sequence[PodTail]) -> None:
         self.tails = tails
-        self.lengths: IntArray = np.array([len(t.ranked.pods) - t.start for t in tails], dtype=np.int64)
+        self.lengths: IntArray = np.array([tail.length for tail in tails], dtype=np.int64)
         ends = np.cumsum(self.lengths)
         self.offsets: IntArray = ends - self.lengths
         self.size = int(ends[-1]) if len(tails) else 0
         """Length of the list."""
-        self._columns: dict[str, IntArray] = {}
-        self._priorities: IntArray | None = None
+        self._columns: dict[Hashable, npt.NDArray[Any]] = {}
 
     def __len__(self) -> int:
         return len(self.tails)
@@ -134,24 +115,45 @@ class Tails:
         numbers = entries - self.offsets[rows]
         return [self.tails[r][n] for r, n in zip(rows.tolist(), numbers.tolist(), strict=True)]
 
-    def column(self, resource: str) -> IntArray:
-        """What each pod requests."""
-        found = self._columns.get(resource)
+    def derived(self, key: Hashable, compute: Callable[[PodTail], IntArray]) -> IntArray:
+        """Something that each pod has; `compute` says it for one tail, and is remembered there."""
+        found = self._columns.get(key)
         if found is None:
-            parts = [tail.ranked.column(resource)[tail.start :] for tail in self.tails]
-            found = self._columns[resource] = _joined(parts)
+            try:
+                parts = [tail.columns[key] for tail in self.tails]
+            except KeyError:
+                for tail in self.tails:
+                    if key not in tail.columns:
+                        tail.columns[key] = compute(tail)
+                parts = [tail.columns[key] for tail in self.tails]
+            found = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+            self._columns[key] = found
         return found
+
+    def column(self, resource: str) -> IntArray:
+        """What each pod requests; every pod counts as one of `pods`."""
+
+        def requested(tail: PodTail) -> IntArray:
+            if resource == "pods":
+                return np.ones(tail.length, dtype=np.int64)
+            amounts = [requests.get(resource, 0) for requests in tail.ranked.requests[tail.start :]]
+            return np.array(amounts, dtype=np.int64)
+
+        return self.derived(("requests", resource), requested)
 
     @property
     def priorities(self) -> IntArray:
-        if self._priorities is None:
-            self._priorities = _joined([tail.ranked.priorities[tail.start :] for tail in self.tails])
-        return self._priorities
+        return self.derived("priorities", _priorities)
 
     def starts(self) -> FloatArray:
-        """When each pod was started."""
-        parts = [tail.ranked.starts[tail.start :] for tail in self.tails]
-        return np.concatenate(parts) if parts else np.zeros(0)
+        """When each pod was started, in epoch seconds; infinite for one that was not."""
+        unknown = [tail for tail in self.tails if "starts" not in tail.columns]
+        if unknown:  # read together, which costs a fraction of one tail at a time
+            seconds = _starts([pod.status.start_time or "" for tail in unknown for pod in tail])
+            ends = np.cumsum([tail.length for tail in unknown])
+            for tail, part in zip(unknown, np.split(seconds, ends[:-1]), strict=True):
+                tail.columns["starts"] = part
+        return np.concatenate([tail.columns["starts"] for tail in self.tails]) if self.size else np.zeros(0)
 
     def sums(self, values: IntArray) -> IntArray:
         """The sum over each tail of something that every entry has."""
@@ -164,8 +166,8 @@ class Tails:
         return self.lengths if resource == "pods" else self.sums(self.column(resource))
 
 
-def _joined(parts: Sequence[IntArray]) -> IntArray:
-    return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+def _priorities(tail: PodTail) -> IntArray:
+    return np.array([pod.spec.priority or 0 for pod in tail], dtype=np.int64)
 
 
 def _sorted(pods: list[tuple[Pod, Requests]]) -> list[tuple[Pod, Requests]]:

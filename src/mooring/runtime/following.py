@@ -12,7 +12,7 @@ from mooring.framework.cycle_state import CycleState
 from mooring.framework.lifting import writes
 from mooring.framework.nodes import BoolArray, IntArray, NodeView
 from mooring.framework.points import PreFilterPlugin
-from mooring.framework.ranking import RankedPods, Tails
+from mooring.framework.ranking import PodTail, Tails
 from mooring.framework.status import SUCCESS, Status
 from mooring.runtime.calling import checked, failed
 from mooring.runtime.profile import Profile
@@ -27,13 +27,9 @@ class PodKinds:
         self._known: dict[Hashable, int] = {}
         self._last = 0
 
-    def of(self, ranked: RankedPods) -> IntArray:
-        """The kinds of the pods of a ranking, in order."""
-        found: IntArray | None = ranked.memo.get(PodKinds)
-        if found is None:
-            kinds = [self._kind(pod) for pod in ranked.pods]
-            found = ranked.memo[PodKinds] = np.array(kinds, dtype=np.int64)
-        return found
+    def of(self, tail: PodTail) -> IntArray:
+        """The kinds of some pods, in order."""
+        return np.array([self._kind(pod) for pod in tail], dtype=np.int64)
 
     def _kind(self, pod: Pod) -> int:
         spec = pod.spec
@@ -76,7 +72,7 @@ class Plan:
         """Per follower: of which victims it has to be told when they come or go."""
         if not self.followers:
             return []
-        kinds = np.concatenate([self._kinds.of(tail.ranked)[tail.start :] for tail in tails.tails])
+        kinds = tails.derived(PodKinds, self._kinds.of)
         _, first, inverse = np.unique(kinds, return_index=True, return_inverse=True)
         samples = tails.pods(first)
         return [

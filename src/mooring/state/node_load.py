@@ -22,7 +22,7 @@ class NodeLoad:
     """Pods by UID and their sums. Each sum is that of the pods, at any time; sums are exact, never
     clamped."""
 
-    __slots__ = ("_listing", "_ranked", "entries", "nonzero", "requested", "shown", "shown_nonzero")
+    __slots__ = ("_listing", "entries", "nonzero", "ranking", "requested", "shown", "shown_nonzero")
 
     def __init__(self) -> None:
         self.entries: dict[str, PodEntry] = {}
@@ -35,7 +35,8 @@ class NodeLoad:
         """The same with scoring defaults, which exist for cpu and memory."""
         self.shown_nonzero: Mapping[str, int] = MappingProxyType(self.nonzero)
         self._listing: tuple[Pod, ...] | None = ()
-        self._ranked: RankedPods | None = None
+        self.ranking: RankedPods | None = None
+        """What `ranked` gives, if that is known."""
 
     def copy(self) -> NodeLoad:
         """A load of its own that starts with these pods and sums."""
@@ -43,7 +44,7 @@ class NodeLoad:
         load.entries = self.entries.copy()
         load.requested.update(self.requested)
         load.nonzero.update(self.nonzero)
-        load._listing, load._ranked = self._listing, self._ranked
+        load._listing, load.ranking = self._listing, self.ranking
         return load
 
     def add(self, entry: PodEntry) -> None:
@@ -57,7 +58,7 @@ class NodeLoad:
                 nonzero[name] += counted
             except KeyError:
                 requested[name], nonzero[name] = amount, counted
-        self._listing = self._ranked = None
+        self._listing = self.ranking = None
 
     def remove(self, entry: PodEntry) -> None:
         """Take out what `add` put in; the entry must have the same demand as the added one."""
@@ -67,14 +68,14 @@ class NodeLoad:
         for name, amount, counted in entry.amounts:
             requested[name] -= amount
             nonzero[name] -= counted
-        self._listing = self._ranked = None
+        self._listing = self.ranking = None
 
     def replace(self, entry: PodEntry) -> None:
         """Another version of a pod that is here, with the same demand."""
         if entry.uid not in self.entries:
             raise CacheError(f"pod {entry.pod.key} ({entry.uid}) is not on the node")
         self.entries[entry.uid] = entry
-        self._listing = self._ranked = None
+        self._listing = self.ranking = None
 
     def listing(self) -> tuple[Pod, ...]:
         """The pods as a value that later changes leave alone."""
@@ -84,6 +85,6 @@ class NodeLoad:
 
     def ranked(self) -> RankedPods:
         """The pods by importance; kept until they change."""
-        if self._ranked is None:
-            self._ranked = RankedPods((entry.pod, entry.requests) for entry in self.entries.values())
-        return self._ranked
+        if self.ranking is None:
+            self.ranking = RankedPods((entry.pod, entry.requests) for entry in self.entries.values())
+        return self.ranking

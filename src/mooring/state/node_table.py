@@ -37,7 +37,7 @@ from mooring.framework.nodes import (
     NodeView,
     TaintClass,
 )
-from mooring.framework.ranking import RankedPods
+from mooring.framework.ranking import PodTail, RankedPods
 from mooring.framework.record import NodeEpoch
 from mooring.state.amount_columns import AmountColumns
 from mooring.state.amounts import clamp
@@ -151,6 +151,14 @@ class NodeTable:
         row = self._rows.get(name, -1)
         return row if row >= 0 and self._views[row] is not None else -1
 
+    def rows_of(self, names: Sequence[str]) -> list[int]:
+        """The rows of live nodes. A name that no live node has is a CacheError."""
+        rows, views = [self._rows.get(name, -1) for name in names], self._views
+        for name, row in zip(names, rows, strict=True):
+            if row < 0 or views[row] is None:
+                raise CacheError(f"there is no node {name!r}")
+        return rows
+
     def view(self, row: int) -> NodeView:
         view = self._views[row]
         if view is None:
@@ -162,6 +170,10 @@ class NodeTable:
 
     def ranked_on(self, row: int) -> RankedPods:
         return self._loads[row].ranked()
+
+    def tails_on(self, rows: Sequence[int], priority: int) -> list[PodTail]:
+        loads = self._loads
+        return [(loads[row].ranking or loads[row].ranked()).below(priority) for row in rows]
 
     def load_on(self, row: int) -> NodeLoad:
         """The pods and sums of a row; for overlays, which copy them."""

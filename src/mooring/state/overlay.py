@@ -49,8 +49,8 @@ class Overlay:
 
     def __init__(self, columns: LoadedColumns, rows: Sequence[int]) -> None:
         self._base = columns
-        self._rows: list[int] = [int(row) for row in rows]
-        self._index: IntArray = np.array(self._rows, dtype=np.int64)
+        self._index: IntArray = np.array(rows, dtype=np.int64)
+        self._rows: list[int] = self._index.tolist()
         self._loads: dict[int, NodeLoad] = {}
         """Rows that were changed, with their pods and sums of now."""
         self._hidden: dict[int, PodTail] = {}
@@ -203,6 +203,9 @@ class Overlay:
 
     def ranked_on(self, row: int) -> RankedPods:
         return self.load_on(row).ranked()
+
+    def tails_on(self, rows: Sequence[int], priority: int) -> list[PodTail]:
+        return [self.ranked_on(row).below(priority) for row in rows]
 
     def requested_on(self, row: int) -> Mapping[str, int]:
         return self.load_on(row).shown

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from mooring.api.pod import Pod
 from mooring.framework.nodes import Nodes, NodeView
 from mooring.framework.ranking import PodTail, RankedPods, Tails
-from mooring.state.errors import CacheError
 from mooring.state.node_table import NodeTable
 from mooring.state.overlay import Overlay
 from mooring.state.pod_entry import PodEntry
@@ -21,10 +20,7 @@ class WhatIfRows:
     __slots__ = ("_entry", "_overlay")
 
     def __init__(self, table: NodeTable, entry: EntryOf, node_names: Sequence[str]) -> None:
-        rows = [table.row_of(name) for name in node_names]
-        if -1 in rows:
-            raise CacheError(f"there is no node {node_names[rows.index(-1)]!r}")
-        self._overlay = Overlay(table, rows)
+        self._overlay = Overlay(table, table.rows_of(node_names))
         self._entry = entry
 
     def add_pod(self, row: int, pod: Pod) -> None:
@@ -37,13 +33,11 @@ class WhatIfRows:
 
     def hide(self, victims: Sequence[Sequence[Pod]]) -> Tails:
         """Take several pods from every row, before anything else; returns them with their requests."""
-        tails = Tails([self._tail(pods) for pods in victims])
+        tails = Tails([pods if type(pods) is PodTail else self._tail(pods) for pods in victims])
         self._overlay.hide(tails)
         return tails
 
     def _tail(self, pods: Sequence[Pod]) -> PodTail:
-        if isinstance(pods, PodTail):
-            return pods
         return PodTail(RankedPods(((pod, self._entry(pod).requests) for pod in pods), ranked=True), 0)
 
     def nodes(self) -> Nodes:

@@ -93,10 +93,11 @@ class Candidates(Sequence[Candidate]):
         listed = list(candidates)
         return cls(np.array([found.costs for found in listed], dtype=np.int64).reshape(-1, 4), listed)
 
-    def start(self, index: int) -> float:
-        """When the first of the top victims was started: the later, the less work is lost."""
-        place = self._places[index]
-        return place.start if isinstance(place, Candidate) else float(place[0].starts[place[1]])
+    def starts(self, indexes: IntArray) -> FloatArray:
+        """When the first of the top victims of some candidates was started: the later, the less work is
+        lost."""
+        places = [self._places[index] for index in indexes.tolist()]
+        return np.array([p.start if isinstance(p, Candidate) else p[0].starts[p[1]] for p in places])
 
     def __len__(self) -> int:
         return len(self._places)

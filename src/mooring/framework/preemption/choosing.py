@@ -17,4 +17,4 @@ def best_candidate(candidates: Candidates) -> Candidate:
     for cost in candidates.costs.T:
         costs = cost[left]
         left = left[costs == costs.min()]
-    return candidates[max(left.tolist(), key=candidates.start) if len(left) > 1 else int(left[0])]
+    return candidates[int(left[np.argmax(candidates.starts(left))] if len(left) > 1 else left[0])]

@@ -88,7 +88,7 @@ class Preemption:
             rows = np.roll(rows, -self._handle.random.randrange(len(rows)))
         search = CandidateSearch(self._handle.dry_run(), pod, state, self._current_budgets())
         nodes = Nodes(statuses.nodes.columns, rows)
-        return search.run(nodes, wanted, lambda node: self._policy.victims(pod, node))
+        return search.run(nodes, wanted, lambda block: self._policy.victims_on(pod, block))
 
     def _current_budgets(self) -> Budgets:
         """The same object until a budget changes, so that what was found out about pods stays known."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from mooring.api.pod import Pod
 from mooring.framework.handle import Handle
-from mooring.framework.nodes import NodeView
+from mooring.framework.nodes import Nodes, NodeView
 from mooring.framework.preemption.candidates import Candidate, Candidates
 from mooring.framework.preemption.choosing import best_candidate
 from mooring.framework.status import Code
@@ -43,6 +43,12 @@ class PreemptionPolicy:
         """The pods that may have to go from a node, most important first. The order is that in which they
         are tried to be kept."""
         return node.ranked.below(pod.priority)
+
+    def victims_on(self, pod: Pod, nodes: Nodes) -> Sequence[Sequence[Pod]]:
+        """The same for many nodes."""
+        if type(self).victims is PreemptionPolicy.victims:
+            return nodes.columns.tails_on(nodes.rows.tolist(), pod.priority)
+        return [self.victims(pod, node) for node in nodes]
 
     def choose(self, pod: Pod, candidates: Candidates) -> Candidate:
         """The node to preempt on; there is at least one."""

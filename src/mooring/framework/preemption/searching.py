@@ -10,7 +10,7 @@ import numpy as np
 from mooring.api.pod import Pod
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.handle import Clearings, DryRun
-from mooring.framework.nodes import BoolArray, IntArray, Nodes, NodeView
+from mooring.framework.nodes import BoolArray, IntArray, Nodes
 from mooring.framework.preemption.budgets import Budgets
 from mooring.framework.preemption.candidates import Batch, Candidates
 from mooring.framework.status import Code, Status
@@ -18,8 +18,8 @@ from mooring.framework.status import Code, Status
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
 NO_VICTIMS = Status.unresolvable("No preemption victims found for incoming pod")
 
-VictimsOn = Callable[[NodeView], Sequence[Pod]]
-"""The pods that may have to go from a node, most important first."""
+VictimsOn = Callable[[Nodes], Sequence[Sequence[Pod]]]
+"""By node: the pods that may have to go, most important first."""
 
 
 class Found:
@@ -49,9 +49,10 @@ class Found:
 
     def add(self, batch: Batch) -> None:
         """Take over candidates in order, until there are enough; of each kind at most as many as wanted."""
-        rows = batch.rows[batch.costs[batch.rows, 3] > 0]
-        for row in np.setdiff1d(batch.rows, rows).tolist():
+        somebody_goes = batch.costs[batch.rows, 3] > 0
+        for row in batch.rows[~somebody_goes].tolist():
             self.refuse(_nobody_goes(batch.name(row)))
+        rows = batch.rows[somebody_goes]
         sound = batch.costs[rows, 0] == 0
         reached = self._sound.reached(sound)
         total = reached + self._violating.reached(~sound)
@@ -117,7 +118,7 @@ class CandidateSearch:
         return found
 
     def _judge(self, block: Nodes, victims_on: VictimsOn, found: Found) -> None:
-        victims = {node.name: pods for node in block if (pods := victims_on(node))}
+        victims = {name: pods for name, pods in zip(block.names, victims_on(block), strict=True) if pods}
         if len(victims) < len(block):
             found.refuse(NO_VICTIMS, len(block) - len(victims))
         if not victims:
