@@ -35,7 +35,7 @@ def start_of(pod: Pod) -> float:
 class RankedPods:
     """Pods of one node, most important first, with what they request."""
 
-    __slots__ = ("_descending", "_tail", "memo", "pods", "requests")
+    __slots__ = ("_tail", "descending", "memo", "pods", "requests")
 
     def __init__(self, pods: Iterable[tuple[Pod, Requests]], *, ranked: bool = False) -> None:
         """`ranked`: leave the order as it is; then `below` has no meaning."""
@@ -46,7 +46,8 @@ class RankedPods:
         self.requests: list[Requests] = [requests for _, requests in given]
         self.memo: dict[Hashable, Any] = {}
         """What others derive from just these pods and want to find again."""
-        self._descending = [-(pod.spec.priority or 0) for pod in self.pods]
+        self.descending = [-(pod.spec.priority or 0) for pod in self.pods]
+        """Their priorities, negated."""
         self._tail: PodTail | None = None
         """What was asked for last."""
 
@@ -57,7 +58,7 @@ class RankedPods:
         """The pods of lower priority."""
         tail = self._tail
         if tail is None or tail.below != priority:
-            tail = self._tail = PodTail(self, bisect_right(self._descending, -priority), priority)
+            tail = self._tail = PodTail(self, bisect_right(self.descending, -priority), priority)
         return tail
 
 
@@ -167,15 +168,18 @@ class Tails:
 
 
 def _priorities(tail: PodTail) -> IntArray:
-    return np.array([pod.spec.priority or 0 for pod in tail], dtype=np.int64)
+    return -np.array(tail.ranked.descending[tail.start :], dtype=np.int64)
 
 
 def _sorted(pods: list[tuple[Pod, Requests]]) -> list[tuple[Pod, Requests]]:
     """By importance; pods that are equally important keep their order."""
-    if _canonical([pod.status.start_time or "" for pod, _ in pods]):
-        # Texts of this form sort as the times that they stand for, and parsing is what costs here.
-        return sorted(pods, key=lambda pair: (-(pair[0].spec.priority or 0), pair[0].status.start_time))
-    return sorted(pods, key=lambda pair: (-(pair[0].spec.priority or 0), start_of(pair[0])))
+    ranks: list[tuple[int, Any]] = [
+        (-(pod.spec.priority or 0), pod.status.start_time or "") for pod, _ in pods
+    ]
+    # Texts of the usual form sort as the times that they stand for, and parsing is what costs here.
+    if not _canonical([text for _, text in ranks]):
+        ranks = [(rank, start_of(pod)) for (rank, _), (pod, _) in zip(ranks, pods, strict=True)]
+    return [pods[index] for index in sorted(range(len(pods)), key=ranks.__getitem__)]
 
 
 def _starts(texts: list[str]) -> FloatArray:
@@ -190,4 +194,4 @@ def _starts(texts: list[str]) -> FloatArray:
 
 def _canonical(texts: list[str]) -> bool:
     """Whether all times are written in whole seconds of UTC, as Kubernetes does."""
-    return all(len(text) == _CANONICAL and text[-1] == "Z" for text in texts)
+    return {*map(len, texts)} <= {_CANONICAL} and {text[-1] for text in texts} <= {"Z"}

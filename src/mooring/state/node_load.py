@@ -80,11 +80,12 @@ class NodeLoad:
     def listing(self) -> tuple[Pod, ...]:
         """The pods as a value that later changes leave alone."""
         if self._listing is None:
-            self._listing = tuple(entry.pod for entry in self.entries.values())
+            self._listing = tuple([entry.pod for entry in self.entries.values()])
         return self._listing
 
     def ranked(self) -> RankedPods:
         """The pods by importance; kept until they change."""
         if self.ranking is None:
-            self.ranking = RankedPods((entry.pod, entry.requests) for entry in self.entries.values())
+            requests = [entry.requests for entry in self.entries.values()]
+            self.ranking = RankedPods(zip(self.listing(), requests, strict=True))
         return self.ranking

@@ -21,6 +21,8 @@ from mooring.scheduler.attempt import Attempt, Failure
 from mooring.scheduler.choosing import NodeChooser
 
 POD_BLOCK, KERNEL_BLOCK = 25, 15
+SHORT_BLOCK = 5
+"""Pods between two blocks of the kernel where each takes milliseconds: machines change their speed."""
 WARM_UP = 10
 CHECK_EVERY = 100
 """One placement in so many is compared with a fresh evaluation."""
@@ -89,10 +91,10 @@ class Measurement:
         )
 
     def _sizes(self) -> Iterator[int]:
-        left = self.measure
+        left, size = self.measure, SHORT_BLOCK if self.workload.attempts else POD_BLOCK
         while left > 0:
-            yield min(POD_BLOCK, left)
-            left -= POD_BLOCK
+            yield min(size, left)
+            left -= size
 
     async def _block(self, size: int, progress: Callable[[int], None]) -> tuple[list[int], list[int]]:
         beside = [self._kernel() for _ in range(KERNEL_BLOCK)]
