@@ -139,3 +139,18 @@ def test_an_unknown_pod_has_no_record(missing):
     ring.add(record(0))
     assert ring.last(missing) is None
     assert ring.of(missing) == []
+
+
+def test_twins_share_what_they_saw_until_a_node_is_full():
+    with Cluster() as cluster:
+        cluster.add(make_nodes(8, pods=3), *(make_pod(f"p{i:02}", cpu="100m") for i in range(24)))
+        cluster.settle()
+        records = [cluster.record(f"p{i:02}") for i in range(24)]
+        full = 0
+        for number, record in enumerate(sorted(records, key=lambda r: r.sequence)):
+            assert record.feasible_nodes == record.total_nodes - full == 8 - full
+            assert sum(refusal.nodes for refusal in record.refusals) == full
+            taken = [r.node for r in records if r.sequence <= record.sequence]
+            full = sum(taken.count(node) == 3 for node in set(taken))
+            assert number + 1 == len(taken)
+        assert len({id(record.survey) for record in records}) < 24

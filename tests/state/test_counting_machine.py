@@ -35,6 +35,7 @@ from mooring.state.cache import ClusterCache
 from mooring.state.counters import Counters
 from mooring.state.node_table import NodeTable
 from mooring.state.object_index import ObjectIndexes
+from mooring.state.pod_entry import bound_to
 from mooring.state.stores import Stores
 from mooring.state.topologies import Topologies
 from tests.state.objects import ZONE, make_node
@@ -137,6 +138,7 @@ class CountingMachine(RuleBasedStateMachine):
         index = ObjectIndexes(self.stores.lister)
         self.by_label = index.object_index("labels", NAMESPACES, lambda ns: tuple(ns.labels.items()))
         self.known: dict[PodSelector, None] = {}
+        self.pending: dict[str, Pod] = {}
         self.asked = 0
 
     def teardown(self) -> None:
@@ -146,6 +148,23 @@ class CountingMachine(RuleBasedStateMachine):
     @rule(pod=pods)
     def seen(self, pod: Pod) -> None:
         self.cache.add_pod(pod)
+
+    @rule(pod=pods)
+    def pending_seen(self, pod: Pod) -> None:
+        """What is worked out about it now may be old when it is placed."""
+        if self.cache.get(pod.uid) is None:
+            self.pending[pod.uid] = bound_to(pod, "")
+            self.cache.expect(self.pending[pod.uid])
+
+    @rule(uid=st.integers(0, 9).map(str), name=node_names)
+    def placed(self, uid: str, name: str) -> None:
+        pod = self.pending.pop(uid, None)
+        if pod is not None and self.cache.get(uid) is None:
+            self.cache.assume(pod, name)
+
+    @rule(uid=st.integers(0, 9).map(str))
+    def given_up(self, uid: str) -> None:
+        self.cache.forget(uid)
 
     @rule(pod=pods)
     def gone(self, pod: Pod) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from mooring.api.selectors import selector_from_labels
 from mooring.framework.counting import PodSelector
+from mooring.state import pod_labels_index
 from mooring.state.cache import ClusterCache
 from mooring.state.counting import Counting
 from mooring.state.indexes import Indexes
@@ -77,5 +78,17 @@ def test_who_is_gone_is_expected_no_more():
     world.cache.expect(pod)
     world.cache.expect_no_more(pod.uid)
     world.cache.expect_no_more("unknown")
+    world.cache.assume(pod, "a")
+    assert world.seen("web") == (1000, 1, 1)
+
+
+def test_a_pod_counts_although_the_last_of_its_kind_left_meanwhile(monkeypatch):
+    monkeypatch.setattr(pod_labels_index, "_VACANT", 0)
+    world, pod = Counted(), make_pod("p", cpu="1", labels={"app": "web"})
+    other = make_pod("other", node="a", labels={"app": "web"})
+    world.cache.add_pod(other)
+    world.cache.expect(pod)
+    world.cache.remove_pod(other)
+    assert world.seen("web") == (0, 0, 0)
     world.cache.assume(pod, "a")
     assert world.seen("web") == (1000, 1, 1)

@@ -228,6 +228,22 @@ def test_changed_since_names_the_rows_that_changed(table):
     assert table.generations[1] > middle
 
 
+def test_news_are_the_live_nodes_that_changed(table):
+    start = table.generation
+    assert table.news(start) == (start, table.node_generation, [])
+    table.add_pod("b", entry("p"))
+    table.add_pod("b", entry("q"))
+    generation, _, changed = table.news(start)
+    assert generation == table.generation == start + 2
+    assert [node.name for node in changed] == ["b"], "once"
+    table.add_pod("nowhere", entry("r"))
+    assert table.news(generation)[2] == [], "a ghost is not shown"
+    table.set_node(make_node("a", zone="x"))
+    _, nodes, changed = table.news(start)
+    assert sorted(node.name for node in changed) == ["a", "b"]
+    assert nodes == table.node_generation
+
+
 class TestOverflow:
     """No sum wraps around, and what is added can be taken away again."""
 

@@ -30,6 +30,17 @@ def test_an_entry_has_requests_defaults_and_the_pod_itself():
     assert entry.uid == "p"
 
 
+def test_a_decided_pod_is_bound_when_somebody_looks():
+    pending = make_pod("p", cpu="250m")
+    entry = PodEntry(pending)
+    assert entry.pod is pending
+
+    entry.node_name = "n"
+    assert entry.pod == make_pod("p", node="n", cpu="250m")
+    assert entry.pod is entry.pod
+    assert pending.spec.node_name == ""
+
+
 def test_host_ports_are_those_taken_from_the_node():
     ports = (ContainerPort(host_port=80), ContainerPort(container_port=81))
     pod = Pod(spec=PodSpec(containers=(Container(ports=ports),)))

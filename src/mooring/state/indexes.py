@@ -12,31 +12,13 @@ from typing import Any, Protocol
 from mooring.api.node import Node
 from mooring.framework.access import Version
 from mooring.framework.indexes import NodeKeys, PodKeys
+from mooring.state.observers import NodeObserver, Observer
 from mooring.state.pod_entry import PodEntry
 from mooring.telemetry import logs
 
 _log = logs.get(__name__)
 
 _NONE: Mapping[int, Any] = MappingProxyType({})
-
-
-class NodeObserver(Protocol):
-    """Told about every change of a node, after it has happened."""
-
-    def node_changed(self, row: int, old: Node | None, new: Node | None) -> None: ...
-
-
-class Observer(Protocol):
-    """Told about every pod that comes or goes, after it has happened. Ghost rows have pods and no node."""
-
-    def prepare(self, entry: PodEntry) -> bool:
-        """The pod may come: what can be worked out about it now need not be when it does. False: nothing has
-        to be said about it, now or later."""
-        ...
-
-    def pod_added(self, row: int, entry: PodEntry) -> None: ...
-
-    def pod_removed(self, row: int, entry: PodEntry) -> None: ...
 
 
 def _keys(extract: Callable[[Any], Iterable[Any]], obj: Any) -> Sequence[Any]:

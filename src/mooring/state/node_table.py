@@ -19,7 +19,6 @@ import heapq
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from mooring.api.node import Node
@@ -29,7 +28,6 @@ from mooring.framework.nodes import (
     CodeArray,
     Compute,
     ComputeRow,
-    EveryRow,
     FloatArray,
     IntArray,
     News,
@@ -38,18 +36,17 @@ from mooring.framework.nodes import (
     TaintClass,
 )
 from mooring.framework.ranking import PodTail, RankedPods
-from mooring.framework.record import NodeEpoch
 from mooring.state.amount_columns import AmountColumns
 from mooring.state.amounts import clamp
 from mooring.state.change_log import ChangeLog
 from mooring.state.derived import DerivedColumns
 from mooring.state.errors import CacheError
-from mooring.state.indexes import NodeObserver, Observer
 from mooring.state.label_columns import LabelColumns
+from mooring.state.node_listing import NodeListing
 from mooring.state.node_load import NodeLoad
-from mooring.state.node_order import NodeOrder, zone_of
+from mooring.state.node_order import zone_of
+from mooring.state.observers import NodeObserver, Observer, Observers
 from mooring.state.pod_entry import PodEntry
-from mooring.state.read_only import read_only
 from mooring.state.taint_classes import TaintClasses
 
 _WIDTH = 64
@@ -88,7 +85,11 @@ class NodeTable:
         self._loads: list[NodeLoad] = [NodeLoad() for _ in range(width)]
         self._free: list[int] = list(range(width))
         """Heap of the rows that no name has."""
-        self._amounts = AmountColumns(width, self._of_row, self._relaid)
+        self._listing = NodeListing(self, self._names)
+        self.nodes = self._listing.nodes
+        self.every_row = self._listing.every_row
+        self.epoch = self._listing.epoch
+        self._amounts = AmountColumns(width, self._of_row, self._listing.relaid)
         self._unwritten = self._amounts.unwritten
         self.allocatable = self._amounts.allocatable
         self.requested = self._amounts.requested
@@ -98,16 +99,9 @@ class NodeTable:
         self._labels = LabelColumns(width)
         self._taints = TaintClasses(width)
         self._changes = ChangeLog(width)
-        self._order = NodeOrder()
-        self._listed: Nodes | None = None
-        self._every: EveryRow | None = None
-        self._epoch: NodeEpoch | None = None
-        self._epochs = 0
-        """How often the order has changed; the number of the present epoch."""
-        self._observers: list[Observer] = []
-        self._prepared = object()
-        """The mark of entries that the observers of now have prepared."""
-        self._node_observers: list[NodeObserver] = []
+        self._observers = Observers()
+        self.prepare = self._observers.prepare
+        self.forget_prepared = self._observers.forget_prepared
         self._node_changes = ChangeLog(width)
         """Changes of the node objects alone."""
         self._by_node = DerivedColumns(self._node_changes, self._some, self._views)
@@ -192,41 +186,9 @@ class NodeTable:
         """Live rows in snapshot order."""
         return self.nodes().rows
 
-    def nodes(self) -> Nodes:
-        """All live nodes in snapshot order; the same object until the order changes."""
-        if self._listed is None:
-            rows = np.array(self._order.rows(), dtype=np.int64)
-            rows.flags.writeable = False
-            self._listed = Nodes(self, rows)
-        return self._listed
-
-    def every_row(self) -> EveryRow:
-        """All rows up to the highest that was ever used; the same object until the order changes."""
-        if self._every is None:
-            order = self.order
-            used = int(order.max()) + 1 if len(order) else 0
-            alive = np.zeros(used, dtype=np.bool_)
-            alive[order] = True
-            positions = np.zeros(used, dtype=np.int64)
-            positions[order] = np.arange(len(order))
-            self._every = EveryRow(
-                Nodes(self, np.arange(used, dtype=np.int64)),
-                self.nodes(),
-                read_only(alive),
-                read_only(positions),
-                in_order=bool((order == np.arange(used)).all()) if len(order) == used else False,
-            )
-        return self._every
-
-    def epoch(self) -> NodeEpoch:
-        """The names of this moment; the same object until a node comes, goes or changes its zone."""
-        if self._epoch is None:
-            self._epoch = NodeEpoch(self._epochs, tuple(self._names))
-        return self._epoch
-
     def __len__(self) -> int:
         """Number of live nodes."""
-        return len(self._order)
+        return len(self._listing)
 
     def __contains__(self, name: object) -> bool:
         """Whether a live node has this name."""
@@ -252,8 +214,7 @@ class NodeTable:
         """Tell `observer` about all pods that are here, and from now on about every one that comes or goes.
         They stay on their row whatever becomes of the node."""
         self.tell(observer)
-        self._observers.append(observer)
-        self.forget_prepared()
+        self._observers.add(observer)
 
     def tell(self, observer: Observer) -> None:
         """Tell `observer` about all pods that are here."""
@@ -266,7 +227,7 @@ class NodeTable:
         for row, view in enumerate(self._views):
             if view is not None:
                 observer.node_changed(row, None, view.node)
-        self._node_observers.append(observer)
+        self._observers.of_nodes.append(observer)
 
     # What changed
 
@@ -318,13 +279,11 @@ class NodeTable:
         self._taints.put(row, node)
         self._names[row] = node.name
         self._views[row] = LiveNode(self, row, node, allocatable, self._loads[row])
-        if self._order.put(row, zone_of(node)):
-            self._reordered()
+        self._listing.put(row, zone_of(node))
         self._changes.mark(row)
         self._node_changes.mark(row)
         self.node_generation = self._node_changes.generation
-        for observer in self._node_observers:
-            observer.node_changed(row, old.node if old else None, node)
+        self._observers.node_changed(row, old.node if old else None, node)
         return row
 
     def remove_node(self, name: str) -> bool:
@@ -338,24 +297,13 @@ class NodeTable:
         self._taints.clear(row)
         self._names[row] = ""
         self._views[row] = None
-        self._order.remove(row)
-        self._reordered()
+        self._listing.remove(row)
         self._changes.mark(row)
         self._node_changes.mark(row)
         self.node_generation = self._node_changes.generation
-        for observer in self._node_observers:
-            observer.node_changed(row, gone.node, None)
+        self._observers.node_changed(row, gone.node, None)
         self._release_if_unused(name, row)
         return True
-
-    def prepare(self, entry: PodEntry) -> None:
-        """A pod is pending: let the observers work out about it what they can."""
-        entry.listeners = tuple([observer for observer in self._observers if observer.prepare(entry)])
-        entry.prepared = self._prepared
-
-    def forget_prepared(self) -> None:
-        """An observer has become interested in other pods than before."""
-        self._prepared = object()
 
     def add_pod(self, node_name: str, entry: PodEntry) -> int:
         """Account a pod; on an unknown node it makes a ghost. A UID that is there already is a CacheError."""
@@ -365,7 +313,8 @@ class NodeTable:
         self._loads[row].add(entry)
         self._unwritten[row] = None
         self._changes.mark(row)
-        for observer in entry.listeners if entry.prepared is self._prepared else self._observers:
+        observers = self._observers
+        for observer in entry.listeners if entry.prepared is observers.mark else observers.all:
             observer.pod_added(row, entry)
         return row
 
@@ -375,9 +324,8 @@ class NodeTable:
             row = self._rows[node_name]
             self._loads[row].replace(new)
             self._changes.mark(row)
-            for observer in self._observers:
-                observer.pod_removed(row, old)
-                observer.pod_added(row, new)
+            self._observers.pod_removed(row, old)
+            self._observers.pod_added(row, new)
         else:
             self.remove_pod(node_name, old)
             self.add_pod(node_name, new)
@@ -390,17 +338,12 @@ class NodeTable:
         self._loads[row].remove(entry)
         self._unwritten[row] = None
         self._changes.mark(row)
-        for observer in self._observers:
-            observer.pod_removed(row, entry)
+        self._observers.pod_removed(row, entry)
         self._release_if_unused(node_name, row)
 
     def _of_row(self, row: int) -> tuple[NodeLoad, Mapping[str, int]]:
         view = self._views[row]
         return self._loads[row], view.allocatable if view is not None else _NOTHING
-
-    def _relaid(self) -> None:
-        """Columns were replaced, which views made before do not know."""
-        self._listed = self._every = None
 
     def _take_row(self, name: str) -> int:
         if not self._free:
@@ -429,9 +372,3 @@ class NodeTable:
         self._loads.extend(NodeLoad() for _ in range(old))
         self._free = list(range(old, width))
         self.width = width
-
-    def _reordered(self) -> None:
-        self._epochs += 1
-        self._epoch = None
-        self._listed = None
-        self._every = None

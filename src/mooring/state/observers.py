@@ -1,0 +1,68 @@
+"""Who is told what happens in the node table: counters, indexes, terms.
+
+Most pods concern one or two of them. A pending pod is shown to all in advance, and when it is placed only
+those are told that have to be.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from mooring.api.node import Node
+from mooring.state.pod_entry import PodEntry
+
+
+class NodeObserver(Protocol):
+    """Told about every change of a node, after it has happened."""
+
+    def node_changed(self, row: int, old: Node | None, new: Node | None) -> None: ...
+
+
+class Observer(Protocol):
+    """Told about every pod that comes or goes, after it has happened. Ghost rows have pods and no node."""
+
+    def prepare(self, entry: PodEntry) -> bool:
+        """The pod may come: what can be worked out about it now need not be when it does. False: nothing has
+        to be said about it, now or later."""
+        ...
+
+    def pod_added(self, row: int, entry: PodEntry) -> None: ...
+
+    def pod_removed(self, row: int, entry: PodEntry) -> None: ...
+
+
+class Observers:
+    """All of one table."""
+
+    __slots__ = ("all", "mark", "of_nodes")
+
+    def __init__(self) -> None:
+        self.all: list[Observer] = []
+        self.of_nodes: list[NodeObserver] = []
+        self.mark = object()
+        """What entries are marked with that the observers of now have prepared."""
+
+    def add(self, observer: Observer) -> None:
+        self.all.append(observer)
+        self.forget_prepared()
+
+    def prepare(self, entry: PodEntry) -> None:
+        """Show a pending pod to everybody."""
+        entry.listeners = tuple([observer for observer in self.all if observer.prepare(entry)])
+        entry.prepared = self.mark
+
+    def forget_prepared(self) -> None:
+        """Somebody has become interested in other pods than before."""
+        self.mark = object()
+
+    def pod_added(self, row: int, entry: PodEntry) -> None:
+        for observer in entry.listeners if entry.prepared is self.mark else self.all:
+            observer.pod_added(row, entry)
+
+    def pod_removed(self, row: int, entry: PodEntry) -> None:
+        for observer in self.all:
+            observer.pod_removed(row, entry)
+
+    def node_changed(self, row: int, old: Node | None, new: Node | None) -> None:
+        for observer in self.of_nodes:
+            observer.node_changed(row, old, new)
