@@ -74,6 +74,8 @@ class Grouped:
             return self._values[1:] if plain.any() else []
         if zones.all_in(plain):
             present = zones.inhabited_domains
+            if len(present) == len(self._values) - 1:
+                return self._values[1:]
         else:
             present = np.unique(zones.bins[: len(plain)][plain]) - 1
         return [self._values[domain + 1] for domain in present.tolist()]
@@ -84,7 +86,9 @@ def group(
 ) -> Grouped | None:
     """The groups for at most one zone and one hostname constraint, whose keys all nodes have; None for
     anything else."""
-    values, zones, host = [0.0, 0.0], None, None
+    zones: Topology | None = None
+    host: tuple[Counted, float] | None = None
+    pods, factor, skew, base = [0.0], 0.0, 0, 0.0
     for found, weight, table in zip(counted, weights, tables, strict=True):
         topology = found.topology
         if topology.unlabelled or nodes.columns is not topology.live.columns:
@@ -96,8 +100,7 @@ def group(
         elif zones is not None or topology.size > _MOST_ZONES:
             return None
         else:
-            zones, skew = topology, found.constraint.max_skew - 1
-            values = [0.0, *[pods * weight + skew for pods in table.tolist()]]
+            zones, factor, skew, pods = topology, weight, found.constraint.max_skew - 1, table.tolist()
     rows: list[int] = []
     special: list[int] = []
     if host is not None:
@@ -109,13 +112,12 @@ def group(
         used = len(nodes.rows)
         for row, number in few.items():
             if row < used:  # others are pods of nodes that are gone
-                shared = values[int(zones.bins[row])] if zones is not None else 0.0
+                domain = int(zones.bins[row]) - 1 if zones is not None else -1
+                shared = pods[domain] * factor + skew if domain >= 0 else 0.0
                 rows.append(row)
                 special.append(rounded_one(number * weight + base + shared))
-        values = [value + base for value in values]
-    scores = [int(value + 0.5) for value in values]
-    scores[0] = 0
-    return Grouped(nodes, zones, scores, rows, special)
+    scores = [int(number * factor + skew + base + 0.5) for number in pods]
+    return Grouped(nodes, zones, [0, *scores], rows, special)
 
 
 _NOWHERE: dict[int, int] = {}
