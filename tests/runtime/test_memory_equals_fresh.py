@@ -165,7 +165,16 @@ def totals(warm: Attempt, fresh: Attempt) -> bool:
     if warm.board is None or fresh.board is None:
         return warm.board is None
     feasible = fresh.ok
-    return bool((warm.board.totals[feasible] == fresh.board.totals[feasible]).all())
+    alike = bool((warm.board.totals[feasible] == fresh.board.totals[feasible]).all())
+    return alike and best(warm) == best(fresh)
+
+
+def best(attempt: Attempt):
+    """What the record tells of the best nodes."""
+    if attempt.board is None or attempt.ranking is None:
+        return None
+    told = attempt.board.top(attempt.ranking).told(attempt.nodes.columns.node_names())
+    return [(entry.node, entry.total, sorted(entry.plugins, key=lambda p: p.plugin)) for entry in told]
 
 
 @pytest.mark.parametrize("seed", range(12))

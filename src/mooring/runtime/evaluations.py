@@ -37,7 +37,7 @@ from mooring.runtime.ground import one_for_all
 from mooring.runtime.left import Left, left_of
 from mooring.runtime.profile import Profile
 from mooring.runtime.score_steps import ScoreStep
-from mooring.runtime.scoring import NEVER, Scores, Scoring, run_pre_score
+from mooring.runtime.scoring import NEVER, Column, ScoreBoard, Scores, Scoring, run_pre_score
 
 FilterRow = Callable[[NodeView], Status | None]
 ScoreRow = Callable[[NodeView], float | Status]
@@ -153,6 +153,8 @@ class Evaluation:
     ones."""
     told: Survey | None = None
     """What records tell of these nodes; None when a refusal has changed."""
+    columns: list[Column] | None = None
+    """The scores of everybody, where all are remembered and a pod has been told them since; else None."""
     patience: int = 0
     """Attempts to wait before somebody is asked to follow again; -1: nobody can."""
     followers: Following | None = None
@@ -170,7 +172,16 @@ class Evaluation:
         index = self.front.best(self.ordered)
         return index if self.every.in_order else int(self.every.listed.rows[index])
 
+    def board(self) -> ScoreBoard | None:
+        """All scores of now; None where `columns` are not known."""
+        if self.columns is None:
+            return None
+        # What is normalised is the same for all nodes, and is not in the remembered sums.
+        constant = sum(c.weighted(0) for c in self.columns if not c.step.is_summed)
+        return ScoreBoard(self.every, self.ok, self.base + constant, self.columns, is_masked=True)
+
     def check_complete(self) -> None:
+        self.columns = None
         self.sums_decide = all(step.is_summed or isinstance(self.raws[step.name], int) for step in self.steps)
         self.is_complete = self.plan.is_complete and self.sums_decide
         self.quick = self._quick()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mooring.framework.status import Status
+from mooring.framework.status import SUCCESS, Status
 from mooring.runtime.buffers import Buffers
 from mooring.runtime.evaluations import Evaluation
 from mooring.runtime.ground import Ground
@@ -29,6 +29,9 @@ def score_recalled(
     rest = [(step, raws[step.name]) for step in found.steps if not step.is_summed]
     board = ScoreBoard(scoring.every, scoring.feasible, buffers.take_as_is(), summed)
     status = add_scores(board, scoring, found.left.scores, rest, found.base)
+    if found.is_complete and status is SUCCESS and feasible == found.feasible:
+        same = all(isinstance(c.normalized, int) for c in board.columns if not c.step.is_summed)
+        found.columns = board.columns if same else None
     return _masked(board, feasible == found.feasible), status
 
 

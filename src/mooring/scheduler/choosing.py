@@ -58,11 +58,11 @@ class NodeChooser:
         services = attempt.profile.services
         if services.extenders or services.nominator.nodes():
             return None
-        # Every tenth pod goes the longer way all the same: its record tells the ten best nodes, which for all
-        # of them would cost more than choosing.
+        # The record of every tenth pod tells the ten best nodes; for all of them that would cost more than
+        # choosing.
         self._warm_attempts += 1
         if self._warm_attempts % 10 == 1:
-            return None
+            return self._remembered_in_full(attempt, found)
         attempt.state = found.state.child(asked=not found.is_complete)
         row = found.best() if found.is_complete else _followed(attempt, found)
         if row is None:
@@ -74,6 +74,17 @@ class NodeChooser:
         if row < 0:
             return NO_FIT
         attempt.node = attempt.nodes.columns.node_names()[row]
+        return SUCCESS
+
+    def _remembered_in_full(self, attempt: Attempt, found: Evaluation) -> Status | None:
+        """The same with all scores. None: a choice by the longer way makes them known."""
+        board = found.board() if found.is_complete and found.feasible > 1 else None
+        if board is None:
+            return None
+        attempt.state = found.state.child(asked=False)
+        attempt.evaluated, attempt.feasible = len(attempt.nodes.rows), found.feasible
+        attempt.statuses, attempt.ok = found.statuses, found.ok
+        self._take_best(attempt, board)
         return SUCCESS
 
     async def search(self, attempt: Attempt) -> Status:
@@ -216,12 +227,15 @@ class NodeChooser:
             board.tie_break[attempt.walk] = -np.arange(len(attempt.walk))
         if profile.services.extenders:
             await prioritize(attempt, board)
+        self._take_best(attempt, board)
+        return SUCCESS
+
+    def _take_best(self, attempt: Attempt, board: ScoreBoard) -> None:
         attempt.board = board
         ranking = attempt.ranking = board.ranking(self._ranker)
         attempt.node = attempt.nodes.columns.node_names()[ranking[0]]
         if _log.enabled(10):
             _log_scores(attempt, board)
-        return SUCCESS
 
 
 def _followed(attempt: Attempt, found: Evaluation) -> int | None:
