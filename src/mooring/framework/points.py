@@ -208,6 +208,9 @@ class ScorePlugin(Plugin):
     scores_anywhere: ClassVar[bool] = False
     """The same as `filters_anywhere` for `score_nodes` and `score_into`. Such scores are trusted: they are
     not checked to be within 0-100."""
+    writes_all_scores: ClassVar[bool] = False
+    """With `scores_anywhere`: `score_into` writes every entry of `out`, or returns an int, so `out` may hold
+    anything before."""
     normalization: ClassVar[Normalization | None] = None
     """The default normalisation, left to the runtime. Then scores must not be negative, and neither
     `normalize_scores` nor `normalize_nodes` is called."""
@@ -230,8 +233,8 @@ class ScorePlugin(Plugin):
 
     @lifting.derived
     def score_into(self, state: CycleState, pod: Pod, nodes: Nodes, out: IntArray) -> Status | int | None:
-        """The same, written into `out`, an int64 buffer of zeros of `len(nodes)` that belongs to the
-        runtime. Returning an int instead gives every node that score."""
+        """The same, written into `out`, an int64 buffer of `len(nodes)` that belongs to the runtime and holds
+        zeros (unless `writes_all_scores`). Returning an int instead gives every node that score."""
         return lifting.fill_scores(self, state, pod, nodes, out)
 
     @lifting.derived

@@ -13,6 +13,7 @@ class ScoreStep:
     __slots__ = (
         "anywhere",
         "is_summed",
+        "may_be_dirty",
         "name",
         "normalization",
         "normalizes",
@@ -26,6 +27,8 @@ class ScoreStep:
         self.name: str = plugin.name
         self.weight = weight
         self.anywhere: bool = plugin.scores_anywhere
+        self.may_be_dirty: bool = plugin.scores_anywhere and plugin.writes_all_scores
+        """Whether its buffer need not hold zeros."""
         self.normalization: Normalization | None = plugin.normalization
         self.normalizes = writes(plugin, "normalize_nodes") or writes(plugin, "normalize_scores")
         self.normalizes_rows = writes(plugin, "normalize_rows")

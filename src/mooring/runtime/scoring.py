@@ -161,7 +161,10 @@ class Scoring:
     def score(self, step: ScoreStep) -> tuple[Scores, Status]:
         """Raw scores of one plugin."""
         buffers = self._buffers
-        raw = buffers.take() if buffers is not None else np.zeros(len(self.feasible), dtype=np.int64)
+        if buffers is None:
+            raw = np.zeros(len(self.feasible), dtype=np.int64)
+        else:
+            raw = buffers.take_as_is() if step.may_be_dirty else buffers.take()
         nodes, out = self.every.nodes, raw
         if not step.anywhere:
             nodes = self.dense()

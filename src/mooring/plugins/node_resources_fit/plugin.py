@@ -29,6 +29,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     Args = NodeResourcesFitArgs
     filters_anywhere = True
     scores_anywhere = True
+    writes_all_scores = True
 
     def __init__(self, args: NodeResourcesFitArgs, handle: Handle) -> None:
         super().__init__(args, handle)

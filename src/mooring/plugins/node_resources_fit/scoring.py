@@ -75,6 +75,7 @@ class Scorer:
     def score_into(self, asks: Asks, nodes: Nodes, out: IntArray) -> None:
         """All nodes, also rows without one."""
         if not asks:
+            out.fill(0)
             return
         shares = tuple([(name, weight) for name, weight, _ in asks])
         found = nodes.kept(("NodeResourcesFit.score", shares), lambda some: Supply(some, shares))
