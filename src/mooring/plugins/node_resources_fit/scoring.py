@@ -14,6 +14,8 @@ from mooring.framework.scoring import MAX_NODE_SCORE
 from mooring.plugins.node_resources_fit.strategies import EXACT, strategy_of
 from mooring.plugins.pod_demand import is_counted
 
+_FEW = 16
+"""Changed rows that are reckoned one by one; all at once costs as much as some more of them."""
 Asks = tuple[tuple[str, int, int], ...]
 """Resource, its weight, and what the pod asks of it."""
 
@@ -79,6 +81,7 @@ class Scorer:
             return
         shares = tuple([(name, weight) for name, weight, _ in asks])
         found = nodes.kept(("NodeResourcesFit.score", shares), lambda some: Supply(some, shares))
+        found.catch_up(nodes)
         earned, total = found.work
         if self._strategy.shape:
             self._rounded_mean(asks, found, nodes, earned, total)
@@ -114,6 +117,8 @@ class Scorer:
     def _points_into(self, one: OneSupply, nodes: Nodes, name: str, ask: int, out: FloatArray) -> None:
         if one.is_large:
             out[:] = self._strategy.exactly(nodes.nonzero_requested(name) + ask, nodes.allocatable(name))
+        elif self._strategy.counts_free:
+            self._strategy.free_points_into(one.spare, ask, one.divisor, out)
         else:
             self._strategy.points_into(one.taken, ask, one.capacity, one.divisor, out)
 
@@ -127,14 +132,17 @@ class OneSupply(NamedTuple):
     """The capacity, infinite where there is none: a node without any then earns 0 of it."""
     is_large: bool
     """Whether some capacity is too large for exact arithmetic in float64."""
+    spare: FloatArray
+    """What is free, times a hundred: kept by this module, brought up to date by `Supply.catch_up`."""
 
 
 class Supply:
     """The columns that a score is made of, found once until a node changes, and work arrays."""
 
-    __slots__ = ("of", "weights", "work")
+    __slots__ = ("_generation", "of", "weights", "work")
 
     def __init__(self, nodes: Nodes, shares: tuple[tuple[str, int], ...]) -> None:
+        self._generation = nodes.columns.generation
         self.of = [_supply(nodes, name) for name, _ in shares]
         weights: FloatArray = np.zeros(len(nodes))
         for name, weight in shares:
@@ -144,9 +152,26 @@ class Supply:
         """Sum of the weights of the resources that a node has; infinite where nothing weighs."""
         self.work = np.empty(len(nodes)), np.empty(len(nodes))
 
+    def catch_up(self, nodes: Nodes) -> None:
+        """Pods have come and gone since `spare` was reckoned; the other columns change by themselves."""
+        generation = nodes.columns.generation
+        if generation == self._generation:
+            return
+        changed = nodes.columns.changed_since(self._generation)
+        self._generation = generation
+        for taken, capacity, _, _, spare in self.of:
+            if len(changed) > _FEW:
+                np.subtract(capacity, taken, out=spare)
+                np.multiply(spare, 100.0, out=spare)
+                continue
+            for row in changed:
+                if row < len(spare):
+                    spare[row] = (capacity[row] - taken[row]) * 100.0
+
 
 def _supply(nodes: Nodes, name: str) -> OneSupply:
     capacity = nodes.floats("allocatable", name)
     divisor = np.where(capacity == 0, np.inf, capacity)
     large = bool(np.count_nonzero(nodes.allocatable(name) >= EXACT))
-    return OneSupply(nodes.floats("nonzero_requested", name), capacity, divisor, large)
+    taken = nodes.floats("nonzero_requested", name)
+    return OneSupply(taken, capacity, divisor, large, (capacity - taken) * 100.0)

@@ -48,19 +48,23 @@ class Strategy:
         self, taken: FloatArray, ask: int, capacity: FloatArray, divisor: FloatArray, out: FloatArray
     ) -> None:
         """The same for all nodes, whose capacities are below `EXACT`. `taken` is what their pods have;
-        `divisor` is the capacity, or infinite where there is none, which makes 0."""
+        `divisor` is the capacity, or infinite where there is none, which makes 0. For LeastAllocated see
+        `free_points_into`."""
         np.add(taken, float(ask), out=out)
-        if self.counts_free:
-            np.subtract(capacity, out, out=out)
-        else:
-            np.minimum(capacity, out, out=out)
+        np.minimum(capacity, out, out=out)
         np.multiply(out, _HUNDRED, out=out)
         np.divide(out, divisor, out=out)
-        if self.counts_free:
-            np.maximum(out, 0.0, out=out)  # too much requested
         np.floor(out, out=out)
         if self.shape:
             out[:] = self._shaped(out.astype(np.int64), capacity == 0)
+
+    @staticmethod
+    def free_points_into(spare: FloatArray, ask: int, divisor: FloatArray, out: FloatArray) -> None:
+        """LeastAllocated for all nodes, from what is free there, in hundredths."""
+        np.subtract(spare, ask * _HUNDRED, out=out)
+        np.divide(out, divisor, out=out)
+        np.maximum(out, 0.0, out=out)  # too much requested
+        np.floor(out, out=out)
 
     def exactly(self, requested: IntArray, capacity: IntArray) -> IntArray:
         """The same in integers of any size."""

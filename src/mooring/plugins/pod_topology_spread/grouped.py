@@ -26,7 +26,7 @@ _MOST_ROWS = 64
 class Grouped:
     """Raw scores: one per zone, and one for each row that differs from its zone."""
 
-    __slots__ = ("_rows", "_special", "_values", "_zones", "nodes")
+    __slots__ = ("_at", "_rows", "_special", "_values", "_zones", "nodes")
 
     def __init__(
         self, nodes: Nodes, zones: Topology | None, values: list[int], rows: list[int], special: list[int]
@@ -37,6 +37,7 @@ class Grouped:
         self._values = values
         """Bin → score; the first is for rows without a label, hence without a node."""
         self._rows = rows
+        self._at: IntArray = np.array(rows, dtype=np.int64)
         self._special = special
         """The scores of these rows."""
 
@@ -49,7 +50,7 @@ class Grouped:
         else:
             np.array(values).take(self._zones.bins_of(self.nodes), out=out, mode="clip")
         if special:
-            out[self._rows] = special
+            out[self._at] = special
 
     def normalized(self, feasible: BoolArray) -> IntArray | int:
         """The same as `scoring.normalize` makes of the raw scores."""
@@ -68,7 +69,7 @@ class Grouped:
         plain = feasible
         if self._rows:
             plain = feasible.copy()
-            plain[self._rows] = False
+            plain[self._at] = False
         zones = self._zones
         if zones is None:
             return self._values[1:] if plain.any() else []
