@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import Any
 
 from mooring.app.bench.kernel import Kernel
@@ -40,7 +41,7 @@ class Result:
     p99_us: float
     kernel_us: float
     multiple: float
-    """Median over blocks of (median pod of the block / median kernel beside it)."""
+    """Median over blocks of (median pod of the block / median kernel on both sides of it)."""
     pods_per_second: float
     rss_mb: float
     checked: int
@@ -71,10 +72,15 @@ class Measurement:
             for _ in range(WARM_UP):
                 await self._one()
                 self.kernel()
-            blocks = [await self._block(size, progress) for size in self._sizes()]
-        times = [t for block, _ in blocks for t in block]
-        kernels = [t for _, beside in blocks for t in beside]
-        ratios = [statistics.median(block) / statistics.median(beside) for block, beside in blocks]
+            kernels, blocks = [self._kernels()], []
+            for size in self._sizes():
+                blocks.append(await self._block(size, progress))
+                kernels.append(self._kernels())
+        times = [t for block in blocks for t in block]
+        ratios = [
+            statistics.median(block) / statistics.median(before + after)
+            for block, (before, after) in zip(blocks, pairwise(kernels), strict=True)
+        ]
         median = statistics.median(times)
         return Result(
             self.workload.name,
@@ -83,7 +89,7 @@ class Measurement:
             len(times),
             median / 1e3,
             sorted(times)[min(len(times) - 1, int(len(times) * 0.99))] / 1e3,
-            statistics.median(kernels) / 1e3,
+            statistics.median([t for beside in kernels for t in beside]) / 1e3,
             statistics.median(ratios),
             1e9 / statistics.mean(times),
             rss_mb(),
@@ -96,13 +102,15 @@ class Measurement:
             yield min(size, left)
             left -= size
 
-    async def _block(self, size: int, progress: Callable[[int], None]) -> tuple[list[int], list[int]]:
-        beside = [self._kernel() for _ in range(KERNEL_BLOCK)]
+    async def _block(self, size: int, progress: Callable[[int], None]) -> list[int]:
         times = []
         for _ in range(size):
             times.append(await self._one())
         progress(size)
-        return times, beside
+        return times
+
+    def _kernels(self) -> list[int]:
+        return [self._kernel() for _ in range(KERNEL_BLOCK)]
 
     def _kernel(self) -> int:
         began = time.perf_counter_ns()
