@@ -98,7 +98,7 @@ class Asked:
         return found
 
     def _scored(self, nodes: Nodes) -> dict[str, int]:
-        out = np.zeros(len(nodes), dtype=np.int64)
+        out = np.full(len(nodes), 999 if self.plugin.writes_all_scores else 0, dtype=np.int64)
         answer = self.plugin.score_into(self.state, self.pod, nodes, out)
         if isinstance(answer, int):
             out[:] = answer

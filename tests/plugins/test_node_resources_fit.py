@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from typing import Any
 
 import msgspec
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.api.pod import ContainerStatus, Pod, ResourceRequirements
-from mooring.api.resources import Unstructured
+from mooring.api.resources import PODS, Unstructured
 from mooring.config.plugin_args import UtilizationShapePoint
 from mooring.framework.events import QueueingHint
 from mooring.framework.status import Code
@@ -376,3 +377,23 @@ def test_pods_that_ask_for_the_same_have_one_signature():
     plugin = ask(FIT, make_pod("a"), [make_node("n")]).plugin
     assert plugin.sign(make_pod("x", cpu="1")) == plugin.sign(make_pod("y", cpu="1000m"))
     assert plugin.sign(make_pod("x", cpu="1")) != plugin.sign(make_pod("y", cpu="1", memory="1"))
+
+
+@pytest.mark.parametrize("plugin", [FIT, "NodeResourcesBalancedAllocation"])
+@pytest.mark.parametrize("seed", range(4))
+def test_scores_of_all_nodes_follow_pods_that_come_and_go(plugin, seed):
+    draw = random.Random(seed)
+    names = [f"n{i}" for i in range(30)]
+    nodes = [make_node(name, cpu=str(draw.randrange(1, 9)), memory="8Gi") for name in names]
+    asked = ask(plugin, make_pod("new", cpu="500m", memory="700Mi"), nodes)
+    running: list[Pod] = []
+    for step in range(25):
+        for number in range(draw.choice((0, 1, 2, 40))):
+            if running and draw.random() < 0.4:
+                asked.world.put(PODS, None, running.pop(draw.randrange(len(running))))
+            else:
+                cpu = {"cpu": f"{draw.randrange(3000)}m"} if draw.random() < 0.8 else {}
+                running.append(make_pod(f"p{step}-{number}", node=draw.choice(names), **cpu))
+                asked.world.put(PODS, running[-1], None)
+        asked.world.engine.drain()
+        assert asked.scores(), "all forms say the same"
