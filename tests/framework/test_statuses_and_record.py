@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -123,7 +124,7 @@ def test_a_record_is_json():
 def test_the_size_grows_with_what_is_kept(part):
     record = record_with_refusals()
     before = record.size + record.survey.size
-    bigger = {
+    bigger: dict[str, Any] = {
         "message": "x" * 1000,
         "refusals": record.refusals * 20,
         "reason_ids": np.zeros(1000, dtype=np.uint8),
