@@ -392,8 +392,8 @@ def test_scores_of_all_nodes_follow_pods_that_come_and_go(plugin, seed):
             if running and draw.random() < 0.4:
                 asked.world.put(PODS, None, running.pop(draw.randrange(len(running))))
             else:
-                cpu = {"cpu": f"{draw.randrange(3000)}m"} if draw.random() < 0.8 else {}
-                running.append(make_pod(f"p{step}-{number}", node=draw.choice(names), **cpu))
+                cpu = f"{draw.randrange(3000)}m" if draw.random() < 0.8 else None
+                running.append(make_pod(f"p{step}-{number}", node=draw.choice(names), cpu=cpu))
                 asked.world.put(PODS, running[-1], None)
         asked.world.engine.drain()
         assert asked.scores(), "all forms say the same"

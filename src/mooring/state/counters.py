@@ -135,14 +135,14 @@ class Counters:
         return counter
 
     def prepare(self, entry: PodEntry) -> bool:
-        entry.label_set = self._labels.find(entry)
+        entry.label_set = self._labels.find(entry.came.metadata)
         return True
 
     def pod_added(self, row: int, entry: PodEntry) -> None:
         labels = entry.label_set
         # One that has pods is not dropped. Most pods are not the first of their kind.
         if labels is None or not labels.rows:
-            labels, new = self._labels.find_or_make(entry)
+            labels, new = self._labels.find_or_make(entry.came.metadata)
             entry.label_set = labels
             if new:
                 self._introduce(labels)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -23,9 +23,7 @@ from mooring.api.requests import (
     pod_requests,
 )
 from mooring.state.amounts import clamp
-
-if TYPE_CHECKING:
-    from mooring.state.pod_labels_index import LabelSet
+from mooring.state.pod_labels_index import LabelSet
 
 HostPort = tuple[str, str, int]
 """Protocol, host IP (`0.0.0.0` for all), port."""

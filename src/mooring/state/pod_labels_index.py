@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol
 
+from mooring.api.meta import ObjectMeta
 from mooring.api.selectors import EXISTS, IN, Selector
 from mooring.framework.counting import PodSelector
-from mooring.state.pod_entry import PodEntry
 
 LabelsKey = tuple[tuple[str, str], ...]
 """Labels in order, which is what a set of labels is known by."""
@@ -73,15 +73,13 @@ class PodLabelsIndex:
         self._spaces: dict[str, _Space] = {}
         self._vacant: dict[LabelSet, None] = {}
 
-    def find(self, entry: PodEntry) -> LabelSet | None:
+    def find(self, meta: ObjectMeta) -> LabelSet | None:
         """The set of a pod, if it is there."""
-        meta = entry.came.metadata
         space = self._spaces.get(meta.namespace)
         return None if space is None else space.sets.get(_key(meta.labels))
 
-    def find_or_make(self, entry: PodEntry) -> tuple[LabelSet, bool]:
+    def find_or_make(self, meta: ObjectMeta) -> tuple[LabelSet, bool]:
         """The set of a pod, and whether it is new."""
-        meta = entry.came.metadata
         key = _key(meta.labels)
         space = self._spaces.get(meta.namespace)
         if space is None:
