@@ -24,6 +24,7 @@ class Topology:
 
     __slots__ = (
         "__weakref__",
+        "_by_domain",
         "_columns",
         "_inhabited_domains",
         "_used",
@@ -58,6 +59,8 @@ class Topology:
         self.inhabited = int(np.count_nonzero(self.nodes))
         """Number of domains that have nodes."""
         self._inhabited_domains: Bins | None = None
+        self._by_domain: tuple[Bins, Bins] | None = None
+        """The rows, sorted by bin, and where each bin ends."""
         self._witnesses: Bins | None = None
         """A row in each domain that has nodes: those where somebody was found the last time."""
 
@@ -77,6 +80,18 @@ class Topology:
         """The domain of a node with these labels, -1 for none."""
         value = labels.get(self.key)
         return -1 if value is None else self.values.get(value, -1)
+
+    def rows_of(self, value: str) -> list[int]:
+        """The rows of the nodes with this value."""
+        if self._by_domain is None:
+            ends = np.bincount(self._used, minlength=self.size + 1).cumsum()
+            self._by_domain = self._used.argsort(kind="stable"), ends
+        order, ends = self._by_domain
+        domain = self.values.get(value, -1)
+        if not 0 <= domain < self.size:
+            return []
+        rows: list[int] = order[ends[domain] : ends[domain + 1]].tolist()
+        return rows
 
     def bins_of(self, nodes: Nodes) -> Bins:
         """The bins of some nodes, which may be those of a dry run."""

@@ -107,6 +107,7 @@ class Finder:
         self._classes = handle.lister(STORAGE_CLASSES)
         self._csi_nodes = handle.lister(CSI_NODES)
         self._drivers = handle.lister(CSI_DRIVERS)
+        self._topology = handle.topology
         self._capacities = handle.object_index(
             "VolumeBinding.capacities", CSI_STORAGE_CAPACITIES, lambda each: (each.storage_class_name,)
         )
@@ -173,15 +174,22 @@ class Finder:
         asked: BoolArray,
         found: Findings,
     ) -> matching.PickArray:
+        nodes = found.nodes
+        places = _places(nodes)
+
+        def few(index: int) -> list[int] | None:
+            rows = reach.few_rows(reach.required_nodes(volumes[index]), self._topology)
+            return None if rows is None else [places[row] for row in rows if row in places]
+
         def reached(index: int) -> BoolArray:
-            return reach.reachable_once(found.nodes, reach.required_nodes(volumes[index]))
+            return reach.reachable_once(nodes, reach.required_nodes(volumes[index]))
 
         try:
             candidates = matching.candidates(claim, volumes)
         except SelectorError as error:
             found.fail(asked, f"error creating internal label selector for claim: {claim.key}: {error}")
             return np.full(len(asked), matching.NONE, dtype=np.int32)
-        picks = matching.pick(candidates, asked, reached, found.picks_from(volumes))
+        picks = matching.pick(candidates, asked, few, reached, found.picks_from(volumes))
         found.picked(claim, volumes, picks)
         return picks
 
@@ -239,3 +247,8 @@ class Finder:
             for capacity in self._capacities.at(storage_class.name)
             if (limit := reach.volume_limit(capacity)) is not None and limit >= needed
         ]
+
+
+def _places(nodes: Nodes) -> dict[int, int]:
+    """Row of the table → place among these nodes."""
+    return {row: place for place, row in enumerate(nodes.table_rows.tolist())}

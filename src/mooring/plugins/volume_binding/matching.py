@@ -55,62 +55,98 @@ def is_bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
     )
 
 
+class _Wanted:
+    """A claim, read once for all volumes. A broken selector raises SelectorError."""
+
+    def __init__(self, claim: PersistentVolumeClaim) -> None:
+        spec = claim.spec
+        self.size = size_of_claim(claim)
+        self.mode = spec.volume_mode or FILESYSTEM
+        self.attributes_class = spec.volume_attributes_class_name or ""
+        self.storage_class = class_of_claim(claim)
+        self.access_modes = frozenset(spec.access_modes)
+        self.selector: Selector = (
+            EVERYTHING if spec.selector is None else compile_label_selector(spec.selector)
+        )
+
+    def fits(self, volume: PersistentVolume, size: int) -> bool:
+        """Size, mode and attributes; nothing else counts for a reserved volume."""
+        offered = volume.spec
+        return (
+            size >= self.size
+            and (offered.volume_mode or FILESYSTEM) == self.mode
+            and (offered.volume_attributes_class_name or "") == self.attributes_class
+            and volume.metadata.deletion_timestamp is None
+        )
+
+    def may_take(self, volume: PersistentVolume) -> bool:
+        """The rest, for a volume that nobody has reserved."""
+        return (
+            volume.status.phase == AVAILABLE
+            and self.access_modes.issubset(volume.spec.access_modes)
+            and class_of_volume(volume) == self.storage_class
+            and self.selector.matches(volume.labels)
+        )
+
+
 def candidates(claim: PersistentVolumeClaim, volumes: Sequence[PersistentVolume]) -> Candidates:
     """What does not depend on the node. A broken selector of the claim raises SelectorError."""
-    selector = EVERYTHING if claim.spec.selector is None else compile_label_selector(claim.spec.selector)
-    fitting = [
-        (index, volume)
-        for index, volume in enumerate(volumes)
-        if volume.spec.claim_ref is None or is_bound_to(volume, claim)
-        if _fits(volume, claim)
-    ]
-    free = sorted(
-        (size_of_volume(volume), index) for index, volume in fitting if _is_free(volume, claim, selector)
-    )
-    reserved = tuple(index for index, volume in fitting if is_bound_to(volume, claim))
-    return Candidates(reserved, tuple(index for _, index in free))
-
-
-def _fits(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Size, mode and attributes; nothing else counts for a reserved volume."""
-    wanted, offered = claim.spec, volume.spec
-    return (
-        size_of_volume(volume) >= size_of_claim(claim)
-        and (wanted.volume_mode or FILESYSTEM) == (offered.volume_mode or FILESYSTEM)
-        and (wanted.volume_attributes_class_name or "") == (offered.volume_attributes_class_name or "")
-        and volume.metadata.deletion_timestamp is None
-    )
-
-
-def _is_free(volume: PersistentVolume, claim: PersistentVolumeClaim, selector: Selector) -> bool:
-    return (
-        volume.spec.claim_ref is None
-        and volume.status.phase == AVAILABLE
-        and selector.matches(volume.labels)
-        and class_of_volume(volume) == class_of_claim(claim)
-        and set(claim.spec.access_modes) <= set(volume.spec.access_modes)
-    )
+    wanted = _Wanted(claim)
+    reserved: list[int] = []
+    free: list[tuple[int, int]] = []
+    for index, volume in enumerate(volumes):
+        is_reserved = volume.spec.claim_ref is not None
+        if is_reserved and not is_bound_to(volume, claim):
+            continue
+        size = size_of_volume(volume)
+        if not wanted.fits(volume, size):
+            continue
+        if is_reserved:
+            reserved.append(index)
+        elif wanted.may_take(volume):
+            free.append((size, index))
+    free.sort()
+    return Candidates(tuple(reserved), tuple([index for _, index in free]))
 
 
 def pick(
     found: Candidates,
     asked: BoolArray,
+    few: Callable[[int], Sequence[int] | None],
     reach: Callable[[int], BoolArray],
     taken: Iterable[PickArray],
 ) -> PickArray:
-    """The volume of each node where `asked` is true. `reach` gives the nodes of a volume, `taken` what
-    earlier claims of the same pod have got."""
+    """The volume of each node where `asked` is true. `few` gives the nodes of a volume that only few reach,
+    else None, and `reach` those of any; `taken` is what earlier claims of the same pod have got."""
     earlier = tuple(taken)
     chosen = np.full(len(asked), NONE, dtype=np.int32)
     undecided = asked.copy()
-    for index in (*found.reserved, *found.free):
-        if not undecided.any():
+    for index in found.reserved:
+        open_here = _open(undecided, earlier, index)
+        chosen[open_here & reach(index)] = index
+        # It decides even where it cannot be reached: the claim has no other then.
+        undecided &= ~open_here
+    left = int(np.count_nonzero(undecided))
+    for index in found.free if left else ():
+        places = few(index)
+        if places is None:
+            reached = _open(undecided, earlier, index) & reach(index)
+            chosen[reached] = index
+            undecided &= ~reached
+            left = int(np.count_nonzero(undecided))
+        else:
+            for place in places:
+                if undecided[place] and all(picks[place] != index for picks in earlier):
+                    chosen[place], undecided[place] = index, False
+                    left -= 1
+        if not left:
             break
-        open_here = undecided.copy()
-        for picks in earlier:
-            open_here &= picks != index
-        reached = open_here & reach(index)
-        chosen[reached] = index
-        # A reserved volume decides even where it cannot be reached: the claim has no other then.
-        undecided &= ~(open_here if index in found.reserved else reached)
     return chosen
+
+
+def _open(undecided: BoolArray, earlier: Sequence[PickArray], index: int) -> BoolArray:
+    """Nodes that still look for a volume, and on which nobody has taken this one."""
+    found = undecided.copy()
+    for picks in earlier:
+        found &= picks != index
+    return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -22,7 +22,11 @@ from mooring.api.selectors import (
 )
 from mooring.api.storage import CSIStorageCapacity, PersistentVolume, TopologySelectorTerm
 from mooring.framework.nodes import BoolArray, Nodes
+from mooring.framework.topology import Topology
 from mooring.plugins.node_masks import compute_required, required_mask
+
+_FEW = 64
+"""Nodes that are looked at one by one; beyond that a mask is faster."""
 
 
 def required_nodes(volume: PersistentVolume) -> NodeSelector | None:
@@ -42,6 +46,22 @@ def reachable_once(nodes: Nodes, selector: NodeSelector | None) -> BoolArray:
     if selector is None:
         return np.ones(len(nodes), dtype=np.bool_)
     return compute_required(nodes, _by_labels(compile_node_selector(selector)))
+
+
+def few_rows(selector: NodeSelector | None, topology: Callable[[str], Topology]) -> list[int] | None:
+    """The table's rows of the nodes that a volume names by the value of a label, as local ones do by their
+    hostname; None for any other affinity, and for a label that many nodes share."""
+    rows: list[int] = []
+    for term in selector.node_selector_terms if selector is not None else ():
+        if term.match_fields or len(term.match_expressions) != 1:
+            return None
+        [wanted] = term.match_expressions
+        if wanted.operator != IN:
+            return None
+        found = topology(wanted.key)
+        for value in wanted.values:
+            rows += found.rows_of(value)
+    return rows if 0 < len(rows) <= _FEW else None
 
 
 @lru_cache(maxsize=16384)
