@@ -19,7 +19,8 @@ from mooring.framework.points import FilterPlugin, Plugin, PreFilterPlugin
 from mooring.framework.ports import Change
 from mooring.framework.status import Status
 from mooring.framework.statuses import NodeStatuses
-from mooring.runtime.filtering import run_filters, run_pre_filter
+from mooring.runtime.filtering import run_filters
+from mooring.runtime.pre_filtering import run_pre_filter
 from mooring.scheduler.assembly import Ports, assemble
 from mooring.testing import make_node, make_pod
 from mooring.testing.builders import ZONE

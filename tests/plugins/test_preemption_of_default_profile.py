@@ -16,7 +16,7 @@ from mooring.app.evaluating import NoApi, NoEvents
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.ports import Change
 from mooring.runtime.dry_run import TrialClearing
-from mooring.runtime.filtering import run_pre_filter
+from mooring.runtime.pre_filtering import run_pre_filter
 from mooring.scheduler.assembly import Ports, assemble
 from mooring.testing import make_node, make_pod
 from mooring.testing.builders import HOSTNAME, ZONE

@@ -17,7 +17,8 @@ from mooring.framework.cycle_state import CycleState
 from mooring.framework.statuses import NodeStatuses
 from mooring.plugins.pod_topology_spread.constraints import SYSTEM_DEFAULTS
 from mooring.runtime.dry_run import PodTrial, Session
-from mooring.runtime.filtering import run_filters, run_pre_filter
+from mooring.runtime.filtering import run_filters
+from mooring.runtime.pre_filtering import run_pre_filter
 from tests.plugins import plain_affinity, plain_spread
 from tests.plugins.crowded_worlds import Crowd, Json, cases, pods
 

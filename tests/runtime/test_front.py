@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mooring.runtime import front
 from mooring.runtime.front import Front
-from mooring.runtime.scoring import NEVER
+from mooring.runtime.score_board import NEVER
 
 totals = st.one_of(st.integers(0, 5), st.integers(0, 900), st.just(NEVER))
 

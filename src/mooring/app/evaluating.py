@@ -26,8 +26,9 @@ from mooring.framework.queued import QueuedPod
 from mooring.framework.status import SUCCESS, Code, Status
 from mooring.framework.statuses import NodeStatuses
 from mooring.runtime.building import build_profile
-from mooring.runtime.filtering import run_post_filter, run_pre_filter
 from mooring.runtime.filtering_rows import filter_rows
+from mooring.runtime.post_filtering import run_post_filter
+from mooring.runtime.pre_filtering import run_pre_filter
 from mooring.runtime.profile import Profile
 from mooring.runtime.scoring import Scoring, run_pre_score, run_scores
 from mooring.scheduler.assembly import Ports, assemble

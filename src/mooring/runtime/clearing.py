@@ -25,7 +25,8 @@ from mooring.framework.points import FilterPlugin, PreFilterPlugin
 from mooring.framework.ranking import Tails
 from mooring.framework.status import SUCCESS, Status
 from mooring.framework.statuses import NodeStatuses
-from mooring.runtime.filtering import filter_by, filter_dense
+from mooring.runtime.filtering import filter_dense
+from mooring.runtime.filtering_one import filter_by
 from mooring.runtime.following import Plan
 from mooring.runtime.slack import Room
 

@@ -22,22 +22,23 @@ import numpy as np
 import numpy.typing as npt
 
 from mooring.api.pod import Pod
-from mooring.framework.access import ROW
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.lifting import writes
 from mooring.framework.nodes import BoolArray, EveryRow, IntArray, NodeView
-from mooring.framework.points import FilterPlugin, PreScorePlugin
+from mooring.framework.points import FilterPlugin
 from mooring.framework.record import Survey
 from mooring.framework.status import Status
 from mooring.framework.statuses import NodeStatuses
-from mooring.runtime.dependence import Fingerprint, VersionOf, is_about_row, known_reads
+from mooring.runtime.dependence import VersionOf
 from mooring.runtime.filtering_rows import filter_rows
 from mooring.runtime.front import Front
 from mooring.runtime.ground import one_for_all
-from mooring.runtime.left import Left, left_of
+from mooring.runtime.left import Left
+from mooring.runtime.memory_plan import Plan, make_plan
 from mooring.runtime.profile import Profile
+from mooring.runtime.score_board import NEVER, Column, ScoreBoard, Scores
 from mooring.runtime.score_steps import ScoreStep
-from mooring.runtime.scoring import NEVER, Column, ScoreBoard, Scores, Scoring, run_pre_score
+from mooring.runtime.scoring import Scoring, run_pre_score
 
 FilterRow = Callable[[NodeView], Status | None]
 ScoreRow = Callable[[NodeView], float | Status]
@@ -46,54 +47,6 @@ _FOLLOWERS = 4
 """Columns that those who follow scores may keep, about; they come later than the evaluation is charged."""
 NO_RANK = 1 << 14
 """Rank of a row that no local filter refuses."""
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """Which plugins answer from memory for one signature, and which run every time."""
-
-    filters: tuple[FilterPlugin, ...]
-    """Those that answer from memory; the same below."""
-    pre_scores: tuple[PreScorePlugin, ...]
-    scores: tuple[ScoreStep, ...]
-    left: Left
-    """Those that run every time."""
-    ranks: dict[str, int]
-    """Filter plugin → its place in the configured order."""
-    row_readers: frozenset[str]
-    """Plugins whose answer may change with the pods of the node; that of the others only with the node."""
-    fingerprint: Fingerprint
-    """What the local answers depend on beside rows; a change makes the memory worthless."""
-    start: int
-    """What every node has before any plugin scores it: 1 where none does, so that all are equally good."""
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether everything comes from memory."""
-        left = self.left
-        return not (left.filters or left.pre_filters or left.pre_scores or left.scores)
-
-    @property
-    def may_be_followed(self) -> bool:
-        """Whether all plugins whose scores are not remembered can keep them up to date."""
-        scores = self.left.scores
-        return bool(scores) and all(s.anywhere and writes(s.plugin, "follow_scores") for s in scores)
-
-
-def make_plan(profile: Profile, pod: Pod, version_of: VersionOf) -> Plan:
-    """Sort the plugins of a profile for pods like this one."""
-    known = {plugin.name: known_reads(plugin, pod) for plugin in profile.plugins.values()}
-    reads = {name: said for name, said in known.items() if said is not None and all(map(is_about_row, said))}
-    return Plan(
-        tuple(p for p in profile.filter if p.name in reads),
-        tuple(p for p in profile.pre_score if p.name in reads),
-        tuple(step for step in profile.score_steps if step.name in reads),
-        left_of(profile, reads),
-        {plugin.name: rank for rank, plugin in enumerate(profile.filter)},
-        frozenset(name for name, said in reads.items() if ROW in said),
-        Fingerprint((read for said in reads.values() for read in said), version_of),
-        0 if profile.score else 1,
-    )
 
 
 Quick = tuple[Sequence[FilterRow], Sequence[tuple[Callable[[NodeView], Any], IntArray, int]], int]

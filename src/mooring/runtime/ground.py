@@ -24,12 +24,13 @@ from mooring.framework.nodes import BoolArray, EveryRow, IntArray
 from mooring.framework.record import Survey
 from mooring.framework.statuses import NodeStatuses
 from mooring.runtime.dependence import Fingerprint, VersionOf, is_about_node, known_reads
-from mooring.runtime.filtering import run_pre_filter
 from mooring.runtime.filtering_rows import filter_rows
 from mooring.runtime.left import Left, left_of
+from mooring.runtime.pre_filtering import run_pre_filter
 from mooring.runtime.profile import Profile
+from mooring.runtime.score_board import NEVER, Column, Scores
 from mooring.runtime.score_steps import ScoreStep
-from mooring.runtime.scoring import NEVER, Column, Scores, Scoring, run_pre_score
+from mooring.runtime.scoring import Scoring, run_pre_score
 from mooring.runtime.signatures import Key
 
 MOST_BYTES = 32 * 1024 * 1024

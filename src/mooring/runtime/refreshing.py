@@ -9,9 +9,9 @@ from mooring.framework.nodes import EveryRow, IntArray, NodeView
 from mooring.framework.scoring import MAX_NODE_SCORE, MIN_NODE_SCORE
 from mooring.framework.status import Code, Status
 from mooring.runtime.evaluations import NO_RANK, Evaluation
-from mooring.runtime.filtering import filter_with
+from mooring.runtime.filtering_one import filter_with
+from mooring.runtime.score_board import NEVER
 from mooring.runtime.score_steps import ScoreStep
-from mooring.runtime.scoring import NEVER
 
 MOST_CHANGED = 64
 """More changed rows than this are judged faster all at once."""

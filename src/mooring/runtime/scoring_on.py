@@ -8,7 +8,8 @@ from mooring.framework.status import SUCCESS, Status
 from mooring.runtime.buffers import Buffers
 from mooring.runtime.evaluations import Evaluation
 from mooring.runtime.ground import Ground
-from mooring.runtime.scoring import NEVER, Column, ScoreBoard, Scoring, add_scores
+from mooring.runtime.score_board import NEVER, Column, ScoreBoard
+from mooring.runtime.scoring import Scoring, add_scores
 
 
 def score_on_ground(

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from mooring.framework.status import SUCCESS, Status
+from mooring.runtime.score_board import Scores
 from mooring.runtime.score_steps import ScoreStep
-from mooring.runtime.scoring import Scores, Scoring
+from mooring.runtime.scoring import Scoring
 from mooring.telemetry.metrics import ProfileMeter
 
 

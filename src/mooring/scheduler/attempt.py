@@ -28,7 +28,7 @@ from mooring.framework.statuses import NodeStatuses
 from mooring.runtime.evaluations import Evaluation
 from mooring.runtime.ground import Ground
 from mooring.runtime.profile import Profile
-from mooring.runtime.scoring import ScoreBoard
+from mooring.runtime.score_board import ScoreBoard
 
 NO_STATE = CycleState()
 """In the place of a state before anything has begun; nobody writes it."""

@@ -13,17 +13,18 @@ from mooring.framework.points import FilterPlugin, PreScorePlugin
 from mooring.framework.status import SUCCESS, Code, Status
 from mooring.runtime.buffers import Buffers
 from mooring.runtime.evaluations import Evaluation
-from mooring.runtime.filtering import outside, run_pre_filter, sample_size
 from mooring.runtime.filtering_rows import filter_rows
+from mooring.runtime.pre_filtering import outside, run_pre_filter
 from mooring.runtime.ranking import Ranker
+from mooring.runtime.score_board import ScoreBoard
 from mooring.runtime.score_following import follow
-from mooring.runtime.scoring import ScoreBoard, Scoring, run_pre_score, run_scores
+from mooring.runtime.scoring import Scoring, run_pre_score, run_scores
 from mooring.runtime.scoring_on import score_on_ground, score_recalled
 from mooring.runtime.timing import TimedScoring
 from mooring.scheduler.attempt import Attempt
 from mooring.scheduler.extending import ask_extenders, prioritize
 from mooring.scheduler.recalling import Recaller, leave_memory, run_global_filters
-from mooring.scheduler.sampling import NOT_EXAMINED, beside_nominated, sample
+from mooring.scheduler.sampling import NOT_EXAMINED, beside_nominated, sample, sample_size
 from mooring.telemetry import logs
 from mooring.telemetry.metrics import FILTER, PRE_FILTER, PRE_SCORE, SCORE
 

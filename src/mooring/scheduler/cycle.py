@@ -15,7 +15,7 @@ from mooring.framework.queued import QueuedPod
 from mooring.framework.record import SCHEDULED, DecisionRecord, NodeEpoch
 from mooring.framework.status import SUCCESS, Code, Status
 from mooring.runtime.committing import run_permit, run_reserve, run_unreserve
-from mooring.runtime.filtering import run_post_filter
+from mooring.runtime.post_filtering import run_post_filter
 from mooring.runtime.profile import Profile
 from mooring.runtime.waiting import HeldPod
 from mooring.scheduler import messages

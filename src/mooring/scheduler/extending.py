@@ -10,7 +10,7 @@ from mooring.framework.extending import Extender, ExtenderError
 from mooring.framework.nodes import Nodes
 from mooring.framework.status import SUCCESS, Status
 from mooring.runtime.profile import EXTENDER
-from mooring.runtime.scoring import ScoreBoard
+from mooring.runtime.score_board import ScoreBoard
 from mooring.scheduler.attempt import Attempt
 from mooring.telemetry import logs
 

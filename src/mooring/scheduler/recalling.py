@@ -17,9 +17,9 @@ from mooring.framework.statuses import NodeStatuses
 from mooring.runtime import evaluations
 from mooring.runtime.dependence import VersionOf
 from mooring.runtime.evaluations import NO_RANK, Evaluation
-from mooring.runtime.filtering import run_pre_filter
 from mooring.runtime.filtering_rows import filter_rows
 from mooring.runtime.ground import Grounds
+from mooring.runtime.pre_filtering import run_pre_filter
 from mooring.runtime.refreshing import recall
 from mooring.runtime.remembering import Evaluations
 from mooring.runtime.signatures import Signature

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from mooring.framework.nodes import BoolArray, Nodes
+from mooring.framework.nodes import BoolArray, IntArray, Nodes
 from mooring.framework.status import SUCCESS, Code, Status
 from mooring.runtime.dry_run import PodTrial, rivals
-from mooring.runtime.filtering import rotate, run_filters
+from mooring.runtime.filtering import run_filters
 from mooring.scheduler.attempt import Attempt
 
 NOT_EXAMINED = Status.unresolvable()
@@ -69,3 +69,15 @@ def beside_nominated(attempt: Attempt, nodes: Nodes, ok: BoolArray) -> Status:
             attempt.statuses.set_row(int(nodes.rows[index]), status)
             ok[index] = False
     return SUCCESS
+
+
+def sample_size(percentage: int, nodes: int) -> int:
+    """How many feasible nodes to look for in the compatible mode."""
+    if nodes < 100 or percentage >= 100:
+        return nodes
+    return max(100, nodes * percentage // 100)
+
+
+def rotate(rows: IntArray, start: int) -> IntArray:
+    """`rows` from index `start` on, wrapped round."""
+    return rows if start == 0 else np.concatenate((rows[start:], rows[:start]))
