@@ -20,7 +20,8 @@ A pending pod is in exactly one place:
 Activation and the flush move like a hint that says Queue, also gated pods if their gate opens.
 The queue is passive and synchronous. The scheduler's coroutine calls it between cycles: it has no timer (call
 `tick` at `next_deadline`), no thread and no lock. Where the rules come from: `pkg/scheduler/backend/queue` of
-kube-scheduler v1.36. Bookkeeping of the places is in `places`, questions to plugins are in `hinting`.
+kube-scheduler v1.36. Bookkeeping of the places is in `places`, the ways into them in
+`entrance`, questions to plugins in `hinting`.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from mooring.framework import events
 from mooring.framework.events import ActionType, ClusterEvent
 from mooring.framework.ports import Clock
 from mooring.framework.queued import QueuedPod
+from mooring.queue.entrance import Entrance, OnIncoming
 from mooring.queue.heap import Key, Less, order_of
 from mooring.queue.hinting import WANTED, Hints, Inquiry, OnHint, QueueHooks, Strategy, Verdict
 from mooring.queue.inflight import Flight, Happening, InFlight
@@ -49,9 +51,6 @@ log = logs.get(__name__)
 FLUSH_PERIOD = 30.0
 """Seconds between two looks at pods that have been parked too long."""
 UNSCHEDULED_POD_UPDATE = ClusterEvent(events.UNSCHEDULED_POD, ActionType.UPDATE)
-
-OnIncoming = Callable[[str, str], None]
-"""`on_incoming(queue, event label)`, for queue_incoming_pods_total."""
 
 
 class QueueCorrupted(RuntimeError):
@@ -87,10 +86,8 @@ class SchedulingQueue:
         self._flush_after = flush_after
         self._origin = clock.now()
         self._pod_groups = pod_groups
-        self._on_incoming = on_incoming
-        self._refusers: set[tuple[str, str]] = set()
-        """(plugin, scheduler name) of everybody who has refused or held back a pod."""
         self.nominator = PodNominator(self._is_gone)
+        self._entrance = Entrance(self._places, hooks, clock, self.nominator, on_incoming)
 
     # Pods come, change and go.
 
@@ -142,7 +139,7 @@ class SchedulingQueue:
             info = places.backoff.pop_refused()
             if info is None:
                 return None
-            self._count_incoming(ACTIVE, events.POP_FROM_BACKOFF)
+            self._entrance.count(ACTIVE, events.POP_FROM_BACKOFF)
         del places.slots[info.pod.metadata.uid]
         now = self._clock.now()
         info.attempts += 1
@@ -207,7 +204,7 @@ class SchedulingQueue:
         if any(event.is_wildcard or self._hints.plan(pod, event) for pod in self._inflight.one_per_profile()):
             self._inflight.record(happening)
         helped = list(self._helped(happening))
-        return sum(self._wake(info, verdict, event) for info, verdict in helped)
+        return sum(self._entrance.wake(info, verdict, event) for info, verdict in helped)
 
     def activate(self, pods: Iterable[Pod | str]) -> int:
         """Move these pods (or UIDs) to the active queue now, whatever they wait for; gates still count. A pod
@@ -231,7 +228,7 @@ class SchedulingQueue:
         moved = 0
         while (info := self._places.backoff.first_completed(now)) is not None:
             # PreEnqueue was asked when the pod came into backoff.
-            self._put(info, ACTIVE, events.BACKOFF_COMPLETE)
+            self._entrance.put(info, ACTIVE, events.BACKOFF_COMPLETE)
             moved += 1
         return moved + self._flush(now)
 
@@ -274,7 +271,7 @@ class SchedulingQueue:
         """(plugin, scheduler name) → waiting pods that it has refused or holds back, for unschedulable_pods.
         Whoever has ever refused one is named, with 0 where none is left: gauges do not vanish. Costs a
         look at every waiting pod."""
-        found: Counter[tuple[str, str]] = Counter(dict.fromkeys(self._refusers, 0))
+        found: Counter[tuple[str, str]] = Counter(dict.fromkeys(self._entrance.refusers, 0))
         for slot in self._places.slots.values():
             info = slot.info
             if info.unschedulable_plugins or info.gating_plugin:
@@ -315,7 +312,7 @@ class SchedulingQueue:
     def _begin(self, pod: Pod, event: ClusterEvent) -> None:
         info = QueuedPod(pod, self._clock.now(), woken_by=event.label)
         self._sign(info)
-        self._release(info, Strategy.AT_ONCE, event)
+        self._entrance.release(info, Strategy.AT_ONCE, event)
 
     def _sign(self, info: QueuedPod) -> None:
         """Computed when the pod comes in: its hints and its evaluation are shared by it."""
@@ -368,7 +365,7 @@ class SchedulingQueue:
     def _offer_own_change(self, info: QueuedPod, old: Pod, new: Pod) -> None:
         for event in own_changes(old, new):
             verdict = Inquiry(self._hints, Happening(event, old, new, new.uid)).about_pod(info)
-            if verdict.strategy is not Strategy.SKIP and self._wake(info, verdict, event):
+            if verdict.strategy is not Strategy.SKIP and self._entrance.wake(info, verdict, event):
                 return
 
     def _announce_free_space(self, pod: Pod, node_name: str) -> None:
@@ -393,7 +390,7 @@ class SchedulingQueue:
         self, info: QueuedPod, rejectors: frozenset[str], pending: frozenset[str], retry_after: float
     ) -> None:
         info.unschedulable_plugins, info.pending_plugins = rejectors, pending
-        self._refusers.update((plugin, info.pod.scheduler_name) for plugin in rejectors)
+        self._entrance.refused(info, rejectors)
         if rejectors:
             info.unschedulable_count += 1
             info.consecutive_errors = 0
@@ -407,8 +404,8 @@ class SchedulingQueue:
     def _take_back(self, info: QueuedPod, flight: Flight | None) -> None:
         verdict, event = self._missed(info, flight)
         if verdict.strategy is Strategy.SKIP:
-            self._put(info, PARKED, events.SCHEDULE_ATTEMPT_FAILURE)
-        elif self._release(info, verdict.strategy, events.SCHEDULE_ATTEMPT_FAILURE):
+            self._entrance.put(info, PARKED, events.SCHEDULE_ATTEMPT_FAILURE)
+        elif self._entrance.release(info, verdict.strategy, events.SCHEDULE_ATTEMPT_FAILURE):
             info.woken_by, info.woken_hint = event.label, verdict.plugin
 
     def _missed(self, info: QueuedPod, flight: Flight | None) -> tuple[Verdict, ClusterEvent]:
@@ -440,60 +437,11 @@ class SchedulingQueue:
             for group in self._places.parked.listening(profile, interested):
                 yield from inquiry.about_group(group)
 
-    def _wake(self, info: QueuedPod, verdict: Verdict, event: ClusterEvent) -> bool:
-        """Whether a parked or gated pod moved; a plugin may have moved it before, or a gate stay closed."""
-        if self._places.place_of(info.uid) not in (PARKED, GATED):
-            return False
-        moved = self._release(info, verdict.strategy, event)
-        if moved:
-            info.woken_by, info.woken_hint = event.label, verdict.plugin
-        return moved
-
     def _activate(self, uid: str) -> bool:
         flight, slot = self._inflight.get(uid), self._places.slots.get(uid)
         if flight is not None:
             self._inflight.record(Happening(events.FORCE_ACTIVATE, target=uid))
-        if slot is None or slot.place == ACTIVE:
-            return False
-        if slot.place != BACKOFF:
-            return self._wake(slot.info, Verdict(Strategy.AT_ONCE), events.FORCE_ACTIVATE)
-        self._put(slot.info, ACTIVE, events.FORCE_ACTIVATE)
-        slot.info.woken_by, slot.info.woken_hint = events.FORCE_ACTIVATE.label, ""
-        return True
-
-    def _release(self, info: QueuedPod, strategy: Strategy, event: ClusterEvent) -> bool:
-        """Let a pod into active or backoff, if PreEnqueue agrees; otherwise it is gated."""
-        if not self._passes_gates(info):
-            self._refusers.add((info.gating_plugin, info.pod.scheduler_name))
-            self._put(info, GATED, event)
-            return False
-        waits = strategy is Strategy.AFTER_BACKOFF and self._clock.now() < info.backoff_until
-        self._put(info, BACKOFF if waits else ACTIVE, event)
-        return True
-
-    def _passes_gates(self, info: QueuedPod) -> bool:
-        status = self._hooks.pre_enqueue(info.pod, info.gating_plugin)
-        passes = status is None or status.is_success
-        info.gating_plugin = "" if status is None or passes else status.plugin or "PreEnqueue"
-        info.gating_reason = "" if status is None or passes else status.message
-        return passes
-
-    def _put(self, info: QueuedPod, place: Place, event: ClusterEvent) -> None:
-        now = self._clock.now()
-        if place == ACTIVE and info.initial_attempt is None:
-            info.initial_attempt = now
-            # Only now: a pod behind a gate must not hold space that others could use.
-            if (node := info.pod.nominated_node_name) and not self.nominator.nominated_node(info.uid):
-                self.nominator.nominate(info.pod, node)
-        if self._places.put(info, place, now):
-            self._count_incoming(place, event)
-            if log.enabled(5):
-                log.info(5, "Pod moved to a place of the queue", pod=info.pod, place=place, event=event.label)
-
-    def _count_incoming(self, place: Place, event: ClusterEvent) -> None:
-        if self._on_incoming is not None:
-            queue = METRIC_LABELS[PARKED if place == GATED else place]
-            self._on_incoming(queue, event.label)
+        return slot is not None and self._entrance.activate(slot.info, slot.place)
 
     # The flush.
 
@@ -505,7 +453,7 @@ class SchedulingQueue:
             if due is None or due > now:
                 break
             info = self._places.parked.get(uid)
-            if self._wake(info, WANTED, events.UNSCHEDULABLE_TIMEOUT):
+            if self._entrance.wake(info, WANTED, events.UNSCHEDULABLE_TIMEOUT):
                 info.was_flushed = True
                 moved += 1
         return moved
