@@ -18,6 +18,8 @@ from mooring.api.pod import Pod
 from mooring.framework.access import Version
 
 PodKeys = Callable[[Pod], Iterable[Hashable]]
+"""The keys of a pod. They must not depend on its node: pods are shown before they have one, and the row says
+where they run."""
 NodeKeys = Callable[[Node], Iterable[tuple[Hashable, Any]]]
 ObjectKeys = Callable[[Any], Iterable[Hashable]]
 
