@@ -26,28 +26,28 @@ _EVERYTHING = (0, _BEYOND)
 class Front:
     """Positions in snapshot order by falling total, the first among equals first."""
 
-    __slots__ = ("_last", "heap")
+    __slots__ = ("_heap", "_last")
 
     def __init__(self) -> None:
-        self.heap: list[tuple[int, int]] = []
+        self._heap: list[tuple[int, int]] = []
         """(total, negated; position). The first one is the best row if that is still its total."""
         self._last = _NOTHING
         """All rows up to this entry are in the heap."""
 
     def best(self, totals: IntArray) -> int:
         """The position of the highest total; one of them at least is not negative."""
-        heap = self.heap
+        heap = self._heap
         while heap:
             negated, position = heap[0]
             if totals[position] == -negated:
                 return position
             heappop(heap)
         self._fill(totals)
-        return self.heap[0][1]
+        return self._heap[0][1]
 
     def changed(self, position: int, total: int) -> None:
         """A row has this total now."""
-        heap, entry = self.heap, (-total, position)
+        heap, entry = self._heap, (-total, position)
         if heap and heap[0][1] == position:  # the one that was taken: its entry is old
             if entry <= self._last:
                 heapreplace(heap, entry)
@@ -56,12 +56,12 @@ class Front:
         elif entry <= self._last:
             heappush(heap, entry)
             if len(heap) > _LONGEST:
-                self.heap, self._last = [], _NOTHING
+                self._heap, self._last = [], _NOTHING
 
     def _fill(self, totals: IntArray) -> None:
         best = _best(totals)
-        self.heap = list(zip((-totals[best]).tolist(), best.tolist(), strict=True))
-        self._last = self.heap[-1] if len(best) == _ROWS else _EVERYTHING
+        self._heap = list(zip((-totals[best]).tolist(), best.tolist(), strict=True))
+        self._last = self._heap[-1] if len(best) == _ROWS else _EVERYTHING
 
 
 def _best(totals: IntArray) -> IntArray:
