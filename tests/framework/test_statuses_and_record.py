@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -131,7 +130,7 @@ def test_the_size_grows_with_what_is_kept(part):
         "top": TopScores(range(10), range(10), [ScoreColumn("T", 1, range(10), range(10))] * 10),
     }
     if hasattr(Survey, part):
-        record.survey = replace(record.survey, **{part: bigger[part]})
+        record.survey = record.survey._replace(**{part: bigger[part]})
     else:
         setattr(record, part, bigger[part])
     assert record.size + record.survey.size >= before + 900

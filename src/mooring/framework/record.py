@@ -20,8 +20,7 @@ TOP_NODES = 10
 """How many of the best nodes keep their scores."""
 
 
-@dataclass(frozen=True, slots=True)
-class RefusalCount:
+class RefusalCount(NamedTuple):
     """How many nodes one plugin refused for one set of reasons."""
 
     plugin: str
@@ -93,8 +92,7 @@ class NodeEpoch:
     names: Sequence[str]
 
 
-@dataclass(frozen=True, slots=True)
-class Survey:
+class Survey(NamedTuple):
     """What an attempt saw of the nodes. Attempts that saw the same share one."""
 
     total_nodes: int = 0

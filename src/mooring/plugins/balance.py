@@ -113,24 +113,25 @@ class Pair:
         np.abs(left, out=left)
         np.subtract(2.0, left, out=left)
         np.multiply(left, 50.0, out=left)
-        np.trunc(left, out=left)
-        np.multiply(left, 0.5, out=left)
-        np.add(left, nodes.row_column(self._before_key, self._compute, self._compute_row), out=left)
         out[:] = left
+        # 50 + (50 + after - before) // 2; balances are between 50 and 100, so nothing is negative.
+        np.add(out, nodes.row_column(self._before_key, self._compute, self._compute_row), out=out)
+        np.right_shift(out, 1, out=out)
 
-    def _compute(self, nodes: Nodes) -> FloatArray:
-        """The part of the score that does not depend on the pod: 75 less half of the balance as it is."""
-        return 75 - balances(tuple((name, 0) for name in self._names), nodes) / 2
+    def _compute(self, nodes: Nodes) -> IntArray:
+        """The part of twice the score that does not depend on the pod: 150 less the balance as it is."""
+        now = balances(tuple((name, 0) for name in self._names), nodes)
+        return cast(IntArray, (150 - now).astype(np.int64))
 
-    def _compute_row(self, node: NodeView) -> float:
+    def _compute_row(self, node: NodeView) -> int:
         allocatable, requested = node.allocatable, node.requested
         first, second = self._names
         left, right = allocatable.get(first, 0), allocatable.get(second, 0)
         if not left or not right:
-            return 25.0  # a single resource is always in balance
+            return 50  # a single resource is always in balance
         used, taken = requested.get(first, 0), requested.get(second, 0)
         apart = (used * 1.0 / left if used < left else 1.0) - (taken * 1.0 / right if taken < right else 1.0)
-        return 75 - int((1 - abs(apart / 2)) * 100) / 2
+        return 150 - int((1 - abs(apart / 2)) * 100)
 
 
 def scores(asks: Asks, nodes: Nodes) -> FloatArray:

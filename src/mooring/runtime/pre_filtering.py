@@ -26,6 +26,10 @@ class PreFiltered:
     """Plugins that narrowed the nodes, in order."""
 
 
+_PASSED = PreFiltered(SUCCESS)
+"""Nobody has anything to say, as for most pods."""
+
+
 def run_pre_filter(
     profile: Profile,
     state: CycleState,
@@ -66,6 +70,8 @@ def run_pre_filter(
                 return PreFiltered(status)
             case _:
                 return PreFiltered(unexpected(plugin, "PreFilter", pod, status))
+    if refused is None and names is None:
+        return _PASSED
     return PreFiltered(SUCCESS if refused is None else refused, names, tuple(narrowed))
 
 

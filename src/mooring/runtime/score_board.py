@@ -21,21 +21,21 @@ NEVER = -(2**40)
 class Column:
     """One plugin's scores."""
 
-    __slots__ = ("_told", "normalized", "raw", "step")
+    __slots__ = ("normalized", "raw", "step", "told")
 
     def __init__(self, step: ScoreStep, raw: Scores, normalized: Scores) -> None:
         self.step = step
         self.raw = raw
         self.normalized = normalized
-        self._told: ScoreColumn | None = None
+        self.told: ScoreColumn | None = None
+        """What `of` says of any rows, where all have the same score and it was asked before."""
 
     def of(self, rows: IntArray) -> ScoreColumn:
         """These rows only, for the record."""
         raw, normalized, step = self.raw, self.normalized, self.step
-        if type(raw) is int and type(normalized) is int:  # the same for all rows, so told once
-            if self._told is None:
-                self._told = ScoreColumn(step.name, step.weight, raw, normalized)
-            return self._told
+        if type(raw) is int and type(normalized) is int:
+            self.told = ScoreColumn(step.name, step.weight, raw, normalized)
+            return self.told
         few = raw if isinstance(raw, int) else raw.take(rows)
         if normalized is raw:
             return ScoreColumn(step.name, step.weight, few, few)
@@ -78,4 +78,5 @@ class ScoreBoard:
     def top(self, ranking: list[int]) -> TopScores:
         """The best rows with their scores."""
         rows = np.array(ranking)
-        return TopScores(ranking, self.totals.take(rows), [column.of(rows) for column in self.columns])
+        columns = [column.told or column.of(rows) for column in self.columns]
+        return TopScores(ranking, self.totals.take(rows), columns)

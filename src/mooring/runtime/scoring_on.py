@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
+from mooring.framework.nodes import BoolArray
 from mooring.framework.status import SUCCESS, Status
 from mooring.runtime.buffers import Buffers
 from mooring.runtime.evaluations import Evaluation
@@ -18,7 +17,7 @@ def score_on_ground(
     """The board of a pod that stands on a ground, when its PreScore is over."""
     board = ScoreBoard(scoring.every, scoring.feasible, buffers.take_as_is(), list(found.columns))
     status = add_scores(board, scoring, found.left.scores, found.raws, found.offset)
-    return _masked(board, feasible == found.feasible), status
+    return _masked(board, found.ok, feasible == found.feasible), status
 
 
 def score_recalled(
@@ -33,12 +32,13 @@ def score_recalled(
     if found.is_complete and status is SUCCESS and feasible == found.feasible:
         same = all(isinstance(c.normalized, int) for c in board.columns if not c.step.is_summed)
         found.columns = board.columns if same else None
-    return _masked(board, feasible == found.feasible), status
+    return _masked(board, found.ok, feasible == found.feasible), status
 
 
-def _masked(board: ScoreBoard, nothing_new: bool) -> ScoreBoard:
-    """The remembered sums are below zero where nodes were refused; this attempt may have refused more."""
+def _masked(board: ScoreBoard, known: BoolArray, nothing_new: bool) -> ScoreBoard:
+    """The remembered sums are below zero where nodes were refused; this attempt may have refused more, a few
+    as a rule."""
     if not nothing_new:
-        np.putmask(board.totals, ~board.feasible, NEVER)
+        board.totals[(known > board.feasible).nonzero()[0]] = NEVER
     board.is_masked = True
     return board
