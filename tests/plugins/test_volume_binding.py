@@ -202,6 +202,7 @@ def local(name, node, size="1Gi", **options) -> Any:
     [
         pytest.param(waiting_claim(), [], "", id="none"),
         pytest.param(waiting_claim(), [local("v", "a")], "a", id="one"),
+        pytest.param(waiting_claim(), [local("v", "gone"), local("w", "b")], "b", id="the node is gone"),
         pytest.param(waiting_claim(size="2Gi"), [local("v", "a")], "", id="too small"),
         pytest.param(waiting_claim(), [make_pv("v", storage_class="other")], "", id="another class"),
         pytest.param(

@@ -175,11 +175,16 @@ class Finder:
         found: Findings,
     ) -> matching.PickArray:
         nodes = found.nodes
-        places = _places(nodes)
+        places: dict[int, int] = {}
+        """Row of the table → place among these nodes; made for the first volume that needs it."""
 
         def few(index: int) -> list[int] | None:
             rows = reach.few_rows(reach.required_nodes(volumes[index]), self._topology)
-            return None if rows is None else [places[row] for row in rows if row in places]
+            if rows is None:
+                return None
+            if not places:
+                places.update((row, place) for place, row in enumerate(nodes.table_rows.tolist()))
+            return [places[row] for row in rows if row in places]
 
         def reached(index: int) -> BoolArray:
             return reach.reachable_once(nodes, reach.required_nodes(volumes[index]))
@@ -247,8 +252,3 @@ class Finder:
             for capacity in self._capacities.at(storage_class.name)
             if (limit := reach.volume_limit(capacity)) is not None and limit >= needed
         ]
-
-
-def _places(nodes: Nodes) -> dict[int, int]:
-    """Row of the table → place among these nodes."""
-    return {row: place for place, row in enumerate(nodes.table_rows.tolist())}

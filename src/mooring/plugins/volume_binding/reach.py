@@ -50,9 +50,12 @@ def reachable_once(nodes: Nodes, selector: NodeSelector | None) -> BoolArray:
 
 def few_rows(selector: NodeSelector | None, topology: Callable[[str], Topology]) -> list[int] | None:
     """The table's rows of the nodes that a volume names by the value of a label, as local ones do by their
-    hostname; None for any other affinity, and for a label that many nodes share."""
+    hostname, also where these are gone; None for any other affinity, and for a label that many nodes
+    share."""
+    if selector is None or not selector.node_selector_terms:
+        return None
     rows: list[int] = []
-    for term in selector.node_selector_terms if selector is not None else ():
+    for term in selector.node_selector_terms:
         if term.match_fields or len(term.match_expressions) != 1:
             return None
         [wanted] = term.match_expressions
@@ -61,7 +64,9 @@ def few_rows(selector: NodeSelector | None, topology: Callable[[str], Topology])
         found = topology(wanted.key)
         for value in wanted.values:
             rows += found.rows_of(value)
-    return rows if 0 < len(rows) <= _FEW else None
+        if len(rows) > _FEW:
+            return None
+    return rows
 
 
 @lru_cache(maxsize=16384)
