@@ -20,10 +20,12 @@ from mooring.app.configuring import configure
 from mooring.app.evaluating import NoApi, NoEvents
 from mooring.framework.ports import Change
 from mooring.framework.queued import QueuedPod
+from mooring.runtime.attempt import Attempt
 from mooring.runtime.committing import run_unreserve
+from mooring.runtime.reuse.signatures import Signer
 from mooring.scheduler.assembly import Ports, assemble, needed_resources
-from mooring.scheduler.attempt import Attempt, Failure
 from mooring.scheduler.cycle import Placement
+from mooring.scheduler.outcome import Failure
 from tests.cluster.api import Api, Json
 
 
@@ -49,6 +51,7 @@ class Judge:
         ports = Ports(NoApi(), SystemClock(), random.Random(0), NoEvents())
         self.engine = assemble(made.config, made.profiles, made.registry, ports)
         self._known: dict[Resource, dict[str, Any]] = {}
+        self._signers = {name: Signer(profile) for name, profile in self.engine.profiles.items()}
 
     def sync(self, api: Api) -> None:
         """Take over the differences between what is known and what the server has."""
@@ -73,7 +76,7 @@ class Judge:
 
     async def _decide(self, pod: Pod) -> Verdict:
         profile = self.engine.profiles[pod.scheduler_name]
-        info = QueuedPod(pod, 0.0, signature=profile.signature(pod))
+        info = QueuedPod(pod, 0.0, signature=self._signers[profile.name].signature(pod))
         result = await self.engine.cycle.run(info, profile)
         await self.engine.tasks.stop()
         if isinstance(result, Failure):

@@ -20,8 +20,8 @@ from mooring.api.node import Node
 from mooring.api.pod import Pod
 from mooring.api.resources import NODES, PODS, Resource
 from mooring.app.evaluating import World, evaluate
+from mooring.runtime.reuse.cache import ReuseCache
 from mooring.scheduler.choosing import NodeChooser
-from mooring.scheduler.recalling import Recaller
 
 CASES = Path(__file__).parent / "data" / "cases.jsonl.gz"
 FAMILIES = (
@@ -71,20 +71,20 @@ def test_a_table_reached_by_detours(family, cases):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_remembered_evaluation(family, cases):
+def test_a_reused_answer(family, cases):
     """The third pod of a signature, after rows have changed and back, gets the answer of the first."""
-    remembered = 0
+    reused = 0
     for case in cases[family]:
         world = World(case["input"])
-        recaller = Recaller(versions(world))
-        chooser = NodeChooser(recaller)
+        reuse = ReuseCache(versions(world))
+        chooser = NodeChooser(reuse)
         for _ in range(2):
             world.whole_profile(chooser)
-        remembered += len(recaller.evaluations)
+        reused += len(reuse.templates)
         for seed in range(2):
             shake_pods(world, random.Random(f"{case['id']}-{seed}"))
             assert normal(world.whole_profile(chooser)) == normal(without_plugins(case["expect"])), case["id"]
-    assert remembered > 10, "memory was hardly used"
+    assert reused > 10, "templates were hardly reused"
 
 
 def versions(world: World) -> Callable[[Resource], int]:

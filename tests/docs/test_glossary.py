@@ -1,4 +1,5 @@
-"""The words of docs/glossary.md: those that are retired there appear nowhere, those that are defined exist."""
+"""The words of docs/glossary.md: those that are retired there appear nowhere, those that are defined
+exist."""
 
 from __future__ import annotations
 

@@ -13,8 +13,10 @@ from mooring.api.pod import Pod
 from mooring.app.clock import SystemClock
 from mooring.app.configuring import Configuration, configure
 from mooring.app.evaluating import NoApi, NoEvents
-from mooring.framework.access import NODE, PODS, ROW
+from mooring.framework import ReusablePlugin
+from mooring.framework.access import Reads
 from mooring.framework.cycle_state import CycleState
+from mooring.framework.hot import HeadroomFilterPlugin
 from mooring.framework.points import FilterPlugin, Plugin, PreFilterPlugin
 from mooring.framework.ports import Change
 from mooring.framework.status import Status
@@ -35,7 +37,7 @@ def asks(pod: Pod) -> int:
     return int(pod.spec.containers[0].resources.requests.get(CPU, 0))
 
 
-class Room(FilterPlugin):
+class Room(HeadroomFilterPlugin, ReusablePlugin):
     """Sums of requests, with `slack`."""
 
     name = "Room"
@@ -46,14 +48,14 @@ class Room(FilterPlugin):
     def filter_nodes(self, state, pod, nodes):
         return nodes.refuse(nodes.free(CPU) < asks(pod), "no room")
 
-    def slack(self, state, pod, nodes):
+    def headroom(self, state, pod, nodes):
         return {CPU: nodes.free(CPU) - asks(pod)}
 
     def reads(self, pod):
-        return (NODE, ROW)
+        return (Reads.NODE, Reads.ROW)
 
 
-class PortLabels(PreFilterPlugin, FilterPlugin):
+class PortLabels(PreFilterPlugin, FilterPlugin, ReusablePlugin):
     """No two pods with the same port label on a node: reads the pods of the node."""
 
     name = "PortLabels"
@@ -66,7 +68,7 @@ class PortLabels(PreFilterPlugin, FilterPlugin):
         return Status.unschedulable("port taken") if pod.labels["port"] in taken else None
 
     def reads(self, pod):
-        return (ROW,)
+        return (Reads.ROW,)
 
 
 class Counts(dict[str, int]):
@@ -76,7 +78,7 @@ class Counts(dict[str, int]):
         return Counts(self)
 
 
-class Apart(PreFilterPlugin, FilterPlugin):
+class Apart(PreFilterPlugin, FilterPlugin, ReusablePlugin):
     """At most `LIMIT` other pods of the same app in a zone: counts over the cluster, followed in dry runs."""
 
     name = "Apart"
@@ -107,10 +109,10 @@ class Apart(PreFilterPlugin, FilterPlugin):
         return Status.unschedulable("zone is crowded") if crowded else None
 
     def reads(self, pod):
-        return (NODE, PODS)
+        return (Reads.NODE, Reads.PODS)
 
 
-class East(FilterPlugin):
+class East(FilterPlugin, ReusablePlugin):
     """Pods with a side want a node of that side."""
 
     name = "East"
@@ -120,7 +122,7 @@ class East(FilterPlugin):
         return Status.unresolvable("wrong side") if side and node.labels.get("side") != side else None
 
     def reads(self, pod):
-        return (NODE,)
+        return (Reads.NODE,)
 
 
 def _alike(pod: Pod, other: Pod) -> bool:
@@ -132,7 +134,7 @@ class RoomAsked(Room):
 
     name = "RoomAsked"
 
-    def slack(self, state, pod, nodes):
+    def headroom(self, state, pod, nodes):
         return None
 
     def reads(self, pod):

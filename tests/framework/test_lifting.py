@@ -9,8 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.framework import Code, CycleState, FilterPlugin, Nodes, ScorePlugin, Status
-from mooring.framework.lifting import NodeFailure, first_refusal, writes
+from mooring.framework import (
+    Code,
+    CycleState,
+    FilterPlugin,
+    Nodes,
+    ScorePlugin,
+    Status,
+    VectorFilterPlugin,
+    VectorScorePlugin,
+)
+from mooring.framework.hot import WholeTableScorePlugin
+from mooring.framework.lifting import NodeFailure, first_refusal, lift_filter, unwritten, writes
+from mooring.runtime.score_board import ScoreStep
 from mooring.state.node_table import NodeTable
 from mooring.testing import make_node, make_pod
 
@@ -39,7 +50,7 @@ class ScalarFilter(FilterPlugin):
         return Status(CODES[size % 3], reasons)
 
 
-class VectorFilter(FilterPlugin):
+class VectorFilter(VectorFilterPlugin):
     name = "vector"
 
     def filter_nodes(self, state, pod, nodes):
@@ -53,7 +64,10 @@ class VectorFilter(FilterPlugin):
 
 
 def answers_of_vector_form(plugin: FilterPlugin, nodes: Nodes) -> list[Status | None]:
-    refusals = plugin.filter_nodes(STATE, POD, nodes)
+    if isinstance(plugin, VectorFilterPlugin):
+        refusals = plugin.filter_nodes(STATE, POD, nodes)
+    else:
+        refusals = lift_filter(plugin, STATE, POD, nodes)
     if refusals is None:
         return [None] * len(nodes)
     found = []
@@ -88,14 +102,14 @@ class ScalarScore(ScorePlugin):
         return score_of(node.allocatable["cpu"] // 1000)
 
 
-class VectorScore(ScorePlugin):
+class VectorScore(VectorScorePlugin):
     name = "vector"
 
     def score_nodes(self, state, pod, nodes):
         return (nodes.allocatable("cpu") // 1000) * 7.9 - 20
 
 
-class IntoScore(ScorePlugin):
+class IntoScore(WholeTableScorePlugin):
     name = "into"
 
     def score_into(self, state, pod, nodes, out):
@@ -104,7 +118,7 @@ class IntoScore(ScorePlugin):
 
 def scores(plugin: ScorePlugin, nodes: Nodes) -> list[int]:
     out = np.zeros(len(nodes), dtype=np.int64)
-    assert plugin.score_into(STATE, POD, nodes, out) is None
+    assert ScoreStep(plugin, 1).score_into(STATE, POD, nodes, out) is None
     return [int(score) for score in out]
 
 
@@ -128,7 +142,7 @@ def test_whole_scores_are_exact_over_all_of_int64(values):
         def score(self, state, pod, node):
             return values[int(node.name[1:])]
 
-    class GivenAll(ScorePlugin):
+    class GivenAll(VectorScorePlugin):
         name = "given-all"
 
         def score_nodes(self, state, pod, nodes):
@@ -150,7 +164,7 @@ class Normalizing(ScorePlugin):
 
 def test_a_normalisation_by_name_is_lifted():
     nodes = table_of([1, 2, 3]).nodes()
-    lifted = Normalizing({}, HANDLE).normalize_nodes(STATE, POD, np.array([1, 20, 100]), nodes)
+    lifted = ScoreStep(Normalizing({}, HANDLE), 1).normalize_nodes(STATE, POD, np.array([1, 20, 100]), nodes)
     assert lifted.tolist() == [99, 80, 0]
 
 
@@ -203,7 +217,7 @@ BAD_ARRAYS = [
 
 @pytest.mark.parametrize(("array", "kind", "told"), BAD_ARRAYS)
 def test_a_bad_array_of_scores_is_refused(array, kind, told):
-    class Bad(ScorePlugin):
+    class Bad(VectorScorePlugin):
         name = "bad"
 
         def score_nodes(self, state, pod, nodes):
@@ -234,7 +248,7 @@ def test_a_bad_normalisation_is_refused(answer, kind, told):
             return answer
 
     with pytest.raises(kind, match=told) as caught:
-        Bad({}, HANDLE).normalize_nodes(STATE, POD, np.array([1, 2]), table_of([1, 1]).nodes())
+        ScoreStep(Bad({}, HANDLE), 1).normalize_nodes(STATE, POD, np.array([1, 2]), table_of([1, 1]).nodes())
     if isinstance(caught.value, NodeFailure):
         assert caught.value.node == "n1"
 
@@ -247,7 +261,7 @@ def test_a_filter_that_raises_names_its_node():
             return 1 // (node.name != "n1") and None
 
     with pytest.raises(NodeFailure, match="ZeroDivisionError") as caught:
-        Bad({}, HANDLE).filter_nodes(STATE, POD, table_of([1, 1, 1]).nodes())
+        lift_filter(Bad({}, HANDLE), STATE, POD, table_of([1, 1, 1]).nodes())
     assert caught.value.node == "n1"
 
 
@@ -262,11 +276,17 @@ def test_a_refusal_without_a_reason_stays_a_refusal():
     assert answers_of_vector_form(Silent({}, HANDLE), nodes) == [Status(Code.UNSCHEDULABLE)]
 
 
-def test_writes_tells_an_own_method_from_a_derived_one():
-    assert [writes(ScalarFilter, m) for m in ("filter", "filter_nodes")] == [True, False]
-    assert [writes(VectorFilter, m) for m in ("filter", "filter_nodes")] == [False, True]
-    assert [writes(IntoScore({}, HANDLE), m) for m in ("score", "score_nodes", "score_into")] == [
-        False,
-        False,
-        True,
+def test_an_optional_method_is_found_where_it_is_written():
+    assert writes(Normalizing, "normalize_scores")
+    assert not writes(ScalarScore({}, HANDLE), "normalize_scores")
+
+
+def test_methods_that_a_base_class_requires_are_found_missing():
+    class Empty(VectorFilterPlugin, WholeTableScorePlugin):
+        name = "empty"
+
+    assert unwritten(ScalarFilter) == unwritten(VectorFilter) == unwritten(IntoScore) == []
+    assert unwritten(Empty) == [
+        "inherits VectorFilterPlugin but defines no filter_nodes()",
+        "inherits WholeTableScorePlugin but defines no score_into()",
     ]

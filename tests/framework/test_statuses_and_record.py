@@ -12,7 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.framework import Code, NodeStatuses, Status
-from mooring.framework.record import DecisionRecord, NodeEpoch, RefusalCount, ScoreColumn, Survey, TopScores
+from mooring.framework.record import (
+    DecisionRecord,
+    Diagnosis,
+    NodeEpoch,
+    RefusalCount,
+    ScoreColumn,
+    TopScores,
+)
 from mooring.framework.status import SUCCESS
 from mooring.state.node_table import NodeTable
 from mooring.testing import make_node
@@ -85,7 +92,7 @@ def test_counts_equal_a_recount(verdicts):
 
 def record_with_refusals() -> DecisionRecord:
     record = DecisionRecord("default/p", "u", "default-scheduler", 2, 1000.0)
-    record.survey = Survey(
+    record.diagnosis = Diagnosis(
         refusals=(RefusalCount("Fit", "Unschedulable", ("full",), 2),),
         reason_ids=np.array([1, 0, 1], dtype=np.uint8),
         epoch=NodeEpoch(1, ("a", "", "c")),
@@ -122,15 +129,15 @@ def test_a_record_is_json():
 @pytest.mark.parametrize("part", ["message", "refusals", "reason_ids", "top"])
 def test_the_size_grows_with_what_is_kept(part):
     record = record_with_refusals()
-    before = record.size + record.survey.size
+    before = record.size + record.diagnosis.size
     bigger: dict[str, Any] = {
         "message": "x" * 1000,
         "refusals": record.refusals * 20,
         "reason_ids": np.zeros(1000, dtype=np.uint8),
         "top": TopScores(range(10), range(10), [ScoreColumn("T", 1, range(10), range(10))] * 10),
     }
-    if hasattr(Survey, part):
-        record.survey = record.survey._replace(**{part: bigger[part]})
+    if hasattr(Diagnosis, part):
+        record.diagnosis = record.diagnosis._replace(**{part: bigger[part]})
     else:
         setattr(record, part, bigger[part])
-    assert record.size + record.survey.size >= before + 900
+    assert record.size + record.diagnosis.size >= before + 900

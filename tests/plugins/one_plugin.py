@@ -21,6 +21,7 @@ from mooring.framework.nodes import Nodes
 from mooring.framework.results import PreFilterResult
 from mooring.framework.status import Code, Status
 from mooring.runtime.building import build_profile
+from mooring.runtime.score_board import ScoreStep
 from mooring.state.overlay import Overlay
 from mooring.testing import make_node, make_pod
 
@@ -98,8 +99,8 @@ class Asked:
         return found
 
     def _scored(self, nodes: Nodes) -> dict[str, int]:
-        out = np.full(len(nodes), 999 if self.plugin.writes_all_scores else 0, dtype=np.int64)
-        answer = self.plugin.score_into(self.state, self.pod, nodes, out)
+        out = np.full(len(nodes), 999, dtype=np.int64)
+        answer = ScoreStep(self.plugin, 1).score_into(self.state, self.pod, nodes, out)
         if isinstance(answer, int):
             out[:] = answer
         else:

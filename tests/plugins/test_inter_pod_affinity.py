@@ -10,7 +10,7 @@ from mooring.api import resources as kinds
 from mooring.api.meta import LabelSelector, LabelSelectorRequirement
 from mooring.api.node import Node
 from mooring.api.pod import Affinity, Pod, PodAffinity, PodAffinityTerm, PodAntiAffinity
-from mooring.framework.access import PODS
+from mooring.framework.access import Reads
 from mooring.framework.events import QueueingHint
 from mooring.framework.status import Code
 from mooring.plugins.inter_pod_affinity.hints import after_node_change, after_pod_change
@@ -113,8 +113,8 @@ def test_a_pod_without_terms_depends_on_distinct_terms_only() -> None:
         world.world.put(kinds.PODS, make_pod(name, node="n0", labels=WEB, away=WEB))
         world.world.engine.drain()
     assert terms.value == seen + 1
-    assert PODS in world.plugin.reads(make_pod(labels=WEB))
-    assert PODS in world.plugin.reads(near)
+    assert Reads.PODS in world.plugin.reads(make_pod(labels=WEB))
+    assert Reads.PODS in world.plugin.reads(near)
     before = namespaces.value
     world.world.put(kinds.NAMESPACES, make_namespace("x", {"team": "a"}))
     world.world.engine.drain()

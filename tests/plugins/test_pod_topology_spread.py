@@ -11,7 +11,7 @@ from mooring.api.meta import LabelSelector, LabelSelectorRequirement, ObjectMeta
 from mooring.api.node import Node
 from mooring.api.pod import Pod
 from mooring.api.workloads import ReplicaSet, ReplicaSetSpec
-from mooring.framework.access import NODE, PODS
+from mooring.framework.access import Reads
 from mooring.framework.events import QueueingHint
 from mooring.plugins.pod_topology_spread.constraints import DO_NOT_SCHEDULE, compile_constraints
 from mooring.plugins.pod_topology_spread.hints import Hints
@@ -144,7 +144,7 @@ def test_answers_depend_on_what_selects_the_pod_and_change_with_it() -> None:
     world.world.engine.drain()
     assert world.plugin.sign(pod) != unselected
     assert version.value > before
-    assert {NODE, PODS} <= set(world.plugin.reads(pod))
+    assert {Reads.NODE, Reads.PODS} <= set(world.plugin.reads(pod))
 
 
 def test_an_update_that_leaves_the_selector_alone_changes_nothing() -> None:

@@ -9,17 +9,26 @@ import pytest
 
 from mooring.api.resources import NODES, PODS, PRIORITY_CLASSES
 from mooring.config import ConfigError
-from mooring.framework import Access, ActionType, ClusterEvent, FilterPlugin, PermitPlugin, Registration
+from mooring.framework import (
+    Access,
+    ActionType,
+    ClusterEvent,
+    FilterPlugin,
+    PermitPlugin,
+    Registration,
+    ReusablePlugin,
+)
 from mooring.framework import events as e
 from mooring.runtime.profile import registrations
 from mooring.runtime.registry import PluginError
+from mooring.runtime.reuse.signatures import Signer
 from mooring.testing import make_node, make_pod
 from mooring.testing.builders import make_priority_class
 from tests.runtime.kit import cluster_with, handle_of, plugin_of
 from tests.scheduler.kit import built, config
 
 
-class Keeps(FilterPlugin):
+class Keeps(FilterPlugin, ReusablePlugin):
     name = "keeps"
 
     def filter(self, state, pod, node):
@@ -291,9 +300,9 @@ SAME = [
 @pytest.mark.parametrize(("plugins", "first", "second", "same"), SAME)
 def test_pods_that_share_hints(plugins, first, second, same):
     scheduler = built(config(*(plugin.name for plugin in plugins)), plugins)
-    profile = scheduler.engine.profiles["default-scheduler"]
+    signer = Signer(scheduler.engine.profiles["default-scheduler"])
     signatures = [
-        profile.signature(make_pod(name, **options)) for name, options in (("a", first), ("b", second))
+        signer.signature(make_pod(name, **options)) for name, options in (("a", first), ("b", second))
     ]
     assert (signatures[0] == signatures[1]) is same
     assert len({*signatures}) == (1 if same else 2)
@@ -301,7 +310,7 @@ def test_pods_that_share_hints(plugins, first, second, same):
 
 def test_two_profiles_never_share():
     scheduler = built(config("keeps", profiles=["one", "two"]), [Keeps])
-    one, two = (profile.signature(make_pod("p")) for profile in scheduler.engine.profiles.values())
+    one, two = (Signer(profile).signature(make_pod("p")) for profile in scheduler.engine.profiles.values())
     assert one != two
 
 

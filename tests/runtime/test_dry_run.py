@@ -10,7 +10,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mooring.framework import CycleState, FilterPlugin, PreFilterPlugin, PreFilterResult, Status
+from mooring.framework import (
+    CycleState,
+    FilterPlugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    Status,
+    VectorFilterPlugin,
+)
 from mooring.framework.status import SUCCESS
 from mooring.testing import Cluster, make_node, make_pod
 from tests.runtime.kit import cluster_with, handle_of
@@ -20,7 +27,7 @@ FULL = Status.unschedulable("full").by("room")
 CROWDED = Status.unschedulable("too many in the cluster").by("few")
 
 
-class Room(FilterPlugin):
+class Room(VectorFilterPlugin):
     """By columns: at most as many cpus as the node has."""
 
     name = "room"

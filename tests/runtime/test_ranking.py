@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mooring.framework.nodes import EveryRow, Nodes
-from mooring.runtime.ranking import Ranker, rank
+from mooring.runtime.score_board import Ranker, rank
 from mooring.state.node_table import NodeTable
 from mooring.testing import make_node
 

@@ -88,8 +88,8 @@ MISTAKES = [
     pytest.param(
         Empty,
         [
-            "inherits FilterPlugin but defines no filter() or filter_nodes()",
-            "inherits ScorePlugin but defines no score() or score_nodes() or score_into()",
+            "inherits FilterPlugin but defines no filter()",
+            "inherits ScorePlugin but defines no score()",
         ],
         id="points without their methods",
     ),
@@ -97,7 +97,7 @@ MISTAKES = [
     pytest.param(BadArgs, ["`Args` must be a msgspec.Struct class or None"], id="args of another type"),
     pytest.param(
         Everything,
-        ["filter()", "less() or key()", "has no `name`", "`Args` must be"],
+        ["filter()", "less()", "has no `name`", "`Args` must be"],
         id="everything at once",
     ),
 ]

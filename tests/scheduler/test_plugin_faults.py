@@ -19,8 +19,11 @@ from mooring.framework import (
     QueueSortPlugin,
     Registration,
     ReservePlugin,
-    ScorePlugin,
+    ReusablePlugin,
+    SortKeyPlugin,
     Status,
+    VectorFilterPlugin,
+    VectorScorePlugin,
 )
 from mooring.framework.events import NODE
 from mooring.runtime.registry import PluginError
@@ -198,7 +201,7 @@ VECTORS = [
 
 @pytest.mark.parametrize(("answer", "told"), VECTORS)
 def test_nonsense_of_a_vector_filter(answer, told):
-    class Mine(FilterPlugin):
+    class Mine(VectorFilterPlugin):
         name = "mine"
 
         def filter_nodes(self, state, pod, nodes):
@@ -213,7 +216,7 @@ def test_nonsense_of_a_vector_filter(answer, told):
     "array", [np.ones(3), np.array([1.0, np.nan]), [1, 2], np.array([1, 101]), None], ids=str
 )
 def test_nonsense_of_a_vector_score(array):
-    class Mine(ScorePlugin):
+    class Mine(VectorScorePlugin):
         name = "mine"
 
         def score_nodes(self, state, pod, nodes):
@@ -310,7 +313,7 @@ def test_a_broken_hint_queues_the_pod(answer):
 
 @pytest.mark.parametrize("answer", [BOOM, [], np.arange(3)], ids=["raises", "unhashable", "ambiguous"])
 def test_a_broken_sign_costs_sharing_only(answer):
-    class Mine(FilterPlugin):
+    class Mine(FilterPlugin, ReusablePlugin):
         name = "mine"
 
         def filter(self, state, pod, node):
@@ -400,7 +403,8 @@ def broken_sort(method: str) -> type[QueueSortPlugin]:
             raise BOOM
         return pods[0].timestamp < pods[-1].timestamp if method == "less" else pods[0].timestamp
 
-    return type("Sort", (QueueSortPlugin,), {"name": "mine", method: broken})
+    base = SortKeyPlugin if method == "key" else QueueSortPlugin
+    return type("Sort", (base,), {"name": "mine", method: broken})
 
 
 @pytest.mark.parametrize("method", ["key", "less"])

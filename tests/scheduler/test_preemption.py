@@ -9,8 +9,8 @@ import pytest
 from mooring.api.resources import PODS
 from mooring.embedded import faults
 from mooring.embedded.faults import Fault
-from mooring.framework import FilterPlugin, PermitPlugin, PreBindPlugin, Status
-from mooring.framework.access import NODE
+from mooring.framework import FilterPlugin, PermitPlugin, PreBindPlugin, ReusablePlugin, Status
+from mooring.framework.access import Reads
 from mooring.testing import make_node, make_pod
 from mooring.testing.builders import make_pdb
 
@@ -301,7 +301,7 @@ def test_lower_nominations_on_the_node_are_taken_back(mooring_cluster):
     assert [pod.name for pod in nominated] == ["high"]
 
 
-class EastOnly(FilterPlugin):
+class EastOnly(FilterPlugin, ReusablePlugin):
     """Pods want a node in the east; no preemption can move a node."""
 
     name = "EastOnly"
@@ -310,7 +310,7 @@ class EastOnly(FilterPlugin):
         return None if node.labels.get("side") == "east" else Status.unresolvable("not in the east")
 
     def reads(self, pod):
-        return (NODE,)
+        return (Reads.NODE,)
 
 
 def test_nodes_beyond_help_are_no_candidates(mooring_cluster):

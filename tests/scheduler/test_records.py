@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mooring.framework import FilterPlugin, ScorePlugin, Status
-from mooring.framework.record import DecisionRecord, NodeEpoch, Survey
+from mooring.framework.record import DecisionRecord, Diagnosis, NodeEpoch
 from mooring.scheduler.records import RecordRing
 from mooring.testing import Cluster, make_node, make_nodes, make_pod
 from tests.scheduler.kit import config
@@ -98,7 +98,7 @@ def test_errors_and_retries_are_on_record_too():
 
 def record(number: int, message: str = "", epoch: NodeEpoch | None = None) -> DecisionRecord:
     made = DecisionRecord(f"default/p{number}", f"u{number}", "s", 1, 0.0)
-    made.message, made.survey = message, Survey(epoch=epoch)
+    made.message, made.diagnosis = message, Diagnosis(epoch=epoch)
     return made
 
 
@@ -153,4 +153,4 @@ def test_twins_share_what_they_saw_until_a_node_is_full():
             taken = [r.node for r in records if r.sequence <= record.sequence]
             full = sum(taken.count(node) == 3 for node in set(taken))
             assert number + 1 == len(taken)
-        assert len({id(record.survey) for record in records}) < 24
+        assert len({id(record.diagnosis) for record in records}) < 24

@@ -8,14 +8,23 @@ from collections import Counter
 import pytest
 
 from mooring.api.resources import PODS
-from mooring.framework import ActionType, ClusterEvent, FilterPlugin, QueueingHint, Registration, Status
+from mooring.framework import (
+    ActionType,
+    ClusterEvent,
+    FilterPlugin,
+    QueueingHint,
+    Registration,
+    ReusablePlugin,
+    Status,
+    VectorFilterPlugin,
+)
 from mooring.framework.events import ASSIGNED_POD, NODE
 from mooring.framework.queued import QueuedPod
 from mooring.testing import Cluster, make_node, make_nodes, make_pod
 from tests.scheduler.kit import config
 
 
-class Room(FilterPlugin):
+class Room(VectorFilterPlugin):
     name = "room"
 
     def filter_nodes(self, state, pod, nodes):
@@ -37,7 +46,7 @@ def test_a_thousand_pods_on_a_hundred_nodes():
         cluster.validate()
 
 
-class Shy(FilterPlugin):
+class Shy(FilterPlugin, ReusablePlugin):
     """Refuses everybody; its hint counts how often it is asked."""
 
     name = "shy"
@@ -60,7 +69,7 @@ class Shy(FilterPlugin):
 
 
 def shy(signs: bool) -> type[Shy]:
-    members = {"asked": []} if signs else {"asked": [], "sign": FilterPlugin.sign}
+    members = {"asked": []} if signs else {"asked": [], "sign": ReusablePlugin.sign}
     return type("Shy", (Shy,), members)
 
 

@@ -16,6 +16,7 @@ from typing import Any
 from mooring.api import decoding
 from mooring.api import resources as kinds
 from mooring.api.errors import MooringError
+from mooring.api.pod import Pod
 from mooring.api.resources import Resource
 from mooring.app.clock import SystemClock
 from mooring.app.configuring import EMPTY, Configuration, configure
@@ -25,14 +26,15 @@ from mooring.framework.ports import Change, ObjectList, WatchEvent
 from mooring.framework.queued import QueuedPod
 from mooring.framework.status import SUCCESS, Code, Status
 from mooring.framework.statuses import NodeStatuses
+from mooring.runtime.attempt import Attempt
 from mooring.runtime.building import build_profile
-from mooring.runtime.filtering_rows import filter_rows
+from mooring.runtime.filtering import filter_rows
 from mooring.runtime.post_filtering import run_post_filter
 from mooring.runtime.pre_filtering import run_pre_filter
 from mooring.runtime.profile import Profile
+from mooring.runtime.reuse.signatures import Signature, Signer
 from mooring.runtime.scoring import Scoring, run_pre_score, run_scores
 from mooring.scheduler.assembly import Ports, assemble
-from mooring.scheduler.attempt import Attempt
 from mooring.scheduler.choosing import NO_FIT, NodeChooser
 from mooring.scheduler.engine import Engine
 
@@ -92,10 +94,15 @@ class World:
             for raw in data.get(key) or ():
                 self.put(resource, _read(resource, raw))
         self.engine.drain()
+        self._signer = Signer(next(iter(self.engine.profiles.values())))
 
     def put(self, resource: Resource, obj: Any, old: Any = None) -> None:
         """A change of the cluster, applied with the next `drain` of the engine."""
         self.engine.inbox.deliver(Change(resource, old, obj, initial=True))
+
+    def signature(self, pod: Pod) -> Signature:
+        """What the plugins of the first profile read of a pod."""
+        return self._signer.signature(pod)
 
     @property
     def nodes(self) -> Nodes:
@@ -151,7 +158,7 @@ class World:
     def whole_profile(self, chooser: NodeChooser | None = None) -> dict[str, Any]:
         """All plugins together: the feasible nodes with their totals, or what preemption would do."""
         profile = next(iter(self.engine.profiles.values()))
-        info = QueuedPod(self.pod, 0.0, signature=profile.signature(self.pod))
+        info = QueuedPod(self.pod, 0.0, signature=self.signature(self.pod))
         attempt = Attempt(info, profile, self.nodes)
         status = asyncio.run((chooser or NodeChooser()).choose(attempt)) if len(self.nodes) else NO_FIT
         if status.code is Code.ERROR:

@@ -1,10 +1,10 @@
 """All that a plugin author imports: extension points, Status, CycleState, Handle, node views, ports.
 
-The contract of every extension point is in `mooring.framework.points`; docs/plugins.md tells the same
-story with runnable examples. Nothing here knows a concrete plugin, a queue or a transport.
-"""
+The contract of every extension point is in `mooring.framework.points`; the forms for all nodes at once are in
+`vectorized`, answers that are kept for later pods in `reusable`. What is provisional is in `hot` and not
+here. Nothing here knows a concrete plugin, a queue or a transport."""
 
-from mooring.framework.access import NODE, NODE_COUNT, PODS, ROW, Access, Kind, Reads, Version
+from mooring.framework.access import Access, Dependency, Kind, Reads, Version
 from mooring.framework.cycle_state import CycleState, StateKeyError
 from mooring.framework.events import (
     ActionType,
@@ -30,27 +30,25 @@ from mooring.framework.points import (
     QueueSortPlugin,
     ReservePlugin,
     ScorePlugin,
+    SortKeyPlugin,
 )
 from mooring.framework.ports import ApiClient, Clock, EventRecorder
 from mooring.framework.queued import QueuedPod
 from mooring.framework.results import PostFilterResult, PreBindPreFlight, PreFilterResult
+from mooring.framework.reusable import ReusablePlugin
 from mooring.framework.scoring import (
     MAX_NODE_SCORE,
     MIN_NODE_SCORE,
     Normalization,
-    ScoreFollower,
     default_normalize,
 )
 from mooring.framework.status import Code, Status
 from mooring.framework.statuses import NodeStatuses
+from mooring.framework.vectorized import VectorFilterPlugin, VectorScorePlugin
 
 __all__ = [
     "MAX_NODE_SCORE",
     "MIN_NODE_SCORE",
-    "NODE",
-    "NODE_COUNT",
-    "PODS",
-    "ROW",
     "Access",
     "ActionType",
     "ApiClient",
@@ -60,6 +58,7 @@ __all__ = [
     "ClusterEvent",
     "Code",
     "CycleState",
+    "Dependency",
     "DryRun",
     "EventRecorder",
     "EventResource",
@@ -91,10 +90,13 @@ __all__ = [
     "Refusals",
     "Registration",
     "ReservePlugin",
-    "ScoreFollower",
+    "ReusablePlugin",
     "ScorePlugin",
+    "SortKeyPlugin",
     "StateKeyError",
     "Status",
+    "VectorFilterPlugin",
+    "VectorScorePlugin",
     "Version",
     "WaitingPod",
     "default_normalize",

@@ -31,28 +31,22 @@ class Access:
         return "list" in self.verbs or "watch" in self.verbs
 
 
-class Scope(enum.Enum):
+class Reads(enum.Enum):
     """What, beside the pod itself, an answer depends on."""
 
     NODE = "node"
+    """The node object: labels, taints, allocatable."""
     ROW = "row"
+    """What runs on that node: requested, ports, volumes, pods."""
     PODS = "pods"
+    """Pods anywhere in the cluster."""
     NODE_COUNT = "node count"
-
-
-NODE = Scope.NODE
-"""The node object: labels, taints, allocatable."""
-ROW = Scope.ROW
-"""What runs on that node: requested, ports, volumes, pods."""
-PODS = Scope.PODS
-"""Pods anywhere in the cluster."""
-NODE_COUNT = Scope.NODE_COUNT
-"""How many nodes there are."""
+    """How many nodes there are."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """All objects of one kind."""
+    """An answer depends on all objects of one kind."""
 
     resource: Resource
 
@@ -77,4 +71,4 @@ class Version:
         Version.bumps += 1
 
 
-Reads = Scope | Kind | Version
+Dependency = Reads | Kind | Version

@@ -27,16 +27,34 @@ class NodeFailure(Exception):
         self.__cause__ = cause
 
 
+def required(method: F) -> F:
+    """Marks a method that a plugin with this base class has to define; found missing when it is
+    registered."""
+    method.__required__ = True  # type: ignore[attr-defined]
+    return method
+
+
 def derived(method: F) -> F:
-    """Marks a base method that is made from another form, so that `writes` can tell an override."""
+    """Marks a method that a plugin may define or leave, so that `writes` can tell which."""
     method.__derived__ = True  # type: ignore[attr-defined]
     return method
 
 
 def writes(plugin: object, method: str) -> bool:
-    """Whether a plugin, or plugin class, defines `method` itself rather than inheriting the derived one."""
+    """Whether a plugin, or plugin class, defines an optional `method` itself."""
     cls = plugin if isinstance(plugin, type) else type(plugin)
     return not hasattr(getattr(cls, method), "__derived__")
+
+
+def unwritten(cls: type) -> list[str]:
+    """Complaints about methods that the base classes of a plugin class require and that it does not
+    define."""
+    found = {name: getattr(cls, name) for name in dir(cls)}
+    marked = {name: method for name, method in found.items() if hasattr(method, "__required__")}
+    return [
+        f"inherits {method.__qualname__.partition('.')[0]} but defines no {name}()"
+        for name, method in sorted(marked.items())
+    ]
 
 
 def missing(plugin: Any, method: str) -> TypeError:
@@ -90,8 +108,6 @@ def _add_scalar_refusals(
 
 def lower_filter(plugin: Any, state: CycleState, pod: Pod, node: NodeView) -> Status | None:
     """Ask the vector `filter_nodes` about a single node."""
-    if not writes(plugin, "filter_nodes"):
-        raise missing(plugin, "filter() or filter_nodes")
     nodes = node.alone()
     answer = plugin.filter_nodes(state, pod, nodes)
     return None if answer is None else first_refusal(answer)
@@ -152,23 +168,20 @@ def whole(value: Any) -> int:
 
 
 def lower_score(plugin: Any, state: CycleState, pod: Pod, node: NodeView) -> float | Status:
-    """Ask the vector form about a single node."""
-    nodes = node.alone()
-    if writes(plugin, "score_nodes"):
-        answer = plugin.score_nodes(state, pod, nodes)
-        return answer if isinstance(answer, Status) else whole(answer[0])
-    if writes(plugin, "score_into"):
-        out: IntArray = np.zeros(1, dtype=np.int64)
-        told: Status | int | None = plugin.score_into(state, pod, nodes, out)
-        if isinstance(told, int):
-            return told
-        return int(out[0]) if told is None or told.is_success else told
-    raise missing(plugin, "score(), score_nodes() or score_into")
+    """Ask the vector `score_nodes` about a single node."""
+    answer = plugin.score_nodes(state, pod, node.alone())
+    return answer if isinstance(answer, Status) else whole(answer[0])
 
 
-def fill_scores(plugin: Any, state: CycleState, pod: Pod, nodes: Nodes, out: IntArray) -> Status | None:
-    """`score_into` of a plugin that returns arrays: check, cut fractions, copy."""
-    answer = plugin.score_nodes(state, pod, nodes)
+def fill_scores(
+    score_nodes: Callable[[CycleState, Pod, Nodes], Any],
+    state: CycleState,
+    pod: Pod,
+    nodes: Nodes,
+    out: IntArray,
+) -> Status | None:
+    """Scores that come as an array, written into `out`: check, cut fractions, copy."""
+    answer = score_nodes(state, pod, nodes)
     if isinstance(answer, Status):
         return answer
     write_scores(answer, nodes, out)
@@ -219,11 +232,6 @@ def lift_normalize(plugin: Any, state: CycleState, pod: Pod, scores: IntArray, n
         except (TypeError, ValueError) as error:
             raise NodeFailure(name, error) from error
     return out
-
-
-def writes_any(cls: type, base: type, methods: tuple[str, ...]) -> bool:
-    """Whether `cls` has its own version of one of the methods that `base` declares."""
-    return any(getattr(cls, method) is not getattr(base, method) for method in methods)
 
 
 def normalize_feasible(

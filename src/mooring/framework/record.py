@@ -53,7 +53,7 @@ FewScores = Sequence[int] | npt.NDArray[np.int64] | int
 
 
 class ScoreColumn(NamedTuple):
-    """One plugin's scores for a few rows, not yet told apart by node."""
+    """One plugin's scores for a few rows, not yet split by node."""
 
     plugin: str
     weight: int
@@ -76,8 +76,8 @@ class TopScores(NamedTuple):
     totals: Sequence[int] | npt.NDArray[np.int64]
     columns: Sequence[ScoreColumn]
 
-    def told(self, names: Sequence[str]) -> tuple[NodeScore, ...]:
-        """By node."""
+    def by_node(self, names: Sequence[str]) -> tuple[NodeScore, ...]:
+        """The scores of each node, the best first."""
         return tuple(
             NodeScore(names[row], int(self.totals[i]), tuple(column.at(i) for column in self.columns))
             for i, row in enumerate(self.rows)
@@ -92,14 +92,14 @@ class NodeEpoch:
     names: Sequence[str]
 
 
-class Survey(NamedTuple):
+class Diagnosis(NamedTuple):
     """What an attempt saw of the nodes. Attempts that saw the same share one."""
 
     total_nodes: int = 0
     evaluated_nodes: int = 0
     feasible_nodes: int = 0
     refusals: tuple[RefusalCount, ...] = ()
-    """In an attempt from memory also those of earlier pods that hit no node any more."""
+    """In an attempt from a baseline also those of earlier pods that hit no node any more."""
     reason_ids: npt.NDArray[np.unsignedinteger[Any]] | None = None
     """Row → index into `refusals` plus one; 0: not refused."""
     epoch: NodeEpoch | None = None
@@ -111,7 +111,7 @@ class Survey(NamedTuple):
         return ids + sum(100 + sum(map(len, refusal.reasons)) for refusal in self.refusals)
 
 
-NOTHING_SEEN = Survey()
+NOTHING_SEEN = Diagnosis()
 
 SMALL_RECORD = 600
 """Bytes of a record that has neither a message nor scores."""
@@ -136,7 +136,7 @@ class DecisionRecord:
     result: str = ""
     message: str = ""
     """The FailedScheduling message or the error; empty on success."""
-    survey: Survey = NOTHING_SEEN
+    diagnosis: Diagnosis = NOTHING_SEEN
     """What it saw of the nodes."""
     pre_filter: str = ""
     """PreFilter's message when it refused the pod as a whole."""
@@ -167,35 +167,35 @@ class DecisionRecord:
 
     @property
     def total_nodes(self) -> int:
-        return self.survey.total_nodes
+        return self.diagnosis.total_nodes
 
     @property
     def evaluated_nodes(self) -> int:
-        return self.survey.evaluated_nodes
+        return self.diagnosis.evaluated_nodes
 
     @property
     def feasible_nodes(self) -> int:
-        return self.survey.feasible_nodes
+        return self.diagnosis.feasible_nodes
 
     @property
     def refusals(self) -> tuple[RefusalCount, ...]:
-        return self.survey.refusals
+        return self.diagnosis.refusals
 
     @property
     def node_names(self) -> Sequence[str]:
         """Row → name of the node that was there; empty when nothing was seen."""
-        epoch = self.survey.epoch
+        epoch = self.diagnosis.epoch
         return epoch.names if epoch is not None else ()
 
     @property
     def scores(self) -> tuple[NodeScore, ...]:
         """The best ten nodes, the winner first; empty when nothing was scored."""
         names = self.node_names
-        return self.top.told(names) if self.top is not None and names else ()
+        return self.top.by_node(names) if self.top is not None and names else ()
 
     def refusal_of(self, node: str) -> RefusalCount | None:
         """Why `node` was refused; None when it was not, or is not known to this record."""
-        names, ids = self.node_names, self.survey.reason_ids
+        names, ids = self.node_names, self.diagnosis.reason_ids
         if ids is None or node not in names:
             return None
         found = int(ids[list(names).index(node)])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -51,14 +50,3 @@ class Normalization(enum.Enum):
             return MAX_NODE_SCORE if self.value else 0
         scaled = scores * MAX_NODE_SCORE // highest
         return MAX_NODE_SCORE - scaled if self.value else scaled
-
-
-class ScoreFollower(Protocol):
-    """Knows what a plugin would say of the next pod with the same signature. It is used for as long as no
-    node changes and the same rows are feasible; everything else that matters it has to notice itself."""
-
-    def add_to(self, base: Scores, weight: int, out: Scores) -> bool:
-        """Write into `out`, per row, `base` plus `weight` times the normalised score that PreScore, Score and
-        NormalizeScore would lead to now. `base` is far below zero in rows that are not feasible, so what is
-        added there means nothing. False: it cannot tell any more, and is not asked again."""
-        ...

@@ -10,12 +10,13 @@ from collections.abc import Callable, Collection, Hashable
 from mooring.api.pod import Pod
 from mooring.api.requests import is_scalar_resource
 from mooring.config.plugin_args import NodeResourcesBalancedAllocationArgs
-from mooring.framework.access import NODE as NODE_OBJECT
-from mooring.framework.access import ROW, Reads
+from mooring.framework.access import Dependency, Reads
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.handle import Handle
+from mooring.framework.hot import PreparedScorePlugin, WholeTableScorePlugin
 from mooring.framework.nodes import IntArray, Nodes, NodeView
-from mooring.framework.points import PreScorePlugin, ScorePlugin
+from mooring.framework.points import PreScorePlugin
+from mooring.framework.reusable import ReusablePlugin
 from mooring.framework.status import Status
 from mooring.plugins import balance
 from mooring.plugins.pod_demand import PodDemands, is_counted
@@ -23,11 +24,11 @@ from mooring.plugins.pod_demand import PodDemands, is_counted
 SCORED = "NodeResourcesBalancedAllocation.score"
 
 
-class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
+class NodeResourcesBalancedAllocation(
+    PreScorePlugin, WholeTableScorePlugin, PreparedScorePlugin, ReusablePlugin
+):
     name = "NodeResourcesBalancedAllocation"
     Args = NodeResourcesBalancedAllocationArgs
-    scores_anywhere = True
-    writes_all_scores = True
 
     def __init__(self, args: NodeResourcesBalancedAllocationArgs, handle: Handle) -> None:
         super().__init__(args, handle)
@@ -83,8 +84,8 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
     def sign(self, pod: Pod) -> Hashable:
         return self._demands.of(pod).signature
 
-    def reads(self, pod: Pod) -> Collection[Reads]:
-        return (NODE_OBJECT, ROW)
+    def reads(self, pod: Pod) -> Collection[Dependency]:
+        return (Reads.NODE, Reads.ROW)
 
 
 def _counts(name: str, ask: int) -> bool:

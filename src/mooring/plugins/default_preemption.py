@@ -13,13 +13,14 @@ from mooring.framework.handle import Handle
 from mooring.framework.points import PostFilterPlugin, PreEnqueuePlugin
 from mooring.framework.preemption import NEEDS, Preemption, PreemptionPolicy
 from mooring.framework.results import PostFilterResult
+from mooring.framework.reusable import ReusablePlugin
 from mooring.framework.status import Status
 from mooring.framework.statuses import NodeStatuses
 
 IN_PROGRESS = "waiting for the preemption for this pod to be finished"
 
 
-class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
+class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, ReusablePlugin):
     name = "DefaultPreemption"
     Args = DefaultPreemptionArgs
     needs = NEEDS

@@ -12,11 +12,13 @@ import numpy as np
 
 from mooring.api.pod import Pod
 from mooring.config.plugin_args import DynamicResourcesArgs
-from mooring.framework.access import Reads
+from mooring.framework.access import Dependency
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Registration
+from mooring.framework.hot import WholeTableFilterPlugin, WholeTableScorePlugin
 from mooring.framework.nodes import IntArray, Nodes, NodeView, Refusals
-from mooring.framework.points import FilterPlugin, PostFilterPlugin, PreFilterPlugin, ScorePlugin
+from mooring.framework.points import PostFilterPlugin, PreFilterPlugin
+from mooring.framework.reusable import ReusablePlugin
 from mooring.framework.scoring import Normalization
 from mooring.framework.status import Code, Status
 from mooring.framework.statuses import NodeStatuses
@@ -27,12 +29,12 @@ NOT_FOUND = "not found"
 SEEN = "DynamicResources"
 
 
-class DynamicResources(PreFilterPlugin, FilterPlugin, PostFilterPlugin, ScorePlugin):
+class DynamicResources(
+    PreFilterPlugin, WholeTableFilterPlugin, PostFilterPlugin, WholeTableScorePlugin, ReusablePlugin
+):
     name = "DynamicResources"
-    signs_repeat = True
+    few_signs = True
     Args = DynamicResourcesArgs
-    filters_anywhere = True
-    scores_anywhere = True
     normalization = Normalization.DEFAULT
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status | None:
@@ -68,7 +70,7 @@ class DynamicResources(PreFilterPlugin, FilterPlugin, PostFilterPlugin, ScorePlu
     def sign(self, pod: Pod) -> Hashable:
         return None if pod.spec.resource_claims else ()
 
-    def reads(self, pod: Pod) -> Collection[Reads]:
+    def reads(self, pod: Pod) -> Collection[Dependency]:
         return ()
 
 

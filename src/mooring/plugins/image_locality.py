@@ -14,12 +14,12 @@ import numpy as np
 
 from mooring.api.node import Node
 from mooring.api.pod import Pod
-from mooring.framework.access import NODE as NODE_OBJECT
-from mooring.framework.access import NODE_COUNT, Reads
+from mooring.framework.access import Dependency, Reads
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.handle import Handle
+from mooring.framework.hot import WholeTableScorePlugin
 from mooring.framework.nodes import FloatArray, IntArray, Nodes
-from mooring.framework.points import ScorePlugin
+from mooring.framework.reusable import ReusablePlugin
 from mooring.framework.scoring import MAX_NODE_SCORE
 
 MIB = 1024 * 1024
@@ -29,10 +29,9 @@ CEILING = 1000 * MIB
 """This much per container earns the full score."""
 
 
-class ImageLocality(ScorePlugin):
+class ImageLocality(WholeTableScorePlugin, ReusablePlugin):
     name = "ImageLocality"
-    signs_repeat = True
-    scores_anywhere = True
+    few_signs = True
 
     def __init__(self, args: Any, handle: Handle) -> None:
         super().__init__(args, handle)
@@ -64,9 +63,9 @@ class ImageLocality(ScorePlugin):
     def sign(self, pod: Pod) -> Hashable:
         return tuple(images_of(pod)), len(pod.spec.init_containers) + len(pod.spec.containers)
 
-    def reads(self, pod: Pod) -> Collection[Reads]:
+    def reads(self, pod: Pod) -> Collection[Dependency]:
         """The share of nodes that have an image changes when an image comes to any node."""
-        return (NODE_OBJECT, NODE_COUNT, self._images.version)
+        return (Reads.NODE, Reads.NODE_COUNT, self._images.version)
 
 
 def images_on(node: Node) -> Iterator[tuple[str, int]]:

@@ -18,14 +18,15 @@ from mooring.api.selectors import (
     required_node_names,
 )
 from mooring.config.plugin_args import NodeAffinityArgs
-from mooring.framework.access import NODE as NODE_OBJECT
-from mooring.framework.access import Reads
+from mooring.framework.access import Dependency, Reads
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import NODE, ActionType, ClusterEvent, QueueingHint, Registration
 from mooring.framework.handle import Handle
+from mooring.framework.hot import WholeTableFilterPlugin, WholeTableScorePlugin
 from mooring.framework.nodes import IntArray, Nodes, NodeView, Refusals
-from mooring.framework.points import FilterPlugin, PreFilterPlugin, PreScorePlugin, ScorePlugin
+from mooring.framework.points import PreFilterPlugin, PreScorePlugin
 from mooring.framework.results import PreFilterResult
+from mooring.framework.reusable import ReusablePlugin
 from mooring.framework.scoring import Normalization
 from mooring.framework.status import Code, Status
 from mooring.plugins.node_masks import preference, required_mask
@@ -42,12 +43,12 @@ _POD_REFUSED = Status.unresolvable(REASON_POD)
 _ENFORCED_REFUSED = Status.unresolvable(REASON_ENFORCED)
 
 
-class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
+class NodeAffinity(
+    PreFilterPlugin, WholeTableFilterPlugin, PreScorePlugin, WholeTableScorePlugin, ReusablePlugin
+):
     name = "NodeAffinity"
-    signs_repeat = True
+    few_signs = True
     Args = NodeAffinityArgs
-    filters_anywhere = True
-    scores_anywhere = True
     normalization = Normalization.DEFAULT
 
     def __init__(self, args: NodeAffinityArgs, handle: Handle) -> None:
@@ -97,6 +98,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         return own + self._added_wishes.score(node.labels, node.name)
 
     def score_into(self, state: CycleState, pod: Pod, nodes: Nodes, out: IntArray) -> None:
+        out.fill(0)
         for wishes in (_preferred(state, pod), self._added_wishes):
             if wishes.terms:
                 out += preference(nodes, wishes)
@@ -120,8 +122,8 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
     def sign(self, pod: Pod) -> Hashable:
         return affinity_of(pod), tuple(sorted(pod.spec.node_selector.items()))
 
-    def reads(self, pod: Pod) -> Collection[Reads]:
-        return (NODE_OBJECT,)
+    def reads(self, pod: Pod) -> Collection[Dependency]:
+        return (Reads.NODE,)
 
 
 def affinity_of(pod: Pod) -> NodeAffinitySpec:

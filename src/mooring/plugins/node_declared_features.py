@@ -9,12 +9,13 @@ import numpy as np
 
 from mooring.api.node import Node
 from mooring.api.pod import Pod
-from mooring.framework.access import NODE as NODE_OBJECT
-from mooring.framework.access import Reads
+from mooring.framework.access import Dependency, Reads
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import NODE, POD, ActionType, ClusterEvent, QueueingHint, Registration
+from mooring.framework.hot import WholeTableFilterPlugin
 from mooring.framework.nodes import BoolArray, Nodes, NodeView, Refusals
-from mooring.framework.points import FilterPlugin, PreFilterPlugin
+from mooring.framework.points import PreFilterPlugin
+from mooring.framework.reusable import ReusablePlugin
 from mooring.framework.status import Code, Status
 
 REASON = "node(s) didn't match Pod's required features"
@@ -25,10 +26,9 @@ REQUIRED = "NodeDeclaredFeatures"
 _REFUSED = Status.unresolvable(REASON)
 
 
-class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
+class NodeDeclaredFeatures(PreFilterPlugin, WholeTableFilterPlugin, ReusablePlugin):
     name = "NodeDeclaredFeatures"
-    signs_repeat = True
-    filters_anywhere = True
+    few_signs = True
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status | None:
         features = required_features(pod)
@@ -59,8 +59,8 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
     def sign(self, pod: Pod) -> Hashable:
         return required_features(pod)
 
-    def reads(self, pod: Pod) -> Collection[Reads]:
-        return (NODE_OBJECT,)
+    def reads(self, pod: Pod) -> Collection[Dependency]:
+        return (Reads.NODE,)
 
 
 def required_features(pod: Pod) -> frozenset[str]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Sequence
 
 from mooring.api.pod import Pod
-from mooring.framework.access import NODE as NODE_OBJECT
-from mooring.framework.access import Reads
+from mooring.framework.access import Dependency, Reads
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import NODE, ActionType, ClusterEvent, Registration
+from mooring.framework.hot import WholeTableFilterPlugin
 from mooring.framework.nodes import Nodes, NodeView, Refusals
-from mooring.framework.points import FilterPlugin
+from mooring.framework.reusable import ReusablePlugin
 from mooring.framework.status import Code, Status
 
 REASON = "node(s) didn't match the requested node name"
@@ -18,11 +18,9 @@ REASON = "node(s) didn't match the requested node name"
 _REFUSED = Status.unresolvable(REASON)
 
 
-class NodeName(FilterPlugin):
+class NodeName(WholeTableFilterPlugin, ReusablePlugin):
     name = "NodeName"
-    signs_repeat = True
-
-    filters_anywhere = True
+    few_signs = True
 
     def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Status | None:
         wanted = pod.spec.node_name
@@ -41,5 +39,5 @@ class NodeName(FilterPlugin):
     def sign(self, pod: Pod) -> Hashable:
         return pod.spec.node_name
 
-    def reads(self, pod: Pod) -> Collection[Reads]:
-        return (NODE_OBJECT,)
+    def reads(self, pod: Pod) -> Collection[Dependency]:
+        return (Reads.NODE,)

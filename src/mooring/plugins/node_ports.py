@@ -13,12 +13,14 @@ import numpy as np
 
 from mooring.api.pod import Pod
 from mooring.api.requests import container_host_ports
-from mooring.framework.access import ROW, Reads
+from mooring.framework.access import Dependency, Reads
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import NODE, POD, ActionType, ClusterEvent, QueueingHint, Registration
 from mooring.framework.handle import Handle
+from mooring.framework.hot import WholeTableFilterPlugin
 from mooring.framework.nodes import BoolArray, Nodes, NodeView, Refusals
-from mooring.framework.points import FilterPlugin, PreFilterPlugin
+from mooring.framework.points import PreFilterPlugin
+from mooring.framework.reusable import ReusablePlugin
 from mooring.framework.status import Status
 
 REASON = "node(s) didn't have free ports for the requested pod ports"
@@ -31,10 +33,9 @@ HostPort = tuple[str, str, int]
 _REFUSED = Status.unschedulable(REASON)
 
 
-class NodePorts(PreFilterPlugin, FilterPlugin):
+class NodePorts(PreFilterPlugin, WholeTableFilterPlugin, ReusablePlugin):
     name = "NodePorts"
-    signs_repeat = True
-    filters_anywhere = True
+    few_signs = True
 
     def __init__(self, args: Any, handle: Handle) -> None:
         super().__init__(args, handle)
@@ -63,8 +64,8 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
     def sign(self, pod: Pod) -> Hashable:
         return container_host_ports(pod)
 
-    def reads(self, pod: Pod) -> Collection[Reads]:
-        return (ROW,) if container_host_ports(pod) else ()
+    def reads(self, pod: Pod) -> Collection[Dependency]:
+        return (Reads.ROW,) if container_host_ports(pod) else ()
 
 
 def port_keys(pod: Pod) -> tuple[Hashable, ...]:

@@ -8,12 +8,12 @@ from typing import Any
 from mooring.api.node import Node
 from mooring.api.pod import Pod
 from mooring.api.taints import NO_SCHEDULE, TAINT_UNSCHEDULABLE, Taint, tolerates
-from mooring.framework.access import NODE as NODE_OBJECT
-from mooring.framework.access import Reads
+from mooring.framework.access import Dependency, Reads
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import NODE, POD, ActionType, ClusterEvent, QueueingHint, Registration
+from mooring.framework.hot import WholeTableFilterPlugin
 from mooring.framework.nodes import Nodes, NodeView, Refusals
-from mooring.framework.points import FilterPlugin
+from mooring.framework.reusable import ReusablePlugin
 from mooring.framework.status import Code, Status
 
 REASON = "node(s) were unschedulable"
@@ -22,11 +22,9 @@ CORDON = Taint(key=TAINT_UNSCHEDULABLE, effect=NO_SCHEDULE)
 _REFUSED = Status.unresolvable(REASON)
 
 
-class NodeUnschedulable(FilterPlugin):
+class NodeUnschedulable(WholeTableFilterPlugin, ReusablePlugin):
     name = "NodeUnschedulable"
-    signs_repeat = True
-
-    filters_anywhere = True
+    few_signs = True
 
     def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Status | None:
         return _REFUSED if node.unschedulable and not tolerates_cordon(pod) else None
@@ -45,8 +43,8 @@ class NodeUnschedulable(FilterPlugin):
     def sign(self, pod: Pod) -> Hashable:
         return tolerates_cordon(pod)
 
-    def reads(self, pod: Pod) -> Collection[Reads]:
-        return (NODE_OBJECT,)
+    def reads(self, pod: Pod) -> Collection[Dependency]:
+        return (Reads.NODE,)
 
 
 def tolerates_cordon(pod: Pod) -> bool:

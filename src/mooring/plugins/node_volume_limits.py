@@ -22,7 +22,7 @@ from mooring.api.resources import (
     VOLUME_ATTACHMENTS,
 )
 from mooring.api.storage import CSINode, VolumeAttachment
-from mooring.framework.access import LISTED, ROW, Access, Kind, Reads
+from mooring.framework.access import LISTED, Access, Dependency, Kind, Reads
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import (
     CSI_NODE,
@@ -36,8 +36,10 @@ from mooring.framework.events import (
 )
 from mooring.framework.handle import Handle
 from mooring.framework.nodes import BoolArray, IntArray, Nodes, NodeView, Refusals
-from mooring.framework.points import FilterPlugin, PreFilterPlugin
+from mooring.framework.points import PreFilterPlugin
+from mooring.framework.reusable import ReusablePlugin
 from mooring.framework.status import Code, Status
+from mooring.framework.vectorized import VectorFilterPlugin
 from mooring.plugins import csi_translation as csi
 from mooring.plugins.csi_volumes import BadVolume, CsiVolume, CsiVolumes, MissingClaim
 from mooring.plugins.volumes import SKIP, claim_name, own_claim, signature
@@ -63,9 +65,9 @@ class Wanted:
         return Counter(driver for driver, _ in self.volumes)
 
 
-class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
+class NodeVolumeLimits(PreFilterPlugin, VectorFilterPlugin, ReusablePlugin):
     name = "NodeVolumeLimits"
-    signs_repeat = True
+    few_signs = True
     needs = (
         Access(PERSISTENT_VOLUME_CLAIMS, LISTED),
         Access(PERSISTENT_VOLUMES, LISTED),
@@ -201,8 +203,8 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
     def sign(self, pod: Pod) -> Hashable:
         return signature(pod)
 
-    def reads(self, pod: Pod) -> Collection[Reads]:
-        return (ROW, *(Kind(need.resource) for need in self.needs)) if attaches(pod) else ()
+    def reads(self, pod: Pod) -> Collection[Dependency]:
+        return (Reads.ROW, *(Kind(need.resource) for need in self.needs)) if attaches(pod) else ()
 
 
 def attaches(pod: Pod) -> bool:

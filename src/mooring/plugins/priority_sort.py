@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from mooring.framework.points import QueueSortPlugin
+from mooring.framework.points import SortKeyPlugin
 from mooring.framework.queued import QueuedPod
 
 
-class PrioritySort(QueueSortPlugin):
+class PrioritySort(SortKeyPlugin):
     name = "PrioritySort"
 
     def key(self, pod: QueuedPod) -> Any:

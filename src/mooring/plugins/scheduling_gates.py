@@ -8,10 +8,11 @@ from typing import Any
 from mooring.api.pod import Pod
 from mooring.framework.events import POD, ActionType, ClusterEvent, QueueingHint, Registration
 from mooring.framework.points import PreEnqueuePlugin
+from mooring.framework.reusable import ReusablePlugin
 from mooring.framework.status import Status
 
 
-class SchedulingGates(PreEnqueuePlugin):
+class SchedulingGates(PreEnqueuePlugin, ReusablePlugin):
     name = "SchedulingGates"
 
     def pre_enqueue(self, pod: Pod) -> Status | None:

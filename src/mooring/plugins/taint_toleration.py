@@ -18,12 +18,13 @@ from mooring.api.taints import (
     find_untolerated,
     tolerates,
 )
-from mooring.framework.access import NODE as NODE_OBJECT
-from mooring.framework.access import Reads
+from mooring.framework.access import Dependency, Reads
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import NODE, POD, ActionType, ClusterEvent, QueueingHint, Registration
+from mooring.framework.hot import WholeTableFilterPlugin, WholeTableScorePlugin
 from mooring.framework.nodes import BoolArray, IntArray, Nodes, NodeView, Refusals, TaintClass
-from mooring.framework.points import FilterPlugin, PreScorePlugin, ScorePlugin
+from mooring.framework.points import PreScorePlugin
+from mooring.framework.reusable import ReusablePlugin
 from mooring.framework.scoring import Normalization
 from mooring.framework.status import Code, Status
 
@@ -34,11 +35,9 @@ TOLERATIONS = "TaintToleration.prefer"
 _REFUSED = Status.unresolvable(REASON)
 
 
-class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
+class TaintToleration(WholeTableFilterPlugin, PreScorePlugin, WholeTableScorePlugin, ReusablePlugin):
     name = "TaintToleration"
-    signs_repeat = True
-    filters_anywhere = True
-    scores_anywhere = True
+    few_signs = True
     normalization = Normalization.REVERSED
 
     def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Status | None:
@@ -81,8 +80,8 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
     def sign(self, pod: Pod) -> Hashable:
         return tuple((t.key, t.operator, t.value, t.effect) for t in pod.spec.tolerations)
 
-    def reads(self, pod: Pod) -> Collection[Reads]:
-        return (NODE_OBJECT,)
+    def reads(self, pod: Pod) -> Collection[Dependency]:
+        return (Reads.NODE,)
 
 
 def soft_tolerations(pod: Pod) -> tuple[Toleration, ...]:

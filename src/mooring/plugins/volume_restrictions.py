@@ -11,7 +11,7 @@ import numpy as np
 from mooring.api.pod import Pod, Volume
 from mooring.api.resources import PERSISTENT_VOLUME_CLAIMS
 from mooring.framework import lifting
-from mooring.framework.access import LISTED, PODS, ROW, Access, Kind, Reads
+from mooring.framework.access import LISTED, Access, Dependency, Kind, Reads
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import (
     NODE,
@@ -23,8 +23,10 @@ from mooring.framework.events import (
     Registration,
 )
 from mooring.framework.handle import Handle
+from mooring.framework.hot import WholeTableFilterPlugin
 from mooring.framework.nodes import Nodes, NodeView, Refusals
-from mooring.framework.points import FilterPlugin, PreFilterPlugin
+from mooring.framework.points import PreFilterPlugin
+from mooring.framework.reusable import ReusablePlugin
 from mooring.framework.status import Status
 from mooring.plugins.volumes import SKIP, claim_not_found, named_claims, own_named_claim, signature
 
@@ -54,11 +56,10 @@ class SingleUse:
         return SingleUse(self.claims, self.uses)
 
 
-class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
+class VolumeRestrictions(PreFilterPlugin, WholeTableFilterPlugin, ReusablePlugin):
     name = "VolumeRestrictions"
-    signs_repeat = True
+    few_signs = True
     needs = (Access(PERSISTENT_VOLUME_CLAIMS, LISTED),)
-    filters_anywhere = True
 
     def __init__(self, args: Any, handle: Handle) -> None:
         super().__init__(args, handle)
@@ -122,8 +123,8 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
     def sign(self, pod: Pod) -> Hashable:
         return signature(pod)
 
-    def reads(self, pod: Pod) -> Collection[Reads]:
-        return (ROW, PODS, Kind(PERSISTENT_VOLUME_CLAIMS)) if signature(pod) else ()
+    def reads(self, pod: Pod) -> Collection[Dependency]:
+        return (Reads.ROW, Reads.PODS, Kind(PERSISTENT_VOLUME_CLAIMS)) if signature(pod) else ()
 
 
 def claim_keys(pod: Pod) -> Collection[Hashable]:

@@ -10,8 +10,7 @@ import numpy as np
 from mooring.api.pod import Pod
 from mooring.api.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES
 from mooring.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
-from mooring.framework.access import LISTED, Access, Kind, Reads
-from mooring.framework.access import NODE as NODE_OBJECT
+from mooring.framework.access import LISTED, Access, Dependency, Kind, Reads
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import (
     NODE,
@@ -24,8 +23,10 @@ from mooring.framework.events import (
     Registration,
 )
 from mooring.framework.handle import Handle
+from mooring.framework.hot import WholeTableFilterPlugin
 from mooring.framework.nodes import BoolArray, Nodes, Refusals
-from mooring.framework.points import FilterPlugin, PreFilterPlugin
+from mooring.framework.points import PreFilterPlugin
+from mooring.framework.reusable import ReusablePlugin
 from mooring.framework.status import Code, Status
 from mooring.plugins.csi_translation import BETA_REGION, BETA_ZONE, REGION, ZONE, ZONE_DELIMITER
 from mooring.plugins.volumes import (
@@ -48,15 +49,14 @@ Topology = tuple[str, frozenset[str]]
 """A label and the values of which the node must have one."""
 
 
-class VolumeZone(PreFilterPlugin, FilterPlugin):
+class VolumeZone(PreFilterPlugin, WholeTableFilterPlugin, ReusablePlugin):
     name = "VolumeZone"
-    signs_repeat = True
+    few_signs = True
     needs = (
         Access(PERSISTENT_VOLUME_CLAIMS, LISTED),
         Access(PERSISTENT_VOLUMES, LISTED),
         Access(STORAGE_CLASSES, LISTED),
     )
-    filters_anywhere = True
 
     def __init__(self, args: Any, handle: Handle) -> None:
         super().__init__(args, handle)
@@ -118,11 +118,11 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
     def sign(self, pod: Pod) -> Hashable:
         return signature(pod)
 
-    def reads(self, pod: Pod) -> Collection[Reads]:
+    def reads(self, pod: Pod) -> Collection[Dependency]:
         if not named_claims(pod):
             return ()
         kinds = (PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES)
-        return (NODE_OBJECT, *map(Kind, kinds))
+        return (Reads.NODE, *map(Kind, kinds))
 
 
 def places_of(volume: PersistentVolume) -> tuple[Topology, ...]:

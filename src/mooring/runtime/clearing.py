@@ -20,13 +20,13 @@ import numpy as np
 
 from mooring.api.pod import Pod
 from mooring.framework.cycle_state import CycleState
+from mooring.framework.hot import HeadroomFilterPlugin
 from mooring.framework.nodes import BoolArray, IntArray, Nodes
 from mooring.framework.points import FilterPlugin, PreFilterPlugin
 from mooring.framework.ranking import Tails
 from mooring.framework.status import SUCCESS, Status
 from mooring.framework.statuses import NodeStatuses
-from mooring.runtime.filtering import filter_dense
-from mooring.runtime.filtering_one import filter_by
+from mooring.runtime.filtering import filter_by, filter_dense
 from mooring.runtime.following import Plan
 from mooring.runtime.slack import Room
 
@@ -142,6 +142,7 @@ class Clearings:
                 plugin
                 for plugin in reading
                 if plugin.name not in plan.by_sums
+                or not isinstance(plugin, HeadroomFilterPlugin)
                 or not self.room.limit(plugin, plan.state, plan.pod, self._fitting)
             ]
         return self._asked_by_row

@@ -17,8 +17,7 @@ from mooring.framework.nodes import NodeView
 from mooring.framework.status import SUCCESS, Status
 from mooring.framework.statuses import NodeStatuses
 from mooring.runtime.clearing import Clearings
-from mooring.runtime.filtering import run_filters
-from mooring.runtime.filtering_one import filter_one, run_add_pod, run_remove_pod
+from mooring.runtime.filtering import filter_one, run_add_pod, run_filters, run_remove_pod
 from mooring.runtime.following import Plan
 from mooring.runtime.pre_filtering import outside, run_pre_filter
 from mooring.runtime.profile import Profile

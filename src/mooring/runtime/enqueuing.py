@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mooring.api.pod import Pod
+from mooring.framework.points import SortKeyPlugin
 from mooring.framework.queued import QueuedPod
 from mooring.framework.status import Status
 from mooring.runtime.calling import checked, failed
@@ -40,12 +41,12 @@ class Last:
     __hash__ = None  # type: ignore[assignment]
 
 
-def sort_key(profile: Profile, pod: QueuedPod) -> Any:
+def sort_key(sort: SortKeyPlugin, pod: QueuedPod) -> Any:
     """QueueSort's key. A plugin that fails puts the pod last: the queue must never lose one."""
     try:
-        return profile.queue_sort.key(pod)
+        return sort.key(pod)
     except Exception as error:
-        failed(profile.queue_sort, "QueueSort", pod.pod, error)
+        failed(sort, "QueueSort", pod.pod, error)
         return Last()
 
 

@@ -1,23 +1,25 @@
-"""Filter on many nodes at once. One node at a time is in `filtering_one`, every row of the table in
-`filtering_rows`.
+"""Filter on many nodes, on every row of the table, and on one node; AddPod and RemovePod of a dry run.
 
 Filters run in configured order and each sees only what the ones before it kept, so the first plugin that
-refuses a node is its rejector.
-"""
+refuses a node is its rejector. `filter_rows` works on masks over all rows in use, without gathering: plugins
+of the whole table are asked about every row, the others about the survivors, as their contract says."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 
 import numpy as np
 
 from mooring.api.pod import Pod
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.lifting import gravest
-from mooring.framework.nodes import BoolArray, Nodes, Refusal, Refusals
+from mooring.framework.hot import WholeTableFilterPlugin
+from mooring.framework.lifting import gravest, lift_filter
+from mooring.framework.nodes import BoolArray, EveryRow, Nodes, NodeView, Refusal, Refusals
 from mooring.framework.points import FilterPlugin
 from mooring.framework.status import SUCCESS, Code, Status
 from mooring.framework.statuses import NodeStatuses
+from mooring.framework.vectorized import VectorFilterPlugin
 from mooring.runtime.calling import checked, failed, unexpected
 from mooring.runtime.profile import Profile
 
@@ -60,7 +62,10 @@ Hits = Iterable[tuple[BoolArray, Status]]
 
 def refusals_of(plugin: FilterPlugin, state: CycleState, pod: Pod, nodes: Nodes) -> Hits:
     """What a plugin refuses."""
-    answer = plugin.filter_nodes(state, pod, nodes)
+    if isinstance(plugin, VectorFilterPlugin):
+        answer = plugin.filter_nodes(state, pod, nodes)
+    else:
+        answer = lift_filter(plugin, state, pod, nodes)
     return () if answer is None else hits_of(plugin, answer, nodes)
 
 
@@ -112,3 +117,131 @@ def not_a_refusal(plugin: FilterPlugin, pod: Pod, status: Status, node: str) -> 
 
 REFUSALS = (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING)
 _MOST_COMBINED = 16
+
+
+def filter_one(profile: Profile, state: CycleState, pod: Pod, node: NodeView) -> Status:
+    """All Filter plugins on one node, in the scalar form; the first refusal or Error ends it."""
+    return filter_with(profile.filter, state, pod, node)
+
+
+def filter_with(plugins: Iterable[FilterPlugin], state: CycleState, pod: Pod, node: NodeView) -> Status:
+    """The same with some of the plugins."""
+    for plugin in plugins:
+        if plugin.name not in state.skip_filter:
+            status = filter_by(plugin, state, pod, node)
+            if status is not SUCCESS:
+                return status
+    return SUCCESS
+
+
+def filter_by(plugin: FilterPlugin, state: CycleState, pod: Pod, node: NodeView) -> Status:
+    """One Filter plugin on one node, in the scalar form: Success, a refusal or an Error."""
+    try:
+        answer = plugin.filter(state, pod, node)
+        if answer is None:
+            return SUCCESS
+        status = checked(plugin, "Filter", pod, answer, node.name)
+    except Exception as error:
+        return failed(plugin, "Filter", pod, error, node.name)
+    if status.is_success or status.is_rejected or status.code is Code.ERROR:
+        return status
+    return unexpected(plugin, "Filter", pod, status, node.name)
+
+
+def run_add_pod(profile: Profile, state: CycleState, pod: Pod, added: Pod, node: NodeView) -> Status:
+    """Tell the PreFilter plugins that `added` now runs on `node`."""
+    for plugin in profile.pre_filter:
+        if plugin.name not in state.skip_filter:
+            try:
+                status = checked(plugin, "AddPod", pod, plugin.add_pod(state, pod, added, node), node.name)
+            except Exception as error:
+                return failed(plugin, "AddPod", pod, error, node.name)
+            if not status.is_success:
+                return status
+    return SUCCESS
+
+
+def run_remove_pod(profile: Profile, state: CycleState, pod: Pod, removed: Pod, node: NodeView) -> Status:
+    """Tell the PreFilter plugins that `removed` no longer runs on `node`."""
+    for plugin in profile.pre_filter:
+        if plugin.name not in state.skip_filter:
+            try:
+                status = checked(
+                    plugin, "RemovePod", pod, plugin.remove_pod(state, pod, removed, node), node.name
+                )
+            except Exception as error:
+                return failed(plugin, "RemovePod", pod, error, node.name)
+            if not status.is_success:
+                return status
+    return SUCCESS
+
+
+def filter_rows(
+    plugins: Iterable[FilterPlugin],
+    state: CycleState,
+    pod: Pod,
+    every: EveryRow,
+    statuses: NodeStatuses,
+    ok: BoolArray,
+) -> Status:
+    """Run these Filter plugins. `ok` says which rows are still in play and is narrowed in place."""
+    skipped, nodes = state.skip_filter, every.nodes
+    for plugin in plugins:
+        if plugin.name in skipped:
+            continue
+        if not isinstance(plugin, WholeTableFilterPlugin):
+            status = _dense(plugin, state, pod, every, statuses, ok)
+            if not status.is_success:
+                return status
+            continue
+        try:
+            answer = plugin.filter_nodes(state, pod, nodes)
+            if answer is None:
+                continue
+            if _refuse_plainly(plugin, answer, nodes, statuses, ok):
+                continue
+            for hit, status in hits_of(plugin, answer, nodes, ok):
+                if status.code not in REFUSALS:
+                    name = nodes.names[int(np.flatnonzero(hit)[0])]
+                    return not_a_refusal(plugin, pod, status, name)
+                statuses.set_where(hit, status)
+                ok ^= hit  # hit is within ok, so this takes it out
+        except Exception as error:
+            return failed(plugin, "Filter", pod, error)
+    return SUCCESS
+
+
+def _refuse_plainly(
+    plugin: FilterPlugin, answer: Refusals, nodes: Nodes, statuses: NodeStatuses, ok: BoolArray
+) -> bool:
+    """Take over an answer with one reason for all nodes that it hits, by far the most common one. False for
+    any other."""
+    if type(answer) is not Refusals or len(answer.entries) != 1 or answer.nodes is not nodes:
+        return False
+    entry = answer.entries[0]
+    if type(entry.reason) is not str or entry.code not in REFUSALS:
+        return False
+    hit = entry.mask & ok
+    number = int(np.count_nonzero(hit))
+    if number:
+        statuses.set_where(hit, plain_status(entry.code, entry.reason, plugin.name), number)
+        ok ^= hit  # hit is within ok, so this takes it out
+    return True
+
+
+@lru_cache(maxsize=1024)
+def plain_status(code: Code, reason: str, plugin: str) -> Status:
+    return Status(code, (reason,), plugin)
+
+
+def _dense(
+    plugin: FilterPlugin, state: CycleState, pod: Pod, every: EveryRow, statuses: NodeStatuses, ok: BoolArray
+) -> Status:
+    nodes = every.dense(ok)
+    if not len(nodes):
+        return SUCCESS
+    kept, status = filter_dense(plugin, state, pod, nodes, statuses)
+    if status.is_success and kept is not nodes:
+        ok[:] = False
+        ok[kept.rows] = True
+    return status

@@ -7,12 +7,14 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 
 from mooring.api.pod import Pod
-from mooring.framework.access import PODS, ROW
+from mooring.framework.access import Reads
 from mooring.framework.cycle_state import CycleState
+from mooring.framework.hot import HeadroomFilterPlugin
 from mooring.framework.lifting import writes
 from mooring.framework.nodes import BoolArray, IntArray, NodeView
 from mooring.framework.points import PreFilterPlugin
 from mooring.framework.ranking import PodTail, Tails
+from mooring.framework.reusable import reads_of
 from mooring.framework.status import SUCCESS, Status
 from mooring.runtime.calling import checked, failed
 from mooring.runtime.profile import Profile
@@ -57,13 +59,17 @@ class Plan:
         self.filters = [plugin for plugin in profile.filter if plugin.name not in skipped]
         self.followers = [p for p in profile.pre_filter if p.name not in skipped and _follows(p)]
         """Told of every pod that comes and goes, unless it does not concern them."""
-        reads = {plugin.name: plugin.reads(pod) for plugin in self.filters}
+        reads = {plugin.name: reads_of(plugin, pod) for plugin in self.filters}
         followers = {plugin.name for plugin in self.followers}
-        self.worldly = {n for n, read in reads.items() if read is None or PODS in read or n in followers}
+        self.worldly = {
+            n for n, read in reads.items() if read is None or Reads.PODS in read or n in followers
+        }
         """Filters whose answers change with the cycle state."""
-        self.by_row = {name for name, read in reads.items() if read is None or ROW in read}
+        self.by_row = {name for name, read in reads.items() if read is None or Reads.ROW in read}
         """Filters whose answers change with the row."""
-        self.by_sums = {p.name for p in self.filters if p.name not in self.worldly and writes(p, "slack")}
+        self.by_sums = {
+            p.name for p in self.filters if p.name not in self.worldly and isinstance(p, HeadroomFilterPlugin)
+        }
         """Filters that read nothing of the row but sums of requests."""
         shared = profile.services.shared
         self._kinds: PodKinds = shared.setdefault(PodKinds, PodKinds())

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
-import msgspec
-
-from mooring.api.pod import Pod, controller_of
 from mooring.framework import points
 from mooring.framework.events import NODE, WITHOUT_REGISTRATION, ActionType, ClusterEvent, Registration
-from mooring.framework.lifting import writes
 from mooring.framework.points import Plugin
 from mooring.runtime.registry import PluginError
-from mooring.runtime.score_steps import ScoreStep
+from mooring.runtime.score_board import ScoreStep
 from mooring.runtime.services import Services
-from mooring.runtime.signatures import Signature, Signatures
 from mooring.telemetry.metrics import ProfileMeter
 
 EXTENDER = "Extender"
@@ -60,39 +55,20 @@ class Profile:
         self.bind = at("bind", points.BindPlugin)
         self.post_bind = at("postBind", points.PostBindPlugin)
         self.meter: ProfileMeter | None = None
-        """Where durations are told; None: nobody measures."""
+        """Where durations are recorded; None: they are not measured."""
         self.plugins = {p.name: p for row in by_point.values() for p in row}
         """Every instance once, by name."""
         refusing = (*self.pre_enqueue, *self.pre_filter, *self.filter, *self.reserve, *self.permit)
         self._registrations = registrations(refusing, extenders=bool(services.extenders))
-        deciding = {p.name: p for p in (*refusing, *self.pre_score, *self.score)}.values()
-        self._signers = tuple(p for p in deciding if writes(p, "sign"))
-        self._all_sign = len(self._signers) == len(deciding)
-        sharing = [p.signs_repeat and writes(p, "reads") for p in self._signers]
-        self.sharing = tuple(p for p, shares in zip(self._signers, sharing, strict=True) if shares)
-        """Plugins whose opinion of the nodes is shared by all pods with equal signs (`runtime.ground`)."""
-        self._shared_signs = tuple(index for index, shares in enumerate(sharing) if shares)
-        self._signatures = Signatures()
+        self.deciding: tuple[Plugin, ...] = tuple(
+            {p.name: p for p in (*refusing, *self.pre_score, *self.score)}.values()
+        )
+        """The plugins that have a say about where a pod goes, each once."""
 
     @property
     def registrations(self) -> Mapping[str, Sequence[Registration]]:
         """Plugin → the events that may turn its refusal into a yes."""
         return self._registrations
-
-    def signature(self, pod: Pod) -> Signature:
-        """What hint answers are shared by: all plugins' `sign`, and the pod's template where one has none."""
-        signs = tuple([plugin.sign(pod) for plugin in self._signers])
-        template = () if self._all_sign and None not in signs else template_of(pod)
-        about_nodes = tuple([signs[index] for index in self._shared_signs])
-        shared = None if None in about_nodes else (self.name, about_nodes)
-        return self._signatures.signature((self.name, signs, template), shared)
-
-
-def template_of(pod: Pod) -> Hashable:
-    """What pods of one owner share: everything that a hint may read unless it asks for the pod itself."""
-    owner = controller_of(pod)
-    labels = tuple(sorted(pod.labels.items()))
-    return (pod.namespace, labels, owner.uid if owner else "", msgspec.json.encode(pod.spec))
 
 
 def registrations(plugins: Iterable[Plugin], *, extenders: bool) -> dict[str, Sequence[Registration]]:

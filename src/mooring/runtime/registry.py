@@ -14,8 +14,9 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 
 from mooring.api.errors import MooringError
+from mooring.framework.lifting import unwritten
 from mooring.framework.points import Plugin
-from mooring.runtime.extension_points import implemented_by, unwritten
+from mooring.runtime.extension_points import implemented_by
 
 ENTRY_POINT_GROUP = "mooring.plugins"
 

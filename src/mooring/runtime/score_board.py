@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
-from mooring.framework.nodes import BoolArray, EveryRow, IntArray
+from mooring.api.pod import Pod
+from mooring.framework import lifting
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.hot import WholeTableScorePlugin
+from mooring.framework.lifting import writes
+from mooring.framework.nodes import BoolArray, EveryRow, IntArray, Nodes
+from mooring.framework.points import ScorePlugin
 from mooring.framework.record import TOP_NODES, ScoreColumn, TopScores
-from mooring.runtime.ranking import Ranker, rank
-from mooring.runtime.score_steps import ScoreStep
+from mooring.framework.scoring import Normalization
+from mooring.framework.status import Status
+from mooring.framework.vectorized import VectorScorePlugin
 
 Scores = IntArray | int
 """One score per row, or one for all."""
@@ -18,24 +28,80 @@ NEVER = -(2**40)
 """The total of a row that is not feasible: scores that are added to it leave it below zero."""
 
 
+ScoreInto = Callable[[CycleState, Pod, Nodes, IntArray], Status | int | None]
+"""Writes a score per node into the array, or returns one for all."""
+
+
+class ScoreStep:
+    """One score plugin of a profile, with its weight and the way its scores are computed and normalised: what
+    does not change from pod to pod is looked up once."""
+
+    __slots__ = (
+        "is_summed",
+        "name",
+        "normalization",
+        "normalize_nodes",
+        "normalize_rows",
+        "plugin",
+        "score_into",
+        "weight",
+        "whole_table",
+    )
+
+    def __init__(self, plugin: ScorePlugin, weight: int) -> None:
+        self.plugin = plugin
+        self.name: str = plugin.name
+        self.weight = weight
+        self.whole_table = isinstance(plugin, WholeTableScorePlugin)
+        """Whether it is asked about every row, and trusted with the range of its scores."""
+        self.normalization: Normalization | None = plugin.normalization
+        normalizes, self.normalize_nodes = _normalizer(plugin)
+        self.normalize_rows = (
+            plugin.normalize_rows
+            if isinstance(plugin, WholeTableScorePlugin) and writes(plugin, "normalize_rows")
+            else None
+        )
+        self.is_summed = self.normalization is None and not normalizes
+        """Whether a raw score counts as it is, so that rows can be added up one by one."""
+        self.score_into: ScoreInto = (
+            plugin.score_into
+            if isinstance(plugin, WholeTableScorePlugin)
+            else functools.partial(lifting.fill_scores, _scorer(plugin))
+        )
+
+
+def _scorer(plugin: ScorePlugin) -> Callable[[CycleState, Pod, Nodes], Any]:
+    if isinstance(plugin, VectorScorePlugin):
+        return plugin.score_nodes
+    return functools.partial(lifting.lift_score, plugin)
+
+
+def _normalizer(plugin: ScorePlugin) -> tuple[bool, Callable[[CycleState, Pod, IntArray, Nodes], Any]]:
+    """Whether the plugin normalises by itself, and its way to do so for all nodes at once."""
+    named = writes(plugin, "normalize_scores")
+    if isinstance(plugin, VectorScorePlugin):
+        return named or writes(plugin, "normalize_nodes"), plugin.normalize_nodes
+    return named, functools.partial(lifting.lift_normalize, plugin)
+
+
 class Column:
     """One plugin's scores."""
 
-    __slots__ = ("normalized", "raw", "step", "told")
+    __slots__ = ("normalized", "raw", "shared", "step")
 
     def __init__(self, step: ScoreStep, raw: Scores, normalized: Scores) -> None:
         self.step = step
         self.raw = raw
         self.normalized = normalized
-        self.told: ScoreColumn | None = None
+        self.shared: ScoreColumn | None = None
         """What `of` says of any rows, where all have the same score and it was asked before."""
 
     def of(self, rows: IntArray) -> ScoreColumn:
         """These rows only, for the record."""
         raw, normalized, step = self.raw, self.normalized, self.step
         if type(raw) is int and type(normalized) is int:
-            self.told = ScoreColumn(step.name, step.weight, raw, normalized)
-            return self.told
+            self.shared = ScoreColumn(step.name, step.weight, raw, normalized)
+            return self.shared
         few = raw if isinstance(raw, int) else raw.take(rows)
         if normalized is raw:
             return ScoreColumn(step.name, step.weight, few, few)
@@ -61,6 +127,13 @@ class ScoreBoard:
     is_masked: bool = False
     """Whether `totals` is below zero already in rows that are not feasible."""
 
+    def mask(self, known: BoolArray, *, all_known: bool) -> None:
+        """The totals of a baseline are below zero where it refuses nodes, which `known` says; this attempt
+        may have refused more, a few as a rule, unless `all_known`."""
+        if not all_known:
+            self.totals[(known > self.feasible).nonzero()[0]] = NEVER
+        self.is_masked = True
+
     def masked(self) -> IntArray:
         """Totals, below zero in rows that are not feasible; totals of feasible ones never are."""
         return self.totals if self.is_masked else np.where(self.feasible, self.totals, NEVER)
@@ -78,5 +151,118 @@ class ScoreBoard:
     def top(self, ranking: list[int]) -> TopScores:
         """The best rows with their scores."""
         rows = np.array(ranking)
-        columns = [column.told or column.of(rows) for column in self.columns]
+        columns = [column.shared or column.of(rows) for column in self.columns]
         return TopScores(ranking, self.totals.take(rows), columns)
+
+
+class Ranker:
+    """Finds the best rows. Remembers how far apart they were last time: with that guess a handful of rows is
+    sorted instead of all being counted."""
+
+    def __init__(self) -> None:
+        self._gap = 16
+        """Points between the best row and the last one that is looked at."""
+
+    def rank(self, masked: IntArray, every: EveryRow, count: int) -> list[int]:
+        """The same as `rank` in snapshot order."""
+        if not len(masked):
+            return []
+        best = int(masked[masked.argmax()])
+        if best < 0:
+            return []
+        near = self._near(masked, best, count)
+        if near is None:
+            return rank(masked, every.listed.rows, count)
+        totals = masked[near]
+        if every.in_order and len(near) > _A_HANDFUL:
+            first: list[int] = near[:count].tolist()
+            return first
+        if every.in_order:
+            order = (-totals).argsort(kind="stable")[:count]
+        else:
+            order = np.lexsort((every.positions[near], -totals))[:count]
+        nearest: list[int] = near[order].tolist()
+        return nearest
+
+    def _near(self, masked: IntArray, best: int, count: int) -> IntArray | None:
+        """A few rows that hold the best ones, in row order; None where the guess does not lead there.
+        Thousands of nodes may share the best totals, or few be near the best: the gap is halved or
+        doubled."""
+        for _ in range(_TRIES):
+            near: IntArray = (masked >= max(best - self._gap, 0)).nonzero()[0]
+            if len(near) > _A_HANDFUL and self._gap:
+                self._gap //= 2
+            elif len(near) < count and self._gap < best:
+                self._gap = 2 * self._gap + 2
+            else:
+                return near  # more than a handful only where all of them are equally good
+        return None
+
+
+_A_HANDFUL = 400
+_TRIES = 4
+
+
+def rank(masked: IntArray, order: IntArray, count: int, tie_break: IntArray | None = None) -> list[int]:
+    """Up to `count` rows in order of their totals; negative ones are left out. Equals stand in snapshot
+    order (the rows of `order`), or by falling `tie_break` where there is one."""
+    totals = masked.take(order)
+    if tie_break is not None:
+        by_tie = np.lexsort((-tie_break.take(order), -totals))[:count]
+        return [row for row in order[by_tie].tolist() if masked[row] >= 0]
+    if count == 1:
+        best = int(np.argmax(totals))
+        return [int(order[best])] if totals[best] >= 0 else []
+    threshold = _threshold(totals, count)
+    above = np.flatnonzero(totals > threshold)
+    level = np.flatnonzero(totals == threshold)[: count - len(above)] if threshold >= 0 else above[:0]
+    best_first = above[np.argsort(-totals[above], kind="stable")]
+    found: list[int] = order[np.concatenate((best_first, level))].tolist()
+    return found
+
+
+_SMALL = 1 << 16
+
+
+def _threshold(masked: IntArray, count: int) -> int:
+    """The total of the `count`-th best row; -1 when there are not so many. Totals are small integers as a
+    rule, for which a histogram is cheaper than a partition; large weights make large ones."""
+    best = int(masked.max())
+    if np.count_nonzero(masked == best) >= count:
+        return best
+    if best >= _SMALL:
+        return max(int(np.partition(masked, -count)[-count]), -1) if len(masked) >= count else -1
+    counts = np.bincount(np.maximum(masked, -1) + 1)
+    enough = np.flatnonzero(np.cumsum(counts[:0:-1]) >= count)
+    return best - int(enough[0]) if len(enough) else -1
+
+
+class Buffers:
+    """Arrays of zeros of one length. What was taken belongs to the attempt until `reset`, which begins the
+    next one; nothing may keep them longer."""
+
+    def __init__(self) -> None:
+        self._arrays: list[IntArray] = []
+        self._taken = 0
+        self._length = 0
+
+    def reset(self, length: int) -> None:
+        if length != self._length:
+            self._arrays.clear()
+            self._length = length
+        self._taken = 0
+
+    def take_as_is(self) -> IntArray:
+        """An array that holds anything, for whoever writes all of it."""
+        if self._taken == len(self._arrays):
+            return self.take()
+        self._taken += 1
+        return self._arrays[self._taken - 1]
+
+    def take(self) -> IntArray:
+        if self._taken == len(self._arrays):
+            self._arrays.append(np.zeros(self._length, dtype=np.int64))
+        else:
+            self._arrays[self._taken].fill(0)
+        self._taken += 1
+        return self._arrays[self._taken - 1]

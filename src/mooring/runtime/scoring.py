@@ -6,6 +6,7 @@ Arrays have one entry per row of the table in use; what they hold in rows that a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 
@@ -16,11 +17,10 @@ from mooring.framework.nodes import BoolArray, EveryRow, IntArray, Nodes
 from mooring.framework.points import PreScorePlugin
 from mooring.framework.scoring import MAX_NODE_SCORE, MIN_NODE_SCORE
 from mooring.framework.status import SKIP, SUCCESS, Code, Status
-from mooring.runtime.buffers import Buffers
 from mooring.runtime.calling import checked, failed
 from mooring.runtime.profile import Profile
-from mooring.runtime.score_board import Column, ScoreBoard, Scores
-from mooring.runtime.score_steps import ScoreStep
+from mooring.runtime.score_board import Buffers, Column, ScoreBoard, Scores, ScoreStep
+from mooring.telemetry.metrics import ProfileMeter
 
 
 def run_pre_score(
@@ -93,13 +93,13 @@ class Scoring:
         if buffers is None:
             raw = np.zeros(len(self.feasible), dtype=np.int64)
         else:
-            raw = buffers.take_as_is() if step.may_be_dirty else buffers.take()
+            raw = buffers.take_as_is() if step.whole_table else buffers.take()
         nodes, out = self.every.nodes, raw
-        if not step.anywhere:
+        if not step.whole_table:
             nodes = self.dense()
             out = np.zeros(len(nodes), dtype=np.int64)
         try:
-            answer = step.plugin.score_into(self.state, self.pod, nodes, out)
+            answer = step.score_into(self.state, self.pod, nodes, out)
             if answer is not None:
                 if type(answer) is int:
                     return answer, SUCCESS
@@ -116,20 +116,20 @@ class Scoring:
     def normalize(self, step: ScoreStep, raw: Scores) -> tuple[Scores, Status]:
         """Scores in 0-100. Of plugins that are not trusted with every row they are checked."""
         if step.is_summed:
-            return raw, SUCCESS if step.anywhere else self._in_range(step, raw)
+            return raw, SUCCESS if step.whole_table else self._in_range(step, raw)
         if step.normalization is not None:
             return step.normalization.apply(raw, self.feasible), SUCCESS
         plugin = step.plugin
-        if step.normalizes_rows and not isinstance(raw, int):
+        if step.normalize_rows is not None and not isinstance(raw, int):
             try:
-                rows = plugin.normalize_rows(self.state, self.pod, raw, self.every.nodes, self.feasible)
+                rows = step.normalize_rows(self.state, self.pod, raw, self.every.nodes, self.feasible)
                 return rows, SUCCESS
             except Exception as error:
                 return raw, failed(plugin, "NormalizeScore", self.pod, error)
         nodes = self.dense()
         before: IntArray = np.full(len(nodes), raw) if isinstance(raw, int) else raw[nodes.rows]
         try:
-            answer = plugin.normalize_nodes(self.state, self.pod, before, nodes)
+            answer = step.normalize_nodes(self.state, self.pod, before, nodes)
             if isinstance(answer, Status):
                 status = checked(plugin, "NormalizeScore", self.pod, answer)
                 return raw, self._in_range(step, raw) if status.is_success else _as_error(status, "")
@@ -183,7 +183,7 @@ def add_scores(
     constant, before = 0, board.totals if offset is None else offset
     for column in columns:
         step = column.step
-        if not (step.is_summed and step.anywhere):
+        if not (step.is_summed and step.whole_table):
             column.normalized, status = scoring.normalize(step, column.raw)
             if status is not SUCCESS:
                 return status
@@ -197,3 +197,30 @@ def add_scores(
         np.add(before, constant, out=board.totals)
     board.columns += columns
     return SUCCESS
+
+
+class TimedScoring(Scoring):
+    """The same scores; how long each plugin took is told to the meter."""
+
+    def __init__(self, meter: ProfileMeter, *args: Any) -> None:
+        super().__init__(*args)
+        self._meter = meter
+
+    def score(self, step: ScoreStep) -> tuple[Scores, Status]:
+        began = self._meter.metrics.now()
+        raw, status = super().score(step)
+        self._tell(step, "Score", began, status)
+        return raw, status
+
+    def normalize(self, step: ScoreStep, raw: Scores) -> tuple[Scores, Status]:
+        began = self._meter.metrics.now()
+        normalized, status = super().normalize(step, raw)
+        self._tell(step, "ScoreExtensionNormalize", began, status)
+        return normalized, status
+
+    def _tell(self, step: ScoreStep, point: str, began: float, status: Status) -> None:
+        seconds = self._meter.metrics.now() - began
+        if status is SUCCESS:
+            self._meter.plugin(step.name, point, seconds)
+        else:
+            self._meter.plugin(step.name, point, seconds, status.code.label)

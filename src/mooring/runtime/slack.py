@@ -12,8 +12,8 @@ import numpy as np
 
 from mooring.api.pod import Pod
 from mooring.framework.cycle_state import CycleState
+from mooring.framework.hot import HeadroomFilterPlugin
 from mooring.framework.nodes import BoolArray, IntArray, Nodes
-from mooring.framework.points import FilterPlugin
 from mooring.framework.ranking import Tails
 from mooring.runtime.calling import failed
 
@@ -26,10 +26,10 @@ class Room:
         self._left: dict[str, IntArray] = {}
         """Resource → row → amount; of no meaning on rows that nobody was asked about."""
 
-    def limit(self, plugin: FilterPlugin, state: CycleState, pod: Pod, nodes: Nodes) -> bool:
+    def limit(self, plugin: HeadroomFilterPlugin, state: CycleState, pod: Pod, nodes: Nodes) -> bool:
         """Take over what a plugin sees on these nodes. False when it cannot say, so it must be asked."""
         try:
-            told = plugin.slack(state, pod, nodes)
+            told = plugin.headroom(state, pod, nodes)
             for resource, column in (told or {}).items():
                 left = np.full(len(self._tails), _PLENTY)
                 left[nodes.rows] = column

@@ -13,13 +13,13 @@ from mooring.api.resources import NODES, PODS, Resource
 from mooring.config.resolving import ResolvedProfile
 from mooring.config.types import KubeSchedulerConfiguration
 from mooring.framework.extending import Extender
-from mooring.framework.lifting import writes
-from mooring.framework.points import Plugin
+from mooring.framework.points import Plugin, SortKeyPlugin
 from mooring.framework.ports import ApiClient, Clock, EventRecorder
 from mooring.queue.scheduling_queue import SchedulingQueue
 from mooring.runtime.building import build_profile
 from mooring.runtime.enqueuing import goes_before, sort_key
 from mooring.runtime.profile import Profile
+from mooring.runtime.reuse.cache import ReuseCache
 from mooring.runtime.services import Services
 from mooring.runtime.tasks import Tasks
 from mooring.runtime.waiting import WaitingPods
@@ -34,7 +34,6 @@ from mooring.scheduler.handlers import Handlers
 from mooring.scheduler.hooks import ProfileHooks
 from mooring.scheduler.inbox import Inbox
 from mooring.scheduler.overcommitting import OvercommitWatch
-from mooring.scheduler.recalling import Recaller
 from mooring.scheduler.records import DEFAULT_BYTES, RecordRing
 from mooring.scheduler.status_writer import StatusWriter
 from mooring.state.assume_cache import AssumeStore
@@ -113,7 +112,7 @@ def assemble(
         ports.clock,
         ports.recorder,
         records,
-        NodeChooser(Recaller(lambda resource: stores[resource].version)),
+        NodeChooser(ReuseCache(lambda resource: stores[resource].version)),
     )
     overcommits = OvercommitWatch(cache, ports.recorder, next(iter(profiles)), ports.metrics)
     handlers = Handlers(
@@ -206,8 +205,9 @@ def _services(
 
 def _sort_by(queue: SchedulingQueue, profile: Profile) -> None:
     """All profiles have the same QueueSort; the first one's instance orders the queue."""
-    if writes(profile.queue_sort, "key"):
-        queue.sort_by(key=functools.partial(sort_key, profile))
+    sort = profile.queue_sort
+    if isinstance(sort, SortKeyPlugin):
+        queue.sort_by(key=functools.partial(sort_key, sort))
     else:
         queue.sort_by(less=functools.partial(goes_before, profile))
 

@@ -23,9 +23,9 @@ from mooring.framework.status import SUCCESS, Status
 from mooring.runtime.binding import Flight, pre_flight, run_bind, run_post_bind, run_pre_bind
 from mooring.runtime.waiting import HeldPod, WaitingPods
 from mooring.scheduler import last_look
-from mooring.scheduler.attempt import Failure, Outcome
 from mooring.scheduler.cycle import Placement, refusal
 from mooring.scheduler.fencing import NOT_LEADING, MayWrite, always
+from mooring.scheduler.outcome import Failure, Outcome
 from mooring.scheduler.status_writer import StatusWriter
 from mooring.telemetry import logs
 from mooring.telemetry.metrics import BIND, POST_BIND, PRE_BIND, PRE_FLIGHT

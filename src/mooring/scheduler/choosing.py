@@ -11,19 +11,12 @@ import numpy as np
 
 from mooring.framework.points import FilterPlugin, PreScorePlugin
 from mooring.framework.status import SUCCESS, Code, Status
-from mooring.runtime.buffers import Buffers
-from mooring.runtime.evaluations import Evaluation
-from mooring.runtime.filtering_rows import filter_rows
+from mooring.runtime.attempt import Attempt, Baseline
 from mooring.runtime.pre_filtering import outside, run_pre_filter
-from mooring.runtime.ranking import Ranker
-from mooring.runtime.score_board import ScoreBoard
-from mooring.runtime.score_following import follow
-from mooring.runtime.scoring import Scoring, run_pre_score, run_scores
-from mooring.runtime.scoring_on import score_on_ground, score_recalled
-from mooring.runtime.timing import TimedScoring
-from mooring.scheduler.attempt import Attempt
+from mooring.runtime.reuse.cache import NoReuse, leave_baseline
+from mooring.runtime.score_board import Buffers, Ranker, ScoreBoard
+from mooring.runtime.scoring import Scoring, TimedScoring, run_pre_score
 from mooring.scheduler.extending import ask_extenders, prioritize
-from mooring.scheduler.recalling import Recaller, leave_memory, run_global_filters
 from mooring.scheduler.sampling import NOT_EXAMINED, beside_nominated, sample, sample_size
 from mooring.telemetry import logs
 from mooring.telemetry.metrics import FILTER, PRE_FILTER, PRE_SCORE, SCORE
@@ -32,103 +25,93 @@ _log = logs.get(__name__)
 
 
 class NodeChooser:
-    """Keeps what outlives an attempt: evaluations by signature, and where the next search starts
-    (compatible mode)."""
+    """Keeps what outlives an attempt: the baselines, and where the next search starts (compatible mode)."""
 
-    def __init__(self, recaller: Recaller | None = None) -> None:
+    def __init__(self, reuse: NoReuse | None = None) -> None:
         self.next_start = 0
-        self._recaller = recaller
-        """None: nothing is remembered, every attempt is evaluated afresh."""
-        self._warm_attempts = 0
+        self._reuse = NoReuse() if reuse is None else reuse
+        self._decided = 0
+        """Attempts in which the baseline had the whole answer."""
         self._buffers = Buffers()
         self._ranker = Ranker()
 
     async def choose(self, attempt: Attempt) -> Status:
         """Success: `attempt.node` is chosen. A rejection: no node fits. Error: something broke."""
-        status = self.remembered(attempt)
-        return await self.search(attempt) if status is None else status
+        baseline = attempt.baseline = self._reuse.find(attempt)
+        if baseline.may_decide:
+            services = attempt.profile.services
+            if not (services.extenders or services.nominator.nodes()):
+                status = self._decide(attempt, baseline)
+                if status is not None:
+                    return status
+        return await self._search(attempt)
 
-    def remembered(self, attempt: Attempt) -> Status | None:
-        """The choice where memory has the whole answer. Otherwise None, and `search` goes on from what is
-        remembered."""
-        if self._recaller is None:
-            return None
-        found = self._recaller.recall(attempt)
-        if found is None or not (found.is_complete or found.followers is not None):
-            return None
-        services = attempt.profile.services
-        if services.extenders or services.nominator.nodes():
-            return None
-        # The record of every tenth pod tells the ten best nodes; for all of them that would cost more than
+    def _decide(self, attempt: Attempt, baseline: Baseline) -> Status | None:
+        """The choice without asking a plugin about any node; None: they have to be asked after all."""
+        # The record of every tenth attempt has the ten best nodes; for all of them that would cost more than
         # choosing.
-        self._warm_attempts += 1
-        if self._warm_attempts % 10 == 1:
-            return self._remembered_in_full(attempt, found)
-        attempt.state = found.state.child(asked=not found.is_complete)
-        row = found.best() if found.is_complete else _followed(attempt, found)
+        self._decided += 1
+        if self._decided % 10 == 1:
+            return self._decide_by_board(attempt, baseline)
+        row = baseline.best_row(attempt)
         if row is None:
-            found.followers = None
             return None
-        attempt.evaluated, attempt.feasible = len(attempt.nodes.rows), found.feasible
-        # As it is: nothing in this attempt refuses a node any more.
-        attempt.statuses, attempt.ok = found.statuses, found.ok
+        self._take_over(attempt, baseline)
         if row < 0:
             return NO_FIT
         attempt.node = attempt.nodes.columns.node_names()[row]
         return SUCCESS
 
-    def _remembered_in_full(self, attempt: Attempt, found: Evaluation) -> Status | None:
-        """The same with all scores. None: a choice by the longer way makes them known."""
-        board = found.board() if found.is_complete and found.feasible > 1 else None
+    def _decide_by_board(self, attempt: Attempt, baseline: Baseline) -> Status | None:
+        """The choice with all scores, where they are known."""
+        board = baseline.board()
         if board is None:
             return None
-        attempt.state = found.state.child(asked=False)
-        attempt.evaluated, attempt.feasible = len(attempt.nodes.rows), found.feasible
-        attempt.statuses, attempt.ok = found.statuses, found.ok
+        attempt.state = baseline.state.child(asked=False)
+        self._take_over(attempt, baseline)
         self._take_best(attempt, board)
         return SUCCESS
 
-    async def search(self, attempt: Attempt) -> Status:
-        """The choice where plugins have to be asked."""
+    def _take_over(self, attempt: Attempt, baseline: Baseline) -> None:
+        attempt.evaluated, attempt.feasible = len(attempt.nodes.rows), baseline.feasible
+        # As they are, without a copy: nothing in this attempt refuses a node any more.
+        attempt.statuses, attempt.ok = baseline.statuses, baseline.ok
+
+    async def _search(self, attempt: Attempt) -> Status:
+        """The choice where plugins have to be asked: those that the baseline does not answer for."""
         status = await self._find_feasible(attempt)
         if status is not SUCCESS:
             return status
-        base = attempt.recalled or attempt.ground
-        if base is not None and attempt.statuses.is_lent:
-            attempt.feasible = base.feasible  # nothing was refused beyond what is remembered
+        if attempt.statuses.is_lent:
+            attempt.feasible = (
+                attempt.baseline.feasible
+            )  # nothing was refused beyond what the baseline refuses
         else:
             attempt.feasible = int(np.count_nonzero(attempt.ok))
-        if self._recaller is not None:
-            self._recaller.remember(attempt)
+        self._reuse.keep(attempt)
         if attempt.feasible == 0:
             return NO_FIT
         if attempt.feasible == 1:
             attempt.node = attempt.nodes.columns.node_names()[int(np.argmax(attempt.ok))]
             return SUCCESS
         status = await self._score(attempt)
-        found = attempt.recalled
-        if found is not None and found.patience >= 0 and found.followers is None and status is SUCCESS:
-            follow(found, attempt.state, attempt.pod, attempt.statuses)
+        if status is SUCCESS:
+            attempt.baseline.scored(attempt)
         return status
 
     async def _find_feasible(self, attempt: Attempt) -> Status:
         """Everything up to the extenders; refusals end up in `attempt.statuses`."""
-        found = attempt.recalled or attempt.ground
-        plugins = attempt.profile.pre_filter
-        if found is not None:
-            attempt.stand_on(found)
-            plugins = found.left.pre_filters
-        else:
-            attempt.begin()
+        baseline = attempt.baseline
+        baseline.begin(attempt)
+        plugins = baseline.remaining.pre_filters
         meter = attempt.profile.meter
         asked = meter.timed(plugins, "PreFilter") if meter is not None and meter.sampled else plugins
         pre = run_pre_filter(attempt.profile, attempt.state, attempt.pod, attempt.nodes, asked)
         if meter is not None:
             lap(attempt, PRE_FILTER, pre.status)
         attempt.narrowed_by = pre.narrowed_by
-        if found is not None and (pre.status is not SUCCESS or pre.node_names is not None):
-            # Rare: what is said about the pod as a whole goes before what memory says about nodes.
-            leave_memory(attempt, plugins, pre.status)
+        if (pre.status is not SUCCESS or pre.node_names is not None) and not baseline.is_empty:
+            leave_baseline(attempt, plugins, pre.status)
         if pre.status.code is Code.ERROR:
             return pre.status
         if not pre.status.is_success:
@@ -151,11 +134,11 @@ class NodeChooser:
         attempt.refuse(attempt.ok & ~attempt.every.nodes.named(*names), outside(attempt.narrowed_by))
 
     async def _nominated_fits(self, attempt: Attempt) -> bool:
-        """The node that the pod is nominated to is tried alone; if it fits nobody else is looked at."""
+        """The node that the pod is nominated to is tried alone; if it fits no other is looked at."""
         name = attempt.pod.nominated_node_name
         trial = Attempt(attempt.info, attempt.profile, attempt.nodes)
-        trial.begin()
-        trial.state = attempt.state
+        trial.baseline, trial.state = attempt.baseline, attempt.state
+        trial.forget_refusals()
         np.logical_and(attempt.ok, trial.every.nodes.named(name), out=trial.ok)
         if not trial.ok.any():
             return False
@@ -170,10 +153,12 @@ class NodeChooser:
         return True
 
     def _filter(self, attempt: Attempt) -> Status:
-        found = attempt.recalled or attempt.ground
-        candidates = len(attempt.nodes.rows) if found is not None else int(np.count_nonzero(attempt.ok))
+        if not attempt.baseline.is_empty:
+            attempt.evaluated += len(attempt.nodes.rows)
+            return self._filter_all(attempt)
+        candidates = int(np.count_nonzero(attempt.ok))
         percentage = attempt.profile.percentage_of_nodes_to_score
-        if percentage and candidates and found is None:
+        if percentage and candidates:
             wanted = sample_size(percentage, candidates)
             status, self.next_start = sample(attempt, wanted, self.next_start)
             return status
@@ -185,22 +170,18 @@ class NodeChooser:
         status = beside_nominated(attempt, attempt.every.nodes, attempt.ok)
         if status is not SUCCESS:
             return status
-        if attempt.recalled is not None:
-            return run_global_filters(attempt, attempt.recalled)
-        ground = attempt.ground
-        plugins: Iterable[FilterPlugin] = attempt.profile.filter if ground is None else ground.left.filters
+        filters: Iterable[FilterPlugin] = attempt.baseline.remaining.filters
         meter = attempt.profile.meter
         if meter is not None and meter.sampled:
-            plugins = meter.timed(plugins, "Filter")
-        return filter_rows(plugins, attempt.state, attempt.pod, attempt.every, attempt.statuses, attempt.ok)
+            filters = meter.timed(filters, "Filter")
+        return attempt.baseline.filter(attempt, filters)
 
     async def _score(self, attempt: Attempt) -> Status:
-        profile = attempt.profile
+        profile, baseline = attempt.profile, attempt.baseline
         self._buffers.reset(len(attempt.ok))
         scoring = Scoring(attempt.state, attempt.pod, attempt.every, attempt.ok, self._buffers)
-        meter, ground, recalled = profile.meter, attempt.ground, attempt.recalled
-        base = recalled or ground
-        plugins: Iterable[PreScorePlugin] = profile.pre_score if base is None else base.left.pre_scores
+        meter = profile.meter
+        plugins: Iterable[PreScorePlugin] = baseline.remaining.pre_scores
         if meter is not None:
             meter.skip()
             if meter.sampled:
@@ -213,12 +194,7 @@ class NodeChooser:
             lap(attempt, PRE_SCORE, status)
         if status is not SUCCESS:
             return status
-        if recalled is not None:
-            board, status = score_recalled(recalled, scoring, self._buffers, attempt.feasible)
-        elif ground is not None:
-            board, status = score_on_ground(ground, scoring, self._buffers, attempt.feasible)
-        else:
-            board, status = run_scores(profile, scoring)
+        board, status = baseline.score(scoring, self._buffers, attempt.feasible)
         if meter is not None:
             lap(attempt, SCORE, status)
         if status is not SUCCESS:
@@ -239,23 +215,8 @@ class NodeChooser:
             _log_scores(attempt, board)
 
 
-def _followed(attempt: Attempt, found: Evaluation) -> int | None:
-    """The choice where everybody who is not remembered follows its scores; None when they have to be asked
-    after all."""
-    pre_filters, followers = found.left.pre_filters, found.followers
-    if pre_filters:
-        pre = run_pre_filter(attempt.profile, attempt.state, attempt.pod, attempt.nodes, pre_filters)
-        if pre.status is not SUCCESS or pre.node_names is not None:
-            return None
-    skipped = attempt.state.skip_filter
-    for plugin in found.left.filters:
-        if plugin.name not in skipped:
-            return None
-    return followers.best(found) if followers is not None else None
-
-
 def lap(attempt: Attempt, point: int, status: Status) -> None:
-    """Tell the metrics that an extension point is over."""
+    """An extension point is over: record its duration."""
     meter = attempt.profile.meter
     if meter is not None:
         if status is SUCCESS:

@@ -14,13 +14,14 @@ from mooring.framework.ports import Clock, EventRecorder
 from mooring.framework.queued import QueuedPod
 from mooring.framework.record import SCHEDULED, DecisionRecord, NodeEpoch
 from mooring.framework.status import SUCCESS, Code, Status
+from mooring.runtime.attempt import Attempt
 from mooring.runtime.committing import run_permit, run_reserve, run_unreserve
 from mooring.runtime.post_filtering import run_post_filter
 from mooring.runtime.profile import Profile
 from mooring.runtime.waiting import HeldPod
 from mooring.scheduler import messages
-from mooring.scheduler.attempt import Attempt, Failure, Outcome, make_record
 from mooring.scheduler.choosing import NodeChooser, lap
+from mooring.scheduler.outcome import Failure, Outcome, make_record
 from mooring.scheduler.records import RecordRing
 from mooring.telemetry import logs
 from mooring.telemetry.metrics import PERMIT, POST_FILTER, RESERVE, UNRESERVE, ProfileMeter
@@ -116,11 +117,7 @@ class SchedulingCycle:
             meter.begin(started)
         result: Placement | Failure
         try:
-            # Most pods have twins and are decided from memory, without anything to wait for.
-            status = self._chooser.remembered(attempt)
-            if status is not None and meter is not None:
-                meter.chose(started, warm=True)
-            result = self._commit(attempt) if status is SUCCESS else await self._place(attempt, status)
+            result = await self._place(attempt)
         except Exception as error:
             _log.error("The scheduling cycle broke", error=error, stack=True, pod=pod.key)
             attempt.node = ""
@@ -135,19 +132,18 @@ class SchedulingCycle:
                 record.result = SCHEDULED
                 result.record = record
             else:
-                _tell_failure(record, result)
+                _record_failure(record, result)
             self._records.add(record)
         except Exception as error:  # a record that cannot be made must not cost an assumed pod
             _log.error("No decision record", error=error, stack=True, pod=pod.key)
         return result
 
-    async def _place(self, attempt: Attempt, status: Status | None) -> Placement | Failure:
+    async def _place(self, attempt: Attempt) -> Placement | Failure:
         if not len(attempt.nodes.rows):
             return Failure(Outcome.UNSCHEDULABLE, messages.NO_NODES, nominated_node="")
-        if status is None:
-            status = await self._chooser.search(attempt)
-            if attempt.profile.meter is not None:
-                attempt.profile.meter.chose(attempt.started, attempt.recalled is not None)
+        status = await self._chooser.choose(attempt)
+        if attempt.profile.meter is not None:
+            attempt.profile.meter.chose(attempt.started, attempt.baseline.by_template)
         if status is SUCCESS:
             return self._commit(attempt)
         if status.code is Code.ERROR:
@@ -206,10 +202,9 @@ def _measure(meter: ProfileMeter, attempt: Attempt, result: Placement | Failure,
         meter.attempted(result.outcome.value, seconds)
         if attempt.victims:
             meter.metrics.victims.observe(len(attempt.victims))
-    if attempt.recalled is None:
-        state = attempt.state
-        # What stands on known ground was asked as well: its answer is the one that the ground holds.
-        shared = attempt.ground.state if attempt.ground is not None else state
+    if not attempt.baseline.by_template:
+        # The plugins that a node set's baseline answers for count as asked: it holds their answers.
+        state, shared = attempt.state, attempt.baseline.state
         scored = state.skip_score | shared.skip_score if attempt.board is not None else None
         meter.evaluated(state.skip_filter | shared.skip_filter, scored)
 
@@ -230,7 +225,7 @@ def refusal(status: Status) -> Failure:
     )
 
 
-def _tell_failure(record: DecisionRecord, result: Failure) -> None:
+def _record_failure(record: DecisionRecord, result: Failure) -> None:
     record.result = result.outcome.value
     record.message = result.message
     record.nominated_node = result.nominated_node or ""

@@ -24,13 +24,13 @@ from mooring.runtime.committing import run_unreserve
 from mooring.runtime.profile import Profile
 from mooring.runtime.services import Services
 from mooring.runtime.tasks import Tasks
-from mooring.scheduler.attempt import Failure, Outcome
 from mooring.scheduler.binding import BindingCycle
 from mooring.scheduler.cycle import Placement, SchedulingCycle
 from mooring.scheduler.failing import FailureHandler
 from mooring.scheduler.fencing import MayWrite, always
 from mooring.scheduler.handlers import Handlers, event_label
 from mooring.scheduler.inbox import Inbox, WakeUp
+from mooring.scheduler.outcome import Failure, Outcome
 from mooring.scheduler.records import RecordRing
 from mooring.state.cache import ClusterCache
 from mooring.state.pod_entry import bound_to

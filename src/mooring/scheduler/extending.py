@@ -9,9 +9,9 @@ import numpy as np
 from mooring.framework.extending import Extender, ExtenderError
 from mooring.framework.nodes import Nodes
 from mooring.framework.status import SUCCESS, Status
+from mooring.runtime.attempt import Attempt
 from mooring.runtime.profile import EXTENDER
 from mooring.runtime.score_board import ScoreBoard
-from mooring.scheduler.attempt import Attempt
 from mooring.telemetry import logs
 
 _log = logs.get(__name__)

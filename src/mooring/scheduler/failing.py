@@ -8,7 +8,7 @@ from mooring.framework.handle import Lister, Nominator
 from mooring.framework.ports import EventRecorder
 from mooring.framework.queued import QueuedPod
 from mooring.queue.scheduling_queue import SchedulingQueue
-from mooring.scheduler.attempt import Failure, Outcome
+from mooring.scheduler.outcome import Failure, Outcome
 from mooring.scheduler.status_writer import SCHEDULER_ERROR, UNSCHEDULABLE, StatusWriter, Wish
 from mooring.telemetry import logs
 

@@ -9,6 +9,7 @@ from mooring.framework.events import Registration
 from mooring.framework.status import Status
 from mooring.runtime.enqueuing import run_pre_enqueue
 from mooring.runtime.profile import Profile
+from mooring.runtime.reuse.signatures import Signer
 from mooring.telemetry.metrics import PRE_ENQUEUE, SIGN
 
 
@@ -17,6 +18,7 @@ class ProfileHooks:
 
     def __init__(self, profiles: Mapping[str, Profile]) -> None:
         self.profiles = profiles
+        self._signers: dict[Profile, Signer] = {}
 
     def pre_enqueue(self, pod: Pod, first: str = "") -> Status | None:
         profile = self.profiles[pod.scheduler_name]
@@ -33,9 +35,12 @@ class ProfileHooks:
 
     def signature(self, pod: Pod) -> Hashable:
         profile = self.profiles[pod.scheduler_name]
+        signer = self._signers.get(profile)
+        if signer is None:
+            signer = self._signers[profile] = Signer(profile)
         if profile.meter is None:
-            return profile.signature(pod)
+            return signer.signature(pod)
         began = profile.meter.metrics.now()
-        answer = profile.signature(pod)
+        answer = signer.signature(pod)
         profile.meter.observe(SIGN, began)
         return answer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 
-from mooring.framework.record import NOTHING_SEEN, SMALL_RECORD, DecisionRecord, Survey
+from mooring.framework.record import NOTHING_SEEN, SMALL_RECORD, DecisionRecord, Diagnosis
 
 DEFAULT_BYTES = 32 * 1024 * 1024
 
@@ -18,27 +18,27 @@ class RecordRing:
         self._ring: deque[tuple[int, DecisionRecord]] = deque()
         self._bytes = 0
         self._sequence = 0
-        self._survey = NOTHING_SEEN
+        self._diagnosis = NOTHING_SEEN
         """What the newest record shares with those before it; the first one of them pays for it."""
 
     def add(self, record: DecisionRecord) -> None:
         self._sequence = record.sequence = self._sequence + 1
         # Most records share everything that is large.
         size = SMALL_RECORD if record.top is None and not record.message else record.size
-        if record.survey is not self._survey:
-            size += self._size_of(record.survey)
-            self._survey = record.survey
+        if record.diagnosis is not self._diagnosis:
+            size += self._size_of(record.diagnosis)
+            self._diagnosis = record.diagnosis
         self._ring.append((size, record))
         self._bytes += size
         if self._bytes > self._max_bytes:
             self._shrink()
 
-    def _size_of(self, survey: Survey) -> int:
+    def _size_of(self, diagnosis: Diagnosis) -> int:
         """What a record costs that is the first to have seen this."""
-        epoch, size = survey.epoch, 0
-        if epoch is not None and epoch is not self._survey.epoch:
+        epoch, size = diagnosis.epoch, 0
+        if epoch is not None and epoch is not self._diagnosis.epoch:
             size = 8 * len(epoch.names)
-        return size if survey.refusals is self._survey.refusals else size + survey.size
+        return size if diagnosis.refusals is self._diagnosis.refusals else size + diagnosis.size
 
     def _shrink(self) -> None:
         while self._bytes > self._max_bytes and len(self._ring) > 1:

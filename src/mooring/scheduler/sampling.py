@@ -7,9 +7,9 @@ import numpy as np
 
 from mooring.framework.nodes import BoolArray, IntArray, Nodes
 from mooring.framework.status import SUCCESS, Code, Status
+from mooring.runtime.attempt import Attempt
 from mooring.runtime.dry_run import PodTrial, rivals
 from mooring.runtime.filtering import run_filters
-from mooring.scheduler.attempt import Attempt
 
 NOT_EXAMINED = Status.unresolvable()
 """For nodes that the search did not come to. Without a reason, so it is not counted in any message."""

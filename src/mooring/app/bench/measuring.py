@@ -18,8 +18,9 @@ from mooring.app.bench.workloads import Workload
 from mooring.app.bench.world import World
 from mooring.app.running import collecting
 from mooring.framework.queued import QueuedPod
-from mooring.scheduler.attempt import Attempt, Failure
+from mooring.runtime.attempt import Attempt
 from mooring.scheduler.choosing import NodeChooser
+from mooring.scheduler.outcome import Failure
 
 POD_BLOCK, KERNEL_BLOCK = 25, 15
 SHORT_BLOCK = 5

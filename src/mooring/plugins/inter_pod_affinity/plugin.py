@@ -10,13 +10,15 @@ from mooring.api.pod import Pod
 from mooring.api.pod_affinity import NO_TERMS, PodTerms, compile_pod_terms
 from mooring.api.resources import NAMESPACES
 from mooring.config.plugin_args import InterPodAffinityArgs
-from mooring.framework.access import LISTED, NODE, PODS, Access, Reads
+from mooring.framework.access import LISTED, Access, Dependency, Reads
 from mooring.framework.counting import TermKind
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Registration
 from mooring.framework.handle import Handle
+from mooring.framework.hot import WholeTableFilterPlugin, WholeTableScorePlugin
 from mooring.framework.nodes import BoolArray, IntArray, Nodes, NodeView, Refusals
-from mooring.framework.points import FilterPlugin, PreFilterPlugin, PreScorePlugin, ScorePlugin
+from mooring.framework.points import PreFilterPlugin, PreScorePlugin
+from mooring.framework.reusable import ReusablePlugin
 from mooring.framework.status import SKIP, Status
 from mooring.plugins.inter_pod_affinity import filtering, hints, scoring
 from mooring.plugins.inter_pod_affinity.terms import Namespaces
@@ -31,12 +33,12 @@ ALL_KINDS = frozenset(TermKind)
 WISHES_AND_DEMANDS = frozenset((TermKind.PREFERRED, TermKind.AFFINITY))
 
 
-class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
+class InterPodAffinity(
+    PreFilterPlugin, WholeTableFilterPlugin, PreScorePlugin, WholeTableScorePlugin, ReusablePlugin
+):
     name = "InterPodAffinity"
     Args = InterPodAffinityArgs
     needs = (Access(NAMESPACES, LISTED),)
-    filters_anywhere = True
-    scores_anywhere = True
 
     def __init__(self, args: InterPodAffinityArgs, handle: Handle) -> None:
         super().__init__(args, handle)
@@ -105,8 +107,8 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         state.write(SCORE, tables)
         return None
 
-    def score_nodes(self, state: CycleState, pod: Pod, nodes: Nodes) -> IntArray:
-        return scoring.score_nodes(state.read(SCORE), nodes)
+    def score_into(self, state: CycleState, pod: Pod, nodes: Nodes, out: IntArray) -> None:
+        out[:] = scoring.score_nodes(state.read(SCORE), nodes)
 
     def normalize_nodes(self, state: CycleState, pod: Pod, scores: IntArray, nodes: Nodes) -> IntArray:
         return scoring.normalize(scores)
@@ -127,14 +129,14 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             return (pod.namespace, labels)
         return (pod.namespace, labels, self._encode((affinity.pod_affinity, affinity.pod_anti_affinity)))
 
-    def reads(self, pod: Pod) -> Collection[Reads]:
+    def reads(self, pod: Pod) -> Collection[Dependency]:
         """A pod without terms that no term means depends on nothing, as long as there are no others."""
         terms, namespaces = self._running.version, self._namespaces.version
         if compile_pod_terms(pod) is NO_TERMS:
             labels = self._namespaces.labels(pod.namespace)
             if not self._running.matching(pod, labels, ALL_KINDS):
                 return (terms, namespaces)
-        return (NODE, PODS, terms, namespaces)
+        return (Reads.NODE, Reads.PODS, terms, namespaces)
 
 
 def _joined(terms: PodTerms) -> str:

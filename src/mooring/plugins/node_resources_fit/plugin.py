@@ -7,15 +7,22 @@ from collections.abc import Callable, Collection, Hashable, Sequence
 from mooring.api.pod import Pod
 from mooring.api.requests import PODS
 from mooring.config.plugin_args import NodeResourcesFitArgs
-from mooring.framework.access import NODE as NODE_OBJECT
-from mooring.framework.access import ROW, Reads
+from mooring.framework.access import Dependency, Reads
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import DEVICE_CLASS, NODE, POD, ActionType, ClusterEvent, Registration
 from mooring.framework.handle import Handle
+from mooring.framework.hot import (
+    HeadroomFilterPlugin,
+    PreparedFilterPlugin,
+    PreparedScorePlugin,
+    WholeTableFilterPlugin,
+    WholeTableScorePlugin,
+)
 from mooring.framework.nodes import IntArray, Nodes, NodeView, Refusals
-from mooring.framework.points import FilterPlugin, PreFilterPlugin, PreScorePlugin, ScorePlugin
+from mooring.framework.points import PreFilterPlugin, PreScorePlugin
+from mooring.framework.reusable import ReusablePlugin
 from mooring.framework.status import Status
-from mooring.plugins.node_resources_fit.filtering import Ignored, Requests, refusal, refusals, slack
+from mooring.plugins.node_resources_fit.filtering import Ignored, Requests, headroom, refusal, refusals
 from mooring.plugins.node_resources_fit.hints import device_class_serves, node_has_room, pod_left_or_shrank
 from mooring.plugins.node_resources_fit.scoring import Asks, Scorer
 from mooring.plugins.pod_demand import PodDemands
@@ -24,12 +31,18 @@ FILTERED = "NodeResourcesFit.filter"
 SCORED = "NodeResourcesFit.score"
 
 
-class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
+class NodeResourcesFit(
+    PreFilterPlugin,
+    HeadroomFilterPlugin,
+    WholeTableFilterPlugin,
+    PreparedFilterPlugin,
+    PreScorePlugin,
+    WholeTableScorePlugin,
+    PreparedScorePlugin,
+    ReusablePlugin,
+):
     name = "NodeResourcesFit"
     Args = NodeResourcesFitArgs
-    filters_anywhere = True
-    scores_anywhere = True
-    writes_all_scores = True
 
     def __init__(self, args: NodeResourcesFitArgs, handle: Handle) -> None:
         super().__init__(args, handle)
@@ -64,8 +77,8 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     def filter_nodes(self, state: CycleState, pod: Pod, nodes: Nodes) -> Refusals | None:
         return refusals(state.read(FILTERED), nodes)
 
-    def slack(self, state: CycleState, pod: Pod, nodes: Nodes) -> dict[str, IntArray]:
-        return slack(state.read(FILTERED), nodes)
+    def headroom(self, state: CycleState, pod: Pod, nodes: Nodes) -> dict[str, IntArray]:
+        return headroom(state.read(FILTERED), nodes)
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> None:
         state.write(SCORED, self._asks(pod))
@@ -101,5 +114,5 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     def sign(self, pod: Pod) -> Hashable:
         return self._demands.of(pod).signature
 
-    def reads(self, pod: Pod) -> Collection[Reads]:
-        return (NODE_OBJECT, ROW)
+    def reads(self, pod: Pod) -> Collection[Dependency]:
+        return (Reads.NODE, Reads.ROW)

@@ -11,13 +11,14 @@ from mooring.api.node_selectors import required_node_affinity
 from mooring.api.pod import Pod, TopologySpreadConstraint, controller_of
 from mooring.api.resources import REPLICA_SETS, REPLICATION_CONTROLLERS, SERVICES, STATEFUL_SETS
 from mooring.config.plugin_args import SYSTEM_DEFAULTING, PodTopologySpreadArgs
-from mooring.framework.access import LISTED, NODE, PODS, Access, Reads
+from mooring.framework.access import LISTED, Access, Dependency, Reads
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Registration
 from mooring.framework.handle import Handle
+from mooring.framework.hot import IncrementalScore, IncrementalScorePlugin, WholeTableFilterPlugin
 from mooring.framework.nodes import BoolArray, IntArray, Nodes, NodeView, Refusals
-from mooring.framework.points import FilterPlugin, PreFilterPlugin, PreScorePlugin, ScorePlugin
-from mooring.framework.scoring import ScoreFollower
+from mooring.framework.points import PreFilterPlugin, PreScorePlugin
+from mooring.framework.reusable import ReusablePlugin
 from mooring.framework.status import SKIP, Status
 from mooring.plugins.pod_topology_spread import filtering, following, scoring
 from mooring.plugins.pod_topology_spread.constraints import (
@@ -39,7 +40,9 @@ FILTER = "PodTopologySpread.filter"
 SCORE = "PodTopologySpread.score"
 
 
-class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
+class PodTopologySpread(
+    PreFilterPlugin, WholeTableFilterPlugin, PreScorePlugin, IncrementalScorePlugin, ReusablePlugin
+):
     name = "PodTopologySpread"
     Args = PodTopologySpreadArgs
     needs = (
@@ -48,9 +51,6 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         Access(REPLICA_SETS, LISTED),
         Access(STATEFUL_SETS, LISTED),
     )
-    filters_anywhere = True
-    scores_anywhere = True
-    writes_all_scores = True
 
     def __init__(self, args: PodTopologySpreadArgs, handle: Handle) -> None:
         super().__init__(args, handle)
@@ -127,9 +127,9 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
             return prepared.grouped.normalized(feasible)
         return scoring.normalize(prepared, scores, nodes, feasible)
 
-    def follow_scores(
+    def incremental_score(
         self, state: CycleState, pod: Pod, nodes: Nodes, feasible: BoolArray
-    ) -> ScoreFollower | None:
+    ) -> IncrementalScore | None:
         own = pod.spec.topology_spread_constraints
         return following.follow(
             state.read(SCORE), nodes, feasible, () if own else self._selectors.versions(pod)
@@ -149,11 +149,11 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         about_nodes = b"" if selector.empty else self._encode(_about_nodes(pod))
         return (pod.namespace, labels, owner and (owner.kind, owner.name), selector, about_nodes)
 
-    def reads(self, pod: Pod) -> Collection[Reads]:
+    def reads(self, pod: Pod) -> Collection[Dependency]:
         if pod.spec.topology_spread_constraints:
-            return (NODE, PODS)
+            return (Reads.NODE, Reads.PODS)
         versions = self._selectors.versions(pod)
-        return versions if self._selectors.of(pod).empty else (NODE, PODS, *versions)
+        return versions if self._selectors.of(pod).empty else (Reads.NODE, Reads.PODS, *versions)
 
     def _constraints(self, pod: Pod, action: str) -> tuple[Constraint, ...]:
         """The pod's own constraints with this action, or the default ones where the pod has none at all and

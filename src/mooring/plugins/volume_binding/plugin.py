@@ -17,14 +17,12 @@ from mooring.api.resources import (
 )
 from mooring.api.storage import CSIStorageCapacity, PersistentVolumeClaim
 from mooring.config.plugin_args import VolumeBindingArgs
-from mooring.framework.access import LISTED, Access, Kind, Reads
-from mooring.framework.access import NODE as NODE_OBJECT
+from mooring.framework.access import LISTED, Access, Dependency, Kind, Reads
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Registration
 from mooring.framework.handle import Handle
 from mooring.framework.nodes import Nodes, NodeView, Refusals
 from mooring.framework.points import (
-    FilterPlugin,
     PreBindPlugin,
     PreFilterPlugin,
     PreScorePlugin,
@@ -32,7 +30,9 @@ from mooring.framework.points import (
     ScorePlugin,
 )
 from mooring.framework.results import PreBindPreFlight
+from mooring.framework.reusable import ReusablePlugin
 from mooring.framework.status import Status
+from mooring.framework.vectorized import VectorFilterPlugin
 from mooring.plugins.volume_binding import hints, reach, scoring
 from mooring.plugins.volume_binding.binder import Binder, BindingFailed, Booking
 from mooring.plugins.volume_binding.claims import BadClass, ClassVolumes, PodClaims, sort_claims, why_unusable
@@ -44,9 +44,17 @@ CLAIMS = "VolumeBinding.claims"
 BOOKING = "VolumeBinding.booking"
 
 
-class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, ReservePlugin, PreBindPlugin):
+class VolumeBinding(
+    PreFilterPlugin,
+    VectorFilterPlugin,
+    PreScorePlugin,
+    ScorePlugin,
+    ReservePlugin,
+    PreBindPlugin,
+    ReusablePlugin,
+):
     name = "VolumeBinding"
-    signs_repeat = True
+    few_signs = True
     Args = VolumeBindingArgs
     needs = (
         Access(PERSISTENT_VOLUME_CLAIMS, (*LISTED, "patch")),
@@ -161,7 +169,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
     def sign(self, pod: Pod) -> Hashable:
         return signature(pod)
 
-    def reads(self, pod: Pod) -> Collection[Reads] | None:
+    def reads(self, pod: Pod) -> Collection[Dependency] | None:
         """Answers are used again for bound claims only: what is found for the others is booked at once."""
         if not has_claims(pod):
             return ()
@@ -169,7 +177,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
         if not all(claim is not None and is_fully_bound(claim) for claim in claims):
             return None
         kinds = (need.resource for need in self.needs if need.resource is not PODS)
-        return (NODE_OBJECT, *map(Kind, kinds))
+        return (Reads.NODE, *map(Kind, kinds))
 
 
 def has_claims(pod: Pod) -> bool:

@@ -1,9 +1,10 @@
-"""Whatever happens to the cluster, an attempt from memory ends as one that starts from nothing."""
+"""Whatever happens to the cluster, an attempt from a baseline ends as one that starts from nothing."""
 
 from __future__ import annotations
 
 import asyncio
 import random
+from collections import Counter
 from typing import Any
 
 import msgspec
@@ -13,9 +14,10 @@ from mooring.api.resources import NODES, PODS, SERVICES
 from mooring.app.evaluating import World
 from mooring.framework.queued import QueuedPod
 from mooring.framework.status import Code
-from mooring.scheduler.attempt import Attempt
+from mooring.runtime.attempt import Attempt
+from mooring.runtime.reuse.cache import ReuseCache
+from mooring.runtime.reuse.template import TemplateBaseline
 from mooring.scheduler.choosing import NodeChooser
-from mooring.scheduler.recalling import Recaller
 from mooring.testing import make_node, make_pod
 from mooring.testing.builders import HOSTNAME, ZONE, make_service, spread_over
 
@@ -49,23 +51,24 @@ TEMPLATES: tuple[dict[str, Any], ...] = (
 
 
 class Clusters:
-    """A cluster under random changes, and two choosers: one that remembers and one that never does."""
+    """A cluster under random changes, and two choosers: one that reuses answers and one that never does."""
 
     def __init__(self, seed: int, nodes: int = 8, calm: bool = False) -> None:
         self.calm = calm
-        """Whether nodes seldom change, so that memory lasts."""
+        """Whether nodes seldom change, so that baselines last."""
         self.draw = random.Random(seed)
         self.world = World({"pod": msgspec.to_builtins(make_pod("unused"))})
         engine = self.world.engine
-        self.recaller = Recaller(lambda resource: engine.stores[resource].version)
-        self.warm, self.fresh = NodeChooser(self.recaller), NodeChooser()
+        self.reuse = ReuseCache(lambda resource: engine.stores[resource].version)
+        self.warm, self.fresh = NodeChooser(self.reuse), NodeChooser()
         self.nodes = {f"n{i}": self.node(f"n{i}") for i in range(nodes)}
         for node in self.nodes.values():
             self.world.put(NODES, node)
         self.world.put(SERVICES, make_service("served", selector={"app": "served"}))
         engine.drain()
         self.number = 0
-        self.recalls = self.grounds = self.followed = 0
+        self.seen: Counter[str] = Counter()
+        """How often an attempt started from each kind of baseline, and was decided by incremental scores."""
 
     def node(self, name: str):
         draw = self.draw
@@ -120,10 +123,9 @@ class Clusters:
         self.number += 1
         pod = make_pod(f"p{self.number}", **self.template())
         warm, fresh = self.choose(self.warm, pod), self.choose(self.fresh, pod)
-        self.recalls += warm.recalled is not None
-        self.grounds += warm.ground is not None
-        if warm.recalled is not None and not warm.recalled.is_complete:
-            self.followed += warm.board is None and bool(warm.node)
+        self.seen[type(warm.baseline).__name__] += 1
+        if isinstance(warm.baseline, TemplateBaseline) and not warm.baseline.is_complete:
+            self.seen["incremental"] += warm.board is None and bool(warm.node)
         assert outcome(warm) == outcome(fresh)
         assert totals(warm, fresh)
         if warm.node:
@@ -143,7 +145,7 @@ class Clusters:
 
     def choose(self, chooser: NodeChooser, pod) -> Attempt:
         profile = next(iter(self.world.engine.profiles.values()))
-        info = QueuedPod(pod, 0.0, signature=profile.signature(pod))
+        info = QueuedPod(pod, 0.0, signature=self.world.signature(pod))
         attempt = Attempt(info, profile, self.world.nodes)
         status = asyncio.run(chooser.choose(attempt))
         assert status.code is not Code.ERROR, status.message
@@ -161,7 +163,7 @@ def outcome(attempt: Attempt):
 
 
 def totals(warm: Attempt, fresh: Attempt) -> bool:
-    """Whether both scored the feasible rows alike; memory alone scores nothing."""
+    """Whether both scored the feasible rows alike; a baseline that decides scores nothing."""
     if warm.board is None or fresh.board is None:
         return warm.board is None
     feasible = fresh.ok
@@ -173,28 +175,28 @@ def best(attempt: Attempt):
     """What the record tells of the best nodes."""
     if attempt.board is None or attempt.ranking is None:
         return None
-    told = attempt.board.top(attempt.ranking).told(attempt.nodes.columns.node_names())
-    return [(entry.node, entry.total, sorted(entry.plugins, key=lambda p: p.plugin)) for entry in told]
+    found = attempt.board.top(attempt.ranking).by_node(attempt.nodes.columns.node_names())
+    return [(entry.node, entry.total, sorted(entry.plugins, key=lambda p: p.plugin)) for entry in found]
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_memory_equals_a_fresh_evaluation(seed):
+def test_a_reused_answer_equals_a_fresh_one(seed):
     clusters = Clusters(seed)
     for _ in range(200):
         clusters.step()
-    assert clusters.recalls > 8, "memory was hardly used"
-    assert clusters.grounds > 30, "what is known about nodes was hardly used"
+    assert clusters.seen["TemplateBaseline"] > 8, "templates were hardly reused"
+    assert clusters.seen["NodeSetBaseline"] > 30, "what is known about nodes was hardly used"
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_scores_that_are_followed_equal_fresh_ones(seed):
+def test_incremental_scores_equal_fresh_ones(seed):
     clusters = Clusters(seed, nodes=40, calm=True)
     for _ in range(600):
         clusters.step()
-    assert clusters.followed > 10, "scores were hardly followed"
+    assert clusters.seen["incremental"] > 10, "incremental scores were hardly used"
 
 
-def test_scores_are_not_followed_from_an_attempt_beside_nominated_pods():
+def test_scores_do_not_become_incremental_in_an_attempt_beside_nominated_pods():
     """What PreScore counts among the nodes that such pods leave does not hold when they are gone."""
     clusters = Clusters(0, nodes=0, calm=True)
     for number in range(6):
@@ -215,11 +217,11 @@ def test_scores_are_not_followed_from_an_attempt_beside_nominated_pods():
     place("p1")
     nominator.nominate(rival, "n0")
     beside = place("p2")
-    assert beside.recalled is not None
+    assert isinstance(beside.baseline, TemplateBaseline)
     assert beside.feasible == 5
-    assert beside.recalled.followers is None
+    assert beside.baseline.incremental is None
     nominator.forget(rival.uid)
     alone = place("p3")
     assert alone.feasible == 6
-    assert alone.recalled is not None
-    assert alone.recalled.followers is not None
+    assert isinstance(alone.baseline, TemplateBaseline)
+    assert alone.baseline.incremental is not None

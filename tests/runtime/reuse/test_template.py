@@ -7,7 +7,7 @@ import pytest
 from mooring.api.resources import PODS
 from mooring.embedded import faults
 from mooring.embedded.faults import Fault
-from mooring.framework import NODE, ROW, FilterPlugin, Status
+from mooring.framework import FilterPlugin, Reads, ReusablePlugin, Status
 from mooring.testing import make_nodes, make_pod
 
 CONFIG = """
@@ -20,7 +20,7 @@ profiles:
 """
 
 
-class Pinned(FilterPlugin):
+class Pinned(FilterPlugin, ReusablePlugin):
     """Reads an annotation, which no template and no other plugin's signature covers."""
 
     name = "pinned"
@@ -29,7 +29,7 @@ class Pinned(FilterPlugin):
         return None if pod.annotations.get("on") == node.name else Status.unschedulable("elsewhere")
 
     def reads(self, pod):
-        return (NODE,)
+        return (Reads.NODE,)
 
 
 class Signed(Pinned):
@@ -79,7 +79,7 @@ class Breaks(Signed):
         return super().filter(state, pod, node)
 
     def reads(self, pod):
-        return (NODE, ROW)
+        return (Reads.NODE, Reads.ROW)
 
 
 def test_a_failure_on_a_refreshed_row_names_the_plugin(mooring_cluster):

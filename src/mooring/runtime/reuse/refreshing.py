@@ -1,4 +1,4 @@
-"""Bringing a remembered evaluation up to date: the changed rows are judged again, one by one."""
+"""A template's baseline brought up to date: the rows that have changed since are judged again, one by one."""
 
 from __future__ import annotations
 
@@ -8,40 +8,41 @@ from mooring.api.pod import Pod
 from mooring.framework.nodes import EveryRow, IntArray, NodeView
 from mooring.framework.scoring import MAX_NODE_SCORE, MIN_NODE_SCORE
 from mooring.framework.status import Code, Status
-from mooring.runtime.evaluations import NO_RANK, Evaluation
-from mooring.runtime.filtering_one import filter_with
-from mooring.runtime.score_board import NEVER
-from mooring.runtime.score_steps import ScoreStep
+from mooring.runtime.filtering import filter_with
+from mooring.runtime.reuse.template import NO_RANK, TemplateBaseline
+from mooring.runtime.score_board import NEVER, ScoreStep
 
 MOST_CHANGED = 64
 """More changed rows than this are judged faster all at once."""
 
 
 class Unusable(Exception):
-    """A plugin failed on a changed row, so the evaluation cannot be used."""
+    """A plugin failed on a changed row, so the baseline cannot be used."""
 
 
-def recall(found: Evaluation, pod: Pod, every: EveryRow) -> bool:
-    """Bring a remembered evaluation up to date; `every` are the rows of now. False: build it anew."""
-    if every is not found.every or not found.plan.fingerprint.holds():
+def refresh(found: TemplateBaseline, pod: Pod, every: EveryRow) -> bool:
+    """Bring a baseline up to date; `every` are the rows of now. False: it cannot be used any more."""
+    if every is not found.every or not found.plugins.fingerprint.holds():
         return False
     generation, node_generation, changed = every.nodes.columns.news(found.generation)
     if len(changed) > MOST_CHANGED:
         return False
     nodes_changed = node_generation != found.node_generation
     if nodes_changed:
-        found.followers = None
+        found.incremental = None
     try:
         for node in changed:
             if nodes_changed or not found.ok[node.row] or not _refresh_load(found, pod, node):
                 _refresh_row(found, pod, node, nodes_changed)
     except Exception:
-        return False  # the long way meets the same failure, and names plugin, point and node
+        return (
+            False  # an attempt that starts from nothing meets that failure, and names plugin, point and node
+        )
     found.generation, found.node_generation = generation, node_generation
     return True
 
 
-def _refresh_load(found: Evaluation, pod: Pod, node: NodeView) -> bool:
+def _refresh_load(found: TemplateBaseline, pod: Pod, node: NodeView) -> bool:
     """A node that fitted and whose pods have changed: only plugins that look at these are asked, which is why
     a pod like the last one costs next to nothing. False: it does not fit any more."""
     if found.quick is not None:
@@ -54,8 +55,8 @@ def _refresh_load(found: Evaluation, pod: Pod, node: NodeView) -> bool:
             raw[row] = score = prepared(node)
             total += score * weight
         if type(total) is int:
-            found.base[row] = total
-            found.front.changed(row, total)
+            found.totals[row] = total
+            found.best_rows.changed(row, total)
             return True
     else:
         for plugin, prepared_filter in found.row_filters:
@@ -66,16 +67,16 @@ def _refresh_load(found: Evaluation, pod: Pod, node: NodeView) -> bool:
     return True
 
 
-def _put(found: Evaluation, row: int, total: int) -> None:
-    found.base[row] = total
-    if found.ordered is not found.base:
+def _put(found: TemplateBaseline, row: int, total: int) -> None:
+    found.totals[row] = total
+    if found.ordered is not found.totals:
         row = int(found.every.positions[row])
         found.ordered[row] = total
-    found.front.changed(row, total)
+    found.best_rows.changed(row, total)
 
 
-def _load_total(found: Evaluation, pod: Pod, node: NodeView) -> int:
-    """The same where some have not."""
+def _load_total(found: TemplateBaseline, pod: Pod, node: NodeView) -> int:
+    """The total of a row whose pods have changed, where not all plugins are prepared."""
     fixed = found.fixed
     total = fixed if isinstance(fixed, int) else int(fixed[node.row])
     for step, _ in found.row_steps:
@@ -85,13 +86,13 @@ def _load_total(found: Evaluation, pod: Pod, node: NodeView) -> int:
     return total
 
 
-def _rescore(found: Evaluation, pod: Pod, node: NodeView, step: ScoreStep) -> int:
+def _rescore(found: TemplateBaseline, pod: Pod, node: NodeView, step: ScoreStep) -> int:
     score = step.plugin.score(found.state, pod, node)
     if type(score) is not int:
         if isinstance(score, Status):
             raise Unusable
         score = int(score)
-    if step.is_summed and not step.anywhere and not MIN_NODE_SCORE <= score <= MAX_NODE_SCORE:
+    if step.is_summed and not step.whole_table and not MIN_NODE_SCORE <= score <= MAX_NODE_SCORE:
         raise Unusable
     raw = found.raws[step.name]
     if not isinstance(raw, int):
@@ -99,15 +100,15 @@ def _rescore(found: Evaluation, pod: Pod, node: NodeView, step: ScoreStep) -> in
     elif raw != score:
         column = found.raws[step.name] = np.full(len(found.ok), raw, dtype=np.int64)
         column[node.row] = score
-        found.followers = None
+        found.incremental = None
         found.check_complete()
     return score
 
 
-def _refresh_row(found: Evaluation, pod: Pod, node: NodeView, node_changed: bool) -> None:
+def _refresh_row(found: TemplateBaseline, pod: Pod, node: NodeView, node_changed: bool) -> None:
     """All local plugins on one row."""
     row = node.row
-    status = filter_with(found.plan.filters, found.state, pod, node)
+    status = filter_with(found.plugins.filters, found.state, pod, node)
     if status.code is Code.ERROR:
         raise Unusable
     was_ok = bool(found.ok[row])
@@ -119,25 +120,25 @@ def _refresh_row(found: Evaluation, pod: Pod, node: NodeView, node_changed: bool
     _put(found, row, total)
 
 
-def _set_verdict(found: Evaluation, row: int, status: Status, was_ok: bool) -> None:
+def _set_verdict(found: TemplateBaseline, row: int, status: Status, was_ok: bool) -> None:
     if status.is_success != was_ok:
-        found.followers = None
+        found.incremental = None
     if status.is_success:
         if not was_ok:
             found.statuses.clear_row(row)
             found.ok[row], found.ranks[row] = True, NO_RANK
-            found.feasible, found.told = found.feasible + 1, None
+            found.feasible, found.diagnosis = found.feasible + 1, None
         return
     found.statuses.set_row(row, status)
-    found.ok[row], found.ranks[row] = False, found.plan.ranks[status.plugin]
-    found.feasible, found.told = found.feasible - was_ok, None
+    found.ok[row], found.ranks[row] = False, found.plugins.ranks[status.plugin]
+    found.feasible, found.diagnosis = found.feasible - was_ok, None
 
 
-def _total(found: Evaluation, pod: Pod, node: NodeView, anew: bool) -> int:
+def _total(found: TemplateBaseline, pod: Pod, node: NodeView, anew: bool) -> int:
     """The sum for one row; plugins that depend on the node alone are asked only when they have to."""
-    fixed, moving = found.plan.start, 0
+    fixed, moving = found.plugins.start, 0
     for step in found.steps:
-        reads_row = step.name in found.plan.row_readers
+        reads_row = step.name in found.plugins.row_readers
         if anew or reads_row:
             score = _rescore(found, pod, node, step)
         else:

@@ -1,4 +1,4 @@
-"""The front finds what a look at all rows finds, whatever has changed."""
+"""The best rows are what a look at all rows finds, whatever has changed."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.runtime import front
-from mooring.runtime.front import Front
+from mooring.runtime.reuse import best_rows
+from mooring.runtime.reuse.best_rows import BestRows
 from mooring.runtime.score_board import NEVER
 
 totals = st.one_of(st.integers(0, 5), st.integers(0, 900), st.just(NEVER))
@@ -17,15 +17,15 @@ totals = st.one_of(st.integers(0, 5), st.integers(0, 900), st.just(NEVER))
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     """Few rows at a time, so that the heap runs empty and overflows."""
-    monkeypatch.setattr(front, "_ROWS", 4)
-    monkeypatch.setattr(front, "_LONGEST", 9)
+    monkeypatch.setattr(best_rows, "_ROWS", 4)
+    monkeypatch.setattr(best_rows, "_LONGEST", 9)
 
 
 @given(
     st.lists(totals, min_size=1, max_size=40), st.lists(st.tuples(st.integers(0, 39), totals), max_size=80)
 )
 def test_the_best_is_that_of_all_rows(start, changes):
-    column, found = np.array(start, dtype=np.int64), Front()
+    column, found = np.array(start, dtype=np.int64), BestRows()
     for position, total in [(0, start[0]), *changes]:
         position %= len(column)
         column[position] = total
@@ -35,7 +35,7 @@ def test_the_best_is_that_of_all_rows(start, changes):
 
 
 def test_rows_that_are_taken_one_by_one_come_in_order():
-    column, found, taken = np.array([7, 3, 7, 9, 0, 5, 9]), Front(), []
+    column, found, taken = np.array([7, 3, 7, 9, 0, 5, 9]), BestRows(), []
     for _ in range(len(column)):
         best = found.best(column)
         taken.append(best)

@@ -1,8 +1,8 @@
-"""The front: the best rows of a remembered evaluation, so that the next pod needs no look at all the others.
+"""The best rows of a baseline by total, so that the next choice does not look at all of them.
 
-A heap holds the best few hundred rows, and whatever has become as good since; a row whose total has changed
-leaves its old entry behind, which is thrown away when it surfaces. The heap is filled again when it is empty.
-"""
+The heap holds the best few hundred rows. An entry is outdated once the total of its row has changed, and is
+dropped when it comes to the top; a row whose new total belongs among the best is entered again. When the heap
+is used up it is filled from all rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mooring.framework.nodes import IntArray
 
 _ROWS = 256
 _LONGEST = 4 * _ROWS
-"""Entries that may pile up, most of them old, before the heap is made anew."""
+"""Entries that may pile up, most of them outdated, before the heap is made anew."""
 _BEYOND = 1 << 62
 """More than any total."""
 _NOTHING = (-_BEYOND, 0)
@@ -23,7 +23,7 @@ _EVERYTHING = (0, _BEYOND)
 """After every entry of a row that fits: their totals are not negative."""
 
 
-class Front:
+class BestRows:
     """Positions in snapshot order by falling total, the first among equals first."""
 
     __slots__ = ("_heap", "_last")
@@ -48,7 +48,7 @@ class Front:
     def changed(self, position: int, total: int) -> None:
         """A row has this total now."""
         heap, entry = self._heap, (-total, position)
-        if heap and heap[0][1] == position:  # the one that was taken: its entry is old
+        if heap and heap[0][1] == position:  # the one that was taken: its entry is outdated
             if entry <= self._last:
                 heapreplace(heap, entry)
             else:
@@ -65,7 +65,7 @@ class Front:
 
 
 def _best(totals: IntArray) -> IntArray:
-    """The positions of the best rows, in order; those that do not fit are left out."""
+    """The positions of the best rows, in order, without those that do not fit."""
     floor = 0
     if len(totals) > _ROWS:
         floor = max(int(np.partition(totals, -_ROWS)[-_ROWS]), 0)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.framework import NODE, FilterPlugin, PreFilterPlugin, ScorePlugin, Status
+from mooring.framework import FilterPlugin, PreFilterPlugin, Reads, ReusablePlugin, ScorePlugin, Status
 from mooring.testing import make_node, make_nodes, make_pod
 from tests.scheduler.kit import config
 
 
-class Quiet(FilterPlugin):
+class Quiet(FilterPlugin, ReusablePlugin):
     """Refuses nodes with a label, and counts how often it is asked."""
 
     name = "quiet"
-    signs_repeat = True
+    few_signs = True
     asked = 0
 
     def filter(self, state, pod, node):
@@ -24,7 +24,7 @@ class Quiet(FilterPlugin):
         return ()
 
     def reads(self, pod):
-        return (NODE,)
+        return (Reads.NODE,)
 
 
 class Picky(FilterPlugin):
@@ -84,11 +84,11 @@ def test_a_refusal_of_the_pod_goes_before_what_is_known_about_nodes(mooring_clus
     assert cluster.events("p1")[0].note == "0/2 nodes are available: closed."
 
 
-class Steady(ScorePlugin):
+class Steady(ScorePlugin, ReusablePlugin):
     """Points for a label; scaled by whoever is feasible."""
 
     name = "steady"
-    signs_repeat = True
+    few_signs = True
 
     def score(self, state, pod, node):
         return int(node.labels.get("points", 0))
@@ -101,7 +101,7 @@ class Steady(ScorePlugin):
         return ()
 
     def reads(self, pod):
-        return (NODE,)
+        return (Reads.NODE,)
 
 
 def test_scores_that_are_known_are_normalised_over_the_nodes_that_are_left(mooring_cluster):

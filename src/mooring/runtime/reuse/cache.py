@@ -1,0 +1,184 @@
+"""ReuseCache: which baseline an attempt gets, what is kept of it afterwards, and for how long.
+
+signature seen before and kept      TemplateBaseline, with its changed rows judged again
+only what the pod demands of nodes  NodeSetBaseline, made when it is first asked for
+neither, or the attempt is special  NothingKnown
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Generic, Protocol, TypeVar
+
+from mooring.framework.points import PreFilterPlugin
+from mooring.framework.status import Code, Status
+from mooring.runtime.attempt import Attempt, Baseline, NothingKnown
+from mooring.runtime.pre_filtering import run_pre_filter
+from mooring.runtime.profile import Profile
+from mooring.runtime.reuse import node_set, template
+from mooring.runtime.reuse.node_set import NodeSetBaseline
+from mooring.runtime.reuse.refreshing import refresh
+from mooring.runtime.reuse.signatures import Key, Signature, VersionOf
+from mooring.runtime.reuse.template import TemplateBaseline
+
+TEMPLATE_BYTES = 64 * 1024 * 1024
+NODE_SET_BYTES = 32 * 1024 * 1024
+_SEEN = 4096
+"""Signatures of which it is known that they were seen."""
+
+
+class Sized(Protocol):
+    @property
+    def nbytes(self) -> int: ...
+
+
+B = TypeVar("B", bound=Sized)
+
+
+class Kept(Generic[B]):
+    """Baselines by key, bounded in bytes; the least recently used go first."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self._kept: OrderedDict[Key, tuple[B, int]] = OrderedDict()
+        """Key → baseline and the bytes that it is charged with."""
+        self._bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def get(self, key: Key) -> B | None:
+        found = self._kept.get(key)
+        if found is None:
+            return None
+        self._kept.move_to_end(key)
+        return found[0]
+
+    def put(self, key: Key, baseline: B) -> None:
+        self.drop(key)
+        size = baseline.nbytes
+        self._kept[key] = baseline, size
+        self._bytes += size
+        while self._bytes > self._most_bytes and len(self._kept) > 1:
+            self.drop(next(iter(self._kept)))
+
+    def drop(self, key: Key) -> None:
+        gone = self._kept.pop(key, None)
+        if gone is not None:
+            self._bytes -= gone[1]
+
+
+class NoReuse:
+    """Every attempt starts from nothing: for comparisons, and for a single question."""
+
+    def find(self, attempt: Attempt) -> Baseline:
+        return NothingKnown(attempt.profile)
+
+    def keep(self, attempt: Attempt) -> None:
+        """Nothing is kept."""
+
+
+class ReuseCache(NoReuse):
+    """The baselines of a process."""
+
+    def __init__(
+        self,
+        version_of: VersionOf,
+        template_bytes: int = TEMPLATE_BYTES,
+        node_set_bytes: int = NODE_SET_BYTES,
+        seen: int = _SEEN,
+    ) -> None:
+        self._version_of = version_of
+        self.templates: Kept[TemplateBaseline] = Kept(template_bytes)
+        self.node_sets: Kept[NodeSetBaseline] = Kept(node_set_bytes)
+        self._nothing: dict[Profile, NothingKnown] = {}
+        self._latest: Key | None = None
+        """The signature of the latest baseline that was found; the next pod often has the same."""
+        self._latest_found: TemplateBaseline | None = None
+        self._seen: OrderedDict[Key, None] = OrderedDict()
+        self._most_seen = seen
+
+    def find(self, attempt: Attempt) -> Baseline:
+        """What is known before any plugin is asked about the pod."""
+        signature = attempt.info.signature
+        if not _is_ordinary(attempt) or type(signature) is not Signature:
+            return self._nothing_known(attempt.profile)
+        found = self._latest_found if signature is self._latest else self.templates.get(signature)
+        if found is not None:
+            if refresh(found, attempt.pod, attempt.every):
+                self._latest, self._latest_found = signature, found
+                return found
+            self._drop(signature)
+        if signature.about_nodes is None:
+            return self._nothing_known(attempt.profile)
+        return self._node_set(signature.about_nodes, attempt) or self._nothing_known(attempt.profile)
+
+    def keep(self, attempt: Attempt) -> None:
+        """Keep what the local plugins said in an attempt that has filtered the nodes, if pods like this one
+        come again: a signature is kept when it is seen for the second time, because most come once."""
+        if attempt.baseline.by_template or attempt.narrowed_by or attempt.pre_filter_message:
+            return
+        signature = attempt.info.signature
+        if not _is_ordinary(attempt) or type(signature) is not Signature or not self._was_seen(signature):
+            return
+        state = attempt.state.settled()
+        found = template.build(attempt.profile, attempt.pod, state, attempt.every, self._version_of)
+        if found is not None:
+            self._drop(signature)
+            self.templates.put(signature, found)
+
+    def _nothing_known(self, profile: Profile) -> NothingKnown:
+        found = self._nothing.get(profile)
+        if found is None:
+            found = self._nothing[profile] = NothingKnown(profile)
+        return found
+
+    def _node_set(self, key: Key, attempt: Attempt) -> NodeSetBaseline | None:
+        found = self.node_sets.get(key)
+        if found is not None:
+            if found.holds:
+                return found
+            self.node_sets.drop(key)
+        try:
+            found = node_set.build(attempt.profile, attempt.pod, attempt.every, self._version_of)
+        except Exception:
+            return None  # an attempt that starts from nothing meets that failure, and names plugin, point and
+            node
+        if found is not None:
+            self.node_sets.put(key, found)
+        return found
+
+    def _was_seen(self, signature: Key) -> bool:
+        """Whether the signature was seen before; from now on it was."""
+        known = signature in self._seen
+        self._seen[signature] = None
+        if len(self._seen) > self._most_seen:
+            self._seen.popitem(last=False)
+        return known
+
+    def _drop(self, signature: Key) -> None:
+        self.templates.drop(signature)
+        if signature is self._latest:
+            self._latest = self._latest_found = None
+
+
+def _is_ordinary(attempt: Attempt) -> bool:
+    """Not where a sample of the nodes is looked at, or one node is tried first."""
+    return not attempt.profile.samples and not attempt.pod.status.nominated_node_name
+
+
+def leave_baseline(attempt: Attempt, asked: Sequence[PreFilterPlugin], status: Status) -> None:
+    """A PreFilter that was asked refused the pod or narrowed the nodes, which goes before what the baseline
+    says about nodes: the attempt goes on as if nothing were known. Where the PreFilter ended the point at
+    once, the state is made as if the plugins behind it had never run, which those of the baseline did."""
+    profile, before = attempt.profile, attempt.state
+    attempt.baseline = NothingKnown(profile)
+    attempt.forget_refusals()
+    if status.code not in (Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.ERROR):
+        return
+    names = [plugin.name for plugin in profile.pre_filter]
+    reached = names.index(status.plugin) if status.plugin in names else len(names)
+    earlier = [plugin for plugin in profile.pre_filter[:reached] if plugin not in asked]
+    attempt.state = before.detached()
+    run_pre_filter(profile, attempt.state, attempt.pod, attempt.nodes, earlier)
