@@ -111,6 +111,7 @@ class Baseline(abc.ABC):
 
     def scored(self, attempt: Attempt) -> None:
         """The attempt was decided by scores on top of this baseline."""
+        return
 
 
 class NothingKnown(Baseline):

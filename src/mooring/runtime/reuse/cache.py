@@ -143,8 +143,7 @@ class ReuseCache(NoReuse):
         try:
             found = node_set.build(attempt.profile, attempt.pod, attempt.every, self._version_of)
         except Exception:
-            return None  # an attempt that starts from nothing meets that failure, and names plugin, point and
-            node
+            return None  # starting from nothing meets that failure too, and names plugin and node
         if found is not None:
             self.node_sets.put(key, found)
         return found
