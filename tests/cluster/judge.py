@@ -60,11 +60,11 @@ class Judge:
             found = {obj.uid: obj for obj in (decoding.convert(resource, raw) for raw in api.list(resource))}
             known = self._known.setdefault(resource, {})
             for uid in known.keys() - found.keys():
-                self.engine.inbox.deliver(Change(resource, known.pop(uid), None))
+                self.engine.inbox.post(Change(resource, known.pop(uid), None))
             for uid, obj in found.items():
                 old = known.get(uid)
                 if old is None or old.resource_version != obj.resource_version:
-                    self.engine.inbox.deliver(Change(resource, old, obj))
+                    self.engine.inbox.post(Change(resource, old, obj))
                     known[uid] = obj
         self.engine.drain()
 

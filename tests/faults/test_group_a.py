@@ -551,7 +551,7 @@ def test_a33_more_events_than_the_scheduler_can_take():
         held = [0]
         informers.informers[PODS]._reflector._backlog = lambda: held[0]
         delivered = []
-        inbox = cluster.scheduler.engine.inbox.deliver
+        inbox = cluster.scheduler.engine.inbox.post
 
         def deliver(change: Change) -> None:
             delivered.append(change)

@@ -86,5 +86,5 @@ class ExtendedCluster(Cluster):
         flush = self._options["flush_after"]
         made.engine = assemble(given.config, given.profiles, given.registry, ports, flush_after=flush)
         kinds = needed_resources(made.engine.profiles.values())
-        made.informers = InformerSet(self.client, made.engine.inbox.deliver, self.clock, self.random, kinds)
+        made.informers = InformerSet(self.client, made.engine.inbox.post, self.clock, self.random, kinds)
         return made

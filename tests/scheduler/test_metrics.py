@@ -249,7 +249,7 @@ def test_a_lost_answer_is_counted_with_what_turned_out_to_be_true():
         cluster.faults.add(Fault(verb="bind", effect=faults.lost_answer(), times=1))
         cluster.add(make_node("a"), make_pod("p"))
         cluster.settle(2)
-        assert cluster.metrics.unknown_binds.samples() == {("bound to our node",): 1}
+        assert cluster.metrics.unknown_binds.samples() == {("bound_here",): 1}
 
 
 def test_rows_are_those_of_kube_scheduler():

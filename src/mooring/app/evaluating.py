@@ -98,7 +98,7 @@ class World:
 
     def put(self, resource: Resource, obj: Any, old: Any = None) -> None:
         """A change of the cluster, applied with the next `drain` of the engine."""
-        self.engine.inbox.deliver(Change(resource, old, obj, initial=True))
+        self.engine.inbox.post(Change(resource, old, obj, initial=True))
 
     def signature(self, pod: Pod) -> Signature:
         """What the plugins of the first profile read of a pod."""

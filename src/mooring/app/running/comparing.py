@@ -18,6 +18,7 @@ from mooring.app.running.takeover import reached
 from mooring.client.informers import FIELD_SELECTORS, Informer
 from mooring.framework.ports import ADDED, DELETED, ApiClient, Clock, WatchEvent
 from mooring.scheduler.engine import Engine
+from mooring.scheduler.instructions import Inspect
 from mooring.telemetry import logs
 from mooring.telemetry.metrics import SchedulerMetrics
 from mooring.telemetry.throttle import Throttle
@@ -101,7 +102,7 @@ class Comparer:
             if not done.done():
                 done.set_result(more)
 
-        self._engine.inbox.post(lambda: look)
+        self._engine.inbox.post(Inspect("comparison", look))
         return await done
 
     def _judge(self, finding: Finding, seen: set[tuple[str, Hashable]]) -> None:
@@ -143,7 +144,7 @@ class Comparer:
             mirrored = self._pods.objects.get(pod.key)
             if mirrored is not None and mirrored.uid == pod.uid:
                 yield None
-            elif cached.assumed and self._engine.is_placing(pod.uid):
+            elif cached.assumed and pod.uid in self._engine.placements:
                 yield None  # the bind's outcome will tell
             elif cache.get(pod.uid) is cached:
                 yield "pod_gone_but_cached", pod.uid, lambda pod=pod: cache.remove_pod(pod)  # type: ignore[misc]

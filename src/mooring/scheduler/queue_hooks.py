@@ -1,15 +1,52 @@
-"""PreEnqueue and QueueSort, as the queue calls them."""
+"""PreEnqueue, QueueSort and signatures, as the queue calls them for the profile of a pod."""
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from mooring.api.pod import Pod
+from mooring.framework.events import Registration
 from mooring.framework.points import SortKeyPlugin
 from mooring.framework.queued import QueuedPod
 from mooring.framework.status import Status
 from mooring.runtime.calling import checked, failed
 from mooring.runtime.profile import Profile
+from mooring.runtime.reuse.signatures import Signer
+from mooring.telemetry.metrics import PRE_ENQUEUE, SIGN
+
+
+class ProfileHooks:
+    """Implements `queue.hinting.QueueHooks`. The profiles may be replaced between cycles."""
+
+    def __init__(self, profiles: Mapping[str, Profile]) -> None:
+        self.profiles = profiles
+        self._signers: dict[Profile, Signer] = {}
+
+    def pre_enqueue(self, pod: Pod, first: str = "") -> Status | None:
+        profile = self.profiles[pod.scheduler_name]
+        if profile.meter is None:
+            return run_pre_enqueue(profile, pod, first)
+        began = profile.meter.metrics.now()
+        answer = run_pre_enqueue(profile, pod, first)
+        # Always as a success: so it is with kube-scheduler, and dashboards are made for it.
+        profile.meter.observe(PRE_ENQUEUE, began)
+        return answer
+
+    def registrations(self, pod: Pod) -> Mapping[str, Sequence[Registration]]:
+        return self.profiles[pod.scheduler_name].registrations
+
+    def signature(self, pod: Pod) -> Hashable:
+        profile = self.profiles[pod.scheduler_name]
+        signer = self._signers.get(profile)
+        if signer is None:
+            signer = self._signers[profile] = Signer(profile)
+        if profile.meter is None:
+            return signer.signature(pod)
+        began = profile.meter.metrics.now()
+        answer = signer.signature(pod)
+        profile.meter.observe(SIGN, began)
+        return answer
 
 
 def run_pre_enqueue(profile: Profile, pod: Pod, first: str = "") -> Status | None:
