@@ -1,4 +1,5 @@
-"""Every kind of change leads to the right instructions, in order, with stores and cache already up to date."""
+"""Every kind of change leads to the right instructions, in order, with stores and cache already up to
+date."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def lift_filter(plugin: Any, state: CycleState, pod: Pod, nodes: Nodes) -> Refus
 def _add_scalar_refusals(
     result: Refusals, code: Code, indices: list[int], statuses: dict[int, Status]
 ) -> None:
-    # A node may have several reasons; the k-th entry holds everybody's k-th reason.
+    # A node may have several reasons; the k-th entry holds the k-th reason of all nodes.
     depth = max(1, *(len(status.reasons) for status in statuses.values()))
     for level in range(depth):
         hit = [i for i in indices if level == 0 or len(statuses[i].reasons) > level]

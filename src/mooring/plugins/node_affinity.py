@@ -55,8 +55,8 @@ class NodeAffinity(
         super().__init__(args, handle)
         added = args.added_affinity or NOTHING
         self._added = _added_required(added)
-        self._wishes = added.preferred_during_scheduling_ignored_during_execution
-        self._added_wishes = compile_preferred_terms(self._wishes)
+        self._preferences = added.preferred_during_scheduling_ignored_during_execution
+        self._added_preferences = compile_preferred_terms(self._preferences)
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult | Status | None:
         """Terms that all name nodes narrow the search to those."""
@@ -84,24 +84,24 @@ class NodeAffinity(
         return answer.add(refused, REASON_POD, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status | None:
-        wishes = affinity_of(pod).preferred_during_scheduling_ignored_during_execution
-        if not wishes and not self._wishes:
+        preferences = affinity_of(pod).preferred_during_scheduling_ignored_during_execution
+        if not preferences and not self._preferences:
             return Status.skip()
         try:
-            state.write(PREFERRED, compile_preferred_terms(wishes))
+            state.write(PREFERRED, compile_preferred_terms(preferences))
         except SelectorError as error:
             return Status.error(str(error), cause=error)
         return None
 
     def score(self, state: CycleState, pod: Pod, node: NodeView) -> int:
         own = _preferred(state, pod).score(node.labels, node.name)
-        return own + self._added_wishes.score(node.labels, node.name)
+        return own + self._added_preferences.score(node.labels, node.name)
 
     def score_into(self, state: CycleState, pod: Pod, nodes: Nodes, out: IntArray) -> None:
         out.fill(0)
-        for wishes in (_preferred(state, pod), self._added_wishes):
-            if wishes.terms:
-                out += preference(nodes, wishes)
+        for preferences in (_preferred(state, pod), self._added_preferences):
+            if preferences.terms:
+                out += preference(nodes, preferences)
 
     def events_to_register(self) -> Sequence[Registration]:
         node = ClusterEvent(NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL)

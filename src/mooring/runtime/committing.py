@@ -42,7 +42,7 @@ def run_unreserve(profile: Profile, state: CycleState, pod: Pod, node: str) -> N
 
 def run_permit(profile: Profile, state: CycleState, pod: Pod, node: str) -> tuple[Status, HeldPod | None]:
     """Permit plugins in order. A refusal ends it; those that asked to wait are collected, and the pod is held
-    before this returns, so that nobody can allow it too early."""
+    before this returns, so that no plugin can allow it too early."""
     timeouts: dict[str, float] = {}
     for plugin in profile.permit:
         try:

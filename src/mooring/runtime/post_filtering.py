@@ -1,4 +1,4 @@
-"""PostFilter: no node fits, and somebody may make room."""
+"""PostFilter: no node fits, and a plugin may change that, by preemption as a rule."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def run_post_filter(
         if status.is_success:
             return result, status
         if status.code is Code.ERROR:
-            # Told as it is, without a prefix: it ends up at the tail of the pod's message.
+            # As it is, without a prefix: it ends up at the tail of the pod's message.
             return None, Status(Code.ERROR, status.reasons if answer is None else answer.reasons, plugin.name)
         if not status.is_rejected:
             return None, unexpected(plugin, "PostFilter", pod, status)

@@ -27,7 +27,7 @@ class PreFiltered:
 
 
 _PASSED = PreFiltered(SUCCESS)
-"""Nobody has anything to say, as for most pods."""
+"""No plugin has anything to say, as for most pods."""
 
 
 def run_pre_filter(
@@ -56,7 +56,7 @@ def run_pre_filter(
             narrowed.append(plugin.name)
             names = answer.node_names if names is None else names & answer.node_names
             if not names:
-                return PreFiltered(_nothing_left(narrowed), frozenset(), tuple(narrowed))
+                return PreFiltered(_no_node(narrowed), frozenset(), tuple(narrowed))
             continue
         status = checked(plugin, "PreFilter", pod, answer)
         match status.code:
@@ -65,7 +65,7 @@ def run_pre_filter(
             case Code.SKIP:
                 state.skip_filter.add(plugin.name)
             case Code.UNSCHEDULABLE:
-                refused = status  # the last one is told, as upstream
+                refused = status  # the last one is reported, as upstream
             case Code.UNSCHEDULABLE_AND_UNRESOLVABLE | Code.ERROR:
                 return PreFiltered(status)
             case _:
@@ -81,7 +81,7 @@ def outside(plugins: Sequence[str]) -> Status:
     return Status.unresolvable(f"node(s) didn't satisfy plugin(s) [{names}]")
 
 
-def _nothing_left(plugins: Sequence[str]) -> Status:
+def _no_node(plugins: Sequence[str]) -> Status:
     if len(plugins) == 1:
         return Status.unresolvable(f"node(s) didn't satisfy plugin {plugins[0]}").by(plugins[0])
     names = " ".join(sorted(plugins))

@@ -116,7 +116,7 @@ class BindingCycle:
         return status
 
     async def _announce(self, placement: Placement) -> tuple[Flight, Status]:
-        """Pre-flight; where work or waiting lies ahead others are told which node the pod is going to."""
+        """Pre-flight; where work or waiting lies ahead, the node that the pod is going to is published."""
         began = self._clock.now()
         flight, status = pre_flight(placement.profile, placement.attempt.state, placement.pod, placement.node)
         _observe(placement, PRE_FLIGHT, began, SKIPPED if status.is_success and not flight.groups else status)

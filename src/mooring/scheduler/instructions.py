@@ -3,7 +3,7 @@ order.
 
 Changes of objects (`handlers`), the ends of bindings (`placements`) and plugins lead to instructions. The
 engine first brings stores and cache up to date for everything that has arrived, and then executes the
-instructions: so no pod is woken into a state that does not yet show what woke it. """
+instructions: so no pod is woken into a state that does not yet show what woke it."""
 
 from __future__ import annotations
 

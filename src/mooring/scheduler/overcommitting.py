@@ -2,7 +2,7 @@
 
 Two schedulers on the same nodes cannot exclude that: each binds by what its watch has shown it. It is seen
 when the watch shows the other's pod, reported in the log, in an event and in a metric; the kubelet decides
-the rest. """
+the rest."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Pods on their way from a decision to the API server's confirmation, and what the end of a binding means.
 
 A binding task posts what has become of its pod; `Placements.apply` brings the cache up to date between two
-cycles and returns instructions for the queue. """
+cycles and returns instructions for the queue."""
 
 from __future__ import annotations
 
@@ -75,16 +75,16 @@ class Placements:
         if isinstance(event, Bound):
             return self._bound(placement, event.answered)
         self._give_back(placement)
-        left = bound_to(placement.pod, placement.node)  # as hints expect it: with the node that it leaves
+        leaving = bound_to(placement.pod, placement.node)  # as hints expect it: with the node that it leaves
         if isinstance(event, Dropped):
-            return [EndFlight(placement.pod.uid), Wake(ASSIGNED_POD_DELETE, left)]
+            return [EndFlight(placement.pod.uid), Wake(ASSIGNED_POD_DELETE, leaving)]
         if (meter := placement.profile.meter) is not None:
             meter.attempted(event.failure.outcome.value, self._clock.now() - placement.attempt.started)
         placement.note_failure(event.failure)
         # The pod returns first, and the space that it leaves wakes the others only: its own must not wake it.
         info = placement.attempt.info
         requeue = Requeue(info, placement.profile.name, event.failure)
-        return [requeue, Wake(ASSIGNED_POD_DELETE, left, besides=info.uid)]
+        return [requeue, Wake(ASSIGNED_POD_DELETE, leaving, besides=info.uid)]
 
     def _bound(self, placement: Placement, answered: float) -> list[Instruction]:
         self._end(placement)

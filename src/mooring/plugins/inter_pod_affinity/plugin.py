@@ -28,9 +28,9 @@ SCORE = "InterPodAffinity.score"
 TERMS = "InterPodAffinity.terms"
 
 HOSTILE = frozenset((TermKind.ANTI_AFFINITY,))
-WISHES = frozenset((TermKind.PREFERRED,))
+PREFERRED_ONLY = frozenset((TermKind.PREFERRED,))
 ALL_KINDS = frozenset(TermKind)
-WISHES_AND_DEMANDS = frozenset((TermKind.PREFERRED, TermKind.AFFINITY))
+PREFERRED_AND_REQUIRED = frozenset((TermKind.PREFERRED, TermKind.AFFINITY))
 
 
 class InterPodAffinity(
@@ -93,15 +93,15 @@ class InterPodAffinity(
         if own.errors:
             return Status.error(f"failed to parse pod: {_joined(own)}")
         resolve = self._namespaces.resolve
-        wishes = [(resolve(wish.term), wish.weight) for wish in own.preferred]
-        wishes += [(resolve(wish.term), -wish.weight) for wish in own.preferred_anti]
-        if not wishes and self.args.ignore_preferred_terms_of_existing_pods:
+        preferences = [(resolve(preferred.term), preferred.weight) for preferred in own.preferred]
+        preferences += [(resolve(preferred.term), -preferred.weight) for preferred in own.preferred_anti]
+        if not preferences and self.args.ignore_preferred_terms_of_existing_pods:
             return Status.skip()
-        kinds = WISHES_AND_DEMANDS if self._hard_weight > 0 else WISHES
+        kinds = PREFERRED_AND_REQUIRED if self._hard_weight > 0 else PREFERRED_ONLY
         held = self._running.matching(pod, self._namespaces.labels(pod.namespace), kinds)
-        if not (wishes or held):
+        if not (preferences or held):
             return SKIP
-        tables = scoring.tables(wishes, held, self._hard_weight, self.handle)
+        tables = scoring.tables(preferences, held, self._hard_weight, self.handle)
         if not tables:
             return Status.skip()
         state.write(SCORE, tables)

@@ -47,7 +47,7 @@ class Strategy:
     def points_into(
         self, taken: FloatArray, ask: int, capacity: FloatArray, divisor: FloatArray, out: FloatArray
     ) -> None:
-        """The same for all nodes, whose capacities are below `EXACT`. `taken` is what their pods have;
+        """The score of all nodes, whose capacities are below `EXACT`. `taken` is what their pods have;
         `divisor` is the capacity, or infinite where there is none, which makes 0. For LeastAllocated see
         `free_points_into`."""
         np.add(taken, float(ask), out=out)
@@ -67,7 +67,7 @@ class Strategy:
         np.floor(out, out=out)
 
     def exactly(self, requested: IntArray, capacity: IntArray) -> IntArray:
-        """The same in integers of any size."""
+        """The score in integers of any size."""
         part = np.maximum(capacity - requested, 0) if self.counts_free else np.minimum(requested, capacity)
         wide = np.int64 if capacity.max() <= _INT64_EXACT else object
         percent = (part.astype(wide) * MAX_NODE_SCORE // np.maximum(capacity, 1).astype(wide)).astype(

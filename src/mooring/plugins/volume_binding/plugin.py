@@ -116,7 +116,7 @@ class VolumeBinding(
         """The first capacity of the node in which the claim finds room."""
         storage_class = self._classes.get(class_of_claim(claim))
         found = self._finder.capacities(claim, storage_class) if storage_class is not None else None
-        return next((each for each in found or () if reach.has_room(nodes, each)[0]), None)
+        return next((each for each in found or () if reach.has_capacity(nodes, each)[0]), None)
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status | None:
         """Book what the claims get on the chosen node; nothing to do when all are bound."""

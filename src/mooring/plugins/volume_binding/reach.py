@@ -42,7 +42,8 @@ def reachable(nodes: Nodes, selector: NodeSelector | None) -> BoolArray:
 
 
 def reachable_once(nodes: Nodes, selector: NodeSelector | None) -> BoolArray:
-    """The same, not kept: there may be thousands of volumes to choose from, each with a node of its own."""
+    """Which nodes reach it, not kept: there may be thousands of volumes to choose from, each with a node of
+    its own."""
     if selector is None:
         return np.ones(len(nodes), dtype=np.bool_)
     return compute_required(nodes, _by_labels(compile_node_selector(selector)))
@@ -92,7 +93,7 @@ def allowed(nodes: Nodes, terms: Sequence[TopologySelectorTerm]) -> BoolArray:
     return found
 
 
-def has_room(nodes: Nodes, capacity: CSIStorageCapacity) -> BoolArray:
+def has_capacity(nodes: Nodes, capacity: CSIStorageCapacity) -> BoolArray:
     """The nodes that a capacity speaks about; a null or broken topology is nowhere."""
     try:
         selector = compile_label_selector(capacity.node_topology)
