@@ -22,7 +22,7 @@ from mooring.app.up.serving import EmbeddedServer
 from mooring.client.connecting import connect
 from mooring.client.credentials import Credentials, Pem
 from mooring.embedded.kubelet.settings import KubeletSettings
-from mooring.embedded.store import Store
+from mooring.store.store import Store
 
 NODES = ("node-0", "node-1", "node-2")
 _POOL = Pool(name="node", count=len(NODES), zones=["a", "b", "c"])

@@ -13,18 +13,11 @@ from typing import Any, Protocol
 import msgspec
 
 from mooring.api.errors import ApiError
-from mooring.embedded import refusals
+from mooring.serving.certificates import User
+from mooring.store import refusals
 
 JSON = "application/json"
 TEXT = "text/plain; charset=utf-8"
-
-
-@dataclass(frozen=True, slots=True)
-class User:
-    """Who asks."""
-
-    name: str
-    groups: tuple[str, ...] = ()
 
 
 ANONYMOUS = User("system:anonymous", ("system:unauthenticated",))

@@ -11,7 +11,7 @@ from mooring.api.resources import PODS
 from mooring.embedded.durable import wal
 from mooring.embedded.durable.layout import PAGE_SIZE, DataDirError
 from tests.embedded.durable.kit import contents, flip, open_dir
-from tests.embedded.kit import pod
+from tests.store.kit import pod
 
 FRAME = 24 + PAGE_SIZE
 

@@ -14,10 +14,10 @@ from mooring.api.errors import ApiError, BadRequest, NotFound
 from mooring.api.resources import PODS
 from mooring.embedded.durable.opening import DataDir
 from mooring.embedded.durable.transactions import Change, Database
-from mooring.embedded.local import LocalClient
 from mooring.sim.clock import VirtualClock
+from mooring.store.local import LocalClient
 from tests.embedded.durable.kit import contents, open_dir
-from tests.embedded.kit import pod
+from tests.store.kit import pod
 
 
 class Disk:

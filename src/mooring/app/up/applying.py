@@ -10,9 +10,9 @@ import msgspec
 
 from mooring.api.errors import MooringError
 from mooring.client.transport import Request
+from mooring.embedded.apiserver.app import ApiServer
+from mooring.embedded.apiserver.in_process import AsgiTransport
 from mooring.embedded.catalog.kinds import Catalog, Served
-from mooring.embedded.serving.app import ApiServer
-from mooring.embedded.serving.in_process import AsgiTransport
 from mooring.framework.ports import Clock, PatchType
 
 _HOST = "127.0.0.1"

@@ -19,6 +19,10 @@ from mooring.app.up import pools
 from mooring.app.up.applying import Applier
 from mooring.app.up.messages import Orders, Ready
 from mooring.embedded.admission.strict import StrictRules
+from mooring.embedded.apiserver.app import ApiServer
+from mooring.embedded.apiserver.guarding import Guard
+from mooring.embedded.apiserver.server import HttpServer, new_token, offload
+from mooring.embedded.apiserver.tokens import Signer
 from mooring.embedded.catalog.builtin import built_in_catalog
 from mooring.embedded.catalog.crds.registrar import Registrar
 from mooring.embedded.catalog.discovery import Discovery
@@ -29,16 +33,12 @@ from mooring.embedded.catalog.reviews import Reviews
 from mooring.embedded.controllers.bootstrap import NAMESPACES as FIRST_NAMESPACES
 from mooring.embedded.controllers.manager import ControllerManager
 from mooring.embedded.durable.opening import DataDir, open_data_dir
-from mooring.embedded.http import ADMIN, User
+from mooring.embedded.http import ADMIN
 from mooring.embedded.kubelet.kubelets import Kubelets
 from mooring.embedded.kubelet.settings import KubeletSettings
-from mooring.embedded.local import LocalClient
-from mooring.embedded.serving.app import ApiServer
-from mooring.embedded.serving.certificates import Authority
-from mooring.embedded.serving.guarding import Guard
-from mooring.embedded.serving.server import HttpServer, new_token, offload
-from mooring.embedded.serving.tokens import Signer
-from mooring.embedded.store import Store
+from mooring.serving.certificates import Authority, User
+from mooring.store.local import LocalClient
+from mooring.store.store import Store
 from mooring.telemetry import logs
 
 _log = logs.get(__name__)

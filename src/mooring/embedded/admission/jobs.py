@@ -6,8 +6,8 @@ from mooring.embedded.admission import names
 from mooring.embedded.admission.kinds import Rules
 from mooring.embedded.admission.problems import Problems
 from mooring.embedded.admission.templates import check_selector, check_template, fill_in_template
-from mooring.embedded.objects import Raw, with_meta
-from mooring.embedded.rules import Cluster
+from mooring.store.objects import Raw, with_meta
+from mooring.store.rules import Cluster
 
 _UID_LABELS = ("controller-uid", "batch.kubernetes.io/controller-uid")
 _NAME_LABELS = ("job-name", "batch.kubernetes.io/job-name")

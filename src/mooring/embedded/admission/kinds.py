@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from mooring.embedded.admission import names
 from mooring.embedded.admission.problems import Problems
-from mooring.embedded.objects import Raw
-from mooring.embedded.rules import Cluster
+from mooring.store.objects import Raw
+from mooring.store.rules import Cluster
 
 
 def _same(raw: Raw) -> Raw:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from mooring.embedded.admission import names
 from mooring.embedded.admission.problems import Problems
-from mooring.embedded.objects import Raw
+from mooring.store.objects import Raw
 
 _ANNOTATIONS_LIMIT = 256 * 1024
 ORPHAN = "orphan"

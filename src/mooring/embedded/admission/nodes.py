@@ -9,8 +9,8 @@ from mooring.embedded.admission.kinds import Rules
 from mooring.embedded.admission.pods.placement import check_taints
 from mooring.embedded.admission.problems import Problems
 from mooring.embedded.admission.quantities import check_amount
-from mooring.embedded.objects import Raw, with_meta
-from mooring.embedded.rules import Cluster
+from mooring.store.objects import Raw, with_meta
+from mooring.store.rules import Cluster
 
 _NAME_LABEL = "kubernetes.io/metadata.name"
 _CIDR_FIXED = 'node updates may not change podCIDR except from "" to valid'

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from mooring.api import resources
-from mooring.embedded import refusals
 from mooring.embedded.admission.kinds import Rules
 from mooring.embedded.admission.problems import Problems
 from mooring.embedded.admission.selectors import check_label_selector
 from mooring.embedded.admission.templates import check_share, limit_share
-from mooring.embedded.objects import Raw
-from mooring.embedded.rules import Cluster
+from mooring.store import refusals
+from mooring.store.objects import Raw
+from mooring.store.rules import Cluster
 
 _HIGHEST = 1_000_000_000
 _SYSTEM = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}

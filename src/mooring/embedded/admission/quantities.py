@@ -9,7 +9,7 @@ from mooring.api.errors import QuantityError
 from mooring.api.quantity import NANO, Quantity
 from mooring.embedded.admission import names
 from mooring.embedded.admission.problems import NOT_NEGATIVE, Problems
-from mooring.embedded.objects import Raw
+from mooring.store.objects import Raw
 
 _GRAMMAR = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 _HUGE = "hugepages-"

@@ -8,7 +8,7 @@ import binascii
 from mooring.embedded.admission import names
 from mooring.embedded.admission.kinds import Rules
 from mooring.embedded.admission.problems import Problems
-from mooring.embedded.objects import Raw
+from mooring.store.objects import Raw
 
 _SIZE_LIMIT = 1024 * 1024
 _FIXED = "field is immutable when `immutable` is set"

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import msgspec
 
 from mooring.embedded.admission.problems import Problems
-from mooring.embedded.objects import Raw
+from mooring.store.objects import Raw
 
 _LIMIT = 2048
 _LONGEST = 32 * 1024  # bytes; a larger spec is worked on each time

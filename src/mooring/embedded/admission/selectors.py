@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from mooring.embedded.admission import names
 from mooring.embedded.admission.metadata import check_labels
 from mooring.embedded.admission.problems import Problems
-from mooring.embedded.objects import Raw
+from mooring.store.objects import Raw
 
 _NEEDED = "must be specified when `operator` is 'In' or 'NotIn'"
 _UNWANTED = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"

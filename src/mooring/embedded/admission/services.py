@@ -12,8 +12,8 @@ from mooring.embedded.admission.kinds import Rules
 from mooring.embedded.admission.metadata import check_labels
 from mooring.embedded.admission.pods.containers import PROTOCOLS
 from mooring.embedded.admission.problems import Problems
-from mooring.embedded.objects import Raw
-from mooring.embedded.rules import Cluster
+from mooring.store.objects import Raw
+from mooring.store.rules import Cluster
 
 ADDRESSES = ipaddress.ip_network("10.96.0.0/16")
 NODE_PORTS = range(30000, 32768)

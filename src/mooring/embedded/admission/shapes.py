@@ -15,10 +15,9 @@ import msgspec
 
 from mooring.api.errors import ApiError
 from mooring.api.resources import Resource
-from mooring.embedded import refusals
-from mooring.embedded.objects import Raw
-from mooring.embedded.schemas.library import TYPE_FIELDS, Library, library
-from mooring.embedded.schemas.notation import Definition, ListOf, MapOf, Plain, Ref, Type
+from mooring.store import refusals
+from mooring.store.objects import Raw
+from mooring.store.schemas import TYPE_FIELDS, Definition, Library, ListOf, MapOf, Plain, Ref, Type, library
 
 _INT32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 _INT64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]

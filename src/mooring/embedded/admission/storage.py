@@ -11,8 +11,8 @@ from mooring.embedded.admission.kinds import Rules
 from mooring.embedded.admission.problems import POSITIVE, Problems
 from mooring.embedded.admission.quantities import amount
 from mooring.embedded.admission.selectors import check_label_selector, check_node_selector
-from mooring.embedded.objects import Raw
-from mooring.embedded.rules import Cluster
+from mooring.store.objects import Raw
+from mooring.store.rules import Cluster
 
 _MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 _DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"

@@ -23,8 +23,8 @@ from mooring.embedded.admission.kinds import Rules
 from mooring.embedded.admission.pods import updates
 from mooring.embedded.admission.pods.kind import PODS
 from mooring.embedded.admission.problems import Problems
-from mooring.embedded.objects import Raw, Stored
-from mooring.embedded.rules import Cluster
+from mooring.store.objects import Raw, Stored
+from mooring.store.rules import Cluster
 
 _PLAIN = Rules()
 _BY_RESOURCE: dict[Resource, Rules] = {

@@ -15,7 +15,7 @@ from mooring.embedded.admission.pods.defaults import fill_in_template_spec
 from mooring.embedded.admission.pods.spec import check_spec
 from mooring.embedded.admission.problems import NOT_NEGATIVE, Problems
 from mooring.embedded.admission.selectors import check_label_selector, is_empty
-from mooring.embedded.objects import Raw
+from mooring.store.objects import Raw
 
 
 def fill_in_template(given: Raw | None) -> Raw:

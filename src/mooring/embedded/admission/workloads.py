@@ -17,7 +17,7 @@ from mooring.embedded.admission.templates import (
     limit_share,
     share,
 )
-from mooring.embedded.objects import Raw, with_meta
+from mooring.store.objects import Raw, with_meta
 
 _QUARTER = "25%"
 _STATEFUL_FIXED = (

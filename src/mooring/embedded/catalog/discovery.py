@@ -15,7 +15,7 @@ from mooring.embedded.catalog import listings
 from mooring.embedded.catalog.kinds import Catalog, Served
 from mooring.embedded.catalog.virtual import VIRTUAL
 from mooring.embedded.http import JSON, Answer, Request
-from mooring.embedded.objects import Raw
+from mooring.store.objects import Raw
 
 
 class Discovery:

@@ -7,7 +7,7 @@ there in both.
 from __future__ import annotations
 
 from mooring.api.resources import CORE_EVENTS, EVENTS
-from mooring.embedded.objects import Raw
+from mooring.store.objects import Raw
 
 _OLD_TO_NEW = {
     "involvedObject": "regarding",

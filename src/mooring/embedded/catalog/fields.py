@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from mooring.embedded.catalog.kinds import Served
-from mooring.embedded.objects import Raw
-from mooring.embedded.schemas.library import TYPE_FIELDS, Library, library
-from mooring.embedded.schemas.notation import Definition, Field, ListOf, MapOf, Ref, Type
+from mooring.store.objects import Raw
+from mooring.store.schemas import TYPE_FIELDS, Definition, Field, Library, ListOf, MapOf, Ref, Type, library
 
 STRICT = "strict decoding error: "
 """What precedes the list of unknown fields in the refusal."""

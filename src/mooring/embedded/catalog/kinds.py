@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from mooring.api.resources import Resource
-from mooring.embedded.objects import Raw
+from mooring.store.objects import Raw
 
 VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 """What can be done with objects of a kind, unless its `Served` says otherwise."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TypeAlias
 
 from mooring.embedded.catalog.kinds import Served, Subresource
-from mooring.embedded.objects import Raw
+from mooring.store.objects import Raw
 
 AGGREGATED = ("v2", "v2beta1")
 """The versions of the aggregated form."""

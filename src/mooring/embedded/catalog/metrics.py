@@ -10,13 +10,12 @@ from collections.abc import Callable, Mapping
 
 from mooring.api import resources
 from mooring.api.errors import ApiError, NotFound
-from mooring.embedded import refusals
 from mooring.embedded.catalog.usage import Usage, UsageSource
 from mooring.embedded.catalog.virtual import NODE_METRICS, POD_METRICS
 from mooring.embedded.http import Answer, Request, json_answer
-from mooring.embedded.objects import Raw, Stored
-from mooring.embedded.store import Store
-from mooring.embedded.timestamps import timestamp
+from mooring.store import refusals
+from mooring.store.objects import Raw, Stored, timestamp
+from mooring.store.store import Store
 
 WINDOW = "15s"
 """Over how long the usage is said to be measured."""

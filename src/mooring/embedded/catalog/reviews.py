@@ -13,11 +13,12 @@ import msgspec
 
 from mooring.api.errors import ApiError
 from mooring.api.resources import Resource
-from mooring.embedded import refusals
+from mooring.embedded import protobuf
 from mooring.embedded.catalog import virtual
-from mooring.embedded.http import ANONYMOUS, Answer, Request, User, json_answer
-from mooring.embedded.objects import Raw
-from mooring.embedded.schemas import protobuf
+from mooring.embedded.http import ANONYMOUS, Answer, Request, json_answer
+from mooring.serving.certificates import User
+from mooring.store import refusals
+from mooring.store.objects import Raw
 
 Tokens: TypeAlias = Callable[[str], User | None]
 """Whose token it is; None for one that is not known."""

@@ -16,7 +16,7 @@ from mooring.embedded.durable.locking import DirectoryLock
 from mooring.embedded.durable.reading import Contents
 from mooring.embedded.durable.transactions import Database
 from mooring.embedded.durable.writing import SqliteDurability
-from mooring.embedded.store import Store
+from mooring.store.store import Store
 
 
 class DataDir:

@@ -28,7 +28,7 @@ from mooring.embedded.durable.layout import (
     row_checksum,
     state_checksum,
 )
-from mooring.embedded.objects import Raw
+from mooring.store.objects import Raw
 
 _WAY_OUT = (
     "restore the directory from a copy, or move it away to start with an empty one; nothing was changed"

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from mooring.api.resources import Resource
 from mooring.embedded.durable.layout import row_checksum, state_checksum
 from mooring.embedded.durable.reading import Contents
-from mooring.embedded.objects import Stored, key_of
+from mooring.store.objects import Stored, key_of
 
 Change: TypeAlias = tuple[Stored, bool]
 """A new state, and whether the object is gone with it."""

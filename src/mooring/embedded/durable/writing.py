@@ -19,10 +19,10 @@ from pathlib import Path
 from queue import SimpleQueue
 
 from mooring.api.errors import ApiError
-from mooring.embedded import refusals
-from mooring.embedded.durability import Follower
 from mooring.embedded.durable.transactions import Change, Database
-from mooring.embedded.objects import Stored
+from mooring.store import refusals
+from mooring.store.durability import Follower
+from mooring.store.objects import Stored
 
 
 class SqliteDurability:

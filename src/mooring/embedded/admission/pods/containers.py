@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from mooring.embedded.admission import names
 from mooring.embedded.admission.problems import Problems
 from mooring.embedded.admission.quantities import check_requirements
-from mooring.embedded.objects import Raw
+from mooring.store.objects import Raw
 
 PROTOCOLS = ("SCTP", "TCP", "UDP")
 _PULL_POLICIES = ("Always", "IfNotPresent", "Never")

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from mooring.api.pod import DEFAULT_SCHEDULER_NAME
-from mooring.embedded.objects import Raw
+from mooring.store.objects import Raw
 
 _CONTAINER_LISTS = ("containers", "initContainers", "ephemeralContainers")
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")

@@ -6,14 +6,14 @@ from typing import Any
 
 from mooring.api import quantity, resources
 from mooring.api.errors import QuantityError
-from mooring.embedded import defaulting, refusals
 from mooring.embedded.admission.kinds import Rules
 from mooring.embedded.admission.pods import defaults, updates
 from mooring.embedded.admission.pods.spec import check_new_pod, check_spec
 from mooring.embedded.admission.problems import Problems
 from mooring.embedded.admission.remembering import remember_good, remember_result
-from mooring.embedded.objects import Raw
-from mooring.embedded.rules import Cluster
+from mooring.store import refusals, rules
+from mooring.store.objects import Raw
+from mooring.store.rules import Cluster
 
 _QOS_RESOURCES = ("cpu", "memory")
 
@@ -30,20 +30,19 @@ def _admit(raw: Raw, cluster: Cluster) -> Raw:
     spec, labels = dict(raw["spec"]), raw["metadata"].get("labels") or {}
     _admit_priority(raw["metadata"]["name"], spec, cluster)
     if spec.get("affinity"):
-        spec["affinity"] = defaulting.with_label_keys(spec["affinity"], labels)
+        spec["affinity"] = rules.with_label_keys(spec["affinity"], labels)
     if spec.get("topologySpreadConstraints"):
         spec["topologySpreadConstraints"] = [
-            defaulting.with_keys_of_term(constraint, labels)
-            for constraint in spec["topologySpreadConstraints"]
+            rules.with_keys_of_term(constraint, labels) for constraint in spec["topologySpreadConstraints"]
         ]
     status = {**(raw.get("status") or {}), "qosClass": qos_class(spec)}
-    return {**raw, "spec": spec, "status": defaulting.pod_status(status, spec)}
+    return {**raw, "spec": spec, "status": rules.pod_status(status, spec)}
 
 
 def _admit_priority(pod: str, spec: Raw, cluster: Cluster) -> None:
     """From the class; a number or policy of the pod's own must be what the class says."""
     given, policy = spec.pop("priority", None), spec.pop("preemptionPolicy", None)
-    defaulting.fill_in_priority(pod, spec, cluster.every(resources.PRIORITY_CLASSES))
+    rules.fill_in_priority(pod, spec, cluster.every(resources.PRIORITY_CLASSES))
     why = "must not be provided in pod spec; priority admission controller computed"
     tail = "from the given PriorityClass name"
     if given is not None and given != spec["priority"]:

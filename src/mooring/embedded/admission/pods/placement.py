@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from mooring.embedded.admission import names
 from mooring.embedded.admission.problems import Problems
 from mooring.embedded.admission.selectors import check_label_selector, check_node_selector, check_node_term
-from mooring.embedded.objects import Raw
+from mooring.store.objects import Raw
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"

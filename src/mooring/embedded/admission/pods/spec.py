@@ -16,7 +16,7 @@ from mooring.embedded.admission.pods.placement import (
 from mooring.embedded.admission.pods.volumes import check_volumes
 from mooring.embedded.admission.problems import Problems
 from mooring.embedded.admission.quantities import check_amount, check_requirements
-from mooring.embedded.objects import Raw
+from mooring.store.objects import Raw
 
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
 _DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")

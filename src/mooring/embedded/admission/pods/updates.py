@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mooring.embedded.admission.problems import Problems
-from mooring.embedded.objects import Raw
+from mooring.store.objects import Raw
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _CHANGEABLE = (

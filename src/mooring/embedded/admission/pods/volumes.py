@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from mooring.embedded.admission import names
 from mooring.embedded.admission.problems import Problems
 from mooring.embedded.admission.quantities import amount
-from mooring.embedded.objects import Raw
+from mooring.store.objects import Raw
 
 # What a source cannot do without.
 _NEEDED = {

@@ -19,7 +19,7 @@ from jsonschema.exceptions import ValidationError
 
 from mooring.embedded.admission.problems import Problems
 from mooring.embedded.catalog.crds.structural import INT_OR_STRING
-from mooring.embedded.objects import Raw
+from mooring.store.objects import Raw
 
 _PLAIN_KEYWORDS = (
     "enum",

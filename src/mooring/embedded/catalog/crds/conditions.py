@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from mooring.embedded.catalog.kinds import Served
-from mooring.embedded.objects import Raw
-from mooring.embedded.timestamps import timestamp
+from mooring.store.objects import Raw, timestamp
 
 
 def conflict(definition: Raw, others: Iterable[Served]) -> tuple[str, str] | None:

@@ -10,7 +10,7 @@ from mooring.api.resources import CUSTOM_RESOURCE_DEFINITIONS
 from mooring.embedded.admission.problems import IMMUTABLE, Problems
 from mooring.embedded.catalog.crds.structural import INT_OR_STRING, PRESERVE
 from mooring.embedded.catalog.printing import jsonpath
-from mooring.embedded.objects import Raw
+from mooring.store.objects import Raw
 
 FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 """Keeps a definition until its objects are gone."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from mooring.api.resources import Resource
-from mooring.embedded import refusals
 from mooring.embedded.admission.problems import Problems
 from mooring.embedded.catalog.crds import structural
 from mooring.embedded.catalog.crds.checking import SchemaCheck
-from mooring.embedded.objects import Raw
+from mooring.store import refusals
+from mooring.store.objects import Raw
 
 
 class CustomRules:

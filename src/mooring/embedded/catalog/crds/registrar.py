@@ -19,10 +19,10 @@ from mooring.embedded.catalog.crds import conditions
 from mooring.embedded.catalog.crds.definitions import FINALIZER, is_sound
 from mooring.embedded.catalog.crds.serving_kinds import served_kinds, storage_resource
 from mooring.embedded.catalog.kinds import Catalog, Served
-from mooring.embedded.objects import Raw, Stored, with_meta
-from mooring.embedded.store import Store
-from mooring.embedded.watching import Subscription
 from mooring.framework.ports import DELETED
+from mooring.store.objects import Raw, Stored, with_meta
+from mooring.store.store import Store
+from mooring.store.watches import Subscription
 
 Defer: TypeAlias = Callable[[Callable[[], None]], object]
 """Calls a function soon, such as `loop.call_soon`."""

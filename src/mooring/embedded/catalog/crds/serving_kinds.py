@@ -8,7 +8,7 @@ from mooring.api.resources import Resource, custom
 from mooring.embedded.catalog.crds.objects import CustomRules, VersionView
 from mooring.embedded.catalog.kinds import SCALE, STATUS, ScalePaths, Served, Subresource
 from mooring.embedded.catalog.printing import jsonpath
-from mooring.embedded.objects import Raw
+from mooring.store.objects import Raw
 
 _VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 """All, in the order in which the API server lists those of custom kinds."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mooring.embedded.objects import Raw
+from mooring.store.objects import Raw
 
 PRESERVE = "x-kubernetes-preserve-unknown-fields"
 INT_OR_STRING = "x-kubernetes-int-or-string"

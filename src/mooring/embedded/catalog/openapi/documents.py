@@ -16,9 +16,8 @@ from mooring.embedded.catalog.openapi.schemas import (
     reachable,
     schema,
 )
-from mooring.embedded.objects import Raw
-from mooring.embedded.schemas.library import library
-from mooring.embedded.schemas.notation import Definition
+from mooring.store.objects import Raw
+from mooring.store.schemas import Definition, library
 
 KUBERNETES_VERSION = "v1.36"
 """The API that is described."""

@@ -12,7 +12,7 @@ from mooring.embedded.catalog.openapi import documents, protobuf
 from mooring.embedded.catalog.openapi.documents import KUBERNETES_VERSION
 from mooring.embedded.catalog.virtual import VIRTUAL
 from mooring.embedded.http import JSON, Answer, Request
-from mooring.embedded.objects import Raw
+from mooring.store.objects import Raw
 
 _INDEX = "/openapi/v3"
 _V2 = "/openapi/v2"

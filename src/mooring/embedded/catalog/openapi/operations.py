@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from mooring.embedded.catalog.kinds import Served
 from mooring.embedded.catalog.openapi.schemas import Style, gvk
-from mooring.embedded.objects import Raw
 from mooring.framework.ports import PatchType
+from mooring.store.objects import Raw
 
 _JSON = "application/json"
 _PATCHES = (PatchType.JSON, PatchType.MERGE)

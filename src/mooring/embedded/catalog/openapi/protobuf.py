@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from mooring.embedded.objects import Raw
+from mooring.store.objects import Raw
 
 CONTENT_TYPE = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 """Clients ask for it with an @ in place of the third dot, which Go cannot read as a media type in answers."""

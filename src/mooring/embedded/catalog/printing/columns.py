@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from mooring.embedded.objects import Raw
+from mooring.store.objects import Raw
 
 Cells: TypeAlias = list[Any]
 """One row: texts, integers, booleans or None, one for each column."""

@@ -9,7 +9,7 @@ import msgspec
 from mooring.embedded.catalog.printing import jsonpath
 from mooring.embedded.catalog.printing.columns import NAME, Cells, Column, Printer
 from mooring.embedded.catalog.printing.values import name_of, number, since, text
-from mooring.embedded.objects import Raw
+from mooring.store.objects import Raw
 
 _AGE = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
 """What a definition without columns gets."""

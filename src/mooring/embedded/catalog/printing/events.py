@@ -5,7 +5,7 @@ from __future__ import annotations
 from mooring.embedded.catalog.event_views import CORE_EVENTS_VIEW
 from mooring.embedded.catalog.printing.columns import Cells, Column, Printer, plain, wide
 from mooring.embedded.catalog.printing.values import UNKNOWN, dig, mapping, name_of, number, since, text
-from mooring.embedded.objects import Raw
+from mooring.store.objects import Raw
 
 
 def _event(raw: Raw, now: float) -> Cells:

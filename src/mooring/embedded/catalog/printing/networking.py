@@ -19,7 +19,7 @@ from mooring.embedded.catalog.printing.values import (
     text,
     words,
 )
-from mooring.embedded.objects import Raw
+from mooring.store.objects import Raw
 
 _DEFAULT_CLASS = "ingressclass.kubernetes.io/is-default-class"
 

@@ -24,7 +24,7 @@ from mooring.embedded.catalog.printing.values import (
     number,
     text,
 )
-from mooring.embedded.objects import Raw
+from mooring.store.objects import Raw
 
 _ROLE_PREFIX = "node-role.kubernetes.io/"
 _ROLE_LABEL = "kubernetes.io/role"

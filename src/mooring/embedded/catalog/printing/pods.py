@@ -18,7 +18,7 @@ from mooring.embedded.catalog.printing.values import (
     terminating,
     text,
 )
-from mooring.embedded.objects import Raw
+from mooring.store.objects import Raw
 
 _FINISHED = ("Succeeded", "Failed")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mooring.embedded.catalog.printing.columns import AGE, NAME, Cells, Column, Printer, integer, plain, wide
 from mooring.embedded.catalog.printing.values import age, dig, mapping, maps, name_of, number, text
-from mooring.embedded.objects import Raw
+from mooring.store.objects import Raw
 
 
 def _config_map(raw: Raw, now: float) -> Cells:

@@ -19,7 +19,7 @@ from mooring.embedded.catalog.printing import (
     workloads,
 )
 from mooring.embedded.catalog.printing.columns import Printer
-from mooring.embedded.objects import Raw
+from mooring.store.objects import Raw
 
 Include: TypeAlias = Literal["Metadata", "Object", "None"]
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from mooring.api.times import parse_time
-from mooring.embedded.objects import Raw
+from mooring.store.objects import Raw
 
 NONE = "<none>"
 UNSET = "<unset>"

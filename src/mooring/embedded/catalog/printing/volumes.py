@@ -26,7 +26,7 @@ from mooring.embedded.catalog.printing.values import (
     text,
     words,
 )
-from mooring.embedded.objects import Raw
+from mooring.store.objects import Raw
 
 _MODES = (
     ("ReadWriteOnce", "RWO"),

@@ -20,7 +20,7 @@ from mooring.embedded.catalog.printing.values import (
     terminating,
     text,
 )
-from mooring.embedded.objects import Raw
+from mooring.store.objects import Raw
 
 _TEMPLATE = wide("Containers", "Images", "Selector")
 _DAEMON_COUNTS = (

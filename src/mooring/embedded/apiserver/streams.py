@@ -1,0 +1,140 @@
+"""One open watch over HTTP: the store's events as lines of JSON, until somebody ends it.
+
+events taken ──▶ lines ──▶ send() ── waits while the client does not read
+     │
+     ├─ time is over, or the server stops ──▶ the body ends
+     ├─ fell behind the history ────────────▶ ERROR line with 410, the body ends
+     └─ the client left, or does not read for too long ──▶ given up
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeAlias
+
+from mooring.api.errors import ApiError
+from mooring.embedded.apiserver.messages import send_patiently
+from mooring.embedded.apiserver.pacing import Pacer
+from mooring.embedded.apiserver.presenting import Presenter
+from mooring.framework.ports import BOOKMARK, Clock, Timer
+from mooring.store.watches import Event, Subscription
+
+Receive: TypeAlias = Callable[[], Any]
+Send: TypeAlias = Callable[[Any], Any]
+
+_BATCH = 200
+"""Events in one go: enough to spread the cost of sending, few enough not to fill a slow client's buffer."""
+BOOKMARK_SECONDS = 60.0
+_HEADERS = [
+    (b"content-type", b"application/json"),
+    (b"cache-control", b"no-cache, private"),
+    (b"x-content-type-options", b"nosniff"),
+]
+
+
+class WatchStream:
+    """Runs once. `abort` breaks the connection of a client that does not read; None where that cannot be."""
+
+    def __init__(
+        self,
+        subscription: Subscription,
+        presenter: Presenter,
+        clock: Clock,
+        pacer: Pacer,
+        *,
+        bookmarks: bool,
+        timeout: float,
+        abort: Callable[[], object] | None = None,
+    ) -> None:
+        self._subscription = subscription
+        self._presenter = presenter
+        self._clock = clock
+        self._bookmarks = bookmarks
+        self._abort = abort
+        self._ending = False
+        """Nothing more is waited for; what there is, is still sent."""
+        self._left = False
+        """The client is no longer there."""
+        self._woken = False
+        """There may be something to take since we took the last time."""
+        self._waiter: asyncio.Future[None] | None = None
+        self._timers: list[Timer] = [clock.call_later(timeout, self._time_out)]
+        subscription.wake = partial(pacer.news, self._wake)
+        if bookmarks:
+            self._arm_bookmark()
+
+    async def run(self, receive: Receive, send: Send) -> None:
+        listener = asyncio.create_task(self._listen(receive))
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
+            await send({"type": "http.response.body", "body": b"", "more_body": True})  # flushes the headers
+            while not self._left:
+                lines, more = self._next_lines()
+                if lines:
+                    await self._send(send, lines)
+                if not more:
+                    break
+                if not self._woken and not self._ending:
+                    await self._changed()
+            if not self._left:
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+        finally:
+            self.discard()
+            listener.cancel()
+
+    def end(self) -> None:
+        """Ends the watch after the events that are there already."""
+        self._ending = True
+        self._wake()
+
+    def _next_lines(self) -> tuple[bytes, bool]:
+        """The next bytes to send, and whether more may follow."""
+        try:
+            events = self._subscription.take(_BATCH)
+        except ApiError as error:
+            return self._presenter.error(error), False
+        self._woken = len(events) == _BATCH
+        lines = b"".join([self._presenter.event(event) for event in events if self._wanted(event)])
+        return lines, bool(events) or not self._ending
+
+    def _wanted(self, event: Event) -> bool:
+        return self._bookmarks or event.type != BOOKMARK
+
+    async def _send(self, send: Send, lines: bytes) -> None:
+        message = {"type": "http.response.body", "body": lines, "more_body": True}
+        await send_patiently(send, message, self._clock, self._abort)
+
+    async def _listen(self, receive: Receive) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        self._left = True
+        self._wake()
+
+    def _time_out(self) -> None:
+        if self._bookmarks:
+            self._subscription.bookmark()
+        self.end()
+
+    def _arm_bookmark(self) -> None:
+        def bookmark() -> None:
+            self._subscription.bookmark()
+            self._arm_bookmark()
+
+        self._timers[1:] = [self._clock.call_later(BOOKMARK_SECONDS, bookmark)]
+
+    async def _changed(self) -> None:
+        self._waiter = asyncio.get_running_loop().create_future()
+        await self._waiter
+
+    def _wake(self) -> None:
+        self._woken = True
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def discard(self) -> None:
+        """Lets go of the store; for a stream that is over or was never run."""
+        for timer in self._timers:
+            timer.cancel()
+        self._subscription.close()
