@@ -20,10 +20,9 @@ from mooring.api.errors import NotSent
 from mooring.api.resources import Unstructured
 from mooring.app.clock import SystemClock
 from mooring.serving.access import ACCESS_REVIEWS, TOKEN_REVIEWS, Authenticator, Authorizer, Guard
-from mooring.serving.certificates import Authority, User, load
+from mooring.serving.certificates import Authority, ServingCertificate, User, load, openssl_name
 from mooring.serving.endpoints import PING, Check, Health, Inside, NotNow, application
 from mooring.serving.server import PER_PEER, ServingThread
-from mooring.serving.tls import ServingCertificate, openssl_name
 
 SECRET = ("/metrics", "/metrics/resources", "/metrics/slis", "/configz", "/flagz", "/statusz")
 

@@ -19,15 +19,15 @@ from mooring.api import resources
 from mooring.api.errors import ApiError
 from mooring.api.resources import Resource
 from mooring.framework.ports import ADDED, BOOKMARK, PatchType
-from mooring.store import deletion, listing, refusals, updates
+from mooring.store import deletion, listing, refusals, writes
 from mooring.store.durability import Durability, InMemory
 from mooring.store.listing import Listing, select
-from mooring.store.metadata import Namer
 from mooring.store.objects import Raw, Stored, key_in, key_of, metadata_of, with_meta
 from mooring.store.patches import apply_patch
 from mooring.store.rules import LenientRules, WriteRules
 from mooring.store.table import Table
 from mooring.store.watches import Event, Subscription
+from mooring.store.writes import Namer
 
 
 class Store:
@@ -242,7 +242,7 @@ class Store:
         if not node:
             raise refusals.invalid(resources.PODS, name, "target.name", "Required value")
         current = self.get(resources.PODS, name, namespace)
-        return self._commit(current, updates.bound(current, node, uid, resource_version, self._wall()))
+        return self._commit(current, writes.bound(current, node, uid, resource_version, self._wall()))
 
     # Life of the store
 
@@ -289,10 +289,10 @@ class Store:
     def _update(self, current: Stored, proposed: Raw, subresource: str, dry_run: bool) -> Stored:
         proposed = self._rules.read(current.resource, proposed)
         metadata_of(proposed)
-        raw = updates.proposed_state(current, proposed, subresource)
+        raw = writes.proposed_state(current, proposed, subresource)
         raw = self._rules.updated(current, raw, subresource, self)
         if subresource != "status":
-            raw = updates.count_generation(current.raw, raw)
+            raw = writes.count_generation(current.raw, raw)
         if dry_run:
             return Stored(current.resource, raw, current.version)
         return self._commit(current, raw)

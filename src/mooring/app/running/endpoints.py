@@ -29,9 +29,9 @@ from mooring.client.connecting import connect, default_user_agent
 from mooring.client.credentials import Credentials
 from mooring.client.http_client import HttpClient
 from mooring.serving.access import Authenticator, Authorizer, Guard
+from mooring.serving.certificates import ServingCertificate
 from mooring.serving.endpoints import Health, Inside, NotNow, application
 from mooring.serving.server import ServingThread
-from mooring.serving.tls import ServingCertificate
 from mooring.telemetry import logs
 from mooring.telemetry.instruments import Exposed
 from mooring.telemetry.metrics import SchedulerMetrics

@@ -13,7 +13,7 @@ import pytest
 from mooring.api.errors import ApiError, BadRequest, NotFound
 from mooring.api.resources import PODS
 from mooring.embedded.durable.opening import DataDir
-from mooring.embedded.durable.transactions import Change, Database
+from mooring.embedded.durable.writer import Change, Database
 from mooring.sim.clock import VirtualClock
 from mooring.store.local import LocalClient
 from tests.embedded.durable.kit import contents, open_dir

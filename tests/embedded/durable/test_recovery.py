@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from mooring.api.resources import PODS
-from mooring.embedded.durable import wal
-from mooring.embedded.durable.layout import PAGE_SIZE, DataDirError
+from mooring.embedded.durable import recovery
+from mooring.embedded.durable.recovery import PAGE_SIZE, DataDirError
 from tests.embedded.durable.kit import contents, flip, open_dir
 from tests.store.kit import pod
 
@@ -36,7 +36,7 @@ def crashed(path: Path, transactions: int = 6) -> tuple[Path, list[int]]:
 def test_a_whole_log_is_read_to_its_end(tmp_path):
     path, ends = crashed(tmp_path)
     assert len(ends) == 7  # the start is counted too
-    assert wal.damaged_at(path / "mooring.db-wal", PAGE_SIZE) is None
+    assert recovery.damaged_at(path / "mooring.db-wal", PAGE_SIZE) is None
     with open_dir(path) as data:
         assert len(contents(data.store)) == 6
 
@@ -73,7 +73,7 @@ def test_a_transaction_whose_pages_came_out_of_order_is_a_torn_end(tmp_path):
     path, ends = crashed(tmp_path)
     log = path / "mooring.db-wal"
     flip(log, 32 + ends[-2] * FRAME + 24)  # the first page of the last transaction
-    assert wal.damaged_at(log, PAGE_SIZE) is None
+    assert recovery.damaged_at(log, PAGE_SIZE) is None
     with open_dir(path) as data:
         assert len(contents(data.store)) == 5
 
@@ -85,11 +85,11 @@ def test_frames_of_an_earlier_log_do_not_count(tmp_path):
     for frame in range(3, (len(data) - 32) // FRAME):
         struct.pack_into(">II", data, 32 + frame * FRAME + 8, 1, 2)
     log.write_bytes(data)
-    assert wal.damaged_at(log, PAGE_SIZE) is None
+    assert recovery.damaged_at(log, PAGE_SIZE) is None
 
 
 @pytest.mark.parametrize("text", [b"", b"short"])
 def test_a_log_that_has_not_begun_is_whole(tmp_path, text):
     (tmp_path / "log").write_bytes(text)
-    assert wal.damaged_at(tmp_path / "log", PAGE_SIZE) is None
-    assert wal.damaged_at(tmp_path / "none", PAGE_SIZE) is None
+    assert recovery.damaged_at(tmp_path / "log", PAGE_SIZE) is None
+    assert recovery.damaged_at(tmp_path / "none", PAGE_SIZE) is None
