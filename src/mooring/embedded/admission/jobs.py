@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from mooring.embedded.admission import names
-from mooring.embedded.admission.kinds import Rules
+from mooring.embedded.admission import syntax
 from mooring.embedded.admission.problems import Problems
-from mooring.embedded.admission.templates import check_selector, check_template, fill_in_template
+from mooring.embedded.admission.rules import Rules
+from mooring.embedded.admission.workloads import check_selector, check_template, fill_in_template
 from mooring.store.objects import Raw, with_meta
 from mooring.store.rules import Cluster
 
@@ -162,7 +162,7 @@ JOBS = Rules(
     admit=_admit_job,
     check=_check_job,
     check_update=_check_job_update,
-    name=names.subdomain,
+    name=syntax.subdomain,
     first_status={},
 )
 CRON_JOBS = Rules(default=_default_cron_job, check=_check_cron_job, first_status={})

@@ -1,32 +1,72 @@
-"""The rules of a pod spec, in pods and in templates."""
+"""The rules of a pod spec, in pods and templates, and of its volumes: names, and exactly one source each."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from mooring.embedded.admission import names
-from mooring.embedded.admission.metadata import check_labels
-from mooring.embedded.admission.pods.containers import check_containers, check_init_containers
-from mooring.embedded.admission.pods.placement import (
-    check_affinity,
-    check_gates,
-    check_spread,
-    check_tolerations,
-)
-from mooring.embedded.admission.pods.volumes import check_volumes
+from mooring.embedded.admission import syntax
+from mooring.embedded.admission.containers import check_containers, check_init_containers
+from mooring.embedded.admission.placement import check_affinity, check_gates, check_spread, check_tolerations
 from mooring.embedded.admission.problems import Problems
-from mooring.embedded.admission.quantities import check_amount, check_requirements
+from mooring.embedded.admission.rules import check_labels
+from mooring.embedded.admission.syntax import amount, check_amount, check_requirements
 from mooring.store.objects import Raw
+
+# What a source cannot do without.
+_NEEDED = {
+    "persistentVolumeClaim": "claimName",
+    "secret": "secretName",
+    "configMap": "name",
+    "hostPath": "path",
+    "csi": "driver",
+    "ephemeral": "volumeClaimTemplate",
+}
+
+
+def check_volumes(volumes: Sequence[Raw], path: str, problems: Problems) -> set[str]:
+    """Gives the names that mounts may use."""
+    seen: set[str] = set()
+    for index, volume in enumerate(volumes):
+        here, name = f"{path}[{index}]", volume.get("name") or ""
+        _check_sources(volume, here, problems)
+        if not name:
+            problems.required(f"{here}.name")
+        elif sentences := syntax.label(name):
+            problems.all_invalid(f"{here}.name", name, sentences)
+        if name in seen:
+            problems.duplicate(f"{here}.name", name)
+        seen.add(name)
+    return seen
+
+
+def _check_sources(volume: Raw, path: str, problems: Problems) -> None:
+    sources = [field for field in volume if field != "name"]
+    if not sources:
+        problems.required(path, "must specify a volume type")
+    for extra in sources[1:]:
+        problems.forbidden(f"{path}.{extra}", "may not specify more than 1 volume type")
+    for source in sources[:1]:
+        needed = _NEEDED.get(source)
+        if needed and isinstance(volume[source], dict) and not volume[source].get(needed):
+            problems.required(f"{path}.{source}.{needed}")
+    limit = (volume.get("emptyDir") or {}).get("sizeLimit")
+    if limit is not None:
+        nanos = amount(limit, f"{path}.emptyDir.sizeLimit", problems)
+        if nanos is not None and nanos < 0:
+            problems.forbidden(
+                f"{path}.emptyDir.sizeLimit", "SizeLimit field must be a valid resource quantity"
+            )
+
 
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
 _DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
-_NAMES: tuple[tuple[str, names.Check], ...] = (
-    ("serviceAccountName", names.subdomain),
-    ("nodeName", names.subdomain),
-    ("hostname", names.label),
-    ("subdomain", names.label),
-    ("priorityClassName", names.subdomain),
-    ("runtimeClassName", names.subdomain),
+_NAMES: tuple[tuple[str, syntax.Check], ...] = (
+    ("serviceAccountName", syntax.subdomain),
+    ("nodeName", syntax.subdomain),
+    ("hostname", syntax.label),
+    ("subdomain", syntax.label),
+    ("priorityClassName", syntax.subdomain),
+    ("runtimeClassName", syntax.subdomain),
 )
 _PARTS: tuple[tuple[str, Callable[..., None]], ...] = (
     ("nodeSelector", check_labels),

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 
-from mooring.embedded.admission import names
+from mooring.embedded.admission import syntax
 from mooring.embedded.admission.problems import Problems
-from mooring.embedded.admission.quantities import check_requirements
+from mooring.embedded.admission.syntax import check_requirements
 from mooring.store.objects import Raw
 
 PROTOCOLS = ("SCTP", "TCP", "UDP")
@@ -70,7 +70,7 @@ def _check_container(container: Raw, volumes: Collection[str], path: str, proble
     name, image = container.get("name"), container.get("image")
     if not name:
         problems.required(f"{path}.name")
-    elif sentences := names.label(name):
+    elif sentences := syntax.label(name):
         problems.all_invalid(f"{path}.name", name, sentences)
     if not image:
         problems.required(f"{path}.image")
@@ -101,7 +101,7 @@ def _check_ports(ports: Sequence[Raw], path: str, problems: Problems) -> None:
     for index, port in enumerate(ports):
         here, name = f"{path}[{index}]", port.get("name")
         if name:
-            sentences = names.port_name(name)
+            sentences = syntax.port_name(name)
             problems.all_invalid(f"{here}.name", name, sentences)
             if not sentences and name in seen:
                 problems.duplicate(f"{here}.name", name)
@@ -110,9 +110,9 @@ def _check_ports(ports: Sequence[Raw], path: str, problems: Problems) -> None:
         if not number:
             problems.required(f"{here}.containerPort")
         else:
-            problems.all_invalid(f"{here}.containerPort", number, names.port_number(number))
+            problems.all_invalid(f"{here}.containerPort", number, syntax.port_number(number))
         if host_port := port.get("hostPort"):
-            problems.all_invalid(f"{here}.hostPort", host_port, names.port_number(host_port))
+            problems.all_invalid(f"{here}.hostPort", host_port, syntax.port_number(host_port))
         problems.one_of(f"{here}.protocol", port.get("protocol"), PROTOCOLS)
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from mooring.embedded.admission import names
+from mooring.embedded.admission import syntax
 from mooring.embedded.admission.problems import Problems
-from mooring.embedded.admission.selectors import check_label_selector, check_node_selector, check_node_term
+from mooring.embedded.admission.rules import check_label_selector, check_node_selector, check_node_term
 from mooring.store.objects import Raw
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -68,8 +68,8 @@ def check_taints(taints: Sequence[Raw], path: str, problems: Problems) -> None:
     seen: set[tuple[str, str]] = set()
     for index, taint in enumerate(taints):
         here, key, effect = f"{path}[{index}]", taint.get("key") or "", taint.get("effect") or ""
-        problems.all_invalid(f"{here}.key", key, names.qualified(key))
-        if sentences := names.label_value(taint.get("value") or ""):
+        problems.all_invalid(f"{here}.key", key, syntax.qualified(key))
+        if sentences := syntax.label_value(taint.get("value") or ""):
             problems.invalid(f"{here}.value", taint["value"], ";".join(sentences))
         problems.one_of(f"{here}.effect", effect, _EFFECTS)
         if (key, effect) in seen:
@@ -81,7 +81,7 @@ def check_gates(gates: Sequence[Raw], path: str, problems: Problems) -> None:
     seen: set[str] = set()
     for index, gate in enumerate(gates):
         name = gate.get("name") or ""
-        problems.all_invalid(f"{path}[{index}]", name, names.qualified(name))
+        problems.all_invalid(f"{path}[{index}]", name, syntax.qualified(name))
         if name in seen:
             problems.duplicate(f"{path}[{index}]", name)
         seen.add(name)
@@ -96,12 +96,12 @@ def _check_pod_term(term: Raw, path: str, problems: Problems) -> None:
     check_label_selector(term.get("labelSelector"), f"{path}.labelSelector", problems)
     check_label_selector(term.get("namespaceSelector"), f"{path}.namespaceSelector", problems)
     for name in term.get("namespaces") or ():
-        problems.all_invalid(f"{path}.namespace", name, names.label(name))
+        problems.all_invalid(f"{path}.namespace", name, syntax.label(name))
     _check_label_keys(term, path, problems)
     key = term.get("topologyKey") or ""
     if not key:
         problems.required(f"{path}.topologyKey", "can not be empty")
-    problems.all_invalid(f"{path}.topologyKey", key, names.qualified(key))
+    problems.all_invalid(f"{path}.topologyKey", key, syntax.qualified(key))
 
 
 def _check_label_keys(term: Raw, path: str, problems: Problems) -> None:
@@ -112,7 +112,7 @@ def _check_label_keys(term: Raw, path: str, problems: Problems) -> None:
             problems.forbidden(f"{path}.{field}", "must not be specified when labelSelector is not set")
             continue
         for index, key in enumerate(keys):
-            problems.all_invalid(f"{path}.{field}[{index}]", key, names.qualified(key))
+            problems.all_invalid(f"{path}.{field}[{index}]", key, syntax.qualified(key))
     for index, key in enumerate(matching):
         if key in others:
             problems.invalid(
@@ -124,7 +124,7 @@ def _check_toleration(toleration: Raw, path: str, problems: Problems) -> None:
     key, value = toleration.get("key") or "", toleration.get("value") or ""
     operator, effect = toleration.get("operator") or "", toleration.get("effect") or ""
     if key:
-        problems.all_invalid(f"{path}.key", key, names.qualified(key))
+        problems.all_invalid(f"{path}.key", key, syntax.qualified(key))
     elif operator != "Exists":
         problems.invalid(
             f"{path}.operator",
@@ -142,7 +142,7 @@ def _check_toleration(toleration: Raw, path: str, problems: Problems) -> None:
 
 def _check_operator(operator: str, value: str, path: str, problems: Problems) -> None:
     if operator in ("", "Equal"):
-        if sentences := names.label_value(value):
+        if sentences := syntax.label_value(value):
             problems.invalid(f"{path}.operator", value, ";".join(sentences))
     elif operator == "Exists":
         if value:
