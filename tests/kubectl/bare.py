@@ -20,7 +20,7 @@ from mooring.embedded.catalog.builtin import built_in_catalog
 from mooring.embedded.catalog.crds.registrar import Registrar
 from mooring.embedded.catalog.discovery import Discovery
 from mooring.embedded.catalog.openapi.endpoint import OpenApi
-from mooring.embedded.catalog.printing import table
+from mooring.embedded.catalog.printing.tables import table
 from mooring.embedded.catalog.reviews import Reviews
 from mooring.serving.certificates import Authority
 from mooring.store.store import Store

@@ -8,10 +8,9 @@ import msgspec
 import pytest
 
 from mooring.embedded.catalog.builtin import BUILT_IN, built_in_catalog
-from mooring.embedded.catalog.crds.serving_kinds import served_kinds
+from mooring.embedded.catalog.crds.kinds import served_kinds
 from mooring.embedded.catalog.fields import unknown_fields
-from mooring.embedded.catalog.openapi import protobuf
-from mooring.embedded.catalog.openapi.endpoint import OpenApi
+from mooring.embedded.catalog.openapi.endpoint import CONTENT_TYPE, OpenApi
 from mooring.store import schemas
 from mooring.store.schemas import library
 from tests.embedded.catalog.kit import ask, served, told
@@ -140,7 +139,7 @@ def test_protocol_buffers_carry_the_same_names(openapi):
     accept = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
     answer = ask(openapi, "/openapi/v2", accept=accept)
     assert answer is not None
-    assert answer.content_type == protobuf.CONTENT_TYPE
+    assert answer.content_type == CONTENT_TYPE
     document = told(openapi, "/openapi/v2")
     message = wire(answer.body)
     assert message[1] == [b"2.0"]

@@ -2,8 +2,11 @@
 
 A `Served` is one kind in one version. Several of them may be the same stored objects: both event groups, or
 the versions of a CustomResourceDefinition. Then `stored` says which resource the store holds them under, and
-`view` turns one form into the other. Which kinds are built in is told by `builtin`; CRDs add theirs while
+`view` turns one form into the other. Which kinds are built in is listed in `builtin`; CRDs add theirs while
 the server runs.
+
+Kinds that are served but not stored have only their names here, for discovery and OpenAPI; `metrics` and
+`reviews` answer them.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from mooring.api.resources import Resource
+from mooring.api.resources import Resource, custom
 from mooring.store.objects import Raw
 
 VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
@@ -157,3 +160,30 @@ class Catalog:
 def _key(served: Served) -> tuple[str, str, str]:
     resource = served.resource
     return resource.group, resource.version, resource.plural
+
+
+_AUTHORIZATION, _AUTHENTICATION, _METRICS = "authorization.k8s.io", "authentication.k8s.io", "metrics.k8s.io"
+
+LOCAL_ACCESS_REVIEWS = custom(_AUTHORIZATION, "v1", "localsubjectaccessreviews", "LocalSubjectAccessReview")
+SELF_ACCESS_REVIEWS = custom(
+    _AUTHORIZATION, "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", False
+)
+SELF_RULES_REVIEWS = custom(_AUTHORIZATION, "v1", "selfsubjectrulesreviews", "SelfSubjectRulesReview", False)
+ACCESS_REVIEWS = custom(_AUTHORIZATION, "v1", "subjectaccessreviews", "SubjectAccessReview", False)
+SELF_REVIEWS = custom(_AUTHENTICATION, "v1", "selfsubjectreviews", "SelfSubjectReview", False)
+TOKEN_REVIEWS = custom(_AUTHENTICATION, "v1", "tokenreviews", "TokenReview", False)
+NODE_METRICS = custom(_METRICS, "v1beta1", "nodes", "NodeMetrics", False)
+POD_METRICS = custom(_METRICS, "v1beta1", "pods", "PodMetrics")
+
+REVIEWS: tuple[Resource, ...] = (
+    SELF_REVIEWS,
+    TOKEN_REVIEWS,
+    LOCAL_ACCESS_REVIEWS,
+    SELF_ACCESS_REVIEWS,
+    SELF_RULES_REVIEWS,
+    ACCESS_REVIEWS,
+)
+VIRTUAL: tuple[Served, ...] = (
+    *(Served(resource, resource.kind.lower(), verbs=("create",)) for resource in REVIEWS),
+    *(Served(resource, "", verbs=("get", "list")) for resource in (NODE_METRICS, POD_METRICS)),
+)

@@ -12,7 +12,7 @@ from typing import Any
 from mooring.api import quantity
 from mooring.api.errors import QuantityError
 from mooring.api.resources import Unstructured
-from mooring.embedded.catalog.usage import Usage
+from mooring.embedded.catalog.metrics import Usage
 from mooring.embedded.controllers.cache import Cache
 from mooring.embedded.controllers.pod_states import phase
 from mooring.embedded.kubelet.scripts import USAGE_CPU, USAGE_MEMORY, chance

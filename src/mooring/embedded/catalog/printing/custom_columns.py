@@ -1,9 +1,5 @@
-r"""The part of kubectl's JSONPath that printer columns use.
-
-    .spec.replicas   .metadata.labels['a.b/c']   .metadata.labels.a\.b   .status.addresses[0].ip
-    .spec.hosts[*]   .status.conditions[?(@.type=="Ready")].status
-
-A path is compiled to steps, each of which gives the values below a value; the first of all is the result.
+"""Rows of custom resources, with the additionalPrinterColumns of their definition, and the JSONPath that
+those are written in.
 """
 
 from __future__ import annotations
@@ -12,6 +8,20 @@ import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, TypeAlias
+
+import msgspec
+
+from mooring.embedded.catalog.printing.columns import (
+    NAME,
+    Cells,
+    Column,
+    Printer,
+    name_of,
+    number,
+    since,
+    text,
+)
+from mooring.store.objects import Raw
 
 Step: TypeAlias = Callable[[Any], Iterator[Any]]
 
@@ -95,3 +105,45 @@ def _filter(path: str, operator: str, wanted: str) -> Step:
 
 def _plain(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+_AGE = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
+"""What a definition without columns gets."""
+
+
+def printer(declared: tuple[Raw, ...]) -> Printer:
+    """The printer of one version of a custom kind."""
+    columns = declared or (_AGE,)
+    paths = [(text(column, "type"), compile_path(text(column, "jsonPath"))) for column in columns]
+
+    def cells(raw: Raw, now: float) -> Cells:
+        return [name_of(raw), *(_cell(kind, first(path, raw), now) for kind, path in paths)]
+
+    return Printer((NAME, *(_column(column) for column in columns)), cells)
+
+
+def _column(declared: Raw) -> Column:
+    return Column(
+        text(declared, "name"),
+        text(declared, "type", default="string"),
+        number(declared, "priority"),
+        text(declared, "description") or f"The value at {text(declared, 'jsonPath')}.",
+        text(declared, "format"),
+    )
+
+
+def _cell(kind: str, value: Any, now: float) -> Any:
+    """The value if it is of the column's type; None, shown as empty, if not."""
+    if value is None:
+        return None
+    match kind:
+        case "integer" | "number" if isinstance(value, int | float) and not isinstance(value, bool):
+            return int(value) if kind == "integer" else float(value)
+        case "boolean" if isinstance(value, bool):
+            return value
+        case "date" if isinstance(value, str):
+            return since(value, now).replace("<unknown>", "<invalid>")
+        case "string":
+            return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+        case _:
+            return None
