@@ -14,9 +14,8 @@ from mooring.client.informers import InformerStatus
 from mooring.client.limiter import Limits
 from mooring.client.transport import Request
 from mooring.embedded.apiserver.app import ApiServer
-from mooring.embedded.apiserver.guarding import Guard
+from mooring.embedded.apiserver.authentication import Guard, Signer
 from mooring.embedded.apiserver.in_process import AsgiTransport
-from mooring.embedded.apiserver.tokens import Signer
 from mooring.embedded.apiserver.wire_faults import Effect, Sent, WireFault, WireFaults
 from mooring.embedded.catalog.builtin import built_in_catalog
 from mooring.testing.cluster import Cluster

@@ -13,9 +13,8 @@ from mooring.app.clock import SystemClock
 from mooring.app.up import kubeconfig
 from mooring.embedded.admission.strict import StrictRules
 from mooring.embedded.apiserver.app import ApiServer
-from mooring.embedded.apiserver.guarding import Guard
+from mooring.embedded.apiserver.authentication import Guard, Signer
 from mooring.embedded.apiserver.server import HttpServer, new_token
-from mooring.embedded.apiserver.tokens import Signer
 from mooring.embedded.catalog.builtin import built_in_catalog
 from mooring.embedded.catalog.crds.registrar import Registrar
 from mooring.embedded.catalog.discovery import Discovery

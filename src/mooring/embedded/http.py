@@ -1,6 +1,6 @@
 """Requests and answers of the API server, as values that its parts hand to each other.
 
-Shared by `serving`, which reads requests from the wire, authenticates and routes them, and by `catalog`,
+Shared by `apiserver`, which reads requests from the wire, authenticates and routes them, and by `catalog`,
 whose endpoints (discovery, OpenAPI, reviews, metrics) answer some of them. Neither imports the other for it.
 """
 

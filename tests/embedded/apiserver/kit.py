@@ -14,9 +14,8 @@ from mooring.api import resources
 from mooring.client.transport import Request, Response
 from mooring.embedded.admission.strict import StrictRules
 from mooring.embedded.apiserver.app import ApiServer, Limits
-from mooring.embedded.apiserver.guarding import Guard
+from mooring.embedded.apiserver.authentication import Guard, Signer
 from mooring.embedded.apiserver.in_process import AsgiTransport
-from mooring.embedded.apiserver.tokens import Signer
 from mooring.embedded.apiserver.wire_faults import WireFaults
 from mooring.embedded.catalog.builtin import built_in_catalog
 from mooring.embedded.catalog.kinds import Catalog

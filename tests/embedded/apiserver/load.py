@@ -30,9 +30,8 @@ import uvloop
 from mooring.api import resources
 from mooring.embedded.admission.strict import StrictRules
 from mooring.embedded.apiserver.app import ApiServer, Limits
-from mooring.embedded.apiserver.guarding import Guard
+from mooring.embedded.apiserver.authentication import Guard, Signer
 from mooring.embedded.apiserver.server import HttpServer, new_token, offload
-from mooring.embedded.apiserver.tokens import Signer
 from mooring.embedded.catalog.builtin import built_in_catalog
 from mooring.embedded.catalog.printing.tables import table
 from mooring.embedded.durable.opening import open_data_dir

@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from mooring.embedded.apiserver.pacing import FEW, SECONDS_EACH, Pacer
+from mooring.embedded.apiserver.watches import FEW, SECONDS_EACH, Pacer
 from mooring.sim.clock import VirtualClock
 from mooring.sim.loop import VirtualLoop
 

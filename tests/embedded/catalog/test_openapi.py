@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from mooring.embedded.apiserver.field_validation import unknown_fields
 from mooring.embedded.catalog.builtin import BUILT_IN, built_in_catalog
 from mooring.embedded.catalog.crds.kinds import served_kinds
-from mooring.embedded.catalog.fields import unknown_fields
 from mooring.embedded.catalog.openapi.endpoint import CONTENT_TYPE, OpenApi
 from mooring.store import schemas
 from mooring.store.schemas import library

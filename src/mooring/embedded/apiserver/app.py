@@ -13,27 +13,151 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from importlib.metadata import version
+from typing import Any, TypeAlias
 
 from mooring.api.errors import ApiError
-from mooring.embedded.apiserver import messages, negotiating, paths, queries
-from mooring.embedded.apiserver.calls import Call, not_allowed
-from mooring.embedded.apiserver.dispatching import Dispatcher
-from mooring.embedded.apiserver.guarding import Guard, read_headers
-from mooring.embedded.apiserver.health import Health
-from mooring.embedded.apiserver.pacing import Pacer
-from mooring.embedded.apiserver.paths import Path
-from mooring.embedded.apiserver.presenting import Presenter, Printer, presenter
-from mooring.embedded.apiserver.reading import stored_fields
-from mooring.embedded.apiserver.streams import WatchStream
-from mooring.embedded.apiserver.tokens import Signer
+from mooring.api.resources import PODS
+from mooring.embedded.apiserver import (
+    calls,
+    deletion,
+    messages,
+    pod_subresources,
+    presentation,
+    scale,
+    urls,
+    writes,
+)
+from mooring.embedded.apiserver.authentication import Guard, Signer, read_headers
+from mooring.embedded.apiserver.calls import Call, not_allowed, stored_fields
+from mooring.embedded.apiserver.presentation import Presenter, Printer, presenter
+from mooring.embedded.apiserver.urls import Path
+from mooring.embedded.apiserver.watches import Pacer, WatchStream
 from mooring.embedded.catalog.kinds import Catalog, Served
-from mooring.embedded.http import Answer, Endpoint, Request, page_not_found, refusal_answer
+from mooring.embedded.http import (
+    Answer,
+    Endpoint,
+    Request,
+    json_answer,
+    page_not_found,
+    refusal_answer,
+    text_answer,
+)
 from mooring.framework.ports import Clock
 from mooring.serving.certificates import User
 from mooring.store import refusals
 from mooring.store.store import Store
 from mooring.telemetry import logs
+
+_HEALTH = frozenset({"/healthz", "/livez", "/readyz"})
+_MAJOR, _MINOR, _PATCH = "1", "36", "4"
+"""The release whose API is served."""
+
+
+class Health:
+    """`ready` says why the server should get no requests yet, or nothing."""
+
+    def __init__(self, ready: Callable[[], str] | None = None) -> None:
+        self._ready = ready
+
+    def answer(self, request: Request) -> Answer | None:
+        if request.method not in ("GET", "HEAD"):
+            return None
+        if request.path in _HEALTH:
+            problem = self._ready() if self._ready is not None and request.path == "/readyz" else ""
+            return text_answer(f"not ready: {problem}\n", 503) if problem else text_answer("ok")
+        return _version() if request.path == "/version" else None
+
+
+def _version() -> Answer:
+    release = f"v{_MAJOR}.{_MINOR}.{_PATCH}+mooring-{version('mooring')}"
+    return json_answer(
+        {
+            "major": _MAJOR,
+            "minor": _MINOR,
+            "gitVersion": release,
+            "gitCommit": "",
+            "gitTreeState": "clean",
+            "buildDate": "1970-01-01T00:00:00Z",
+            "goVersion": "",
+            "compiler": "",
+            "platform": "python",
+        }
+    )
+
+
+Handler: TypeAlias = Callable[[Call], Answer]
+
+_OBJECTS: dict[str, Handler] = {
+    "get": calls.get,
+    "list": calls.list_,
+    "create": writes.create,
+    "update": writes.replace,
+    "patch": writes.patch,
+    "delete": deletion.delete,
+    "deletecollection": deletion.delete_collection,
+}
+_PART: dict[str, Handler] = {"get": calls.get, "update": writes.replace, "patch": writes.patch}
+_SUBRESOURCES: dict[str, dict[str, Handler]] = {
+    "status": _PART,
+    "resize": _PART,
+    "finalize": {"update": writes.replace},
+    "scale": {"get": scale.get, "update": scale.replace, "patch": scale.patch},
+    "binding": {"create": pod_subresources.bind},
+    "eviction": {"create": pod_subresources.evict},
+    "log": {"get": pod_subresources.log},
+}
+_OF_ONE_NAMESPACE = frozenset({"create", "deletecollection"})
+
+
+class Dispatcher:
+    """Finds the served kind and the handler of a request."""
+
+    def __init__(self, catalog: Catalog, signer: Signer) -> None:
+        self._catalog = catalog
+        self._subresources: dict[str, dict[str, Handler]] = {
+            **_SUBRESOURCES,
+            "token": {"create": signer.create},
+        }
+
+    def served(self, path: Path) -> Served | None:
+        """The kind that a path is about; None if it is not served, or not in this scope."""
+        served = self._catalog.find(path.group, path.version, path.plural)
+        if served is None:
+            return self._bindings(path)
+        if path.namespace and not served.resource.namespaced:
+            return None
+        if path.name and not path.namespace and served.resource.namespaced:
+            return None
+        return served
+
+    def handler(self, served: Served, path: Path, verb: str) -> Handler:
+        """What to call; 404 for an unknown subresource, 405 for a verb that is not served."""
+        if path.subresource:
+            return self._of_subresource(served, path.subresource, verb)
+        if path.plural == "bindings" and verb == "create":
+            return pod_subresources.bind
+        if verb not in served.verbs or verb not in _OBJECTS or path.plural == "bindings":
+            raise not_allowed()
+        if verb in _OF_ONE_NAMESPACE and served.resource.namespaced and not path.namespace:
+            raise not_allowed()
+        return _OBJECTS[verb]
+
+    def _of_subresource(self, served: Served, name: str, verb: str) -> Handler:
+        declared = served.subresource(name)
+        handlers = self._subresources.get(name)
+        if declared is None or handlers is None:
+            raise refusals.no_subresource(served.resource, name)
+        if verb not in declared.verbs or verb not in handlers:
+            raise not_allowed()
+        return handlers[verb]
+
+    def _bindings(self, path: Path) -> Served | None:
+        """The older way to bind: POST to a resource of its own, with the pod's name in the object."""
+        if (path.group, path.version, path.plural) != ("", "v1", "bindings") or not path.namespace:
+            return None
+        return self._catalog.find(PODS.group, PODS.version, PODS.plural) if not path.name else None
+
 
 _log = logs.get(__name__)
 
@@ -121,9 +245,9 @@ class ApiServer:
     async def _handle(self, scope: Any, headers: Mapping[str, str], receive: Any) -> Answer | WatchStream:
         method, path = scope["method"], scope["path"]
         user = self.guard.admit(method, path, headers, scope.get("mooring.user"))
-        paths.check(scope.get("raw_path") or b"")
+        urls.check_path(scope.get("raw_path") or b"")
         body = await messages.read_body(receive, headers, self._clock)
-        query = queries.parse(scope["query_string"])
+        query = urls.parse_query(scope["query_string"])
         result = self._respond(method, path, query, headers, body, user, scope.get("mooring.abort"))
         if self._store.durability.version < self._store.version:
             try:
@@ -145,11 +269,11 @@ class ApiServer:
         abort: Callable[[], object] | None,
     ) -> Answer | WatchStream:
         """The whole work on a request, in one step."""
-        parsed = paths.parse(path)
+        parsed = urls.parse_path(path)
         served = self._dispatcher.served(parsed) if parsed is not None else None
         if parsed is None or served is None:
             return self._ask_endpoints(Request(method, path, query, headers, body, user))
-        verb = paths.verb_of(method, parsed, bool(queries.flag(query, "watch")))
+        verb = urls.verb_of(method, parsed, bool(urls.flag(query, "watch")))
         present = self._presenter(served, query, headers.get("accept", ""))
         if verb == "watch":
             return self._watch(served, parsed, query, present, abort)
@@ -167,7 +291,7 @@ class ApiServer:
         raise page_not_found()
 
     def _presenter(self, served: Served, query: Mapping[str, str], accept: str) -> Presenter:
-        form = negotiating.form_of(accept)
+        form = presentation.form_of(accept)
         include = query.get("includeObject") or "Metadata"
         if include not in _INCLUDES:
             raise refusals.bad_request(f'includeObject: unknown value "{include[:100]}"')
@@ -186,7 +310,7 @@ class ApiServer:
         if self.closing or len(self._streams) >= self._limits.watches:
             message = "the server has too many watches open; close some or try again later"
             raise refusals.failure(429, "TooManyRequests", message, retry_after=5)
-        options = queries.list_options(query, watch=True)
+        options = urls.list_options(query, watch=True)
         fields = stored_fields(served, options.field_selector)
         if path.name:
             fields = ",".join(filter(None, (fields, f"metadata.name={path.name}")))

@@ -1,4 +1,6 @@
-"""One request about objects of a served kind, with all that its handlers need, and what they share."""
+"""One request about objects of a served kind, with all that its handlers need, and what they share; the
+handlers of GET.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +11,13 @@ from typing import Any, TypeVar
 import msgspec
 
 from mooring.api import resources
-from mooring.api.errors import ApiError, NotFound
+from mooring.api.errors import ApiError, NotFound, SelectorError
 from mooring.api.meta import StatusCause
 from mooring.api.resources import Resource
-from mooring.embedded.apiserver import bodies, queries
-from mooring.embedded.apiserver.paths import Path
-from mooring.embedded.apiserver.presenting import Presenter
+from mooring.api.selectors import parse_field_selector
+from mooring.embedded.apiserver import bodies, urls
+from mooring.embedded.apiserver.presentation import Presenter
+from mooring.embedded.apiserver.urls import Path
 from mooring.embedded.catalog.kinds import Served
 from mooring.embedded.http import Answer
 from mooring.serving.certificates import User
@@ -53,14 +56,14 @@ class Call:
 
     @property
     def dry_run(self) -> bool:
-        return queries.dry_run(self.query)
+        return urls.dry_run(self.query)
 
     def current(self) -> Stored:
         """The object that the path names."""
         return self.store.get(self.resource, self.path.name, self.path.namespace)
 
     def read_object(self) -> Raw:
-        strict = queries.field_validation(self.query) == "Strict"
+        strict = urls.field_validation(self.query) == "Strict"
         return bodies.read_object(self.body, self.content_type, strict=strict)
 
     def answer(self, stored: Stored, status: int = 200) -> Answer:
@@ -115,3 +118,40 @@ def check_namespace(store: Store, served: Served, namespace: str, name: str) -> 
         raise refusals.failure(
             403, "Forbidden", message, resource=served.resource, name=name, causes=(cause,)
         )
+
+
+def get(call: Call) -> Answer:
+    return call.answer(call.current())
+
+
+def list_(call: Call) -> Answer:
+    options = urls.list_options(call.query, watch=False)
+    listing = call.store.list(
+        call.resource,
+        namespace=call.path.namespace,
+        label_selector=options.label_selector,
+        field_selector=stored_fields(call.served, options.field_selector),
+        resource_version=options.resource_version,
+        exact=options.exact,
+        limit=options.limit,
+        page=options.page,
+    )
+    return Answer(200, call.presenter.list(listing), headers=call.warning_headers())
+
+
+def stored_fields(served: Served, field_selector: str) -> str:
+    """A field selector in the names of the stored form."""
+    if served.view is None or not field_selector:
+        return field_selector
+    try:
+        terms = parse_field_selector(field_selector).requirements
+    except SelectorError as error:
+        raise refusals.bad_request(str(error)) from error
+    return ",".join(
+        f"{served.view.field(term.path)}{'!=' if term.negated else '='}{_escaped(term.value)}"
+        for term in terms
+    )
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace(",", "\\,").replace("=", "\\=")

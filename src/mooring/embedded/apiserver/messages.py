@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeAlias
 
 from mooring.api.errors import ApiError
-from mooring.embedded.apiserver import bodies, negotiating
+from mooring.embedded.apiserver import bodies, presentation
 from mooring.embedded.http import JSON, Answer
 from mooring.framework.ports import Clock
 from mooring.store import refusals
@@ -97,7 +97,7 @@ async def send_answer(
     """Sends it in one piece or several, compressed if it is long and the client asks for that."""
     body = answer.body
     extra: list[tuple[bytes, bytes]] = []
-    if len(body) >= _WORTH_COMPRESSING and negotiating.accepts_gzip(headers.get("accept-encoding", "")):
+    if len(body) >= _WORTH_COMPRESSING and presentation.accepts_gzip(headers.get("accept-encoding", "")):
         body = await _compress(body, offload)
         extra = [(b"content-encoding", b"gzip"), (b"vary", b"Accept-Encoding")]
     await send(

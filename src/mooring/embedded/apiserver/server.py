@@ -16,7 +16,7 @@ from uvicorn.server import ServerState
 
 from mooring.api.errors import MooringError
 from mooring.embedded.apiserver.app import ApiServer
-from mooring.embedded.apiserver.guarding import own_hosts
+from mooring.embedded.apiserver.authentication import own_hosts
 from mooring.serving.connections import Connection, ConnectionLimits
 
 _BACKLOG = 1024

@@ -5,9 +5,8 @@ from __future__ import annotations
 from mooring.api import resources
 from mooring.api.errors import NotFound
 from mooring.api.record import Int64, Record
-from mooring.embedded.apiserver import bodies, queries
-from mooring.embedded.apiserver.calls import Call, convert, success
-from mooring.embedded.apiserver.reading import stored_fields
+from mooring.embedded.apiserver import bodies, urls
+from mooring.embedded.apiserver.calls import Call, convert, stored_fields, success
 from mooring.embedded.http import Answer
 from mooring.store import deletion, refusals
 from mooring.store.listing import Listing
@@ -58,7 +57,7 @@ def delete(call: Call) -> Answer:
 def delete_collection(call: Call) -> Answer:
     """All objects of the list, each as if deleted alone."""
     options = options_of(call)
-    chosen = queries.list_options(call.query, watch=False)
+    chosen = urls.list_options(call.query, watch=False)
     listing = call.store.list(
         call.resource,
         namespace=call.path.namespace,
@@ -103,8 +102,8 @@ def options_of(call: Call) -> DeleteOptions:
         )
     return checked(
         DeleteOptions(
-            grace_period_seconds=queries.number(call.query, "gracePeriodSeconds"),
-            orphan_dependents=queries.flag(call.query, "orphanDependents"),
+            grace_period_seconds=urls.number(call.query, "gracePeriodSeconds"),
+            orphan_dependents=urls.flag(call.query, "orphanDependents"),
             propagation_policy=call.query.get("propagationPolicy"),
         )
     )

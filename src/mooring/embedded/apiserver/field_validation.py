@@ -1,7 +1,8 @@
-"""Fields that a kind does not have: what `fieldValidation=Strict` refuses and `Warn` warns of.
+"""Fields that a kind does not have: refused or warned of, as the client asks with `fieldValidation`.
 
-They follow the types in `schemas`, or the schema of a custom kind. A kind that neither describes has every
-field. Values of the wrong type are not told of here: admission refuses them in any case.
+They follow the types in `store.schemas`, or the schema of a custom kind. A kind that neither describes has
+every field. Values of the wrong type are not reported here: admission refuses them in any case. Without the
+parameter nothing is checked: what writes often, such as controllers and schedulers, does not ask.
 """
 
 from __future__ import annotations
@@ -9,7 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from mooring.api.errors import ApiError
+from mooring.api.meta import StatusCause
+from mooring.embedded.apiserver import urls
+from mooring.embedded.apiserver.calls import Call
 from mooring.embedded.catalog.kinds import Served
+from mooring.store import refusals
 from mooring.store.objects import Raw
 from mooring.store.schemas import TYPE_FIELDS, Definition, Field, Library, ListOf, MapOf, Ref, Type, library
 
@@ -84,3 +90,42 @@ def _outside_schema(value: Any, schema: Raw, path: str, root: bool = False) -> I
                 yield from _outside_schema(element, others, here)
             elif not others and not (embedded and name in ("apiVersion", "kind", "metadata")):
                 yield here
+
+
+def wanted(call: Call) -> bool:
+    return urls.field_validation(call.query) in ("Strict", "Warn")
+
+
+def check(call: Call, raw: Raw) -> None:
+    """For the object in a body; a 400 if it is refused."""
+    unknown = unknown_fields(call.served, raw) if wanted(call) else []
+    if unknown and _is_strict(call):
+        resource = call.served.resource
+        head = f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: '
+        raise refusals.bad_request(head + STRICT + ", ".join(unknown))
+    call.warnings += unknown
+
+
+def check_patched(call: Call, before: Raw, after: Raw) -> None:
+    """For the outcome of a patch; a 422 if it is refused. Only what the patch has added counts."""
+    unknown = unknown_fields(call.served, after) if wanted(call) else []
+    if unknown:
+        old = set(unknown_fields(call.served, before))
+        unknown = [field for field in unknown if field not in old]
+    if unknown and _is_strict(call):
+        raise _invalid_patch(call, STRICT + ", ".join(unknown))
+    call.warnings += unknown
+
+
+def _is_strict(call: Call) -> bool:
+    return urls.field_validation(call.query) == "Strict"
+
+
+def _invalid_patch(call: Call, problem: str) -> ApiError:
+    resource, name = call.served.resource, call.path.name
+    kind = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
+    message = f'{kind} "{name}" is invalid: patch: Invalid value: {problem}'
+    causes = (StatusCause(reason="FieldValueInvalid", message=f"Invalid value: {problem}", field="patch"),)
+    return refusals.failure(
+        422, "Invalid", message, resource=resource, name=name, causes=causes, kind=resource.kind
+    )

@@ -1,8 +1,8 @@
 import pytest
 
 from mooring.api.errors import BadRequest
-from mooring.embedded.apiserver import paths
-from mooring.embedded.apiserver.paths import Path
+from mooring.embedded.apiserver import urls
+from mooring.embedded.apiserver.urls import Path
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ from mooring.embedded.apiserver.paths import Path
     ],
 )
 def test_a_url_names_an_object_or_nothing(url: str, parsed: Path | None):
-    assert paths.parse(url) == parsed
+    assert urls.parse_path(url) == parsed
 
 
 ONE, MANY = Path("", "v1", "pods", "a", "b"), Path("", "v1", "pods", "a")
@@ -75,7 +75,7 @@ ONE, MANY = Path("", "v1", "pods", "a", "b"), Path("", "v1", "pods", "a")
     ],
 )
 def test_method_and_path_make_the_verb(method: str, path: Path, watch: bool, verb: str):
-    assert paths.verb_of(method, path, watch) == verb
+    assert urls.verb_of(method, path, watch) == verb
 
 
 @pytest.mark.parametrize(
@@ -94,11 +94,11 @@ def test_method_and_path_make_the_verb(method: str, path: Path, watch: bool, ver
 )
 def test_paths_that_can_be_read_in_two_ways_are_refused(raw: bytes):
     with pytest.raises(BadRequest, match="path of the request"):
-        paths.check(raw)
+        urls.check_path(raw)
 
 
 @pytest.mark.parametrize(
     "raw", [b"/api/v1/pods/a.b", b"/api/v1/pods/a..b", b"/apis/a.b/v1/c", b"/.well-known/x"]
 )
 def test_dots_inside_names_are_fine(raw: bytes):
-    paths.check(raw)
+    urls.check_path(raw)

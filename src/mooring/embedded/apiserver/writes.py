@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mooring.embedded.apiserver import bodies, field_checking
+from mooring.embedded.apiserver import bodies, field_validation
 from mooring.embedded.apiserver.calls import Call, check_namespace
 from mooring.embedded.http import Answer
 from mooring.framework.ports import PatchType
@@ -18,7 +18,7 @@ from mooring.store.patches import apply_patch
 def create(call: Call) -> Answer:
     raw = call.read_object()
     _check_kind(call, raw)
-    field_checking.check(call, raw)
+    field_validation.check(call, raw)
     meta = _metadata(raw)
     _check_namespace_of(call, meta)
     if call.served.resource.namespaced:
@@ -32,7 +32,7 @@ def replace(call: Call) -> Answer:
     """PUT of the object, or of its status."""
     raw = call.read_object()
     _check_kind(call, raw)
-    field_checking.check(call, raw)
+    field_validation.check(call, raw)
     meta = _metadata(raw)
     _check_namespace_of(call, meta)
     _check_name(call, meta)
@@ -59,7 +59,7 @@ def patch(call: Call) -> Answer:
     before = _outward(call, current)
     proposed = apply_patch(call.served.resource, before, change, patch_type)
     bodies.check_object(proposed)
-    field_checking.check_patched(call, before, proposed)
+    field_validation.check_patched(call, before, proposed)
     meta = {**_metadata(proposed), "name": current.name}
     if current.namespace:
         meta["namespace"] = current.namespace
@@ -96,7 +96,7 @@ def _with_status_of(old: Raw | None, raw: Raw) -> Raw:
 def _is_plain(call: Call) -> bool:
     """Whether the store can patch the object by itself."""
     served = call.served
-    return served.view is None and served.rules is None and not field_checking.wanted(call)
+    return served.view is None and served.rules is None and not field_validation.wanted(call)
 
 
 def _copies(change: Any, patch_type: str) -> bool:

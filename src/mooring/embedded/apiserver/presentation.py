@@ -1,4 +1,5 @@
-"""Objects, lists and watch events as bytes, in the form that the client asked for.
+"""Objects, lists and watch events as bytes, in the form that the client asked for: the object itself, a
+Table, or its metadata only.
 
 In the plain form an object is encoded once per stored version; answers, lists and watches share those bytes.
 """
@@ -6,19 +7,80 @@ In the plain form an object is encoded once per stored version; answers, lists a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from functools import lru_cache
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
 from mooring.api.errors import ApiError
-from mooring.embedded.apiserver import negotiating
-from mooring.embedded.apiserver.negotiating import Form
 from mooring.embedded.catalog.kinds import Served
 from mooring.embedded.http import status_json
 from mooring.framework.ports import BOOKMARK
+from mooring.store import refusals
 from mooring.store.listing import Listing
 from mooring.store.objects import Raw, Stored
 from mooring.store.watches import Event
+
+OBJECT, TABLE, METADATA = "object", "table", "metadata"
+_TYPES = frozenset({"application/json", "application/*", "*/*"})
+_VIEWS = {
+    "": OBJECT,
+    "Table": TABLE,
+    "PartialObjectMetadata": METADATA,
+    "PartialObjectMetadataList": METADATA,
+}
+_VERSIONS = ("v1", "v1beta1")
+
+
+class Form(NamedTuple):
+    """The form, and for other forms than the object the version of meta.k8s.io."""
+
+    kind: str
+    version: str = "v1"
+
+
+AS_IT_IS = Form(OBJECT)
+
+
+@lru_cache(maxsize=256)
+def form_of(accept: str) -> Form:
+    """The first form in the Accept header that is served; 406 if there is none.
+
+    Protobuf is passed over, so clients that prefer it and accept JSON too get JSON.
+    """
+    if not accept.strip():
+        return AS_IT_IS
+    for clause in accept.split(","):
+        form = _clause(clause)
+        if form is not None:
+            return form
+    message = "only the following media types are accepted: application/json, application/json;stream=watch"
+    raise refusals.failure(406, "NotAcceptable", message)
+
+
+def _clause(clause: str) -> Form | None:
+    kind, *rest = (part.strip() for part in clause.split(";"))
+    if kind.lower() not in _TYPES:
+        return None
+    parameters = dict(part.partition("=")[::2] for part in rest)
+    if parameters.get("q") in ("0", "0.0", "0.00", "0.000"):
+        return None
+    view = parameters.get("as", "")
+    if not view:
+        return AS_IT_IS
+    version = parameters.get("v", "v1")
+    if view not in _VIEWS or version not in _VERSIONS or parameters.get("g", "meta.k8s.io") != "meta.k8s.io":
+        return None
+    return Form(_VIEWS[view], version)
+
+
+def accepts_gzip(accept_encoding: str) -> bool:
+    for clause in accept_encoding.split(","):
+        coding, _, quality = clause.partition(";")
+        if coding.strip().lower() in ("gzip", "*"):
+            return quality.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
+    return False
+
 
 _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 _encode = msgspec.json.encode
@@ -137,8 +199,8 @@ def presenter(
     served: Served, form: Form, include: str, printer: Printer | None, wall: Callable[[], float]
 ) -> Presenter:
     """The presenter of one request. Without a printer there are no Tables, and objects come as they are."""
-    if form.kind == negotiating.METADATA:
+    if form.kind == METADATA:
         return MetadataPresenter(served, form.version)
-    if form.kind == negotiating.TABLE and printer is not None:
+    if form.kind == TABLE and printer is not None:
         return TablePresenter(served, form.version, printer, include, wall)
     return Presenter(served)

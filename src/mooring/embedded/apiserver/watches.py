@@ -1,10 +1,22 @@
-"""One open watch over HTTP: the store's events as lines of JSON, until somebody ends it.
+"""One open watch over HTTP, the store's events as lines of JSON, and the pace at which watches are
+notified.
 
-events taken ──▶ lines ──▶ send() ── waits while the client does not read
-     │
-     ├─ time is over, or the server stops ──▶ the body ends
-     ├─ fell behind the history ────────────▶ ERROR line with 410, the body ends
-     └─ the client left, or does not read for too long ──▶ given up
+    events taken ──▶ lines ──▶ send() ── waits while the client does not read
+         │
+         ├─ time is over, or the server stops ──▶ the body ends
+         ├─ fell behind the history ────────────▶ ERROR line with 410, the body ends
+         └─ the client is gone, or does not read for too long ──▶ given up
+
+Watches are notified at once, unless that would take the processor from those who write. Notifying one watch
+costs about the same however much there is to send: a turn of its task, a TLS record, a system call. With many
+watches a write is followed by hundreds of these, and the next write waits for them.
+
+    quiet ──news: notified at once──▶ notifying ──end of the turn──┬─ few were notified ──▶ quiet
+                                                                   └─ many ──▶ holding, longer for more
+    holding ──news: kept──▶ holding ──time is over──▶ all that wait are notified together; none waits: quiet
+
+So notifying takes about a quarter of a processor at most, and news for a hundred watches come up to 20 ms
+late. Nothing is skipped: a watch that is notified takes everything there is, in order.
 """
 
 from __future__ import annotations
@@ -16,10 +28,53 @@ from typing import Any, TypeAlias
 
 from mooring.api.errors import ApiError
 from mooring.embedded.apiserver.messages import send_patiently
-from mooring.embedded.apiserver.pacing import Pacer
-from mooring.embedded.apiserver.presenting import Presenter
+from mooring.embedded.apiserver.presentation import Presenter
 from mooring.framework.ports import BOOKMARK, Clock, Timer
 from mooring.store.watches import Event, Subscription
+
+Wake: TypeAlias = Callable[[], object]
+
+FEW = 10
+"""So many are told without a pause: it would be hardly longer than the millisecond that timers take."""
+SECONDS_EACH = 0.000_2
+"""Four times what telling one costs."""
+
+
+class Pacer:
+    """Shared by all watches of a server."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._told = 0
+        """In this turn of the loop."""
+        self._holding = False
+        self._waiting: dict[Wake, None] = {}
+
+    def news(self, wake: Wake) -> None:
+        """Calls it, now or soon; once, however often there were news meanwhile."""
+        if self._holding:
+            self._waiting[wake] = None
+            return
+        if not self._told:
+            self._clock.call_later(0, self._end_turn)
+        self._told += 1
+        wake()
+
+    def _end_turn(self) -> None:
+        told, self._told = self._told, 0
+        self._hold_after(told)
+
+    def _hold_after(self, told: int) -> None:
+        self._holding = told > FEW
+        if self._holding:
+            self._clock.call_later(told * SECONDS_EACH, self._tell_waiting)
+
+    def _tell_waiting(self) -> None:
+        waiting, self._waiting = self._waiting, {}
+        for wake in waiting:
+            wake()
+        self._hold_after(len(waiting))
+
 
 Receive: TypeAlias = Callable[[], Any]
 Send: TypeAlias = Callable[[Any], Any]
