@@ -21,7 +21,7 @@ from mooring.app.up.pools import Pool
 from mooring.app.up.serving import EmbeddedServer
 from mooring.client.connecting import connect
 from mooring.client.credentials import Credentials, Pem
-from mooring.embedded.kubelet.settings import KubeletSettings
+from mooring.embedded.kubelet.scripts import KubeletSettings
 from mooring.store.store import Store
 
 NODES = ("node-0", "node-1", "node-2")

@@ -34,6 +34,12 @@ CACHE_SIZE = 1024
 MAX_TOKEN = 16 * 1024
 
 T = TypeVar("T")
+Scope = MutableMapping[str, Any]
+App = Callable[[Any, Any, Any], Awaitable[None]]
+HEADERS = {
+    "cache-control": "no-cache, private",
+    "x-content-type-options": "nosniff",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,15 +157,6 @@ def _identity(status: Any) -> Identity | None:
         str(user.get("uid") or ""),
         tuple(sorted((str(name), tuple(map(str, values))) for name, values in extra.items())),
     )
-
-
-Scope = MutableMapping[str, Any]
-App = Callable[[Any, Any, Any], Awaitable[None]]
-
-HEADERS = {
-    "cache-control": "no-cache, private",
-    "x-content-type-options": "nosniff",
-}
 
 
 class Guard:

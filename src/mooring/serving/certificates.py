@@ -31,6 +31,10 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _LIFETIME = timedelta(days=365)
 _EARLIER = timedelta(hours=1)
 """Certificates begin in the past, for clients whose clocks are behind."""
+_log = logs.get(__name__)
+PAIR_NAME = "kube-scheduler"
+"""Names of the files in --cert-dir, as kube-scheduler has them."""
+VERSIONS = {"VersionTLS12": ssl.TLSVersion.TLSv1_2, "VersionTLS13": ssl.TLSVersion.TLSv1_3}
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,13 +175,6 @@ def _pem(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> Cert
     encoding = serialization.Encoding.PEM
     private = key.private_bytes(encoding, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     return Certificate(certificate.public_bytes(encoding), private)
-
-
-_log = logs.get(__name__)
-
-PAIR_NAME = "kube-scheduler"
-"""Names of the files in --cert-dir, as kube-scheduler has them."""
-VERSIONS = {"VersionTLS12": ssl.TLSVersion.TLSv1_2, "VersionTLS13": ssl.TLSVersion.TLSv1_3}
 
 
 class ServingCertificate:

@@ -22,6 +22,8 @@ from mooring.serving.access import HEADERS
 
 Reason = str
 """Why a check fails; empty when it passes."""
+Answer = Awaitable[Any]
+ENDPOINTS = ("healthz", "livez", "readyz")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +102,6 @@ def _quoted(names: Collection[str]) -> str:
     return ", ".join(f'"{name}"' for name in sorted(names))
 
 
-Answer = Awaitable[Any]
-
-
 class NotNow(Exception):
     """The scheduler's loop did not answer in time."""
 
@@ -122,9 +121,6 @@ class Inside:
     status: Callable[[], Mapping[str, str]]
     records: Callable[[str], Awaitable[list[Any]]]
     """The decision records of `namespace/name`, oldest first."""
-
-
-ENDPOINTS = ("healthz", "livez", "readyz")
 
 
 def application(inside: Inside) -> Starlette:

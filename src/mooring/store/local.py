@@ -20,6 +20,8 @@ from mooring.store.store import Store
 from mooring.store.watches import Event, Subscription
 
 _BATCH = 100  # events between two turns of the loop
+T = TypeVar("T")
+_NOTHING = Effect()
 
 
 class Stream:
@@ -99,11 +101,6 @@ class Stream:
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
-
-
-T = TypeVar("T")
-
-_NOTHING = Effect()
 
 
 class LocalClient:

@@ -18,6 +18,8 @@ from mooring.store.objects import Raw
 from mooring.store.schemas import Definition, Field, ListOf, Ref, Type, library
 
 _MISSING: Any = object()
+_SET = ""
+"""In place of a merge key: the list is a set of plain values."""
 
 
 def apply_patch(resource: Resource, raw: Raw, patch: Any, patch_type: str) -> Raw:
@@ -164,10 +166,6 @@ def _as_object(value: Any) -> Raw:
 def _rejected(why: str) -> ApiError:
     message = f"the server rejected our request due to an error in our request: {why}"
     return refusals.failure(422, "Invalid", message)
-
-
-_SET = ""
-"""In place of a merge key: the list is a set of plain values."""
 
 
 def strategic_merge(resource: Resource, raw: Raw, patch: Mapping[str, Any]) -> Raw:

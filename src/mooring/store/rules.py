@@ -16,6 +16,27 @@ from mooring.store import refusals
 from mooring.store.objects import Raw, Stored, with_meta
 
 _NO_OTHER_FIELDS = "Forbidden: pod updates may not change fields other than"
+_SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+_GATED = {
+    "type": "PodScheduled",
+    "status": "False",
+    "reason": "SchedulingGated",
+    "message": "Scheduling is blocked due to non-empty scheduling gates",
+}
+# Kinds whose status a client cannot set on creation, with the status they start with.
+_FIRST_STATUS: dict[Resource, Raw] = {
+    resources.PODS: {"phase": "Pending"},
+    resources.PERSISTENT_VOLUME_CLAIMS: {"phase": "Pending"},
+    resources.PERSISTENT_VOLUMES: {"phase": "Pending"},
+    resources.NAMESPACES: {"phase": "Active"},
+    resources.POD_DISRUPTION_BUDGETS: {},
+    resources.POD_GROUPS: {},
+    resources.REPLICA_SETS: {},
+    resources.STATEFUL_SETS: {},
+    resources.DEPLOYMENTS: {},
+    resources.REPLICATION_CONTROLLERS: {},
+    resources.SERVICES: {},
+}
 
 
 class Cluster(Protocol):
@@ -63,29 +84,6 @@ class LenientRules:
                 problem = f"{_NO_OTHER_FIELDS} ...: spec.nodeName"
                 raise refusals.invalid(current.resource, current.name, "spec", problem)
         return raw
-
-
-_SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
-_GATED = {
-    "type": "PodScheduled",
-    "status": "False",
-    "reason": "SchedulingGated",
-    "message": "Scheduling is blocked due to non-empty scheduling gates",
-}
-# Kinds whose status a client cannot set on creation, with the status they start with.
-_FIRST_STATUS: dict[Resource, Raw] = {
-    resources.PODS: {"phase": "Pending"},
-    resources.PERSISTENT_VOLUME_CLAIMS: {"phase": "Pending"},
-    resources.PERSISTENT_VOLUMES: {"phase": "Pending"},
-    resources.NAMESPACES: {"phase": "Active"},
-    resources.POD_DISRUPTION_BUDGETS: {},
-    resources.POD_GROUPS: {},
-    resources.REPLICA_SETS: {},
-    resources.STATEFUL_SETS: {},
-    resources.DEPLOYMENTS: {},
-    resources.REPLICATION_CONTROLLERS: {},
-    resources.SERVICES: {},
-}
 
 
 def fill_in(resource: Resource, raw: Raw, classes: Callable[[], Iterable[Raw]], *, keep_status: bool) -> Raw:

@@ -21,6 +21,43 @@ _NAME_ATTEMPTS = 8
 _DELETION = ("deletionTimestamp", "deletionGracePeriodSeconds")
 _NEVER_KEPT = ("managedFields", "selfLink")
 """What clients may send along from elsewhere; there is no server-side apply here."""
+_SYSTEM_FIELDS = (
+    "name",
+    "namespace",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "managedFields",
+    "selfLink",
+)
+"""Metadata that clients cannot write."""
+_WITH_STATUS = frozenset(
+    {
+        resources.PODS,
+        resources.NODES,
+        resources.NAMESPACES,
+        resources.SERVICES,
+        resources.REPLICATION_CONTROLLERS,
+        resources.PERSISTENT_VOLUME_CLAIMS,
+        resources.PERSISTENT_VOLUMES,
+        resources.VOLUME_ATTACHMENTS,
+        resources.POD_DISRUPTION_BUDGETS,
+        resources.POD_GROUPS,
+        resources.REPLICA_SETS,
+        resources.STATEFUL_SETS,
+        resources.DEPLOYMENTS,
+        resources.DAEMON_SETS,
+        resources.JOBS,
+        resources.CRON_JOBS,
+        resources.RESOURCE_QUOTAS,
+        resources.INGRESSES,
+        resources.RESOURCE_CLAIMS,
+    }
+)
+"""Kinds whose status has a subresource. Custom kinds keep theirs with the object and accept both doors."""
 
 
 class Namer:
@@ -73,46 +110,6 @@ class Namer:
         digits = f"{self._rng.getrandbits(128):032x}"
         variant = "89ab"[int(digits[16], 16) % 4]
         return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
-
-
-_SYSTEM_FIELDS = (
-    "name",
-    "namespace",
-    "uid",
-    "resourceVersion",
-    "generation",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "managedFields",
-    "selfLink",
-)
-"""Metadata that clients cannot write."""
-
-_WITH_STATUS = frozenset(
-    {
-        resources.PODS,
-        resources.NODES,
-        resources.NAMESPACES,
-        resources.SERVICES,
-        resources.REPLICATION_CONTROLLERS,
-        resources.PERSISTENT_VOLUME_CLAIMS,
-        resources.PERSISTENT_VOLUMES,
-        resources.VOLUME_ATTACHMENTS,
-        resources.POD_DISRUPTION_BUDGETS,
-        resources.POD_GROUPS,
-        resources.REPLICA_SETS,
-        resources.STATEFUL_SETS,
-        resources.DEPLOYMENTS,
-        resources.DAEMON_SETS,
-        resources.JOBS,
-        resources.CRON_JOBS,
-        resources.RESOURCE_QUOTAS,
-        resources.INGRESSES,
-        resources.RESOURCE_CLAIMS,
-    }
-)
-"""Kinds whose status has a subresource. Custom kinds keep theirs with the object and accept both doors."""
 
 
 def proposed_state(current: Stored, proposed: Raw, subresource: str) -> Raw:

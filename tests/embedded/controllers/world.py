@@ -14,7 +14,7 @@ from mooring.embedded.controllers import kinds
 from mooring.embedded.controllers.controller import Controller
 from mooring.embedded.controllers.manager import DEFAULT, ControllerManager
 from mooring.embedded.kubelet.kubelets import Kubelets
-from mooring.embedded.kubelet.settings import KubeletSettings
+from mooring.embedded.kubelet.scripts import KubeletSettings
 from mooring.framework.ports import PatchType
 from mooring.sim.clock import VirtualClock
 from mooring.sim.loop import VirtualLoop, finish

@@ -29,12 +29,12 @@ from mooring.embedded.catalog.metrics import Metrics
 from mooring.embedded.catalog.openapi.endpoint import OpenApi
 from mooring.embedded.catalog.printing.tables import table
 from mooring.embedded.catalog.reviews import Reviews
-from mooring.embedded.controllers.bootstrap import NAMESPACES as FIRST_NAMESPACES
 from mooring.embedded.controllers.manager import ControllerManager
+from mooring.embedded.controllers.namespaces import NAMESPACES as FIRST_NAMESPACES
 from mooring.embedded.durable.opening import DataDir, open_data_dir
 from mooring.embedded.http import ADMIN
 from mooring.embedded.kubelet.kubelets import Kubelets
-from mooring.embedded.kubelet.settings import KubeletSettings
+from mooring.embedded.kubelet.scripts import KubeletSettings
 from mooring.serving.certificates import Authority, User
 from mooring.store.local import LocalClient
 from mooring.store.store import Store

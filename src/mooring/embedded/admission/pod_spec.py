@@ -21,6 +21,25 @@ _NEEDED = {
     "csi": "driver",
     "ephemeral": "volumeClaimTemplate",
 }
+_RESTART_POLICIES = ("Always", "OnFailure", "Never")
+_DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
+_NAMES: tuple[tuple[str, syntax.Check], ...] = (
+    ("serviceAccountName", syntax.subdomain),
+    ("nodeName", syntax.subdomain),
+    ("hostname", syntax.label),
+    ("subdomain", syntax.label),
+    ("priorityClassName", syntax.subdomain),
+    ("runtimeClassName", syntax.subdomain),
+)
+_PARTS: tuple[tuple[str, Callable[..., None]], ...] = (
+    ("nodeSelector", check_labels),
+    ("affinity", check_affinity),
+    ("topologySpreadConstraints", check_spread),
+    ("tolerations", check_tolerations),
+    ("schedulingGates", check_gates),
+    ("resources", check_requirements),
+)
+_MAX_INT32 = 2**31 - 1
 
 
 def check_volumes(volumes: Sequence[Raw], path: str, problems: Problems) -> set[str]:
@@ -56,27 +75,6 @@ def _check_sources(volume: Raw, path: str, problems: Problems) -> None:
             problems.forbidden(
                 f"{path}.emptyDir.sizeLimit", "SizeLimit field must be a valid resource quantity"
             )
-
-
-_RESTART_POLICIES = ("Always", "OnFailure", "Never")
-_DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
-_NAMES: tuple[tuple[str, syntax.Check], ...] = (
-    ("serviceAccountName", syntax.subdomain),
-    ("nodeName", syntax.subdomain),
-    ("hostname", syntax.label),
-    ("subdomain", syntax.label),
-    ("priorityClassName", syntax.subdomain),
-    ("runtimeClassName", syntax.subdomain),
-)
-_PARTS: tuple[tuple[str, Callable[..., None]], ...] = (
-    ("nodeSelector", check_labels),
-    ("affinity", check_affinity),
-    ("topologySpreadConstraints", check_spread),
-    ("tolerations", check_tolerations),
-    ("schedulingGates", check_gates),
-    ("resources", check_requirements),
-)
-_MAX_INT32 = 2**31 - 1
 
 
 def check_spec(spec: Raw, path: str, problems: Problems) -> None:

@@ -36,6 +36,9 @@ _PATIENCE: tuple[Raw, ...] = tuple(
     {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
     for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 )
+_LIMIT = 2048
+_LONGEST = 32 * 1024  # bytes; a larger spec is worked on each time
+_QOS_RESOURCES = ("cpu", "memory")
 
 
 def fill_in_template_spec(given: Raw | None) -> Raw:
@@ -137,10 +140,6 @@ def _with_requests(container: Raw) -> Raw:
     return {**container, "resources": {**amounts, "requests": {**limits, **requests}}}
 
 
-_LIMIT = 2048
-_LONGEST = 32 * 1024  # bytes; a larger spec is worked on each time
-
-
 def remember_result(work: Callable[[Raw], Raw]) -> Callable[[Raw], Raw]:
     """A function of a spec that is not computed again for an equal one."""
     known: dict[bytes, Raw] = {}
@@ -178,9 +177,6 @@ def remember_good(check: Callable[[Raw, str, Problems], None]) -> Callable[[Raw,
 def _make_room(known: dict[bytes, Raw] | dict[bytes, None]) -> None:
     if len(known) >= _LIMIT:
         known.clear()
-
-
-_QOS_RESOURCES = ("cpu", "memory")
 
 
 _fill_in_spec = remember_result(fill_in_pod_spec)

@@ -10,6 +10,14 @@ from mooring.embedded.admission.problems import Problems
 from mooring.store.objects import Raw
 from mooring.store.rules import Cluster
 
+_ANNOTATIONS_LIMIT = 256 * 1024
+ORPHAN = "orphan"
+FOREGROUND = "foregroundDeletion"
+_NEEDED = "must be specified when `operator` is 'In' or 'NotIn'"
+_UNWANTED = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+_SINGLE = "must be specified single value when `operator` is 'Lt' or 'Gt'"
+_UNKNOWN = "not a valid selector operator"
+
 
 def _same(raw: Raw) -> Raw:
     return raw
@@ -56,11 +64,6 @@ class Rules:
     name: syntax.Check = syntax.subdomain
     first_status: Raw | None = None
     """What the status of a new object is, whatever the client says; None leaves it to the client."""
-
-
-_ANNOTATIONS_LIMIT = 256 * 1024
-ORPHAN = "orphan"
-FOREGROUND = "foregroundDeletion"
 
 
 def check_metadata(meta: Raw, namespaced: bool, name_check: syntax.Check, problems: Problems) -> None:
@@ -160,12 +163,6 @@ def _check_finalizers(finalizers: Sequence[str], problems: Problems) -> None:
         problems.invalid(
             "metadata.finalizers", list(finalizers), f"finalizer {ORPHAN} and {FOREGROUND} cannot be both set"
         )
-
-
-_NEEDED = "must be specified when `operator` is 'In' or 'NotIn'"
-_UNWANTED = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-_SINGLE = "must be specified single value when `operator` is 'Lt' or 'Gt'"
-_UNKNOWN = "not a valid selector operator"
 
 
 def check_label_selector(selector: Raw | None, path: str, problems: Problems) -> None:

@@ -18,6 +18,16 @@ from mooring.store.rules import Cluster
 
 _HIGHEST = 1_000_000_000
 _SYSTEM = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+_SIZE_LIMIT = 1024 * 1024
+_FIXED = "field is immutable when `immutable` is set"
+_NOTE_LIMIT = 1024
+_OLD_EVENT_FIELDS = (
+    "deprecatedSource",
+    "deprecatedFirstTimestamp",
+    "deprecatedLastTimestamp",
+    "deprecatedCount",
+)
+ROLES = Rules(name=syntax.path_segment)
 
 
 def _default_class(raw: Raw) -> Raw:
@@ -84,16 +94,6 @@ PRIORITY_CLASSES = Rules(
     check_update=_check_class_update,
 )
 POD_DISRUPTION_BUDGETS = Rules(check=_check_budget, first_status={})
-
-_SIZE_LIMIT = 1024 * 1024
-_FIXED = "field is immutable when `immutable` is set"
-_NOTE_LIMIT = 1024
-_OLD_EVENT_FIELDS = (
-    "deprecatedSource",
-    "deprecatedFirstTimestamp",
-    "deprecatedLastTimestamp",
-    "deprecatedCount",
-)
 
 
 def _check_config_map(raw: Raw, problems: Problems) -> None:
@@ -183,5 +183,4 @@ CONFIG_MAPS = Rules(check=_check_config_map, check_update=_check_fixed_data)
 SECRETS = Rules(default=_default_secret, check=_check_secret, check_update=_check_secret_update)
 LEASES = Rules(check=_check_lease)
 EVENTS = Rules(check_new=_check_new_event)
-ROLES = Rules(name=syntax.path_segment)
 ROLE_BINDINGS = Rules(check_update=_check_role_binding_update, name=syntax.path_segment)

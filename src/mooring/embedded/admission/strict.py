@@ -55,6 +55,36 @@ _WORDS = {
 }
 _WHERE = re.compile(r"(?P<what>.*?)(?: - at `(?P<key>key in )?\$(?P<path>.*)`)?", re.DOTALL)
 _EXPECTED = re.compile(r"Expected `(?P<wanted>[^`]*)`, got `(?P<found>[^`]*)`")
+_PLAIN = Rules()
+_BY_RESOURCE: dict[Resource, Rules] = {
+    resources.PODS: PODS,
+    resources.NODES: nodes.NODES,
+    resources.NAMESPACES: nodes.NAMESPACES,
+    resources.SERVICES: services.SERVICES,
+    resources.REPLICATION_CONTROLLERS: workloads.REPLICATION_CONTROLLERS,
+    resources.REPLICA_SETS: workloads.REPLICA_SETS,
+    resources.DEPLOYMENTS: workloads.DEPLOYMENTS,
+    resources.STATEFUL_SETS: workloads.STATEFUL_SETS,
+    resources.DAEMON_SETS: workloads.DAEMON_SETS,
+    resources.JOBS: JOBS,
+    resources.CRON_JOBS: CRON_JOBS,
+    resources.PERSISTENT_VOLUME_CLAIMS: storage.PERSISTENT_VOLUME_CLAIMS,
+    resources.PERSISTENT_VOLUMES: storage.PERSISTENT_VOLUMES,
+    resources.STORAGE_CLASSES: storage.STORAGE_CLASSES,
+    resources.CSI_NODES: storage.CSI_NODES,
+    resources.PRIORITY_CLASSES: small_kinds.PRIORITY_CLASSES,
+    resources.POD_DISRUPTION_BUDGETS: small_kinds.POD_DISRUPTION_BUDGETS,
+    resources.POD_GROUPS: Rules(first_status={}),
+    resources.CONFIG_MAPS: small_kinds.CONFIG_MAPS,
+    resources.SECRETS: small_kinds.SECRETS,
+    resources.LEASES: small_kinds.LEASES,
+    resources.EVENTS: small_kinds.EVENTS,
+    resources.ROLES: small_kinds.ROLES,
+    resources.CLUSTER_ROLES: small_kinds.ROLES,
+    resources.ROLE_BINDINGS: small_kinds.ROLE_BINDINGS,
+    resources.CLUSTER_ROLE_BINDINGS: small_kinds.ROLE_BINDINGS,
+}
+_BY_NAME = {(resource.group, resource.plural): rules for resource, rules in _BY_RESOURCE.items()}
 
 
 def check_types(resource: Resource, raw: Raw) -> None:
@@ -149,38 +179,6 @@ def _python_type(known: Library, described: Type, above: tuple[str, ...]) -> Any
 def _shared_struct(package: str, name: str, above: tuple[str, ...]) -> type[msgspec.Struct]:
     known = library()
     return _struct(known, known.resolve(Ref(package, name)), above)
-
-
-_PLAIN = Rules()
-_BY_RESOURCE: dict[Resource, Rules] = {
-    resources.PODS: PODS,
-    resources.NODES: nodes.NODES,
-    resources.NAMESPACES: nodes.NAMESPACES,
-    resources.SERVICES: services.SERVICES,
-    resources.REPLICATION_CONTROLLERS: workloads.REPLICATION_CONTROLLERS,
-    resources.REPLICA_SETS: workloads.REPLICA_SETS,
-    resources.DEPLOYMENTS: workloads.DEPLOYMENTS,
-    resources.STATEFUL_SETS: workloads.STATEFUL_SETS,
-    resources.DAEMON_SETS: workloads.DAEMON_SETS,
-    resources.JOBS: JOBS,
-    resources.CRON_JOBS: CRON_JOBS,
-    resources.PERSISTENT_VOLUME_CLAIMS: storage.PERSISTENT_VOLUME_CLAIMS,
-    resources.PERSISTENT_VOLUMES: storage.PERSISTENT_VOLUMES,
-    resources.STORAGE_CLASSES: storage.STORAGE_CLASSES,
-    resources.CSI_NODES: storage.CSI_NODES,
-    resources.PRIORITY_CLASSES: small_kinds.PRIORITY_CLASSES,
-    resources.POD_DISRUPTION_BUDGETS: small_kinds.POD_DISRUPTION_BUDGETS,
-    resources.POD_GROUPS: Rules(first_status={}),
-    resources.CONFIG_MAPS: small_kinds.CONFIG_MAPS,
-    resources.SECRETS: small_kinds.SECRETS,
-    resources.LEASES: small_kinds.LEASES,
-    resources.EVENTS: small_kinds.EVENTS,
-    resources.ROLES: small_kinds.ROLES,
-    resources.CLUSTER_ROLES: small_kinds.ROLES,
-    resources.ROLE_BINDINGS: small_kinds.ROLE_BINDINGS,
-    resources.CLUSTER_ROLE_BINDINGS: small_kinds.ROLE_BINDINGS,
-}
-_BY_NAME = {(resource.group, resource.plural): rules for resource, rules in _BY_RESOURCE.items()}
 
 
 class StrictRules:

@@ -47,6 +47,18 @@ _VALUE_WORDS = (
     "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', "
     "and must start and end with an alphanumeric character"
 )
+_GRAMMAR = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+_HUGE = "hugepages-"
+_OF_CONTAINERS = frozenset(("cpu", "memory", "ephemeral-storage"))
+_STANDARD = _OF_CONTAINERS | {
+    "storage",
+    "pods",
+    "requests.cpu",
+    "requests.memory",
+    "limits.cpu",
+    "limits.memory",
+}
+_WHOLE = frozenset(("pods",))
 
 
 def _too_long(limit: int, unit: str = "characters") -> str:
@@ -151,20 +163,6 @@ def path_segment(text: str) -> Sequence[str]:
     if text in (".", ".."):
         return (f"may not be '{text}'",)
     return tuple(f"may not contain '{letter}'" for letter in ("/", "%") if letter in text)
-
-
-_GRAMMAR = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
-_HUGE = "hugepages-"
-_OF_CONTAINERS = frozenset(("cpu", "memory", "ephemeral-storage"))
-_STANDARD = _OF_CONTAINERS | {
-    "storage",
-    "pods",
-    "requests.cpu",
-    "requests.memory",
-    "limits.cpu",
-    "limits.memory",
-}
-_WHOLE = frozenset(("pods",))
 
 
 def amount(value: Quantity, path: str, problems: Problems) -> int | None:

@@ -19,6 +19,23 @@ from mooring.embedded.admission.problems import NOT_NEGATIVE, Problems
 from mooring.embedded.admission.rules import Rules, check_label_selector, check_labels, is_empty
 from mooring.store.objects import Raw, with_meta
 
+_QUARTER = "25%"
+_STATEFUL_FIXED = (
+    "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', "
+    "'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
+)
+_STATEFUL_CHANGEABLE = frozenset(
+    (
+        "replicas",
+        "ordinals",
+        "template",
+        "updateStrategy",
+        "revisionHistoryLimit",
+        "persistentVolumeClaimRetentionPolicy",
+        "minReadySeconds",
+    )
+)
+
 
 def fill_in_template(given: Raw | None) -> Raw:
     template = given or {}
@@ -88,24 +105,6 @@ def share(value: Any) -> int:
 def limit_share(value: Any, path: str, problems: Problems) -> None:
     if isinstance(value, str) and syntax.is_percent(value) and int(value[:-1]) > 100:
         problems.invalid(path, value, "must not be greater than 100%")
-
-
-_QUARTER = "25%"
-_STATEFUL_FIXED = (
-    "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', "
-    "'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
-)
-_STATEFUL_CHANGEABLE = frozenset(
-    (
-        "replicas",
-        "ordinals",
-        "template",
-        "updateStrategy",
-        "revisionHistoryLimit",
-        "persistentVolumeClaimRetentionPolicy",
-        "minReadySeconds",
-    )
-)
 
 
 def _defaulting(**defaults: Any) -> Callable[[Raw], Raw]:

@@ -52,6 +52,29 @@ from mooring.telemetry import logs
 _HEALTH = frozenset({"/healthz", "/livez", "/readyz"})
 _MAJOR, _MINOR, _PATCH = "1", "36", "4"
 """The release whose API is served."""
+Handler: TypeAlias = Callable[[Call], Answer]
+_OBJECTS: dict[str, Handler] = {
+    "get": calls.get,
+    "list": calls.list_,
+    "create": writes.create,
+    "update": writes.replace,
+    "patch": writes.patch,
+    "delete": deletion.delete,
+    "deletecollection": deletion.delete_collection,
+}
+_PART: dict[str, Handler] = {"get": calls.get, "update": writes.replace, "patch": writes.patch}
+_SUBRESOURCES: dict[str, dict[str, Handler]] = {
+    "status": _PART,
+    "resize": _PART,
+    "finalize": {"update": writes.replace},
+    "scale": {"get": scale.get, "update": scale.replace, "patch": scale.patch},
+    "binding": {"create": pod_subresources.bind},
+    "eviction": {"create": pod_subresources.evict},
+    "log": {"get": pod_subresources.log},
+}
+_OF_ONE_NAMESPACE = frozenset({"create", "deletecollection"})
+_log = logs.get(__name__)
+_INCLUDES = ("None", "Metadata", "Object")
 
 
 class Health:
@@ -84,30 +107,6 @@ def _version() -> Answer:
             "platform": "python",
         }
     )
-
-
-Handler: TypeAlias = Callable[[Call], Answer]
-
-_OBJECTS: dict[str, Handler] = {
-    "get": calls.get,
-    "list": calls.list_,
-    "create": writes.create,
-    "update": writes.replace,
-    "patch": writes.patch,
-    "delete": deletion.delete,
-    "deletecollection": deletion.delete_collection,
-}
-_PART: dict[str, Handler] = {"get": calls.get, "update": writes.replace, "patch": writes.patch}
-_SUBRESOURCES: dict[str, dict[str, Handler]] = {
-    "status": _PART,
-    "resize": _PART,
-    "finalize": {"update": writes.replace},
-    "scale": {"get": scale.get, "update": scale.replace, "patch": scale.patch},
-    "binding": {"create": pod_subresources.bind},
-    "eviction": {"create": pod_subresources.evict},
-    "log": {"get": pod_subresources.log},
-}
-_OF_ONE_NAMESPACE = frozenset({"create", "deletecollection"})
 
 
 class Dispatcher:
@@ -157,11 +156,6 @@ class Dispatcher:
         if (path.group, path.version, path.plural) != ("", "v1", "bindings") or not path.namespace:
             return None
         return self._catalog.find(PODS.group, PODS.version, PODS.plural) if not path.name else None
-
-
-_log = logs.get(__name__)
-
-_INCLUDES = ("None", "Metadata", "Object")
 
 
 @dataclass(frozen=True, slots=True)

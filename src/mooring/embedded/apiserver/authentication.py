@@ -30,6 +30,9 @@ from mooring.store.objects import timestamp
 _ISSUER = "https://kubernetes.default.svc.cluster.local"
 _SHORTEST, _DEFAULT, _LONGEST = 600, 3600, 2**32
 _LONGEST_TOKEN = 4096
+_OPEN_PATHS = frozenset({"/healthz", "/livez", "/readyz", "/version"})
+_OWN_SITE = frozenset({"same-origin", "none"})
+_MOST_HEADERS = 100
 
 
 class TokenRequestSpec(Record):
@@ -126,11 +129,6 @@ def _base64(value: bytes) -> str:
 
 def _bytes(text: str) -> bytes:
     return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
-
-
-_OPEN_PATHS = frozenset({"/healthz", "/livez", "/readyz", "/version"})
-_OWN_SITE = frozenset({"same-origin", "none"})
-_MOST_HEADERS = 100
 
 
 def read_headers(raw: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:

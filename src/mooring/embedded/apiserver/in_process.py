@@ -32,6 +32,12 @@ from mooring.framework.ports import Clock
 _FORBIDDEN = re.compile(b"[\x00-\x08\x0a-\x1f\x7f]")
 _FULL = 64 * 1024
 """Bytes that a connection takes without being read; above, the application waits."""
+Message: TypeAlias = MutableMapping[str, Any]
+AsgiApp: TypeAlias = Callable[
+    [MutableMapping[str, Any], Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]],
+    Awaitable[None],
+]
+_NOTHING = Effect()
 
 
 class Exchange:
@@ -223,15 +229,6 @@ class Exchange:
         if self._error is None and not (self._complete and not self._buffer):
             self._error = OutcomeUnknown(why)
         self._news.set()
-
-
-Message: TypeAlias = MutableMapping[str, Any]
-AsgiApp: TypeAlias = Callable[
-    [MutableMapping[str, Any], Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]],
-    Awaitable[None],
-]
-
-_NOTHING = Effect()
 
 
 class AsgiTransport:

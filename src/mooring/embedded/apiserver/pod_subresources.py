@@ -24,6 +24,12 @@ from mooring.embedded.http import Answer, text_answer
 from mooring.store import refusals
 from mooring.store.objects import Stored, timestamp
 
+_BOUND = success(201)
+_REFUSED = "Cannot evict pod as it would violate the pod's disruption budget."
+_SEVERAL = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+_MOST_DISRUPTED = 2000
+_RETRY_SECONDS = 10
+
 
 class Target(Record):
     """The object that a pod is bound to."""
@@ -42,7 +48,6 @@ class Binding(Record):
 
 
 _decoder = msgspec.json.Decoder(Binding)
-_BOUND = success(201)
 
 
 def bind(call: Call) -> Answer:
@@ -106,12 +111,6 @@ def _containers(raw: dict[str, object]) -> set[str]:
         for container in (spec.get(field) if isinstance(spec, dict) else None) or []:
             found.add(str(container.get("name")))
     return found
-
-
-_REFUSED = "Cannot evict pod as it would violate the pod's disruption budget."
-_SEVERAL = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
-_MOST_DISRUPTED = 2000
-_RETRY_SECONDS = 10
 
 
 class Eviction(Record):

@@ -30,6 +30,8 @@ _VIEWS = {
     "PartialObjectMetadataList": METADATA,
 }
 _VERSIONS = ("v1", "v1beta1")
+_INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+_encode = msgspec.json.encode
 
 
 class Form(NamedTuple):
@@ -80,10 +82,6 @@ def accepts_gzip(accept_encoding: str) -> bool:
         if coding.strip().lower() in ("gzip", "*"):
             return quality.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
     return False
-
-
-_INITIAL_EVENTS_END = "k8s.io/initial-events-end"
-_encode = msgspec.json.encode
 
 
 class Printer(Protocol):

@@ -33,6 +33,14 @@ _VERBS = {
     "DELETE": "delete",
 }
 _UNSAFE = (b"%2f", b"%5c", b"%00", b"\\")
+_MOST_PARAMETERS = 100
+_TRUE, _FALSE = (
+    frozenset({"1", "t", "T", "true", "TRUE", "True"}),
+    frozenset({"0", "f", "F", "false", "FALSE", "False"}),
+)
+_MATCHES = ("Exact", "NotOlderThan")
+_VALIDATIONS = ("", "Ignore", "Warn", "Strict")
+_LIST_OPTIONS = "ListOptions.meta.k8s.io"
 
 
 class Path(NamedTuple):
@@ -104,16 +112,6 @@ def check_path(raw_path: bytes) -> None:
 
 def _ambiguous(why: str) -> ApiError:
     return refusals.bad_request(f"the path of the request {why}; write the names of objects as they are")
-
-
-_MOST_PARAMETERS = 100
-_TRUE, _FALSE = (
-    frozenset({"1", "t", "T", "true", "TRUE", "True"}),
-    frozenset({"0", "f", "F", "false", "FALSE", "False"}),
-)
-_MATCHES = ("Exact", "NotOlderThan")
-_VALIDATIONS = ("", "Ignore", "Warn", "Strict")
-_LIST_OPTIONS = "ListOptions.meta.k8s.io"
 
 
 @lru_cache(maxsize=512)

@@ -38,6 +38,16 @@ FEW = 10
 """So many are told without a pause: it would be hardly longer than the millisecond that timers take."""
 SECONDS_EACH = 0.000_2
 """Four times what telling one costs."""
+Receive: TypeAlias = Callable[[], Any]
+Send: TypeAlias = Callable[[Any], Any]
+_BATCH = 200
+"""Events in one go: enough to spread the cost of sending, few enough not to fill a slow client's buffer."""
+BOOKMARK_SECONDS = 60.0
+_HEADERS = [
+    (b"content-type", b"application/json"),
+    (b"cache-control", b"no-cache, private"),
+    (b"x-content-type-options", b"nosniff"),
+]
 
 
 class Pacer:
@@ -74,19 +84,6 @@ class Pacer:
         for wake in waiting:
             wake()
         self._hold_after(len(waiting))
-
-
-Receive: TypeAlias = Callable[[], Any]
-Send: TypeAlias = Callable[[Any], Any]
-
-_BATCH = 200
-"""Events in one go: enough to spread the cost of sending, few enough not to fill a slow client's buffer."""
-BOOKMARK_SECONDS = 60.0
-_HEADERS = [
-    (b"content-type", b"application/json"),
-    (b"cache-control", b"no-cache, private"),
-    (b"x-content-type-options", b"nosniff"),
-]
 
 
 class WatchStream:

@@ -24,6 +24,17 @@ _OLD_TO_NEW = {
 """The fields with other names; all others are the same in both."""
 _NEW_TO_OLD = {new: old for old, new in _OLD_TO_NEW.items()}
 _OUTER = ("apiVersion", "kind")
+_ENDPOINTS = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
+_WITHOUT_COLLECTION = ("create", "delete", "get", "list", "patch", "update", "watch")
+_POD_SUBRESOURCES = (
+    Subresource("binding", ("create",), "Binding", "", "v1"),
+    Subresource("eviction", ("create",), "Eviction", "policy", "v1"),
+    Subresource("log", ("get",)),
+    Subresource("resize", STATUS.verbs),
+    STATUS,
+)
+# A selector as a labelSelector object; ReplicationController has plain labels.
+_BY_SELECTOR = ScalePaths(selector=("spec", "selector"))
 
 
 class CoreEvents:
@@ -51,19 +62,6 @@ class CoreEvents:
 
 
 CORE_EVENTS_VIEW = CoreEvents()
-
-_ENDPOINTS = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
-_WITHOUT_COLLECTION = ("create", "delete", "get", "list", "patch", "update", "watch")
-
-_POD_SUBRESOURCES = (
-    Subresource("binding", ("create",), "Binding", "", "v1"),
-    Subresource("eviction", ("create",), "Eviction", "policy", "v1"),
-    Subresource("log", ("get",)),
-    Subresource("resize", STATUS.verbs),
-    STATUS,
-)
-# A selector as a labelSelector object; ReplicationController has plain labels.
-_BY_SELECTOR = ScalePaths(selector=("spec", "selector"))
 
 
 def _kind(

@@ -41,6 +41,8 @@ _ORDER = (
 _LAST = ("metrics.k8s.io",)
 _VERSION = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
 _MATURITY = {"": 2, "beta": 1, "alpha": 0}
+Groups: TypeAlias = dict[str, dict[str, list[Served]]]
+"""Group to version to kinds, each in the order that clients are told."""
 
 
 def version_rank(version: str) -> tuple[int, int, int, str]:
@@ -50,10 +52,6 @@ def version_rank(version: str) -> tuple[int, int, int, str]:
         return 1, 0, 0, version
     major, maturity, minor = match[1], match[2] or "", match[3] or "0"
     return 0, -_MATURITY[maturity], -(int(major) * 1000 + int(minor)), version
-
-
-Groups: TypeAlias = dict[str, dict[str, list[Served]]]
-"""Group to version to kinds, each in the order that clients are told."""
 
 
 def groups_of(served: Iterable[Served]) -> Groups:

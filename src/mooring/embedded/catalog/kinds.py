@@ -20,6 +20,26 @@ from mooring.store.objects import Raw
 
 VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 """What can be done with objects of a kind, unless its `Served` says otherwise."""
+_READ_WRITE = ("get", "patch", "update")
+_AUTHORIZATION, _AUTHENTICATION, _METRICS = "authorization.k8s.io", "authentication.k8s.io", "metrics.k8s.io"
+LOCAL_ACCESS_REVIEWS = custom(_AUTHORIZATION, "v1", "localsubjectaccessreviews", "LocalSubjectAccessReview")
+SELF_ACCESS_REVIEWS = custom(
+    _AUTHORIZATION, "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", False
+)
+SELF_RULES_REVIEWS = custom(_AUTHORIZATION, "v1", "selfsubjectrulesreviews", "SelfSubjectRulesReview", False)
+ACCESS_REVIEWS = custom(_AUTHORIZATION, "v1", "subjectaccessreviews", "SubjectAccessReview", False)
+SELF_REVIEWS = custom(_AUTHENTICATION, "v1", "selfsubjectreviews", "SelfSubjectReview", False)
+TOKEN_REVIEWS = custom(_AUTHENTICATION, "v1", "tokenreviews", "TokenReview", False)
+NODE_METRICS = custom(_METRICS, "v1beta1", "nodes", "NodeMetrics", False)
+POD_METRICS = custom(_METRICS, "v1beta1", "pods", "PodMetrics")
+REVIEWS: tuple[Resource, ...] = (
+    SELF_REVIEWS,
+    TOKEN_REVIEWS,
+    LOCAL_ACCESS_REVIEWS,
+    SELF_ACCESS_REVIEWS,
+    SELF_RULES_REVIEWS,
+    ACCESS_REVIEWS,
+)
 
 
 class View(Protocol):
@@ -60,7 +80,6 @@ class Subresource:
     version: str = ""
 
 
-_READ_WRITE = ("get", "patch", "update")
 STATUS = Subresource("status", _READ_WRITE)
 SCALE = Subresource("scale", _READ_WRITE, "Scale", "autoscaling", "v1")
 
@@ -162,27 +181,6 @@ def _key(served: Served) -> tuple[str, str, str]:
     return resource.group, resource.version, resource.plural
 
 
-_AUTHORIZATION, _AUTHENTICATION, _METRICS = "authorization.k8s.io", "authentication.k8s.io", "metrics.k8s.io"
-
-LOCAL_ACCESS_REVIEWS = custom(_AUTHORIZATION, "v1", "localsubjectaccessreviews", "LocalSubjectAccessReview")
-SELF_ACCESS_REVIEWS = custom(
-    _AUTHORIZATION, "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", False
-)
-SELF_RULES_REVIEWS = custom(_AUTHORIZATION, "v1", "selfsubjectrulesreviews", "SelfSubjectRulesReview", False)
-ACCESS_REVIEWS = custom(_AUTHORIZATION, "v1", "subjectaccessreviews", "SubjectAccessReview", False)
-SELF_REVIEWS = custom(_AUTHENTICATION, "v1", "selfsubjectreviews", "SelfSubjectReview", False)
-TOKEN_REVIEWS = custom(_AUTHENTICATION, "v1", "tokenreviews", "TokenReview", False)
-NODE_METRICS = custom(_METRICS, "v1beta1", "nodes", "NodeMetrics", False)
-POD_METRICS = custom(_METRICS, "v1beta1", "pods", "PodMetrics")
-
-REVIEWS: tuple[Resource, ...] = (
-    SELF_REVIEWS,
-    TOKEN_REVIEWS,
-    LOCAL_ACCESS_REVIEWS,
-    SELF_ACCESS_REVIEWS,
-    SELF_RULES_REVIEWS,
-    ACCESS_REVIEWS,
-)
 VIRTUAL: tuple[Served, ...] = (
     *(Served(resource, resource.kind.lower(), verbs=("create",)) for resource in REVIEWS),
     *(Served(resource, "", verbs=("get", "list")) for resource in (NODE_METRICS, POD_METRICS)),

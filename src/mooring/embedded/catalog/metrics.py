@@ -18,6 +18,10 @@ from mooring.store import refusals
 from mooring.store.objects import Raw, Stored, timestamp
 from mooring.store.store import Store
 
+WINDOW = "15s"
+"""Over how long the usage is said to be measured."""
+_PREFIX = NODE_METRICS.path_prefix
+
 
 @dataclass(frozen=True, slots=True)
 class Usage:
@@ -45,11 +49,6 @@ class NoUsage:
 
     def pod(self, namespace: str, name: str) -> Mapping[str, Usage] | None:
         return None
-
-
-WINDOW = "15s"
-"""Over how long the usage is said to be measured."""
-_PREFIX = NODE_METRICS.path_prefix
 
 
 class Metrics:

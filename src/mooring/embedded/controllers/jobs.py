@@ -11,20 +11,24 @@ from mooring.api.resources import Unstructured
 from mooring.api.times import format_time
 from mooring.embedded.controllers import kinds
 from mooring.embedded.controllers.controller import Controller, World, own_key
-from mooring.embedded.controllers.job_counts import FINALIZER, Counts, count, is_indexed, missing_indexes
 from mooring.embedded.controllers.job_status import (
+    FINALIZER,
+    Counts,
     Verdict,
+    count,
     finished_at,
+    is_indexed,
     is_over,
     is_suspended,
     judge,
+    missing_indexes,
     pod_for,
     seconds_left,
     status_of,
     wanted_active,
 )
-from mooring.embedded.controllers.pod_states import is_finished, is_terminating, is_true
-from mooring.embedded.controllers.replicas import BURST
+from mooring.embedded.controllers.kinds import is_finished, is_terminating, is_true
+from mooring.embedded.controllers.replica_sets import BURST
 
 PAUSES = (10.0, 600.0)
 """The first and the longest pause before a failed pod is replaced, in seconds."""

@@ -63,6 +63,12 @@ CREATE TABLE state (
     id INTEGER PRIMARY KEY CHECK (id = 0), version INTEGER NOT NULL, objects INTEGER NOT NULL,
     combined INTEGER NOT NULL, starts INTEGER NOT NULL, checksum INTEGER NOT NULL);
 """
+_HEADER = struct.Struct(">8I")
+_FRAME = struct.Struct(">6I")
+_MAGIC = (0x377F0682, 0x377F0683)  # checksums over little-endian or big-endian words
+_WAY_OUT = (
+    "restore the directory from a copy, or move it away to start with an empty one; nothing was changed"
+)
 
 
 class DataDirError(MooringError):
@@ -81,11 +87,6 @@ def state_checksum(version: int, objects: int, combined: int, starts: int) -> in
 def _signed(digest: bytes) -> int:
     """SQLite's integers have a sign."""
     return int.from_bytes(digest, "big", signed=True)
-
-
-_HEADER = struct.Struct(">8I")
-_FRAME = struct.Struct(">6I")
-_MAGIC = (0x377F0682, 0x377F0683)  # checksums over little-endian or big-endian words
 
 
 def damaged_at(path: Path, page_size: int) -> int | None:
@@ -140,11 +141,6 @@ def _checksum(data: bytes, start: tuple[int, int], order: str) -> tuple[int, int
         first = (first + even + second) & 0xFFFFFFFF
         second = (second + odd + first) & 0xFFFFFFFF
     return first, second
-
-
-_WAY_OUT = (
-    "restore the directory from a copy, or move it away to start with an empty one; nothing was changed"
-)
 
 
 @dataclass(frozen=True, slots=True)

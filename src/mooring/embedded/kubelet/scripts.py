@@ -1,24 +1,24 @@
-"""What annotations tell the stand-in about pods and nodes.
+"""How the kubelet stand-in behaves, by its settings and by what annotations of pods and nodes say.
 
 On pods (in a pod template they hold for all its pods); times in seconds, fractions allowed:
 
-| annotation | meaning | default |
-|---|---|---|
-| `mooring.dev/start-seconds` | from admission to the first container running | 0.3 to 0.9, by the pod's UID |
-| `mooring.dev/init-seconds` | how long each init container runs | 0.2 |
-| `mooring.dev/ready-seconds` | from running to ready; `never` for a pod that never becomes ready | 0 |
-| `mooring.dev/run-seconds` | how long containers run, then they end; `forever` | forever; pods of Jobs 5 |
-| `mooring.dev/exit-code` | with which code they end | 0 |
-| `mooring.dev/stop-seconds` | how long they take to stop after a delete, at most the grace period | 0.5 |
-| `mooring.dev/usage-cpu` | simulated cpu usage of the pod, such as `250m` | 40 % of its requests |
-| `mooring.dev/usage-memory` | simulated memory usage of the pod, such as `64Mi` | 40 % of its requests |
+  | annotation | meaning | default |
+  |---|---|---|
+  | `mooring.dev/start-seconds` | from admission to the first container running | 0.3 to 0.9, by pod UID |
+  | `mooring.dev/init-seconds` | how long each init container runs | 0.2 |
+  | `mooring.dev/ready-seconds` | from running to ready; `never` for a pod that never becomes ready | 0 |
+  | `mooring.dev/run-seconds` | how long containers run, then they end; `forever` | forever; pods of Jobs 5 |
+  | `mooring.dev/exit-code` | with which code they end | 0 |
+  | `mooring.dev/stop-seconds` | how long they take to stop after a delete, at most the grace period | 0.5 |
+  | `mooring.dev/usage-cpu` | simulated cpu usage of the pod, such as `250m` | 40 % of its requests |
+  | `mooring.dev/usage-memory` | simulated memory usage of the pod, such as `64Mi` | 40 % of its requests |
 
 On nodes:
 
-| annotation | meaning |
-|---|---|
-| `mooring.dev/fail` | `"true"`: the node is dead. No heartbeat, no change of its pods |
-| `mooring.dev/conditions` | conditions that the node reports, such as `MemoryPressure=True,Ready=False` |
+  | annotation | meaning |
+  |---|---|
+  | `mooring.dev/fail` | `"true"`: the node is dead. No heartbeat, no change of its pods |
+  | `mooring.dev/conditions` | conditions that the node reports, such as `MemoryPressure=True,Ready=False` |
 
 A value that cannot be read counts as not given, and is reported as an event on the object.
 """
@@ -31,13 +31,56 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mooring.api.resources import Unstructured
-from mooring.embedded.kubelet.settings import KubeletSettings
 
 PREFIX = "mooring.dev/"
 START, INIT, READY = f"{PREFIX}start-seconds", f"{PREFIX}init-seconds", f"{PREFIX}ready-seconds"
 RUN, EXIT_CODE, STOP = f"{PREFIX}run-seconds", f"{PREFIX}exit-code", f"{PREFIX}stop-seconds"
 USAGE_CPU, USAGE_MEMORY = f"{PREFIX}usage-cpu", f"{PREFIX}usage-memory"
 FAIL, CONDITIONS = f"{PREFIX}fail", f"{PREFIX}conditions"
+
+
+@dataclass(frozen=True, slots=True)
+class KubeletSettings:
+    """Times in seconds."""
+
+    start_seconds: tuple[float, float] = (0.3, 0.9)
+    """From admission to the first container running: drawn from this range by the pod's UID."""
+    init_seconds: float = 0.2
+    """How long each init container runs."""
+    ready_seconds: float = 0.0
+    """From running to ready."""
+    stop_seconds: float = 0.5
+    """How long a pod takes to stop, within its grace period."""
+    job_run_seconds: float = 5.0
+    """How long pods of Jobs run; all others run until they are deleted."""
+    crash_backoff: tuple[float, float] = (10.0, 300.0)
+    """The first and the longest pause before a container that ended is started again."""
+
+    heartbeat_seconds: float = 10.0
+    """Between two renewals of a node's lease, in clusters of up to `heartbeats_per_second` times as many
+    nodes.
+    """
+    heartbeats_per_second: float = 200.0
+    """Renewals of all nodes together; larger clusters renew less often."""
+    lease_seconds: int = 40
+    """The least leaseDurationSeconds."""
+
+    writes_per_second: float = 500.0
+    """Pod status writes of all nodes together, so that starting pods leaves room for scheduling others."""
+    busy_backlog: int = 200
+    """With more pods than this waiting for a write, the step ContainerCreating is left out."""
+    workers: int = 16
+    """Writes under way at the same time."""
+
+    usage_fraction: float = 0.4
+    """Simulated usage, as a fraction of what a pod requests."""
+    usage_noise: float = 0.25
+    """How far usage strays from that, in both directions, as a fraction of it."""
+
+    node_selector: str = ""
+    """Only nodes with these labels are simulated; empty: all."""
+    version: str = "v1.36.0"
+    """The kubelet version that nodes report."""
 
 
 @dataclass(frozen=True, slots=True)

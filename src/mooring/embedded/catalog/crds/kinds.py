@@ -15,6 +15,9 @@ from mooring.embedded.catalog.printing import custom_columns
 from mooring.store import refusals
 from mooring.store.objects import Raw
 
+_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
+"""All, in the order in which the API server lists those of custom kinds."""
+
 
 class CustomRules:
     """Pruning, defaults and validation of the objects of one version of a custom kind.
@@ -61,10 +64,6 @@ class VersionView:
 
     def field(self, path: str) -> str:
         return path
-
-
-_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
-"""All, in the order in which the API server lists those of custom kinds."""
 
 
 def served_kinds(definition: Raw) -> list[Served]:

@@ -23,6 +23,9 @@ from mooring.store.objects import Raw, Stored, timestamp, with_meta
 from mooring.store.store import Store
 from mooring.store.watches import Subscription
 
+Defer: TypeAlias = Callable[[Callable[[], None]], object]
+"""Calls a function soon, such as `loop.call_soon`."""
+
 
 def conflict(definition: Raw, others: Iterable[Served]) -> tuple[str, str] | None:
     """Reason and message when another kind of the group has one of the names."""
@@ -97,10 +100,6 @@ def _is_true(status: Raw, type_: str) -> bool:
 
 def _find(status: Raw, type_: str) -> Raw | None:
     return next((c for c in status.get("conditions") or () if c.get("type") == type_), None)
-
-
-Defer: TypeAlias = Callable[[Callable[[], None]], object]
-"""Calls a function soon, such as `loop.call_soon`."""
 
 
 class Registrar:

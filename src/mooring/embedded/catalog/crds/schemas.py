@@ -27,6 +27,24 @@ PRESERVE = "x-kubernetes-preserve-unknown-fields"
 INT_OR_STRING = "x-kubernetes-int-or-string"
 EMBEDDED = "x-kubernetes-embedded-resource"
 OF_EVERY_OBJECT = ("apiVersion", "kind", "metadata")
+_PLAIN_KEYWORDS = (
+    "enum",
+    "exclusiveMaximum",
+    "exclusiveMinimum",
+    "format",
+    "maxItems",
+    "maxLength",
+    "maxProperties",
+    "maximum",
+    "minItems",
+    "minLength",
+    "minProperties",
+    "minimum",
+    "multipleOf",
+    "pattern",
+)
+_LISTS_OF_SCHEMAS = ("allOf", "anyOf", "oneOf")
+_format_checker = jsonschema.FormatChecker(formats=())
 
 
 def prune(value: Any, schema: Raw, *, root: bool = False) -> Any:
@@ -83,25 +101,6 @@ def fill_defaults(value: Any, schema: Raw) -> Any:
     return filled
 
 
-_PLAIN_KEYWORDS = (
-    "enum",
-    "exclusiveMaximum",
-    "exclusiveMinimum",
-    "format",
-    "maxItems",
-    "maxLength",
-    "maxProperties",
-    "maximum",
-    "minItems",
-    "minLength",
-    "minProperties",
-    "minimum",
-    "multipleOf",
-    "pattern",
-)
-_LISTS_OF_SCHEMAS = ("allOf", "anyOf", "oneOf")
-
-
 def to_json_schema(schema: Raw) -> Raw:
     """An OpenAPI schema as JSON Schema."""
     made: Raw = {keyword: schema[keyword] for keyword in _PLAIN_KEYWORDS if keyword in schema}
@@ -148,9 +147,6 @@ _FORMATS: dict[str, Callable[[str], object]] = {
     "cidr": lambda text: ipaddress.ip_network(text, strict=False),
     "uuid": UUID,
 }
-
-
-_format_checker = jsonschema.FormatChecker(formats=())
 for _name, _read in _FORMATS.items():
 
     def _check(value: object, read: Callable[[str], object] = _read) -> bool:

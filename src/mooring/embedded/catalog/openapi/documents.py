@@ -60,6 +60,10 @@ _ON_OBJECTS: dict[str, tuple[str, str, dict[str, tuple[str, str]]]] = {
     "patch": ("patch", "patch", _WRITE_PARAMETERS),
     "delete": ("delete", "delete", _DELETE_PARAMETERS),
 }
+KUBERNETES_VERSION = "v1.36"
+"""The API that is described."""
+_INFO = {"title": "Kubernetes", "version": KUBERNETES_VERSION}
+_META = ("meta/v1", "ObjectMeta")
 
 
 def paths_of(served: Served, schema_name: str, style: Style) -> Iterator[tuple[str, Raw]]:
@@ -126,12 +130,6 @@ class _Maker:
 def _path_parameter(name: str, style: Style) -> Raw:
     made: Raw = {"name": name, "in": "path", "required": True, "description": _PATH_PARAMETERS[name]}
     return made | ({"schema": {"type": "string"}} if style.version == 3 else {"type": "string"})
-
-
-KUBERNETES_VERSION = "v1.36"
-"""The API that is described."""
-_INFO = {"title": "Kubernetes", "version": KUBERNETES_VERSION}
-_META = ("meta/v1", "ObjectMeta")
 
 
 def version_3(served: Iterable[Served]) -> Raw:

@@ -22,6 +22,8 @@ CONTENT_TYPE = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 """Clients ask for it with an @ in place of the third dot, which Go cannot read as a media type in answers."""
 
 _METHODS = {"get": 2, "put": 3, "post": 4, "delete": 5, "patch": 8}
+_INDEX = "/openapi/v3"
+_V2 = "/openapi/v2"
 
 
 def encode(document: Raw) -> bytes:
@@ -128,10 +130,6 @@ def _varint(value: int) -> bytes:
         value >>= 7
     made.append(value)
     return bytes(made)
-
-
-_INDEX = "/openapi/v3"
-_V2 = "/openapi/v2"
 
 
 class OpenApi:

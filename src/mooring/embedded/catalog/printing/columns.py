@@ -14,6 +14,10 @@ from mooring.store.objects import Raw
 
 Cells: TypeAlias = list[Any]
 """One row: texts, integers, booleans or None, one for each column."""
+NONE = "<none>"
+UNSET = "<unset>"
+UNKNOWN = "<unknown>"
+_MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86_400, 365 * 86_400
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +70,6 @@ def wide(*names: str) -> tuple[Column, ...]:
 
 def plain(*names: str) -> tuple[Column, ...]:
     return tuple(Column(name) for name in names)
-
-
-NONE = "<none>"
-UNSET = "<unset>"
-UNKNOWN = "<unknown>"
-
-_MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86_400, 365 * 86_400
 
 
 def dig(raw: Any, *path: str) -> Any:

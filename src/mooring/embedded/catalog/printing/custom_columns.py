@@ -29,6 +29,8 @@ _FIELD = re.compile(r"\.((?:[^.\[\]\\]|\\.)+)")
 _QUOTED = re.compile(r"""\[(['"])(.*?)\1\]""")
 _INDEX = re.compile(r"\[(-?\d+|\*)\]")
 _FILTER = re.compile(r"""\[\?\(\s*@((?:\.(?:[^.\[\]\\=!\s]|\\.)+)+)\s*(==|!=)\s*(['"]?)(.*?)\3\s*\)\]""")
+_AGE = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
+"""What a definition without columns gets."""
 
 
 class PathError(ValueError):
@@ -105,10 +107,6 @@ def _filter(path: str, operator: str, wanted: str) -> Step:
 
 def _plain(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-_AGE = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
-"""What a definition without columns gets."""
 
 
 def printer(declared: tuple[Raw, ...]) -> Printer:

@@ -1,4 +1,4 @@
-"""What kubelets do for the pods of their nodes: admission, the steps of a life, the end."""
+"""What kubelets do for the pods of their nodes: admission, volumes, the steps of a life, the end."""
 
 from __future__ import annotations
 
@@ -9,25 +9,50 @@ from mooring.api.node import Node
 from mooring.api.pod import Pod
 from mooring.api.resources import Unstructured
 from mooring.embedded.controllers import kinds
-from mooring.embedded.controllers.caches import Caches
-from mooring.embedded.controllers.pod_states import is_finished, is_terminating, node_name
-from mooring.embedded.controllers.writing import Writer
-from mooring.embedded.kubelet import addresses, lives, pod_status, scripts
-from mooring.embedded.kubelet.addresses import Addresses
+from mooring.embedded.controllers.caches import Cache, Caches
+from mooring.embedded.controllers.kinds import is_finished, is_terminating, node_name
+from mooring.embedded.controllers.volume_claims import claims_used
+from mooring.embedded.controllers.writes import Writer
+from mooring.embedded.kubelet import lives, nodes, pod_status, scripts
 from mooring.embedded.kubelet.admission import NodeLoad
-from mooring.embedded.kubelet.lives import Life
-from mooring.embedded.kubelet.node_keeping import NodeKeeper
-from mooring.embedded.kubelet.pacing import Pace
-from mooring.embedded.kubelet.settings import KubeletSettings
-from mooring.embedded.kubelet.telling import Teller, facts
-from mooring.embedded.kubelet.volumes import volumes_ready
+from mooring.embedded.kubelet.lives import KubeletEvents, Life, facts
+from mooring.embedded.kubelet.nodes import Addresses, NodeKeeper
+from mooring.embedded.kubelet.scripts import KubeletSettings
 from mooring.framework.ports import Clock
 
+_BURST_SECONDS = 0.2
+"""So much of a second's share may come at once."""
 NODE = "node"
 """The index of pods by their node."""
 _VOLUME_RETRY = 2.0
 _USUAL_GRACE = 30.0
 _NODE_REASONS = ("NodeAffinity", "TaintToleration")
+
+
+def volumes_ready(pod: Unstructured, claims: Cache, volumes: Cache) -> bool:
+    for key in claims_used(pod):
+        claim = claims.get(key)
+        if claim is None or (claim.raw.get("status") or {}).get("phase") != "Bound":
+            return False
+        if volumes.get(str((claim.raw.get("spec") or {}).get("volumeName") or "")) is None:
+            return False
+    return True
+
+
+class Pace:
+    """At most `rate` turns a second, apart from short bursts."""
+
+    def __init__(self, clock: Clock, rate: float) -> None:
+        self._clock = clock
+        self._gap = 1.0 / rate
+        self._next = clock.now()
+
+    async def turn(self) -> None:
+        now = self._clock.now()
+        self._next = max(self._next, now - _BURST_SECONDS) + self._gap
+        wait = self._next - now
+        if wait > 0:
+            await self._clock.sleep(wait)
 
 
 class PodKeeper:
@@ -37,7 +62,7 @@ class PodKeeper:
         self,
         caches: Caches,
         writer: Writer,
-        teller: Teller,
+        events: KubeletEvents,
         clock: Clock,
         settings: KubeletSettings,
         keeper: NodeKeeper,
@@ -48,12 +73,12 @@ class PodKeeper:
         self._claims = caches.of(kinds.CLAIMS)
         self._volumes = caches.of(kinds.VOLUMES)
         self._writer = writer
-        self._teller = teller
+        self._events = events
         self._clock = clock
         self._settings = settings
         self._nodes = keeper
         self._pace = Pace(clock, settings.writes_per_second)
-        self._addresses = Addresses(addresses.PODS)
+        self._addresses = Addresses(nodes.POD_NETWORK)
         self._lives: dict[str, Life] = {}
         """UID → life of each pod that was admitted."""
         self._loads: dict[str, NodeLoad] = {}
@@ -123,11 +148,11 @@ class PodKeeper:
             status = pod_status.rejected(pod, refused.reason, refused.message, self._clock.wall())
             await self._pace.turn()
             await self._writer.update_status(kinds.PODS, pod, status)
-            self._teller.rejected(pod, refused.reason, refused.message)
+            self._events.rejected(pod, refused.reason, refused.message)
             return None
         load.add(typed)
         for problem in scripts.script_of(pod, self._settings).problems:
-            self._teller.problem(pod, problem)
+            self._events.problem(pod, problem)
         address = self._nodes.address(node) if typed.spec.host_network else self._addresses.of(pod.uid)
         life = lives.begin(self._clock.wall(), address, self._settings.crash_backoff)
         self._lives[pod.uid] = life
@@ -146,7 +171,7 @@ class PodKeeper:
         due = life.advance(pod, script, surroundings, wall)
         if not self._may_skip(pod, life):
             await self._write(pod, life, surroundings)
-        self._teller.went_on(pod, life, before)
+        self._events.went_on(pod, life, before)
         if not ready:
             due = min(due, wall + _VOLUME_RETRY)
         return None if math.isinf(due) else max(0.0, due - self._clock.wall())
@@ -186,7 +211,7 @@ class PodKeeper:
     ) -> float | None:
         if life.stopping_since is None:
             life.stopping_since = wall
-            self._teller.killing(pod)
+            self._events.killing(pod)
         grace = pod.metadata.deletion_grace_period_seconds
         due = life.stopping_since + min(seconds, _USUAL_GRACE if grace is None else float(grace))
         if wall < due:

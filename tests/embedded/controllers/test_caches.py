@@ -6,7 +6,7 @@ from typing import Any
 
 from mooring.api.resources import Unstructured
 from mooring.embedded.controllers import kinds
-from mooring.embedded.controllers.cache import Cache
+from mooring.embedded.controllers.caches import Cache
 from mooring.framework.ports import Change
 
 Seen = list[tuple[str, str]]

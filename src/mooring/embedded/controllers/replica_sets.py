@@ -12,11 +12,9 @@ from mooring.api.errors import MooringError
 from mooring.api.resources import Resource, Unstructured
 from mooring.api.times import format_time, parse_time
 from mooring.embedded.controllers import kinds
-from mooring.embedded.controllers.batching import slow_start
-from mooring.embedded.controllers.cache import OWNER
-from mooring.embedded.controllers.claiming import claim, index_orphans, possible_owners
+from mooring.embedded.controllers.caches import OWNER
 from mooring.embedded.controllers.controller import Controller, World, own_key
-from mooring.embedded.controllers.pod_states import (
+from mooring.embedded.controllers.kinds import (
     is_active,
     is_ready,
     is_terminating,
@@ -27,7 +25,8 @@ from mooring.embedded.controllers.pod_states import (
     seconds_to_available,
     with_condition,
 )
-from mooring.embedded.controllers.templates import pod_from
+from mooring.embedded.controllers.ownership import claim, index_orphans, pod_from, possible_owners
+from mooring.embedded.controllers.writes import slow_start
 
 Raw = dict[str, Any]
 
