@@ -101,7 +101,7 @@ async def _run(plan: ClusterPlan, console: Console) -> None:
 
 
 async def _show(running: EmbeddedCluster, console: Console, ended: asyncio.Future[None]) -> None:
-    """A line of counts on a terminal, nothing elsewhere, until the cluster is told to end."""
+    """A line of counts on a terminal, nothing elsewhere, until the user ends the cluster."""
     if not console.is_terminal:
         await ended
         return

@@ -89,5 +89,5 @@ def status_json(error: ApiError) -> dict[str, Any]:
 
 
 def page_not_found() -> ApiError:
-    """For a path that nobody serves, as clients get it for an unknown group or resource."""
+    """For a path that is not served, as clients get it for an unknown group or resource."""
     return refusals.failure(404, "NotFound", "the server could not find the requested resource")

@@ -44,7 +44,7 @@ HEADERS = {
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Somebody whom the API server, or a certificate that it trusts, vouches for."""
+    """A user whom the API server, or a certificate that it trusts, vouches for."""
 
     name: str
     groups: tuple[str, ...] = ()
@@ -53,7 +53,7 @@ class Identity:
 
 
 class CannotAsk(MooringError):
-    """The API server gave no answer; nobody can be let in meanwhile."""
+    """The API server gave no answer; no request is let in meanwhile."""
 
 
 @dataclass(slots=True)
@@ -87,7 +87,7 @@ class Authenticator:
         self._complaints = Throttle(clock.now)
 
     async def identify(self, token: str) -> Identity | None:
-        """Whose token it is; None: nobody's. CannotAsk when there is no answer."""
+        """Whose token it is; None: no user's. CannotAsk when there is no answer."""
         if not token or len(token) > MAX_TOKEN:
             return None
         key = hashlib.sha256(token.encode()).hexdigest()
@@ -160,8 +160,8 @@ def _identity(status: Any) -> Identity | None:
 
 
 class Guard:
-    """An ASGI application around another. Without an authenticator everybody passes; that is for those who
-    asked for it expressly."""
+    """An ASGI application around another. Without an authenticator every request passes; that is for
+    those who asked for it expressly."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The endpoints' own thread: a loop, a port and a connection to the API server that nobody shares.
+"""The endpoints' own thread: a loop, a port and a connection to the API server of its own.
 
 A scheduler whose loop is blocked is still asked how it is, and its endpoints can tell.
 """
@@ -142,7 +142,7 @@ class ServingThread:
 
 
 def _on_problem(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """What asyncio cannot tell anybody. That nothing can be accepted is a line, not a stack."""
+    """What asyncio can report to no caller. That nothing can be accepted is a line, not a stack."""
     error = context.get("exception")
     if isinstance(error, OSError) and error.errno in EXHAUSTED:
         _log.error("No connection can be accepted; the next try is in a second", error=error)

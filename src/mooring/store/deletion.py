@@ -68,12 +68,12 @@ def is_over(raw: Raw) -> bool:
     meta = raw["metadata"]
     if "deletionTimestamp" not in meta or meta.get("finalizers"):
         return False
-    if raw.get("kind") == "Namespace" and raw.get("apiVersion") == "v1" and _content_left(raw):
+    if raw.get("kind") == "Namespace" and raw.get("apiVersion") == "v1" and _has_content(raw):
         return False
     return not meta.get("deletionGracePeriodSeconds")
 
 
-def _content_left(namespace: Raw) -> bool:
+def _has_content(namespace: Raw) -> bool:
     """Namespaces have finalizers of their own in the spec, which go through the finalize subresource."""
     return bool((namespace.get("spec") or {}).get("finalizers"))
 

@@ -1,4 +1,4 @@
-"""What the API server asks of the place where the store's changes are kept: nothing is told before it lasts.
+"""What the API server asks of the place where the changes are kept: no client sees one before it lasts.
 
 An answer or a watch event leaves the server only when every version that it can show is durable. Otherwise a
 crash could take back what a client has seen, and hand its resourceVersion out again for something else.
@@ -7,8 +7,8 @@ back by themselves what is not durable yet.
 
     Store ──check(...)──▶ may I write?   ──record(...)──▶ kept soon      settled() ──▶ kept now
       ▲                                                     │
-      └──── follower.advanced(): `version` has grown ◀──────┤
-      └──── follower.failed(): take back what is newer ◀────┘ (the disk refused)
+      └──── listener.advanced(): `version` has grown ◀──────┤
+      └──── listener.failed(): take back what is newer ◀────┘ (the disk refused)
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from typing import Protocol
 from mooring.store.objects import Stored
 
 
-class Follower(Protocol):
+class DurabilityListener(Protocol):
     """The store, as its durability sees it. Called on the event loop, never from a thread."""
 
     def advanced(self) -> None:
-        """`version` has grown: watches may tell more."""
+        """`version` has grown: watches may send more."""
         ...
 
     def failed(self) -> None:
@@ -38,7 +38,7 @@ class Durability(Protocol):
         """The newest resourceVersion up to which everything is durable."""
         ...
 
-    def attach(self, follower: Follower) -> None:
+    def attach(self, listener: DurabilityListener) -> None:
         """Called once, by the store."""
         ...
 
@@ -47,7 +47,7 @@ class Durability(Protocol):
         ...
 
     def record(self, stored: Stored, *, deleted: bool) -> None:
-        """Called for every change in the order of versions, before anyone is told of it; must not wait."""
+        """Called for every change in the order of versions, before any client sees it; must not wait."""
         ...
 
     async def settled(self) -> None:
@@ -61,17 +61,17 @@ class InMemory:
     version = 2**63 - 1
 
     def __init__(self) -> None:
-        self._follower: Follower | None = None
+        self._listener: DurabilityListener | None = None
 
-    def attach(self, follower: Follower) -> None:
-        self._follower = follower
+    def attach(self, listener: DurabilityListener) -> None:
+        self._listener = listener
 
     def check(self, stored: Stored) -> None:
         return
 
     def record(self, stored: Stored, *, deleted: bool) -> None:
-        if self._follower is not None:
-            self._follower.advanced()
+        if self._listener is not None:
+            self._listener.advanced()
 
     async def settled(self) -> None:
         return

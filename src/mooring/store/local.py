@@ -42,7 +42,7 @@ class Stream:
         self._subscription = subscription
         self._clock = clock
         self._effect = effect
-        self._left = effect.cut_after
+        self._remaining = effect.cut_after
         self._cut = False
         self._error: Exception | None = None
         self._timed_out = False
@@ -67,14 +67,14 @@ class Stream:
 
     def hand_out(self, event: Event) -> WatchEvent:
         """The event as the client sees it; counts towards a cut."""
-        if self._left is not None:
-            self._left -= 1
+        if self._remaining is not None:
+            self._remaining -= 1
         obj = event.stored.read_as(self._resource) if event.stored is not None else None
         return WatchEvent(event.type, obj, str(event.version), event.initial_events_end)
 
     def ended(self) -> bool:
         """Whether the stream was cut; raises the error that it was cut with."""
-        if self._left == 0 and not self._cut:
+        if self._remaining == 0 and not self._cut:
             self._cut, self._error = True, self._effect.cut_error
         if self._error is not None:
             raise self._error
@@ -306,7 +306,7 @@ def _opened() -> None:
 
 
 def _plain(obj: Any) -> Raw:
-    """The JSON of an object, as a value that nobody else holds."""
+    """The JSON of an object, as a value that no caller holds."""
     if isinstance(obj, Object):
         return decoding.to_builtins(obj)
     raw: Raw = copy_json(obj if isinstance(obj, dict) else decoding.to_builtins(obj))

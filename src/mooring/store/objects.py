@@ -117,7 +117,7 @@ def metadata_of(raw: Raw) -> Raw:
 
 
 def with_meta(raw: Raw, **changes: Any) -> Raw:
-    """The same object with other metadata fields; None takes a field away."""
+    """The object with other metadata fields; None takes a field away."""
     meta = {**raw["metadata"], **changes}
     return {**raw, "metadata": {field: value for field, value in meta.items() if value is not None}}
 

@@ -51,7 +51,7 @@ class WriteRules(Protocol):
     """Called by the store for each write; refusals are ApiErrors."""
 
     def read(self, resource: Resource, raw: Raw) -> Raw:
-        """What a client sent, before anybody looks into it."""
+        """What a client sent, before any rule looks into it."""
         ...
 
     def created(self, resource: Resource, raw: Raw, cluster: Cluster, *, keep_status: bool) -> Raw:

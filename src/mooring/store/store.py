@@ -1,7 +1,7 @@
 """The Kubernetes object store in memory: versions, conflicts, deletion, binding, watches with history.
 
 Pure: no socket, no sleep, no clock and no randomness of its own. Objects are plain JSON and belong to the
-store once they are handed in; nobody changes them in place, the store included. The rules live in modules
+store once they are handed in; neither callers nor the store change them in place. The rules live in modules
 of their own (`rules`, `updating`, `deleting`, `binding`, `patching`), the objects in `table`; this
 module joins them and hands out the one increasing resourceVersion.
 
@@ -58,14 +58,14 @@ class Store:
         self._namer = Namer(wall, rng)
         self._history_limit = history_limit
         self._tables: dict[tuple[str, str], Table] = {}
-        self._untold: dict[Table, None] = {}
+        self._unnotified: dict[Table, None] = {}
         self.durability.attach(self)
 
     # Durability
 
     @property
     def durable_version(self) -> int:
-        """The newest version that may be told to anyone."""
+        """The newest version that clients may see."""
         return min(self.version, self.durability.version)
 
     async def settled(self) -> None:
@@ -73,11 +73,11 @@ class Store:
         await self.durability.settled()
 
     def advanced(self) -> None:
-        """Called by the durability when more has become durable: watches are told."""
+        """Called by the durability when more has become durable: watches are notified."""
         durable = self.durability.version
-        for table in tuple(self._untold):
+        for table in tuple(self._unnotified):
             if table.newest() <= durable:
-                del self._untold[table]
+                del self._unnotified[table]
             table.notify()
 
     def failed(self) -> None:
@@ -85,7 +85,7 @@ class Store:
         self.version = self.durable_version
         for table in self._tables.values():
             table.take_back(self.version)
-        self._untold.clear()
+        self._unnotified.clear()
 
     # Reading
 
@@ -267,7 +267,7 @@ class Store:
         key = (resource.group, resource.plural)
         table = self._tables.get(key)
         if table is None:
-            # The record type that everybody knows, whoever comes first and reads the kind as plain JSON.
+            # The record type of the built-in kind, also when the first caller reads the kind as plain JSON.
             known = resources.by_plural(resource.plural, resource.group) or resource
             table = self._tables[key] = Table(known, self._history_limit, floor=self._start)
         return table
@@ -316,7 +316,7 @@ class Store:
             table.remove(stored)
         else:
             table.put(stored)
-        self._untold[table] = None
+        self._unnotified[table] = None
         self.durability.record(stored, deleted=deleted)
         return stored
 

@@ -15,7 +15,7 @@ from mooring.store.objects import Key, Stored
 
 
 class Listener(Protocol):
-    """Told when changes of the table may be told to others."""
+    """Notified when changes of the table may be sent to clients."""
 
     def changed(self) -> None: ...
 
@@ -27,24 +27,24 @@ class Listener(Protocol):
 class Change:
     """One step of the history: `previous` None means created, `deleted` that `stored` is the last state."""
 
-    __slots__ = ("_left", "deleted", "previous", "stored")
+    __slots__ = ("_outside", "deleted", "previous", "stored")
 
     def __init__(self, stored: Stored, previous: Stored | None, deleted: bool) -> None:
         self.stored = stored
         self.previous = previous
         self.deleted = deleted
-        self._left: Stored | None = None
+        self._outside: Stored | None = None
 
     @property
     def version(self) -> int:
         return self.stored.version
 
-    def as_left(self) -> Stored:
+    def as_deselected(self) -> Stored:
         """The previous state under this change's version: what those see whose selection the object left."""
-        if self._left is None:
+        if self._outside is None:
             assert self.previous is not None
-            self._left = self.previous.with_version(self.version)
-        return self._left
+            self._outside = self.previous.with_version(self.version)
+        return self._outside
 
 
 class Table:
@@ -116,7 +116,7 @@ class Table:
         return self.history[-1].version if self.history else self.floor
 
     def take_back(self, version: int) -> None:
-        """Undoes the changes after a version, which nobody has been told of."""
+        """Undoes the changes after a version, which no client has seen."""
         start = self.position_after(version)
         for change in reversed(self.history[start:]):
             if change.previous is None:

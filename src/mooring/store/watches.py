@@ -129,7 +129,7 @@ class Subscription:
         if after:
             return Event(MODIFIED if before else ADDED, change.stored, change.version)
         if before:
-            return Event(DELETED, change.stored if change.deleted else change.as_left(), change.version)
+            return Event(DELETED, change.stored if change.deleted else change.as_deselected(), change.version)
         return None
 
     def _matches(self, stored: Stored) -> bool:

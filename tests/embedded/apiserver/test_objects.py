@@ -588,7 +588,7 @@ def test_answers_wait_for_what_they_show_to_be_durable():
             self.version, self._written = 1, 1
 
         def attach(self, follower) -> None:
-            self._follower = follower
+            self._listener = follower
 
         def check(self, stored) -> None: ...
 
@@ -600,7 +600,7 @@ def test_answers_wait_for_what_they_show_to_be_durable():
             await asyncio.sleep(5)
             if wanted > self.version:
                 self.version = wanted
-                self._follower.advanced()
+                self._listener.advanced()
 
     async def scenario(world: World):
         await world.store.settled()
@@ -623,8 +623,8 @@ def test_a_write_that_cannot_be_kept_is_refused_and_reads_go_on():
         version = 3
 
         async def settled(self) -> None:
-            assert self._follower is not None
-            self._follower.failed()
+            assert self._listener is not None
+            self._listener.failed()
             raise refusals.disk_full("no room is left on the device")
 
     async def scenario(world: World):

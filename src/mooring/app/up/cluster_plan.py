@@ -104,7 +104,7 @@ class ClusterPlan:
             raise MooringError("--config configures the scheduler that --no-scheduler leaves out: drop one")
         chosen = pools.read(cluster) if cluster is not None else None
         if chosen is None:
-            # A kept cluster has its nodes; new ones are made only when somebody asks for them.
+            # A kept cluster has its nodes; new ones are made only when the user asks for them.
             chosen = pools.of_count(DEFAULT_NODES if nodes is None else nodes)
         verbosity, logging_format = logs.current()
         orders = Orders(

@@ -56,7 +56,7 @@ _NODES_AT_ONCE = 200
 
 
 class Applier:
-    """Speaks to the application in process; the objects pass the same checks as anybody's."""
+    """Speaks to the application in process; the objects pass the same checks as those of any client."""
 
     def __init__(self, app: ApiServer, catalog: Catalog, clock: Clock, token: str) -> None:
         self._catalog = catalog

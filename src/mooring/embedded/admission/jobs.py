@@ -53,7 +53,7 @@ def fill_in_job_spec(given: Raw | None) -> Raw:
 
 
 def _admit_job(raw: Raw, cluster: Cluster) -> Raw:
-    """Its labels are those of its template, and its pods are told from all others by its UID."""
+    """Its labels are those of its template, and its pods are distinguished from all others by its UID."""
     given = raw["spec"]["template"]["metadata"].get("labels")
     if given and not raw["metadata"].get("labels"):
         raw = with_meta(raw, labels=given)

@@ -20,18 +20,18 @@ def check_affinity(affinity: Raw, path: str, problems: Problems) -> None:
     nodes = affinity.get("nodeAffinity") or {}
     if _REQUIRED in nodes:
         check_node_selector(nodes[_REQUIRED], f"{path}.nodeAffinity.{_REQUIRED}", problems)
-    for index, wish in enumerate(nodes.get(_PREFERRED) or ()):
+    for index, preferred in enumerate(nodes.get(_PREFERRED) or ()):
         here = f"{path}.nodeAffinity.{_PREFERRED}[{index}]"
-        _check_weight(wish.get("weight") or 0, here, problems)
-        check_node_term(wish.get("preference") or {}, f"{here}.preference", problems, values=False)
+        _check_weight(preferred.get("weight") or 0, here, problems)
+        check_node_term(preferred.get("preference") or {}, f"{here}.preference", problems, values=False)
     for kind in ("podAffinity", "podAntiAffinity"):
         pods = affinity.get(kind) or {}
         for index, term in enumerate(pods.get(_REQUIRED) or ()):
             _check_pod_term(term, f"{path}.{kind}.{_REQUIRED}[{index}]", problems)
-        for index, wish in enumerate(pods.get(_PREFERRED) or ()):
+        for index, preferred in enumerate(pods.get(_PREFERRED) or ()):
             here = f"{path}.{kind}.{_PREFERRED}[{index}]"
-            _check_weight(wish.get("weight") or 0, here, problems)
-            _check_pod_term(wish.get("podAffinityTerm") or {}, f"{here}.podAffinityTerm", problems)
+            _check_weight(preferred.get("weight") or 0, here, problems)
+            _check_pod_term(preferred.get("podAffinityTerm") or {}, f"{here}.podAffinityTerm", problems)
 
 
 def check_spread(constraints: Sequence[Raw], path: str, problems: Problems) -> None:

@@ -150,7 +150,7 @@ def remember_result(work: Callable[[Raw], Raw]) -> Callable[[Raw], Raw]:
         if result is None:
             result = work(spec)
             if len(key) <= _LONGEST:
-                _make_room(known)
+                _forget_when_full(known)
                 known[key] = result
         return result
 
@@ -168,13 +168,13 @@ def remember_good(check: Callable[[Raw, str, Problems], None]) -> Callable[[Raw,
         before = len(problems.causes)
         check(spec, path, problems)
         if len(problems.causes) == before and len(key) <= _LONGEST:
-            _make_room(good)
+            _forget_when_full(good)
             good[key] = None
 
     return remembered
 
 
-def _make_room(known: dict[bytes, Raw] | dict[bytes, None]) -> None:
+def _forget_when_full(known: dict[bytes, Raw] | dict[bytes, None]) -> None:
     if len(known) >= _LIMIT:
         known.clear()
 
@@ -205,12 +205,12 @@ def _admit_priority(pod: str, spec: Raw, cluster: Cluster) -> None:
     given, policy = spec.pop("priority", None), spec.pop("preemptionPolicy", None)
     rules.fill_in_priority(pod, spec, cluster.every(resources.PRIORITY_CLASSES))
     why = "must not be provided in pod spec; priority admission controller computed"
-    tail = "from the given PriorityClass name"
+    source = "from the given PriorityClass name"
     if given is not None and given != spec["priority"]:
-        text = f"the integer value of priority ({given}) {why} {spec['priority']} {tail}"
+        text = f"the integer value of priority ({given}) {why} {spec['priority']} {source}"
         raise refusals.forbidden(resources.PODS, pod, text)
     if policy is not None and policy != spec["preemptionPolicy"]:
-        text = f"the string value of PreemptionPolicy ({policy}) {why} {spec['preemptionPolicy']} {tail}"
+        text = f"the string value of PreemptionPolicy ({policy}) {why} {spec['preemptionPolicy']} {source}"
         raise refusals.forbidden(resources.PODS, pod, text)
 
 

@@ -50,7 +50,7 @@ class Rules:
     default: Callable[[Raw], Raw] = _same
     """Fills in what is not given, whenever an object is read from a client."""
     default_status: Callable[[Raw], Raw] = _same
-    """The same for a write to the status."""
+    """As `default`, for a write to the status."""
     admit: Callable[[Raw, Cluster], Raw] = _as_created
     """Fills in, once, what depends on the rest of the cluster; may refuse."""
     carry: Callable[[Raw, Raw, Cluster], Raw] = _as_updated

@@ -157,7 +157,7 @@ def _check_lease(raw: Raw, problems: Problems) -> None:
 
 
 def _check_new_event(raw: Raw, problems: Problems) -> None:
-    """Events in the new form must say more. Old ones, told by their old fields, are taken as they are."""
+    """Events in the new form must say more. Old ones, known by their old fields, are taken as they are."""
     if any(field in raw for field in _OLD_EVENT_FIELDS) or raw.get("eventTime") is None:
         return
     for field in ("reportingController", "reportingInstance", "action", "reason"):

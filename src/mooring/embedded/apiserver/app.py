@@ -220,7 +220,7 @@ class ApiServer:
                 return
         except ApiError as error:
             result = refusal_answer(error)
-        except messages.ClientLeft:
+        except messages.ClientGone:
             return
         except RecursionError:
             result = refusal_answer(refusals.bad_request("the request is nested too deeply"))

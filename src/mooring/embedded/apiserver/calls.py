@@ -47,7 +47,7 @@ class Call:
     user: User
     wall: Callable[[], float]
     warnings: list[str] = field(default_factory=list)
-    """What the client is told beside the answer."""
+    """What the client gets to read beside the answer."""
 
     @property
     def resource(self) -> Resource:

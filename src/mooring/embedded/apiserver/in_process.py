@@ -59,8 +59,8 @@ class Exchange:
         self._error: Exception | None = None
         self._news = asyncio.Event()
         """Set whenever the client's side has something new to look at."""
-        self._room = asyncio.Event()
-        """Set whenever the application's side has: room in the buffer, or the client's end."""
+        self._space = asyncio.Event()
+        """Set whenever the application's side has: space in the buffer, or the client's end."""
         self._timer = None
         if timeout is not None:
             self._timer = clock.call_later(timeout, self._fail, f"no answer within {timeout:g} s")
@@ -84,8 +84,8 @@ class Exchange:
             body, self._request_body = self._request_body, None
             return {"type": "http.request", "body": body, "more_body": False}
         while not self._closed:
-            self._room.clear()
-            await self._room.wait()
+            self._space.clear()
+            await self._space.wait()
         return {"type": "http.disconnect"}
 
     async def send(self, message: MutableMapping[str, Any]) -> None:
@@ -101,8 +101,8 @@ class Exchange:
             self._take(message.get("body", b""), last=not message.get("more_body", False))
         self._news.set()
         while self._buffered > _FULL and not self._closed:
-            self._room.clear()
-            await self._room.wait()
+            self._space.clear()
+            await self._space.wait()
 
     def returned(self) -> None:
         """The application is done."""
@@ -144,22 +144,22 @@ class Exchange:
             self._fail("the connection was reset")
 
     def close(self) -> None:
-        """The client leaves; the application is told, and what it still sends vanishes."""
+        """The client leaves; the application is notified, and what it still sends vanishes."""
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
-        self._room.set()
+        self._space.set()
 
     async def _next_chunk(self) -> bytes | None:
         """The next piece as the fault makes it; None at the end of the body."""
         marks = [mark for mark in (self._effect.cut_after, self._effect.stall_after) if mark is not None]
-        room = min(marks) - self._given if marks else None
-        if room == 0:
+        limit = min(marks) - self._given if marks else None
+        if limit == 0:
             await self._spoil()
             return None
         chunk = await self._piece()
         if chunk is not None:
-            chunk = chunk[:room]
+            chunk = chunk[:limit]
             self._given += len(chunk)
         return chunk
 
@@ -173,7 +173,7 @@ class Exchange:
             await self._pause(self._effect.chunk_delay)
             self._rest = self._buffer.popleft()
             self._buffered -= len(self._rest)
-            self._room.set()
+            self._space.set()
         size = next(self._sizes) or len(self._rest)
         piece, self._rest = self._rest[:size], self._rest[size:]
         return piece
@@ -234,7 +234,7 @@ class Exchange:
 class AsgiTransport:
     """A Transport to one application.
 
-    `headers` go with every request, such as the credentials. `host` is what the application is told it was
+    `headers` go with every request, such as the credentials. `host` is the name that the application was
     called by.
     """
 
@@ -280,7 +280,7 @@ class AsgiTransport:
         return len(self._open)
 
     async def close(self) -> None:
-        """Ends what is open; the application is told, and cancelled if it goes on all the same."""
+        """Ends what is open; the application is notified, and cancelled if it goes on all the same."""
         self.down = True
         tasks = list(self._open.values())
         for exchange in list(self._open):

@@ -27,7 +27,7 @@ _COMMON = [(b"cache-control", b"no-cache, private"), (b"x-content-type-options",
 _JSON_HEADERS = [(b"content-type", JSON.encode()), *_COMMON]
 
 
-class ClientLeft(Exception):
+class ClientGone(Exception):
     """The client went away before its request was complete."""
 
 
@@ -38,7 +38,7 @@ async def read_body(receive: Any, headers: Mapping[str, str], clock: Clock) -> b
         raise bodies.too_large()
     message = await receive()
     if message["type"] == "http.disconnect":
-        raise ClientLeft
+        raise ClientGone
     body: bytes = message.get("body", b"")
     if len(body) > bodies.LARGEST:
         raise bodies.too_large()
@@ -64,7 +64,7 @@ async def _rest_of_body(receive: Any, first: bytes, clock: Clock) -> bytes:
         while more:
             message = await receive()
             if message["type"] == "http.disconnect":
-                raise ClientLeft
+                raise ClientGone
             parts.append(message.get("body", b""))
             size += len(parts[-1])
             if size > bodies.LARGEST:

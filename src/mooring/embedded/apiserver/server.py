@@ -28,7 +28,7 @@ class CannotListen(MooringError):
 
 
 class PortInUse(CannotListen):
-    """Somebody else has the port."""
+    """Another process has the port."""
 
 
 def new_token() -> str:
@@ -99,7 +99,7 @@ class HttpServer:
             timeout_keep_alive=self._limits.keep_alive_seconds,
         )
         config.load()
-        # Every malformed request of anybody would be a line; our own log tells what matters.
+        # Every malformed request would be a line; our own log says what matters.
         logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
         listening = self.reserve()
         if self._app.guard.hosts is None:

@@ -35,9 +35,9 @@ from mooring.store.watches import Event, Subscription
 Wake: TypeAlias = Callable[[], object]
 
 FEW = 10
-"""So many are told without a pause: it would be hardly longer than the millisecond that timers take."""
+"""So many are notified without a pause: it would be hardly longer than the millisecond that timers take."""
 SECONDS_EACH = 0.000_2
-"""Four times what telling one costs."""
+"""Four times what notifying one costs."""
 Receive: TypeAlias = Callable[[], Any]
 Send: TypeAlias = Callable[[Any], Any]
 _BATCH = 200
@@ -55,7 +55,7 @@ class Pacer:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._told = 0
+        self._notified = 0
         """In this turn of the loop."""
         self._holding = False
         self._waiting: dict[Wake, None] = {}
@@ -65,21 +65,21 @@ class Pacer:
         if self._holding:
             self._waiting[wake] = None
             return
-        if not self._told:
+        if not self._notified:
             self._clock.call_later(0, self._end_turn)
-        self._told += 1
+        self._notified += 1
         wake()
 
     def _end_turn(self) -> None:
-        told, self._told = self._told, 0
-        self._hold_after(told)
+        notified, self._notified = self._notified, 0
+        self._hold_after(notified)
 
-    def _hold_after(self, told: int) -> None:
-        self._holding = told > FEW
+    def _hold_after(self, notified: int) -> None:
+        self._holding = notified > FEW
         if self._holding:
-            self._clock.call_later(told * SECONDS_EACH, self._tell_waiting)
+            self._clock.call_later(notified * SECONDS_EACH, self._notify_waiting)
 
-    def _tell_waiting(self) -> None:
+    def _notify_waiting(self) -> None:
         waiting, self._waiting = self._waiting, {}
         for wake in waiting:
             wake()
@@ -107,7 +107,7 @@ class WatchStream:
         self._abort = abort
         self._ending = False
         """Nothing more is waited for; what there is, is still sent."""
-        self._left = False
+        self._client_gone = False
         """The client is no longer there."""
         self._woken = False
         """There may be something to take since we took the last time."""
@@ -122,7 +122,7 @@ class WatchStream:
         try:
             await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
             await send({"type": "http.response.body", "body": b"", "more_body": True})  # flushes the headers
-            while not self._left:
+            while not self._client_gone:
                 lines, more = self._next_lines()
                 if lines:
                     await self._send(send, lines)
@@ -130,7 +130,7 @@ class WatchStream:
                     break
                 if not self._woken and not self._ending:
                     await self._changed()
-            if not self._left:
+            if not self._client_gone:
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
             self.discard()
@@ -161,7 +161,7 @@ class WatchStream:
     async def _listen(self, receive: Receive) -> None:
         while (await receive())["type"] != "http.disconnect":
             pass
-        self._left = True
+        self._client_gone = True
         self._wake()
 
     def _time_out(self) -> None:

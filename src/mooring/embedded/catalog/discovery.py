@@ -42,7 +42,7 @@ _LAST = ("metrics.k8s.io",)
 _VERSION = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
 _MATURITY = {"": 2, "beta": 1, "alpha": 0}
 Groups: TypeAlias = dict[str, dict[str, list[Served]]]
-"""Group to version to kinds, each in the order that clients are told."""
+"""Group to version to kinds, each in the order that clients get."""
 
 
 def version_rank(version: str) -> tuple[int, int, int, str]:

@@ -60,8 +60,8 @@ class Reviews:
         status = self._judges[resource](request.user, spec if isinstance(spec, dict) else {})
         meta = review.get("metadata") or {}
         head = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": meta}
-        told = {} if spec is None else {"spec": spec}
-        return json_answer({**head, **told, "status": status}, 201)
+        echoed = {} if spec is None else {"spec": spec}
+        return json_answer({**head, **echoed, "status": status}, 201)
 
     def _token(self, user: User, spec: Raw) -> Raw:
         token = spec.get("token")

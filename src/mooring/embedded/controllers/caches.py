@@ -27,7 +27,7 @@ from mooring.client.informers import Informer
 from mooring.framework.ports import ApiClient, Change, Clock
 
 Handler: TypeAlias = Callable[[Unstructured | None, Unstructured | None], None]
-"""Told of each change: old is None for a new object, new is None for one that is gone."""
+"""Called with each change: old is None for a new object, new is None for one that is gone."""
 Keys: TypeAlias = Callable[[Unstructured], Iterable[Hashable]]
 """The values under which an index finds an object."""
 

@@ -270,20 +270,20 @@ class DaemonSets(Controller):
             await self._roll_by_surge(owner, digest, places, surge)
             return
         limit = resolve((strategy.get("rollingUpdate") or {}).get("maxUnavailable", 1), len(places), up=True)
-        room = max(1, limit) - sum(not self._serves(owner, place) for place in places)
+        allowed = max(1, limit) - sum(not self._serves(owner, place) for place in places)
         for place in places:
             for pod in place.pods:
                 if pod.labels.get(HASH_LABEL) == digest or is_terminating(pod):
                     continue
                 if not self._is_available(owner, pod):
                     await self._remove(owner, pod)  # it counts as unavailable already
-                elif room > 0:
-                    room -= 1
+                elif allowed > 0:
+                    allowed -= 1
                     await self._remove(owner, pod)
 
     async def _roll_by_surge(self, owner: Unstructured, digest: str, places: list[Place], surge: int) -> None:
         """A new pod beside the old one first; the old one goes when the new one is available."""
-        room = surge - sum(len([p for p in place.pods if not is_terminating(p)]) > 1 for place in places)
+        allowed = surge - sum(len([p for p in place.pods if not is_terminating(p)]) > 1 for place in places)
         for place in places:
             living = [pod for pod in place.pods if not is_terminating(pod)]
             new = [pod for pod in living if pod.labels.get(HASH_LABEL) == digest]
@@ -295,8 +295,8 @@ class DaemonSets(Controller):
                 if not any(self._is_available(owner, pod) for pod in old):
                     for pod in old:
                         await self._remove(owner, pod)
-                elif room > 0:
-                    room -= 1
+                elif allowed > 0:
+                    allowed -= 1
                     await self._create(owner, place.node, digest)
 
     def _serves(self, owner: Unstructured, place: Place) -> bool:

@@ -70,7 +70,7 @@ class DisruptionBudgets(Controller):
         return min((max(0.1, t) for t in ends), default=None)
 
     def _expected(self, budget: Unstructured, pods: list[Unstructured]) -> tuple[int, int, str]:
-        """Expected pods, how many must be healthy, and why that cannot be told."""
+        """Expected pods, how many must be healthy, and why that is not known."""
         spec = budget.raw.get("spec") or {}
         least, most = spec.get("minAvailable"), spec.get("maxUnavailable")
         if most is not None or isinstance(least, str):

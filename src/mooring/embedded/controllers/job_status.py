@@ -162,8 +162,8 @@ def judge(job: Unstructured, counts: Counts, wall: float) -> Verdict | None:
     limit = _DEFAULT_BACKOFF_LIMIT if limit is None else int(limit)
     if counts.failed > limit or _restarted_too_often(spec, counts, limit):
         return ("Failed", "BackoffLimitExceeded", "Job has reached the specified backoff limit")
-    left = seconds_left(job, wall)
-    if left is not None and left <= 0 and not is_suspended(job):
+    remaining = seconds_remaining(job, wall)
+    if remaining is not None and remaining <= 0 and not is_suspended(job):
         return ("Failed", "DeadlineExceeded", "Job was active longer than specified deadline")
     if spec.get("completions") is None:
         done = counts.succeeded > 0 and not counts.active
@@ -181,7 +181,7 @@ def _restarted_too_often(spec: Raw, counts: Counts, limit: int) -> bool:
     return total > 0 if limit == 0 else total >= limit
 
 
-def seconds_left(job: Unstructured | None, wall: float) -> float | None:
+def seconds_remaining(job: Unstructured | None, wall: float) -> float | None:
     """Until activeDeadlineSeconds are over; None without such a limit."""
     if job is None or is_suspended(job) or is_over(job):
         return None

@@ -23,7 +23,7 @@ from mooring.embedded.controllers.job_status import (
     judge,
     missing_indexes,
     pod_for,
-    seconds_left,
+    seconds_remaining,
     status_of,
     wanted_active,
 )
@@ -77,13 +77,13 @@ class Jobs(Controller):
             await self._stop(job, counts)
         else:
             again = await self._scale(job, counts)
-        # The end is told only when every pod is in the counts that stay.
+        # The end is reported only when every pod is in the counts that stay.
         uncounted = bool(counts.uncounted_succeeded or counts.uncounted_failed)
         await self._report(job.key, counts, None if uncounted else verdict)
         await self._release(counts.to_release)
         if uncounted:
             return 0.0
-        deadline = seconds_left(self.jobs.get(key), wall)
+        deadline = seconds_remaining(self.jobs.get(key), wall)
         return min((t for t in (again, deadline) if t is not None), default=None)
 
     def _note_failures(self, job: Unstructured, counts: Counts) -> None:
@@ -174,8 +174,8 @@ class Jobs(Controller):
         ttl = job.raw["spec"].get("ttlSecondsAfterFinished")
         if ttl is None:
             return None
-        left = finished_at(job, self.clock.wall()) + float(ttl) - self.clock.wall()
-        if left > 0:
-            return left
+        remaining = finished_at(job, self.clock.wall()) + float(ttl) - self.clock.wall()
+        if remaining > 0:
+            return remaining
         await self.writer.delete(kinds.JOBS, job)
         return None

@@ -20,7 +20,7 @@ Raw = dict[str, Any]
 
 
 def plain(resource: Resource) -> Resource:
-    """The same resource, with its objects as JSON."""
+    """A resource that reads its objects as plain JSON."""
     return replace(resource, type=Unstructured)
 
 

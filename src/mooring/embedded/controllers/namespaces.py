@@ -90,11 +90,11 @@ class NamespaceDeletion(Controller):
         namespace = self.namespaces.get(key)
         if namespace is not None and not is_terminating(namespace):
             return None
-        left = await self._empty(key)
+        remaining = await self._empty(key)
         if namespace is None:
-            return RETRY if left else None
-        if left:
-            await self._tell(namespace, left)
+            return RETRY if remaining else None
+        if remaining:
+            await self._report_terminating(namespace)
             return RETRY
         await self._delete_events(key)
         await self._finalize(namespace)
@@ -102,18 +102,18 @@ class NamespaceDeletion(Controller):
 
     async def _empty(self, name: str) -> int:
         """Deletes everything in it; says how much is still there."""
-        left = 0
+        remaining = 0
         for cache in self.caches.all():
             if not cache.resource.namespaced:
                 continue
             for obj in cache.in_namespace(name):
-                left += 1
+                remaining += 1
                 if not is_terminating(obj):
                     await self.writer.delete(cache.resource, obj)
-        return left
+        return remaining
 
     async def _delete_events(self, name: str) -> None:
-        """Events are in no cache; nobody watches them here."""
+        """Events are in no cache; no controller watches them."""
         listing = await self.world.client.list(resources.EVENTS, namespace=name)
         for event in listing.items:
             try:
@@ -121,7 +121,7 @@ class NamespaceDeletion(Controller):
             except (NotFound, Conflict):
                 continue
 
-    async def _tell(self, namespace: Unstructured, left: int) -> None:
+    async def _report_terminating(self, namespace: Unstructured) -> None:
         if (namespace.raw.get("status") or {}).get("phase") != "Terminating":
             status = {**(namespace.raw.get("status") or {}), "phase": "Terminating"}
             await self.writer.update_status(kinds.NAMESPACES, namespace, status)

@@ -162,16 +162,16 @@ def wanted_taints(node: Unstructured) -> list[tuple[str, str]]:
 
 def with_taints(present: Iterable[Raw], wanted: Iterable[tuple[str, str]], now: str) -> list[Raw]:
     """The taints after ours are brought in line; those of others, and their order, stay."""
-    left = list(wanted)
+    missing = list(wanted)
     kept = []
     for taint in present:
         which = (taint.get("key", ""), taint.get("effect", ""))
-        if which in left:
-            left.remove(which)
+        if which in missing:
+            missing.remove(which)
             kept.append(taint)
         elif which[0] not in _OURS:
             kept.append(taint)
-    added = [{"key": key, "effect": effect, **_since(effect, now)} for key, effect in left]
+    added = [{"key": key, "effect": effect, **_since(effect, now)} for key, effect in missing]
     return [*kept, *added]
 
 

@@ -32,7 +32,7 @@ ORPHANS = "orphans"
 
 
 def short_hash(value: Any, collisions: int = 0) -> str:
-    """The same for equal JSON values, whatever the order of their keys."""
+    """Equal for equal JSON values, whatever the order of their keys."""
     canonical = msgspec.json.encode(value, order="sorted") + (str(collisions).encode() if collisions else b"")
     number = int.from_bytes(hashlib.blake2b(canonical, digest_size=8).digest(), "big")
     letters = []

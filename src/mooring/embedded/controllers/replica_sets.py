@@ -116,7 +116,7 @@ class ReplicaSets(Controller):
 
 
 class ReplicationControllers(ReplicaSets):
-    """The same for their predecessor, whose selector defaults to the labels of its template."""
+    """The controller of their predecessor, whose selector defaults to the labels of its template."""
 
     name = "replication-controller"
     resource: ClassVar[Resource] = kinds.REPLICATION_CONTROLLERS

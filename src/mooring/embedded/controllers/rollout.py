@@ -89,8 +89,8 @@ def grow(limits: Limits, new: SetSize, old: Sequence[SetSize]) -> int:
     """The size of the new set."""
     if new.replicas > limits.replicas:
         return limits.replicas
-    room = limits.replicas + limits.surge - new.replicas - sum(one.replicas for one in old)
-    return new.replicas + max(0, min(room, limits.replicas - new.replicas))
+    allowed = limits.replicas + limits.surge - new.replicas - sum(one.replicas for one in old)
+    return new.replicas + max(0, min(allowed, limits.replicas - new.replicas))
 
 
 def shrink(limits: Limits, new: SetSize, old: Sequence[SetSize]) -> dict[str, int]:
@@ -124,16 +124,16 @@ def in_proportion(limits: Limits, sets: Sequence[SetSize]) -> dict[str, int]:
     if to_add < 0:
         ordered = sorted(sets, key=lambda one: (-one.replicas, one.created))
     sizes = {one.name: one.replicas for one in ordered}
-    left = to_add
+    remaining = to_add
     for one in ordered:
         if not to_add:
             break
         share = _share(limits, one)
-        share = max(0, min(share, left)) if direction > 0 else min(0, max(share, left))
+        share = max(0, min(share, remaining)) if direction > 0 else min(0, max(share, remaining))
         sizes[one.name] += share
-        left -= share
-    if ordered and left:
-        sizes[ordered[0].name] = max(0, sizes[ordered[0].name] + left)
+        remaining -= share
+    if ordered and remaining:
+        sizes[ordered[0].name] = max(0, sizes[ordered[0].name] + remaining)
     return {one.name: sizes[one.name] for one in ordered if sizes[one.name] != one.replicas}
 
 

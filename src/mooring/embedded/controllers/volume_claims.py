@@ -128,11 +128,11 @@ def provisioned(claim: Unstructured, storage_class: Unstructured, node: Unstruct
 
 def _reach(storage_class: Unstructured, node: Unstructured | None) -> Raw | None:
     """From which nodes the volume can be used: those of the topology domain of the chosen one."""
-    wish = (storage_class.raw.get("parameters") or {}).get(TOPOLOGY, "zone")
-    label = _TOPOLOGY_LABELS.get(wish)
+    topology = (storage_class.raw.get("parameters") or {}).get(TOPOLOGY, "zone")
+    label = _TOPOLOGY_LABELS.get(topology)
     if node is None or label is None:
         return None
-    value = node.labels.get(label) or (node.name if wish == "node" else "")
+    value = node.labels.get(label) or (node.name if topology == "node" else "")
     return {"key": label, "operator": "In", "values": [value]} if value else None
 
 

@@ -146,7 +146,7 @@ class WorkQueue(Generic[K]):
         return 0.0 if until is None else until - self._clock.now()
 
     def _forget_old(self) -> None:
-        """Drops times that hold nobody back any more, as far as they come first."""
+        """Drops times that hold no key back any more, as far as they come first."""
         now = self._clock.now()
         while self._rest:
             key = next(iter(self._rest))

@@ -141,8 +141,8 @@ def _terminating(obj: Unstructured, wall: float) -> Unstructured:
 async def slow_start(items: Iterable[T], act: Callable[[T], Awaitable[None]]) -> None:
     """Acts on all items, in growing batches; after a batch with a failure nothing more is begun, and its
     first failure is raised."""
-    left, size = iter(items), 1
-    while batch := list(islice(left, size)):
+    remaining, size = iter(items), 1
+    while batch := list(islice(remaining, size)):
         results: Sequence[BaseException | None] = await asyncio.gather(
             *(act(item) for item in batch), return_exceptions=True
         )

@@ -24,7 +24,7 @@ from mooring.api.errors import ApiError
 from mooring.api.resources import Resource
 from mooring.embedded.durable.recovery import Contents, row_checksum, state_checksum
 from mooring.store import refusals
-from mooring.store.durability import Follower
+from mooring.store.durability import DurabilityListener
 from mooring.store.objects import Stored, key_of
 
 Change: TypeAlias = tuple[Stored, bool]
@@ -156,7 +156,7 @@ class SqliteDurability:
     def __init__(self, database: Database, version: int) -> None:
         self.version = version
         self._database = database
-        self._follower: Follower | None = None
+        self._listener: DurabilityListener | None = None
         self._pending: list[Change] = []
         self._recorded = 0
         self._kept = 0
@@ -173,8 +173,8 @@ class SqliteDurability:
         self._thread = threading.Thread(target=self._write_batches, name="mooring-disk", daemon=True)
         self._thread.start()
 
-    def attach(self, follower: Follower) -> None:
-        self._follower = follower
+    def attach(self, listener: DurabilityListener) -> None:
+        self._listener = listener
 
     def check(self, stored: Stored) -> None:
         if self._broken is not None:
@@ -233,7 +233,7 @@ class SqliteDurability:
             batch, loop = work
             try:
                 self._database.write(batch)
-            except Exception as error:  # whatever it is, nobody must wait for ever
+            except Exception as error:  # whatever it is, no request must wait for ever
                 self._results.put((batch, error))
             else:
                 self._results.put((batch, None))
@@ -253,8 +253,8 @@ class SqliteDurability:
         self._kept += len(batch)
         self.version = batch[-1][0].version
         self._tell_waiters(None)
-        if self._follower is not None:
-            self._follower.advanced()
+        if self._listener is not None:
+            self._listener.advanced()
         return None
 
     def _fail(self, error: Exception) -> ApiError:
@@ -263,8 +263,8 @@ class SqliteDurability:
             self._broken = refusal
         self._pending.clear()
         self._kept = self._recorded
-        if self._follower is not None:
-            self._follower.failed()
+        if self._listener is not None:
+            self._listener.failed()
         self._tell_waiters(refusal)
         return refusal
 

@@ -28,7 +28,7 @@ Raw = dict[str, Any]
 DEADLINE = "Pod was active on the node longer than the specified deadline"
 _CRASH = "back-off {0} restarting failed container"
 _SIGTERM, _SIGKILL = 143, 137
-"""Exit codes of containers that were told, or made, to stop."""
+"""Exit codes of containers that were asked, or made, to stop."""
 _CALM = 600.0
 """A container that ran for so long starts with the shortest pause again."""
 REPORTER = "kubelet"

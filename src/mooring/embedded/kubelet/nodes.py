@@ -32,12 +32,12 @@ _HEALTHY = {
     "Ready": ("True", "KubeletReady", "kubelet is posting ready status"),
     "NetworkUnavailable": ("False", "RouteCreated", "RouteController created a route"),
 }
-_TOLD = ("ToldByAnnotation", "the node's mooring.dev/conditions annotation says so")
+_BY_ANNOTATION = ("ToldByAnnotation", "the node's mooring.dev/conditions annotation says so")
 _SICK = {
     "MemoryPressure": ("KubeletHasInsufficientMemory", "kubelet has insufficient memory available"),
     "DiskPressure": ("KubeletHasDiskPressure", "kubelet has disk pressure"),
     "PIDPressure": ("KubeletHasInsufficientPID", "kubelet has insufficient PID available"),
-    "Ready": ("KubeletNotReady", _TOLD[1]),
+    "Ready": ("KubeletNotReady", _BY_ANNOTATION[1]),
 }
 DEFAULT_CAPACITY = {"cpu": "4", "memory": "16Gi", "pods": "110", "ephemeral-storage": "100Gi"}
 """Of a node that was created without any."""
@@ -88,9 +88,9 @@ def _dotted(number: int) -> str:
 
 
 def status_of(
-    node: Unstructured, address: str, told: Mapping[str, str], version: str, wall: float, beat: bool
+    node: Unstructured, address: str, annotated: Mapping[str, str], version: str, wall: float, beat: bool
 ) -> Raw:
-    """The node's status. `told` are conditions that it was told to report; `beat` renews heartbeat times."""
+    """The node's status. `annotated`: the conditions of its annotation; `beat` renews heartbeat times."""
     status: Raw = dict(node.raw.get("status") or {})
     capacity = status.get("capacity") or status.get("allocatable") or DEFAULT_CAPACITY
     status["capacity"] = capacity
@@ -101,23 +101,23 @@ def status_of(
     ]
     status["nodeInfo"] = {**_node_info(node, version), **(status.get("nodeInfo") or {})}
     status["daemonEndpoints"] = status.get("daemonEndpoints") or {"kubeletEndpoint": {"Port": 10250}}
-    status["conditions"] = _conditions(status.get("conditions") or [], told, format_time(wall), beat)
+    status["conditions"] = _conditions(status.get("conditions") or [], annotated, format_time(wall), beat)
     return status
 
 
 def address_of(node: Unstructured) -> str:
-    """The node's own address, if it has told one."""
+    """The node's own address, if it has reported one."""
     for found in (node.raw.get("status") or {}).get("addresses") or ():
         if found.get("type") == "InternalIP":
             return str(found.get("address") or "")
     return ""
 
 
-def _conditions(before: list[Raw], told: Mapping[str, str], now: str, beat: bool) -> list[Raw]:
+def _conditions(before: list[Raw], annotated: Mapping[str, str], now: str, beat: bool) -> list[Raw]:
     known = {c.get("type"): c for c in before}
     made = []
-    for kind in {**_HEALTHY, **told}:
-        status, reason, message = _wanted(kind, told.get(kind))
+    for kind in {**_HEALTHY, **annotated}:
+        status, reason, message = _wanted(kind, annotated.get(kind))
         old = known.get(kind) or {}
         same = (old.get("status"), old.get("reason")) == (status, reason)
         made.append(
@@ -130,21 +130,25 @@ def _conditions(before: list[Raw], told: Mapping[str, str], now: str, beat: bool
                 "message": message,
             }
         )
-    # Conditions of other reporters stay; those that were told before and are not any more, go.
-    kept = [c for c in before if c.get("type") not in known_types(told) and c.get("reason") != _TOLD[0]]
+    # Conditions of other reporters stay; those that the annotation named before and does not any more, go.
+    kept = [
+        c
+        for c in before
+        if c.get("type") not in known_types(annotated) and c.get("reason") != _BY_ANNOTATION[0]
+    ]
     return [*kept, *made]
 
 
-def known_types(told: Mapping[str, str]) -> set[str]:
-    return {*_HEALTHY, *told}
+def known_types(annotated: Mapping[str, str]) -> set[str]:
+    return {*_HEALTHY, *annotated}
 
 
-def _wanted(kind: str, told: str | None) -> tuple[str, str, str]:
+def _wanted(kind: str, annotated: str | None) -> tuple[str, str, str]:
     healthy = _HEALTHY.get(kind)
-    if healthy is not None and told in (None, healthy[0]):
+    if healthy is not None and annotated in (None, healthy[0]):
         return healthy
-    reason, message = _SICK.get(kind, _TOLD)
-    return told or "Unknown", reason, message
+    reason, message = _SICK.get(kind, _BY_ANNOTATION)
+    return annotated or "Unknown", reason, message
 
 
 def _node_info(node: Unstructured, version: str) -> Raw:
@@ -227,10 +231,10 @@ class NodeKeeper:
         node = self.living(key)
         if node is None:
             return
-        told, problems = scripts.node_conditions(node.annotations)
+        annotated, problems = scripts.node_conditions(node.annotations)
         for problem in problems:
             self._events.problem(node, problem)
-        status = status_of(node, self.address(node), told, self._version, self._wall(), beat)
+        status = status_of(node, self.address(node), annotated, self._version, self._wall(), beat)
         await self._writer.update_status(kinds.NODES, node, status)
         if self._csi_nodes.get(node.name) is None:
             await self._create_csi_node(node)

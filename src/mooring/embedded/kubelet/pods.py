@@ -225,7 +225,7 @@ class PodKeeper:
     async def _delete(self, pod: Unstructured) -> None:
         """The pod has stopped: it may go."""
         if pod.metadata.finalizers and pod.metadata.deletion_grace_period_seconds == 0:
-            return  # told already; it waits for its finalizers
+            return  # reported already; it waits for its finalizers
         await self._pace.turn()
         await self._writer.delete(kinds.PODS, pod, grace_period=0)
 

@@ -84,7 +84,7 @@ class Heartbeats:
     async def renew_due(self) -> None:
         limit = self._clock.now() - self.interval
         due = [node for node, at in self._renewed.items() if at <= limit]
-        # No more than a round's share at once, or a restart would renew everybody in the same instant.
+        # No more than a round's share at once, or a restart would renew all leases in the same instant.
         share = max(8, int(self._settings.heartbeats_per_second * _TICK * 2))
         for node in due[:share]:
             await self._renew(node)
@@ -151,18 +151,22 @@ class SimulatedUsage:
         if phase(pod) != "Running":
             return None
         containers = (pod.raw.get("spec") or {}).get("containers") or []
-        told_cpu = _parsed(pod.annotations.get(USAGE_CPU))
-        told_memory = _parsed(pod.annotations.get(USAGE_MEMORY))
+        annotated_cpu = _parsed(pod.annotations.get(USAGE_CPU))
+        annotated_memory = _parsed(pod.annotations.get(USAGE_MEMORY))
         share = max(1, len(containers))
         window = int(self._clock.wall() / _WINDOW)
         used = {}
         for container in containers:
             noise = self._noise(f"{pod.uid}/{container.get('name')}/{window}")
-            cpu = self._wanted(container, "cpu", _IDLE_CPU) * noise if told_cpu is None else told_cpu / share
+            cpu = (
+                self._wanted(container, "cpu", _IDLE_CPU) * noise
+                if annotated_cpu is None
+                else annotated_cpu / share
+            )
             memory = (
                 self._wanted(container, "memory", _IDLE_MEMORY) * noise
-                if told_memory is None
-                else told_memory / share
+                if annotated_memory is None
+                else annotated_memory / share
             )
             used[str(container.get("name"))] = Usage(round(cpu, 6), int(memory))
         return used

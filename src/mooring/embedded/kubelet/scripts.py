@@ -136,7 +136,7 @@ def chance(text: str) -> float:
 
 
 def node_conditions(annotations: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
-    """Condition type → status that a node is told to report, and what could not be read."""
+    """Condition type → status that a node is asked to report, and what could not be read."""
     wanted: dict[str, str] = {}
     problems = []
     for part in filter(None, (p.strip() for p in annotations.get(CONDITIONS, "").split(","))):

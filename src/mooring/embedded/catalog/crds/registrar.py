@@ -243,5 +243,5 @@ class Registrar:
         try:
             stored = self._store.replace(CUSTOM_RESOURCE_DEFINITIONS, definition, subresource=subresource)
         except (Conflict, NotFound):
-            return  # somebody was faster; the watch will tell
+            return  # another writer was faster; the watch will notify
         self._definitions[name] = stored.raw

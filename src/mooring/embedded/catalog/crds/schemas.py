@@ -122,7 +122,7 @@ def to_json_schema(schema: Raw) -> Raw:
             if isinstance(below, dict)
         }
     if "required" in schema:
-        made["required"] = schema["required"]  # told last, as the API server does
+        made["required"] = schema["required"]  # reported last, as the API server does
     return made
 
 

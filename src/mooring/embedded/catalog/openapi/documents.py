@@ -105,7 +105,7 @@ class _Maker:
             "description": f"{action} {self._kind}",
             "x-kubernetes-action": action,
             "x-kubernetes-group-version-kind": self._gvk,
-            "parameters": [self._query(name, *told) for name, told in parameters.items()],
+            "parameters": [self._query(name, *described) for name, described in parameters.items()],
             "responses": {"200": {"description": "OK"}},
         }
         if method in ("post", "put", "patch"):

@@ -196,8 +196,8 @@ class OpenApi:
 
 def _fingerprint(kinds: list[Served]) -> str:
     """Made of what a document is made of, so that the index needs no documents."""
-    told = [(s.resource.plural, s.resource.kind, s.verbs, s.schema) for s in kinds]
-    return _hash(msgspec.json.encode([KUBERNETES_VERSION, told]))
+    described = [(s.resource.plural, s.resource.kind, s.verbs, s.schema) for s in kinds]
+    return _hash(msgspec.json.encode([KUBERNETES_VERSION, described]))
 
 
 def _hash(content: bytes) -> str:
