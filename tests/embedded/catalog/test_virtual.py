@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mooring.api.errors import ApiError, Invalid, NotFound
 from mooring.api.resources import NODES, PODS
-from mooring.embedded.catalog.builtin import CORE_EVENTS_VIEW
+from mooring.embedded.catalog.kinds import CORE_EVENTS_VIEW
 from mooring.embedded.catalog.metrics import Metrics, NoUsage, Usage
 from mooring.embedded.catalog.reviews import Reviews
 from mooring.embedded.http import ADMIN

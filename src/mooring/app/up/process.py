@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from asyncio.subprocess import PIPE, Process
+from importlib.util import find_spec
 from typing import Any, Literal
 
 import msgspec
@@ -23,6 +24,8 @@ START_SECONDS = 120.0
 """For loading a large data directory and making its nodes."""
 STOP_SECONDS = 10.0
 LINE_LIMIT = 16 << 20
+EXTRA = ("jsonschema",)
+"""What only the server process imports: the packages of the extra `up`."""
 
 
 class Orders(msgspec.Struct, kw_only=True):
@@ -82,6 +85,9 @@ class ServerProcess:
     @classmethod
     async def start(cls, orders: Orders) -> ServerProcess:
         """Raises a MooringError with the server's own sentence when it cannot serve."""
+        if missing := [package for package in EXTRA if find_spec(package) is None]:
+            needs = f"the embedded cluster needs {', '.join(missing)}, which is not installed"
+            raise MooringError(f"{needs}: pip install 'mooring[up]'")
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",

@@ -6,7 +6,7 @@ Events come in the core form or the new one: both groups show the same table.
 
 from __future__ import annotations
 
-from mooring.embedded.catalog.builtin import CORE_EVENTS_VIEW
+from mooring.embedded.catalog.kinds import CORE_EVENTS_VIEW
 from mooring.embedded.catalog.printing.columns import (
     AGE,
     NAME,
