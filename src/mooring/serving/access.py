@@ -1,5 +1,4 @@
-"""Who may ask the endpoints: the guard in front of them, and the questions that it passes on to the API
-server.
+"""Who may ask the endpoints: the guard in front of them, and what it asks the API server.
 
 A client is known by its certificate, which TLS has verified, or by its token, which a TokenReview judges;
 what a user may read a SubjectAccessReview decides. Answers are kept for a while. When the API server cannot

@@ -1,5 +1,4 @@
-"""What a list shows: the objects that its selectors choose, in one piece or in pages that all show the same
-moment.
+"""What a list shows: the objects that its selectors choose, whole or in pages that show one moment.
 
 Watches choose by the same `Selection`. A continue token holds the version of the first page and the last key
 given out; later pages are computed from the history, so nothing is kept for clients that never come back.

@@ -1,4 +1,9 @@
-"""One watch of the in-process client: waits for the store's events and hands them out typed."""
+"""The ApiClient port in process, on the store: typed objects in and out, no bytes in between.
+
+Each call gives way to the loop before the store acts and again before the answer, as a request and its answer
+take time; under a seeded virtual loop everything else may come in between. A watch waits for the store's
+events and hands them out typed. Faults are injected here.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""JSON patch (RFC 6902), merge patch (RFC 7386), and the choice among the three patch types.
+"""The three patch types: JSON patch (RFC 6902), merge patch (RFC 7386), and strategic merge patch.
 
-All of them give a new value that shares its unchanged parts with the old one. The strategic form is in
-`strategic`; what a patch may change is decided by the store.
+All of them give a new value that shares its unchanged parts with the old one. In the strategic form known
+lists are merged by key instead of replaced; which lists, and by which key, is data of the API (`schemas`).
+Its directives: `$patch` (delete, replace), `$retainKeys`, `$deleteFromPrimitiveList/<list>` and
+`$setElementOrder/<list>`. What a patch may change is decided by the store.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Who decides what may be written: the port between the store and the rules of the kinds.
 
 `LenientRules` take objects as they come and fill in only what schedulers rely on: for tests, fixtures and
-simulations. Behind an API server a store gets `admission.strict.StrictRules`.
+simulations. Behind an API server a store gets `embedded.admission.strict.StrictRules`.
 """
 
 from __future__ import annotations

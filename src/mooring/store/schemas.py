@@ -1,4 +1,6 @@
-"""The notation of the files in `types/`: one file for each API package, one block for each type.
+"""All types of the API, read when first asked for from the files in `types/`, and the notation of these.
+
+There is one file for each API package, with one block for each type.
 
     package io.k8s.api.core.v1             how OpenAPI calls the package
     serves v1                              the apiVersion of its kinds

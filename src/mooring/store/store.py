@@ -2,8 +2,8 @@
 
 Pure: no socket, no sleep, no clock and no randomness of its own. Objects are plain JSON and belong to the
 store once they are handed in; neither callers nor the store change them in place. The rules live in modules
-of their own (`rules`, `updating`, `deleting`, `binding`, `patching`), the objects in `table`; this
-module joins them and hands out the one increasing resourceVersion.
+of their own (`rules`, `writes`, `deletion`, `patches`), the objects in `table`; this module joins them and
+hands out the one increasing resourceVersion.
 
 Changes are in memory at once; whether they outlive the process is up to the `durability` that is handed in.
 Authentication, authorization and admission webhooks are not here.

@@ -1,7 +1,7 @@
 """The objects of one resource and the bounded history of their changes.
 
 A table knows nothing of Kubernetes rules; the store decides what is written. Watches read the history with
-a cursor of their own (see `watching`), so a change costs the same however many watch.
+a cursor of their own (see `watches`), so a change costs the same however many watch.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""The API server process as its parent sees it, and what the two say to each other: one JSON line each
-way.
+"""The API server process as its parent sees it, and the JSON line that each sends to the other.
 
 The parent writes `Orders` to the child's standard input and keeps it open: its end is the sign that the
 parent is gone. The child answers `Ready` or `Refused` on standard output. Whatever else it has to say goes to

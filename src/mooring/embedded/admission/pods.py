@@ -1,5 +1,4 @@
-"""The rules of pods as a kind: what a pod gets that does not say otherwise, and what admission and the
-server's strategy add to the rules of the spec (`pod_spec`).
+"""The rules of pods as a kind: what is filled in, and what admission adds to the rules of the spec.
 
 First comes what every pod template gets, then what only pods get. Quotas, security policies, tokens of
 service accounts and overheads of runtime classes are not filled in.

@@ -1,6 +1,4 @@
-"""Kinds with few rules: priority classes, disruption budgets, config maps, secrets, leases, events, and the
-bindings of RBAC.
-"""
+"""Kinds with few rules: priorities, budgets, config maps, secrets, leases, events, RBAC bindings."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The syntax of values: names, label keys and values, ports, and resources with their amounts, in the API
-server's words.
+"""The syntax of values in the API server's words: names, labels, ports, resources and amounts.
 
 Each check of a name gives the sentences of what is wrong; none means fine. Names repeat, so answers are
 remembered. Amounts are reported to `Problems`: quantities, the names of resources, requests beside limits.

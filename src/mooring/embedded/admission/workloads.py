@@ -1,5 +1,7 @@
-"""Deployments, replica sets, stateful sets, daemon sets and replication controllers, and what all workload
-kinds share: selectors, pod templates, numbers that may be percentages.
+"""The workload kinds but jobs, and what all workload kinds share.
+
+Deployments, replica sets, stateful sets, daemon sets and replication controllers. Shared are selectors, pod
+templates, and numbers that may be percentages.
 """
 
 from __future__ import annotations

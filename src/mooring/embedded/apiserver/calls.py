@@ -1,6 +1,4 @@
-"""One request about objects of a served kind, with all that its handlers need, and what they share; the
-handlers of GET.
-"""
+"""One request about objects of a served kind: what its handlers need and share, and those of GET."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The client's Transport without sockets: it calls an ASGI application, and can spoil the bytes in
-between.
+"""The client's Transport without sockets: it calls an ASGI application, and can spoil the bytes.
 
     application ──send()──▶ buffer ──chunks(): delayed, split, cut or stalled──▶ client
          ▲                    │

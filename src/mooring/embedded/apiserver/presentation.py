@@ -1,5 +1,6 @@
-"""Objects, lists and watch events as bytes, in the form that the client asked for: the object itself, a
-Table, or its metadata only.
+"""Objects, lists and watch events as bytes, in the form that the client asked for.
+
+The forms are the object itself, a Table, or its metadata only.
 
 In the plain form an object is encoded once per stored version; answers, lists and watches share those bytes.
 """

@@ -1,5 +1,4 @@
-"""From a URL to the object that it names, the verb, and the options of lists, watches, writes and
-deletions. Pure.
+"""From a URL to the object that it names, the verb, and the options of the request. Pure.
 
     /api/v1/<plural>[/<name>[/<subresource>]]                   without namespace, or of all namespaces
     /api/v1/namespaces/<namespace>/<plural>[/<name>[/<sub>]]    of one namespace

@@ -1,5 +1,6 @@
-"""One open watch over HTTP, the store's events as lines of JSON, and the pace at which watches are
-notified.
+"""One open watch over HTTP, and the pace at which all watches are notified.
+
+A watch sends the store's events as lines of JSON:
 
     events taken ──▶ lines ──▶ send() ── waits while the client does not read
          │

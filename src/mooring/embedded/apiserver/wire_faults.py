@@ -1,6 +1,6 @@
 """Faults of a connection, below the meaning of its bytes: which requests are hit, and what is done to them.
 
-The faults of `embedded.faults` speak of verbs and objects; these speak of methods, paths and bytes, so that
+The faults of `store.faults` speak of verbs and objects; these speak of methods, paths and bytes, so that
 the framing, decoding and retrying of an HTTP client are tested too. Everything is decided when a request is
 sent; the first fault that fits and is not used up applies.
 """

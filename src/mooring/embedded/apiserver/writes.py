@@ -1,5 +1,7 @@
-"""POST, PUT and PATCH of objects. The rules of what may be written are the store's, and those of custom kinds
-the catalog's; here requests are checked against their path and put into the stored form.
+"""POST, PUT and PATCH of objects.
+
+The rules of what may be written are the store's, and those of custom kinds the catalog's; here requests are
+checked against their path and put into the stored form.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""The objects that a stand-in knows: what the informers delivered, and what was written since; one cache
-per resource.
+"""The objects that a stand-in knows: what informers delivered, and what was written since.
 
 Whoever writes puts the answer in at once. A controller therefore always sees its own writes, and needs no
 bookkeeping of what it expects to see. Versions decide which of two states is newer; resourceVersions of one

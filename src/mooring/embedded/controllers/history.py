@@ -1,6 +1,4 @@
-"""ControllerRevisions: the past templates of StatefulSets and DaemonSets, which `kubectl rollout undo`
-reads.
-"""
+"""ControllerRevisions: past templates of StatefulSets and DaemonSets, for `kubectl rollout undo`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Namespaces from the first to the last: what a cluster has from the start, and what happens when one is
-deleted.
+"""Namespaces: those that a cluster has from the start, and what happens when one is deleted.
 
 The start: the namespaces, the system priority classes, and a ServiceAccount each. The end: first what is in a
 namespace, then itself.

@@ -1,5 +1,4 @@
-"""The ReplicaSets of a Deployment: which is the new one, its number and annotations, which to drop, and
-how the replicas are shared among them. Pure: sizes in, sizes out.
+"""The ReplicaSets of a Deployment: which is new, which to drop, how they share the replicas. Pure.
 
 A rolling update goes in steps between two limits: never more than replicas + maxSurge pods in all, never
 fewer than replicas - maxUnavailable that are available. When the Deployment itself is scaled while several

@@ -1,5 +1,4 @@
-"""Writes of stand-ins: conflict-safe, known to the caches before anything else happens, many at once, and
-events.
+"""Writes of stand-ins: conflict-safe, known to the caches at once, many at a time; and events.
 
 Every change carries the version or UID it was decided on. When that is no longer the current one, the present
 state is read into the cache and the Conflict goes to the caller, whose next look decides anew.

@@ -4,8 +4,8 @@ Changes of pods and nodes, and the times of their next steps, come together in t
 from them, compare what should be with what is, and write the difference. Dead nodes (`fail`, or the
 annotation) do nothing at all: their pods stay as they are, as on a machine without power.
 
-Nodes are made by others. What is done for them is in `node_keeping`, for pods in `pod_keeping`; the leases
-are in `heartbeats`.
+Nodes are made by others. What is done for them is in `nodes`, for pods in `pods`; the leases and the
+usage are in `reports`.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""The life of one pod on its node, as a state machine driven by time, and the events that report its
-steps.
+"""The life of one pod on its node, as a state machine driven by time, and the events that report it.
 
     starting ──start──▶ initializing ──▶ running ──run──▶ ended? ──restartPolicy──▶ Succeeded | Failed
        │ volumes not there: waits            ▲                │

@@ -1,5 +1,4 @@
-"""What kubelets report again and again: leases of all nodes, renewed in turn by one task, and simulated
-usage.
+"""What kubelets report again and again: the leases of all nodes, and simulated usage.
 
 Each node's lease is renewed every `interval` seconds: ten, or longer where so many nodes would together renew
 more often than the settings allow. The lease says how long it is good for, and grows with the interval.
@@ -125,7 +124,7 @@ class Heartbeats:
 
 
 class SimulatedUsage:
-    """Implements `catalog.usage.UsageSource` on the caches of the kubelets."""
+    """Implements `catalog.metrics.UsageSource` on the caches of the kubelets."""
 
     def __init__(self, nodes: Cache, pods: Cache, clock: Clock, settings: KubeletSettings) -> None:
         self._nodes = nodes

@@ -2,23 +2,23 @@
 
 On pods (in a pod template they hold for all its pods); times in seconds, fractions allowed:
 
-  | annotation | meaning | default |
-  |---|---|---|
-  | `mooring.dev/start-seconds` | from admission to the first container running | 0.3 to 0.9, by pod UID |
-  | `mooring.dev/init-seconds` | how long each init container runs | 0.2 |
-  | `mooring.dev/ready-seconds` | from running to ready; `never` for a pod that never becomes ready | 0 |
-  | `mooring.dev/run-seconds` | how long containers run, then they end; `forever` | forever; pods of Jobs 5 |
-  | `mooring.dev/exit-code` | with which code they end | 0 |
-  | `mooring.dev/stop-seconds` | how long they take to stop after a delete, at most the grace period | 0.5 |
-  | `mooring.dev/usage-cpu` | simulated cpu usage of the pod, such as `250m` | 40 % of its requests |
-  | `mooring.dev/usage-memory` | simulated memory usage of the pod, such as `64Mi` | 40 % of its requests |
+| annotation | meaning | default |
+|---|---|---|
+| `mooring.dev/start-seconds` | from admission to the first container running | 0.3 to 0.9, by the pod's UID |
+| `mooring.dev/init-seconds` | how long each init container runs | 0.2 |
+| `mooring.dev/ready-seconds` | from running to ready; `never` for a pod that never becomes ready | 0 |
+| `mooring.dev/run-seconds` | how long containers run, then they end; `forever` | forever; pods of Jobs 5 |
+| `mooring.dev/exit-code` | with which code they end | 0 |
+| `mooring.dev/stop-seconds` | how long they take to stop after a delete, at most the grace period | 0.5 |
+| `mooring.dev/usage-cpu` | simulated cpu usage of the pod, such as `250m` | 40 % of its requests |
+| `mooring.dev/usage-memory` | simulated memory usage of the pod, such as `64Mi` | 40 % of its requests |
 
 On nodes:
 
-  | annotation | meaning |
-  |---|---|
-  | `mooring.dev/fail` | `"true"`: the node is dead. No heartbeat, no change of its pods |
-  | `mooring.dev/conditions` | conditions that the node reports, such as `MemoryPressure=True,Ready=False` |
+| annotation | meaning |
+|---|---|
+| `mooring.dev/fail` | `"true"`: the node is dead. No heartbeat, no change of its pods |
+| `mooring.dev/conditions` | conditions that the node reports, such as `MemoryPressure=True,Ready=False` |
 
 A value that cannot be read counts as not given, and is reported as an event on the object.
 """

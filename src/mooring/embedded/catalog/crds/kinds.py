@@ -1,6 +1,4 @@
-"""What a definition serves: the `Served` of each of its versions, the rules of its objects, and their
-other versions.
-"""
+"""What a definition serves: its versions, the rules of its objects, and how they are converted."""
 
 from __future__ import annotations
 

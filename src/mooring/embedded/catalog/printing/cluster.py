@@ -1,5 +1,7 @@
-"""Rows of what belongs to the cluster as a whole: nodes, namespaces, leases, priority classes, events,
-configuration, identities, access rights and quotas; and of kinds without columns of their own.
+"""Rows of what belongs to the cluster as a whole, and of kinds without columns of their own.
+
+These are nodes, namespaces, leases, priority classes, events, configuration, identities, access rights and
+quotas.
 
 Events come in the core form or the new one: both groups show the same table.
 """

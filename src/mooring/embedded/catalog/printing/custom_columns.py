@@ -1,6 +1,4 @@
-"""Rows of custom resources, with the additionalPrinterColumns of their definition, and the JSONPath that
-those are written in.
-"""
+"""Rows of custom resources: additionalPrinterColumns, and the JSONPath that they are written in."""
 
 from __future__ import annotations
 
