@@ -1,4 +1,4 @@
-"""The words of docs/glossary.md: those that are retired there appear nowhere, those that are defined exist."""
+"""The words of docs/glossary.md: what is retired there appears nowhere, what is defined there exists."""
 
 from __future__ import annotations
 
