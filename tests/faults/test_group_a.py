@@ -14,7 +14,7 @@ import pytest
 
 from mooring.api.resources import NODES, PODS
 from mooring.client import hearing, reflector
-from mooring.embedded.serving import wire_faults as wire
+from mooring.embedded.apiserver import wire_faults as wire
 from mooring.framework.ports import Change
 from mooring.testing import make_node, make_pod
 from tests.faults.world import HttpCluster, is_list_of, is_watch_of, version_of

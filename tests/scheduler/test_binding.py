@@ -7,10 +7,10 @@ import asyncio
 import pytest
 
 from mooring.api.resources import PODS
-from mooring.embedded import faults
-from mooring.embedded.faults import Fault
 from mooring.framework import PermitPlugin, PreBindPlugin, ReservePlugin, Status
 from mooring.framework.ports import Change
+from mooring.store import faults
+from mooring.store.faults import Fault
 from mooring.testing import make_node, make_pod
 
 NODES = (make_node("a"), make_node("b"))

@@ -242,8 +242,8 @@ def test_an_exception_of_a_plugin_is_counted():
 
 
 def test_a_lost_answer_is_counted_with_what_turned_out_to_be_true():
-    from mooring.embedded import faults
-    from mooring.embedded.faults import Fault
+    from mooring.store import faults
+    from mooring.store.faults import Fault
 
     with Measured() as cluster:
         cluster.faults.add(Fault(verb="bind", effect=faults.lost_answer(), times=1))

@@ -17,15 +17,15 @@ from mooring.api.node import Node
 from mooring.api.pod import Pod
 from mooring.api.resources import EVENTS, NODES, PODS, Resource, Unstructured, by_kind
 from mooring.app.scheduler import Scheduler
-from mooring.embedded.faults import Faults
-from mooring.embedded.local import LocalClient
-from mooring.embedded.objects import Stored
-from mooring.embedded.store import Store
 from mooring.framework.points import Plugin
 from mooring.framework.ports import PatchType
 from mooring.framework.record import DecisionRecord
 from mooring.sim.clock import VirtualClock
 from mooring.sim.loop import VirtualLoop, finish
+from mooring.store.faults import Faults
+from mooring.store.local import LocalClient
+from mooring.store.objects import Stored
+from mooring.store.store import Store
 
 T = TypeVar("T")
 

@@ -115,8 +115,8 @@ import asyncio, random, time
 from mooring.app.clock import LeaseClock
 from mooring.app.running.electing import ElectionThread, make_candidate
 from mooring.client.lease import Fence, Terms
-from mooring.embedded.local import LocalClient
-from mooring.embedded.store import Store
+from mooring.store.local import LocalClient
+from mooring.store.store import Store
 
 class Client(LocalClient):
     async def close(self):

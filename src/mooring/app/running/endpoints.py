@@ -25,15 +25,13 @@ from mooring.api.resources import Resource, Unstructured
 from mooring.app.clock import SystemClock
 from mooring.app.running import gauging
 from mooring.app.running.options import ServingOptions
-from mooring.app.serving.endpoints import Inside, NotNow, application
-from mooring.app.serving.guarding import Guard
-from mooring.app.serving.health import Health
-from mooring.app.serving.reviewing import Authenticator, Authorizer
-from mooring.app.serving.server import ServingThread
-from mooring.app.serving.tls import ServingCertificate
 from mooring.client.connecting import connect, default_user_agent
 from mooring.client.credentials import Credentials
 from mooring.client.http_client import HttpClient
+from mooring.serving.access import Authenticator, Authorizer, Guard
+from mooring.serving.certificates import ServingCertificate
+from mooring.serving.endpoints import Health, Inside, NotNow, application
+from mooring.serving.server import ServingThread
 from mooring.telemetry import logs
 from mooring.telemetry.instruments import Exposed
 from mooring.telemetry.metrics import SchedulerMetrics

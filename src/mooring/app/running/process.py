@@ -33,8 +33,6 @@ from mooring.app.running.observing import RequestMeter
 from mooring.app.running.options import RunOptions
 from mooring.app.running.watchdog import Watchdog
 from mooring.app.scheduler import Scheduler
-from mooring.app.serving.endpoints import Inside
-from mooring.app.serving.health import PING, Check, Health
 from mooring.client import finding
 from mooring.client.connecting import connect, default_user_agent
 from mooring.client.credentials import Credentials
@@ -43,6 +41,7 @@ from mooring.client.lease import Fence, Terms
 from mooring.config.dumping import to_wire
 from mooring.config.types import API_VERSION, KIND
 from mooring.scheduler.engine import GRACE_SECONDS
+from mooring.serving.endpoints import PING, Check, Health, Inside
 from mooring.telemetry import logs
 from mooring.telemetry.metrics import SchedulerMetrics
 
