@@ -21,7 +21,7 @@ from mooring.app.evaluating import NoApi, NoEvents
 from mooring.framework.ports import Change
 from mooring.framework.queued import QueuedPod
 from mooring.runtime.attempt import Attempt
-from mooring.runtime.committing import run_unreserve
+from mooring.runtime.binding import run_unreserve
 from mooring.runtime.reuse.signatures import Signer
 from mooring.scheduler.assembly import Ports, assemble, needed_resources
 from mooring.scheduler.cycle import Placement

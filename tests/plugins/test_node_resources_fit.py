@@ -17,7 +17,7 @@ from mooring.config.plugin_args import UtilizationShapePoint
 from mooring.framework.events import QueueingHint
 from mooring.framework.status import Code
 from mooring.plugins.node_resources_fit import hints
-from mooring.plugins.node_resources_fit.strategies import shape_table
+from mooring.plugins.node_resources_fit.scoring import shape_table
 from mooring.state.pod_entry import PodEntry
 from mooring.testing import make_node, make_pod
 from mooring.testing.builders import make_container

@@ -17,7 +17,7 @@ from mooring.app.clock import SystemClock
 from mooring.framework import events
 from mooring.framework.events import ActionType, ClusterEvent, EventResource
 from mooring.framework.ports import Change
-from mooring.runtime.waiting import WaitingPods
+from mooring.runtime.services import WaitingPods
 from mooring.scheduler.handlers import Handlers
 from mooring.scheduler.instructions import Enqueue, Instruction, Remove, Update, Wake
 from mooring.state.cache import ClusterCache

@@ -29,8 +29,7 @@ from mooring.framework.statuses import NodeStatuses
 from mooring.runtime.attempt import Attempt
 from mooring.runtime.building import build_profile
 from mooring.runtime.filtering import filter_rows
-from mooring.runtime.post_filtering import run_post_filter
-from mooring.runtime.pre_filtering import run_pre_filter
+from mooring.runtime.pre_filtering import run_post_filter, run_pre_filter
 from mooring.runtime.profile import Profile
 from mooring.runtime.reuse.signatures import Signature, Signer
 from mooring.runtime.scoring import Scoring, run_pre_score, run_scores

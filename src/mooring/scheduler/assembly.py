@@ -18,9 +18,7 @@ from mooring.queue.scheduling_queue import SchedulingQueue
 from mooring.runtime.building import build_profile
 from mooring.runtime.profile import Profile
 from mooring.runtime.reuse.cache import ReuseCache
-from mooring.runtime.services import Services
-from mooring.runtime.tasks import Tasks
-from mooring.runtime.waiting import WaitingPods
+from mooring.runtime.services import Services, Tasks, WaitingPods
 from mooring.scheduler.binding import BindingCycle
 from mooring.scheduler.choosing import NodeChooser
 from mooring.scheduler.cluster import ClusterState
@@ -69,9 +67,10 @@ def assemble(
     ports = dataclasses.replace(ports, client=FencedClient(ports.client, ports.may_bind))
     inbox, tasks, bindings, cluster = Inbox(), Tasks(), Tasks(), ClusterState()
     profiles: dict[str, Profile] = {}
+    hooks = ProfileHooks(profiles)
     queue = SchedulingQueue(
         clock=ports.clock,
-        hooks=ProfileHooks(profiles),
+        hooks=hooks,
         initial_backoff=float(config.pod_initial_backoff_seconds),
         max_backoff=float(config.pod_max_backoff_seconds),
         flush_after=flush_after,
@@ -103,7 +102,7 @@ def assemble(
             cluster.stores,
             cluster.cache,
             waiting,
-            lambda pod: pod.scheduler_name in profiles,
+            hooks.serves,
             overcommits.appeared,
         ),
         placements=Placements(cluster.cache, ports.clock, ports.metrics),

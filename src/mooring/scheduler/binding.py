@@ -24,7 +24,7 @@ from mooring.framework.ports import ApiClient, Clock, EventRecorder
 from mooring.framework.status import SUCCESS, Status
 from mooring.runtime.binding import Flight, pre_flight, run_bind, run_post_bind, run_pre_bind
 from mooring.runtime.profile import Profile
-from mooring.runtime.waiting import HeldPod, WaitingPods
+from mooring.runtime.services import HeldPod, WaitingPods
 from mooring.scheduler.cycle import Placement
 from mooring.scheduler.fencing import NOT_LEADING, MayWrite, always
 from mooring.scheduler.outcome import Failure, Outcome, refusal

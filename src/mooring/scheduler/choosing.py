@@ -167,9 +167,10 @@ class NodeChooser:
 
     def _filter_all(self, attempt: Attempt) -> Status:
         """Every row that is in play."""
-        status = beside_nominated(attempt, attempt.every.nodes, attempt.ok)
-        if status is not SUCCESS:
-            return status
+        if attempt.profile.services.nominator.nodes():
+            status = beside_nominated(attempt, attempt.every.nodes, attempt.ok)
+            if status is not SUCCESS:
+                return status
         filters: Iterable[FilterPlugin] = attempt.baseline.remaining.filters
         meter = attempt.profile.meter
         if meter is not None and meter.sampled:

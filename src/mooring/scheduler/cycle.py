@@ -15,10 +15,10 @@ from mooring.framework.queued import QueuedPod
 from mooring.framework.record import SCHEDULED, DecisionRecord, NodeEpoch
 from mooring.framework.status import SUCCESS, Code
 from mooring.runtime.attempt import Attempt
-from mooring.runtime.committing import run_permit, run_reserve, run_unreserve
-from mooring.runtime.post_filtering import run_post_filter
+from mooring.runtime.binding import run_permit, run_reserve, run_unreserve
+from mooring.runtime.pre_filtering import run_post_filter
 from mooring.runtime.profile import Profile
-from mooring.runtime.waiting import HeldPod
+from mooring.runtime.services import HeldPod
 from mooring.scheduler.choosing import NodeChooser, lap
 from mooring.scheduler.outcome import NO_NODES, Failure, Outcome, fit_error, refusal
 from mooring.scheduler.records import RecordRing, make_record

@@ -20,8 +20,7 @@ from mooring.framework.ports import Change, Clock
 from mooring.framework.queued import QueuedPod
 from mooring.queue.scheduling_queue import SchedulingQueue
 from mooring.runtime.profile import Profile
-from mooring.runtime.services import Services
-from mooring.runtime.tasks import Tasks
+from mooring.runtime.services import Services, Tasks
 from mooring.scheduler.binding import BindingCycle
 from mooring.scheduler.cycle import SchedulingCycle
 from mooring.scheduler.fencing import MayWrite, always

@@ -16,7 +16,7 @@ from mooring.framework import events
 from mooring.framework.changes import node_changes, pod_changes
 from mooring.framework.events import ActionType, ClusterEvent, EventResource
 from mooring.framework.ports import Change
-from mooring.runtime.waiting import WaitingPods
+from mooring.runtime.services import WaitingPods
 from mooring.scheduler.instructions import Enqueue, Instruction, Remove, Update, Wake
 from mooring.state.cache import ClusterCache, Outcome
 from mooring.state.stores import Stores

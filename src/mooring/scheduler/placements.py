@@ -10,7 +10,7 @@ import msgspec
 from mooring.api.pod import Pod
 from mooring.framework.events import ASSIGNED_POD_DELETE
 from mooring.framework.ports import Change, Clock
-from mooring.runtime.committing import run_unreserve
+from mooring.runtime.binding import run_unreserve
 from mooring.scheduler.cycle import Placement
 from mooring.scheduler.instructions import Activate, EndFlight, Instruction, Requeue, Wake
 from mooring.scheduler.outcome import Failure, Outcome

@@ -23,6 +23,10 @@ class ProfileHooks:
         self.profiles = profiles
         self._signers: dict[Profile, Signer] = {}
 
+    def serves(self, pod: Pod) -> bool:
+        """Whether one of the profiles schedules the pod."""
+        return pod.scheduler_name in self.profiles
+
     def pre_enqueue(self, pod: Pod, first: str = "") -> Status | None:
         profile = self.profiles[pod.scheduler_name]
         if profile.meter is None:

@@ -25,7 +25,7 @@ from mooring.api.pod import Pod, PodCondition
 from mooring.api.resources import PODS
 from mooring.api.times import format_time
 from mooring.framework.ports import ApiClient, Clock
-from mooring.runtime.tasks import Tasks
+from mooring.runtime.services import Tasks
 from mooring.telemetry import logs
 
 _log = logs.get(__name__)
