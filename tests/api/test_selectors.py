@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.api.label_values import is_label_key, is_label_value
 from mooring.api.meta import LabelSelector, LabelSelectorRequirement
+from mooring.api.names import is_label_key, is_label_value
 from mooring.api.node import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, PreferredSchedulingTerm
 from mooring.api.pod import Affinity, NodeAffinity, Pod, PodSpec
 from mooring.api.selectors import (

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from mooring.api.errors import SelectorError
-from mooring.api.label_values import is_label_key, is_label_value
+from mooring.api.names import is_label_key, is_label_value
 
 IN = "In"
 NOT_IN = "NotIn"

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from mooring.cli.printing import console, line, printable
 from mooring.config import PluginRef, ResolvedProfile
-from mooring.config.dumping import to_wire
+from mooring.config.wire import to_wire
 
 OWN = "*"
 """Marks plugins that the file names itself; the others are kube-scheduler's defaults."""

@@ -9,7 +9,7 @@ from mooring.api.errors import MooringError
 from mooring.client.credentials import Credentials
 from mooring.framework.ports import Clock
 from mooring.telemetry import logs
-from mooring.telemetry.throttle import Throttle
+from mooring.telemetry.logs import Throttle
 
 log = logs.get(__name__)
 

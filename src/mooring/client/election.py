@@ -17,7 +17,7 @@ from mooring.api.resources import LEASES
 from mooring.client.lease import Candidate, Fence, Verdict
 from mooring.framework.ports import ApiClient, Clock
 from mooring.telemetry import logs
-from mooring.telemetry.throttle import Throttle
+from mooring.telemetry.logs import Throttle
 
 log = logs.get(__name__)
 

@@ -25,7 +25,7 @@ from mooring.client.series import Series, SeriesKey, cut, make_event, reference
 from mooring.client.spam import SpamFilter
 from mooring.framework.ports import ApiClient, Clock
 from mooring.telemetry import logs
-from mooring.telemetry.throttle import Throttle
+from mooring.telemetry.logs import Throttle
 
 log = logs.get(__name__)
 

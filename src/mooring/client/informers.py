@@ -15,7 +15,7 @@ from mooring.client.mirror import Deliver, Mirror
 from mooring.client.reflector import Reflector
 from mooring.framework.ports import ADDED, DELETED, MODIFIED, ApiClient, Clock, Malformed, WatchEvent
 from mooring.telemetry import logs
-from mooring.telemetry.throttle import Throttle
+from mooring.telemetry.logs import Throttle
 
 log = logs.get(__name__)
 

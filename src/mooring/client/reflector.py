@@ -28,7 +28,7 @@ from mooring.client.hearing import IDLE, Hearing
 from mooring.client.paging import Lister
 from mooring.framework.ports import BOOKMARK, DELETED, ApiClient, Clock, WatchEvent
 from mooring.telemetry import logs
-from mooring.telemetry.throttle import Throttle
+from mooring.telemetry.logs import Throttle
 
 log = logs.get(__name__)
 

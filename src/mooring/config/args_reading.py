@@ -1,19 +1,20 @@
 """Decoding the `pluginConfig` of a profile: each plugin's arguments into its own type, and the defaults for
 enabled plugins that have none written.
 
-The types come from `plugin_args`, from the caller (outside plugins), or from an old version's table; without
-a type the arguments stay the plain mapping that they are.
+The types come from the caller, who knows the plugins, or from an old version's table; without a type the
+arguments stay the plain mapping that they are. Types derived from `framework.args.PluginArgs` say themselves
+what is wrong with their values.
 """
 
 from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
-from mooring.config.decoding import decode
+from mooring.api.problems import Problem, child, did_you_mean
 from mooring.config.gates import FeatureGates
-from mooring.config.plugin_args import IN_TREE_ARGS, PluginArgs
-from mooring.config.problems import Problem, child, did_you_mean
 from mooring.config.types import GROUP, PluginConfig, wire_fields
+from mooring.config.wire import decode
+from mooring.framework.args import ArgsContext, PluginArgs
 
 _HEADER = ("apiVersion", "kind")
 
@@ -41,6 +42,19 @@ class ArgsReader:
             PluginConfig(name=name, args=self._decode(name, {}, f'{path}["{name}"].args')) for name in missing
         ]
 
+    def read_converted(self, entries: Iterable[PluginConfig]) -> tuple[PluginConfig, ...]:
+        """The entries with those decoded that conversion has written as plain mappings. Mistakes in them are
+        reported already, with their place in the file."""
+        known = len(self.problems)
+        read = tuple(
+            PluginConfig(name=entry.name, args=self._decode(entry.name, entry.args, ""))
+            if isinstance(entry.args, dict) and entry.name in self._types
+            else entry
+            for entry in entries
+        )
+        del self.problems[known:]
+        return read
+
     def _read_one(self, entry: PluginConfig, path: str) -> object:
         raw = {} if entry.args is None else entry.args
         if not isinstance(raw, dict):
@@ -56,8 +70,9 @@ class ArgsReader:
         decoded = decode(body, target, path, self.problems)
         if isinstance(decoded, PluginArgs):
             written = [key for key, value in body.items() if value is not None]
-            completed = decoded.completed(self._gates, written)
-            self.problems += completed.validate(path, self._gates, written)
+            context = ArgsContext(self._gates, written)
+            completed = decoded.completed(context)
+            self.problems += completed.validate(path, context)
             return completed
         return decoded
 
@@ -80,8 +95,3 @@ class ArgsReader:
             hint = f"the file is {GROUP}/{self._version}"
             where = child(path, "apiVersion")
             self.problems.append(Problem(path=where, message=message, value=version, hint=hint))
-
-
-def args_types(legacy: Mapping[str, type], given: Mapping[str, type]) -> dict[str, type]:
-    """All known types by plugin name; what the caller gives wins."""
-    return {**IN_TREE_ARGS, **legacy, **given}

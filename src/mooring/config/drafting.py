@@ -1,22 +1,25 @@
-"""A profile while it is being converted: its plugin sets and args, open to change, and what is told about it.
+"""A profile while it is being converted: its plugin sets and args, open to change, and what is said about it.
 
 Knows how to move entries about without losing their place; which entries move is decided in `conversion` and
-`legacy_scoring`.
+`legacy_plugins`.
 """
 
-from mooring.config.problems import Note, Problem, child
-from mooring.config.types import Plugin, PluginConfig, Plugins, PluginSet, Profile
+from collections.abc import Mapping
+
+from mooring.api.problems import Problem, child
+from mooring.config.types import Note, Plugin, PluginConfig, Plugins, PluginSet, Profile
 
 
 class Draft:
     """One profile, its `path` in the file, and the notes and problems of its conversion."""
 
-    def __init__(self, profile: Profile, version: str, path: str) -> None:
+    def __init__(self, profile: Profile, written_args: Mapping[str, object], version: str, path: str) -> None:
         self.version = version
         self.notes: list[Note] = []
         self.problems: list[Problem] = []
         self._path = path
         self._sets = profile.plugins.sets()
+        self._written_args = written_args
         self._args = {entry.name: entry.args for entry in profile.plugin_config}
         # Paths are those of the file, also after entries have moved.
         self._written = profile
@@ -48,7 +51,7 @@ class Draft:
         self._sets[point] = PluginSet(enabled=tuple(enabled), disabled=self._sets[point].disabled)
 
     def replace_disabled(self, point: str, name: str, *others: Plugin) -> bool:
-        """The same for a disabled entry; says whether there was one."""
+        """Put other entries in the place of a disabled one; says whether there was one."""
         chosen = self._sets[point]
         kept = tuple(entry for entry in chosen.disabled if entry.name != name)
         found = len(kept) < len(chosen.disabled)
@@ -56,10 +59,13 @@ class Draft:
             self._sets[point] = PluginSet(enabled=chosen.enabled, disabled=kept + others)
         return found
 
-    def args(self, name: str) -> object:
-        return self._args.get(name)
+    def written_args(self, name: str) -> Mapping[str, object]:
+        """The args of a plugin as the file has them; empty when it has none, or none that can be read."""
+        written = self._written_args.get(name)
+        return written if isinstance(written, Mapping) else {}
 
-    def set_args(self, name: str, args: object) -> None:
+    def set_args(self, name: str, args: Mapping[str, object]) -> None:
+        """Args as a file would have them; they are decoded after the conversion."""
         self._args[name] = args
 
     def take_args(self, name: str) -> object:

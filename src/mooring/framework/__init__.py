@@ -5,6 +5,7 @@ story with runnable examples. Nothing here knows a concrete plugin, a queue or a
 """
 
 from mooring.framework.access import NODE, NODE_COUNT, PODS, ROW, Access, Kind, Reads, Version
+from mooring.framework.args import ArgsContext, PluginArgs
 from mooring.framework.cycle_state import CycleState, StateKeyError
 from mooring.framework.events import (
     ActionType,
@@ -54,6 +55,7 @@ __all__ = [
     "Access",
     "ActionType",
     "ApiClient",
+    "ArgsContext",
     "AssumeCache",
     "BindPlugin",
     "Clock",
@@ -75,6 +77,7 @@ __all__ = [
     "Normalization",
     "PermitPlugin",
     "Plugin",
+    "PluginArgs",
     "PostBindPlugin",
     "PostFilterPlugin",
     "PostFilterResult",

@@ -5,13 +5,17 @@ The score is the change that the pod makes to a node's balance; `balance` does t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable
+from collections.abc import Callable, Collection, Hashable, Iterator
+from typing import Self
+
+import msgspec
 
 from mooring.api.pod import Pod
+from mooring.api.problems import Problem, child, duplicate, invalid
 from mooring.api.requests import is_scalar_resource
-from mooring.config.plugin_args import NodeResourcesBalancedAllocationArgs
 from mooring.framework.access import NODE as NODE_OBJECT
 from mooring.framework.access import ROW, Reads
+from mooring.framework.args import DEFAULT_RESOURCES, ArgsContext, PluginArgs, ResourceSpec, weighted
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.handle import Handle
 from mooring.framework.nodes import IntArray, Nodes, NodeView
@@ -21,6 +25,25 @@ from mooring.plugins import balance
 from mooring.plugins.pod_demand import PodDemands, is_counted
 
 SCORED = "NodeResourcesBalancedAllocation.score"
+
+
+class NodeResourcesBalancedAllocationArgs(PluginArgs):
+    """Resources whose utilization should be alike."""
+
+    resources: tuple[ResourceSpec, ...] = DEFAULT_RESOURCES
+
+    def completed(self, context: ArgsContext) -> Self:
+        return msgspec.structs.replace(self, resources=weighted(self.resources))
+
+    def validate(self, path: str, context: ArgsContext) -> Iterator[Problem]:
+        seen: set[str] = set()
+        for index, resource in enumerate(self.resources):
+            where = child(path, "resources", index)
+            if resource.name in seen:
+                yield duplicate(child(where, "name"), resource.name)
+            seen.add(resource.name)
+            if resource.weight != 1:
+                yield invalid(child(where, "weight"), resource.weight, "must be 1")
 
 
 class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):

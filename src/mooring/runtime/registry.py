@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 
 from mooring.api.errors import MooringError
+from mooring.framework.extension_points import implemented_by, unwritten
 from mooring.framework.points import Plugin
-from mooring.runtime.extension_points import implemented_by, unwritten
 
 ENTRY_POINT_GROUP = "mooring.plugins"
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Iterator, Mapping
 
+from mooring.api import durations
 from mooring.api.pod import Pod
-from mooring.config import durations
 from mooring.framework.ports import Clock, Timer
 from mooring.framework.status import MAX_PERMIT_TIMEOUT, SUCCESS, Code, Status
 

@@ -18,6 +18,7 @@ from mooring.api.errors import Conflict, MooringError, NotFound, OutcomeUnknown
 from mooring.api.pod import Pod
 from mooring.api.resources import PODS
 from mooring.framework.extending import ExtenderError
+from mooring.framework.extension_points import BIND, POST_BIND, PRE_BIND, PRE_FLIGHT
 from mooring.framework.ports import ApiClient, Clock, EventRecorder
 from mooring.framework.status import SUCCESS, Status
 from mooring.runtime.binding import Flight, pre_flight, run_bind, run_post_bind, run_pre_bind
@@ -28,7 +29,6 @@ from mooring.scheduler.cycle import Placement, refusal
 from mooring.scheduler.fencing import NOT_LEADING, MayWrite, always
 from mooring.scheduler.status_writer import StatusWriter
 from mooring.telemetry import logs
-from mooring.telemetry.metrics import BIND, POST_BIND, PRE_BIND, PRE_FLIGHT
 
 _log = logs.get(__name__)
 
@@ -269,7 +269,7 @@ SKIPPED = Status.skip()
 """No plugin has anything to do in PreBind."""
 
 
-def _observe(placement: Placement, point: int, began: float, status: Status) -> None:
+def _observe(placement: Placement, point: str, began: float, status: Status) -> None:
     if (meter := placement.profile.meter) is not None:
         if status is SUCCESS:
             meter.observe(point, began)

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from mooring.framework.extension_points import FILTER, PRE_FILTER, PRE_SCORE, SCORE
 from mooring.framework.points import FilterPlugin, PreScorePlugin
 from mooring.framework.status import SUCCESS, Code, Status
 from mooring.runtime.buffers import Buffers
@@ -26,7 +27,6 @@ from mooring.scheduler.extending import ask_extenders, prioritize
 from mooring.scheduler.recalling import Recaller, leave_memory, run_global_filters
 from mooring.scheduler.sampling import NOT_EXAMINED, beside_nominated, sample, sample_size
 from mooring.telemetry import logs
-from mooring.telemetry.metrics import FILTER, PRE_FILTER, PRE_SCORE, SCORE
 
 _log = logs.get(__name__)
 
@@ -121,7 +121,7 @@ class NodeChooser:
         else:
             attempt.begin()
         meter = attempt.profile.meter
-        asked = meter.timed(plugins, "PreFilter") if meter is not None and meter.sampled else plugins
+        asked = meter.timed(plugins, PRE_FILTER) if meter is not None and meter.sampled else plugins
         pre = run_pre_filter(attempt.profile, attempt.state, attempt.pod, attempt.nodes, asked)
         if meter is not None:
             lap(attempt, PRE_FILTER, pre.status)
@@ -191,7 +191,7 @@ class NodeChooser:
         plugins: Iterable[FilterPlugin] = attempt.profile.filter if ground is None else ground.left.filters
         meter = attempt.profile.meter
         if meter is not None and meter.sampled:
-            plugins = meter.timed(plugins, "Filter")
+            plugins = meter.timed(plugins, FILTER)
         return filter_rows(plugins, attempt.state, attempt.pod, attempt.every, attempt.statuses, attempt.ok)
 
     async def _score(self, attempt: Attempt) -> Status:
@@ -204,7 +204,7 @@ class NodeChooser:
         if meter is not None:
             meter.skip()
             if meter.sampled:
-                plugins = meter.timed(plugins, "PreScore")
+                plugins = meter.timed(plugins, PRE_SCORE)
                 scoring = TimedScoring(
                     meter, attempt.state, attempt.pod, attempt.every, attempt.ok, self._buffers
                 )
@@ -254,7 +254,7 @@ def _followed(attempt: Attempt, found: Evaluation) -> int | None:
     return followers.best(found) if followers is not None else None
 
 
-def lap(attempt: Attempt, point: int, status: Status) -> None:
+def lap(attempt: Attempt, point: str, status: Status) -> None:
     """Tell the metrics that an extension point is over."""
     meter = attempt.profile.meter
     if meter is not None:

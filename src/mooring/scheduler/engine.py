@@ -36,7 +36,7 @@ from mooring.state.cache import ClusterCache
 from mooring.state.pod_entry import bound_to
 from mooring.state.stores import Stores
 from mooring.telemetry import logs
-from mooring.telemetry.instruments import Spread
+from mooring.telemetry.instruments import Buckets
 from mooring.telemetry.metrics import SchedulerMetrics
 
 _log = logs.get(__name__)
@@ -134,7 +134,7 @@ class Engine:
 
     def drain(self) -> None:
         """Apply everything that has arrived: all caches first, then the wake-ups, each in order."""
-        applied: list[tuple[Spread | None, float, list[WakeUp]]] = []
+        applied: list[tuple[Buckets | None, float, list[WakeUp]]] = []
         timed = self.metrics is not None
         now = self.clock.now
         for item in self.inbox.drain():
@@ -161,7 +161,7 @@ class Engine:
             if spread is not None:
                 spread.observe(seconds + now() - began)
 
-    def _spread_of(self, item: object) -> Spread | None:
+    def _spread_of(self, item: object) -> Buckets | None:
         """Where the time of an event is told; also notes how late the watch showed a bind of ours."""
         if self.metrics is None or not isinstance(item, Change):
             return None

@@ -6,10 +6,10 @@ from collections.abc import Hashable, Mapping, Sequence
 
 from mooring.api.pod import Pod
 from mooring.framework.events import Registration
+from mooring.framework.extension_points import PRE_ENQUEUE, SIGN
 from mooring.framework.status import Status
 from mooring.runtime.enqueuing import run_pre_enqueue
 from mooring.runtime.profile import Profile
-from mooring.telemetry.metrics import PRE_ENQUEUE, SIGN
 
 
 class ProfileHooks:

@@ -19,8 +19,8 @@ from mooring.client.informers import FIELD_SELECTORS, Informer
 from mooring.framework.ports import ADDED, DELETED, ApiClient, Clock, WatchEvent
 from mooring.scheduler.engine import Engine
 from mooring.telemetry import logs
+from mooring.telemetry.logs import Throttle
 from mooring.telemetry.metrics import SchedulerMetrics
-from mooring.telemetry.throttle import Throttle
 
 _log = logs.get(__name__)
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from mooring.api import durations
 from mooring.api.errors import MooringError
+from mooring.api.problems import did_you_mean
 from mooring.app.running.flag_table import FLAGS, SHORT, Flag, Kind
-from mooring.config import durations
-from mooring.config.problems import did_you_mean
 
 _TRUE, _FALSE = ("1", "t", "T", "TRUE", "true", "True"), ("0", "f", "F", "FALSE", "false", "False")
 

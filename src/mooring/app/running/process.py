@@ -40,8 +40,8 @@ from mooring.client.connecting import connect, default_user_agent
 from mooring.client.credentials import Credentials
 from mooring.client.http_client import HttpClient
 from mooring.client.lease import Fence, Terms
-from mooring.config.dumping import to_wire
 from mooring.config.types import API_VERSION, KIND
+from mooring.config.wire import to_wire
 from mooring.scheduler.engine import GRACE_SECONDS
 from mooring.telemetry import logs
 from mooring.telemetry.metrics import SchedulerMetrics

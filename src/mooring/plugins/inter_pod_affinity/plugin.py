@@ -9,7 +9,6 @@ import msgspec
 from mooring.api.pod import Pod
 from mooring.api.pod_affinity import NO_TERMS, PodTerms, compile_pod_terms
 from mooring.api.resources import NAMESPACES
-from mooring.config.plugin_args import InterPodAffinityArgs
 from mooring.framework.access import LISTED, NODE, PODS, Access, Reads
 from mooring.framework.counting import TermKind
 from mooring.framework.cycle_state import CycleState
@@ -19,6 +18,7 @@ from mooring.framework.nodes import BoolArray, IntArray, Nodes, NodeView, Refusa
 from mooring.framework.points import FilterPlugin, PreFilterPlugin, PreScorePlugin, ScorePlugin
 from mooring.framework.status import SKIP, Status
 from mooring.plugins.inter_pod_affinity import filtering, hints, scoring
+from mooring.plugins.inter_pod_affinity.args import InterPodAffinityArgs
 from mooring.plugins.inter_pod_affinity.terms import Namespaces
 
 FILTER = "InterPodAffinity.filter"

@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Hashable, Sequence
 
 from mooring.api.pod import Pod
 from mooring.api.requests import PODS
-from mooring.config.plugin_args import NodeResourcesFitArgs
 from mooring.framework.access import NODE as NODE_OBJECT
 from mooring.framework.access import ROW, Reads
 from mooring.framework.cycle_state import CycleState
@@ -15,6 +14,7 @@ from mooring.framework.handle import Handle
 from mooring.framework.nodes import IntArray, Nodes, NodeView, Refusals
 from mooring.framework.points import FilterPlugin, PreFilterPlugin, PreScorePlugin, ScorePlugin
 from mooring.framework.status import Status
+from mooring.plugins.node_resources_fit.args import NodeResourcesFitArgs
 from mooring.plugins.node_resources_fit.filtering import Ignored, Requests, refusal, refusals, slack
 from mooring.plugins.node_resources_fit.hints import device_class_serves, node_has_room, pod_left_or_shrank
 from mooring.plugins.node_resources_fit.scoring import Asks, Scorer

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from mooring.api.requests import is_scalar_resource
-from mooring.config.plugin_args import ScoringStrategy
 from mooring.framework.nodes import FloatArray, IntArray, Nodes, NodeView
 from mooring.framework.scoring import MAX_NODE_SCORE
+from mooring.plugins.node_resources_fit.args import ScoringStrategy
 from mooring.plugins.node_resources_fit.strategies import EXACT, strategy_of
 from mooring.plugins.pod_demand import is_counted
 

@@ -14,10 +14,14 @@ from typing import cast
 
 import numpy as np
 
-from mooring.config.plugin_args import ScoringStrategy, UtilizationShapePoint
-from mooring.config.scoring_args import LEAST_ALLOCATED, REQUESTED_TO_CAPACITY_RATIO
+from mooring.framework.args import UtilizationShapePoint
 from mooring.framework.nodes import BoolArray, FloatArray, IntArray
 from mooring.framework.scoring import MAX_NODE_SCORE
+from mooring.plugins.node_resources_fit.args import (
+    LEAST_ALLOCATED,
+    REQUESTED_TO_CAPACITY_RATIO,
+    ScoringStrategy,
+)
 
 EXACT = 2**53 // MAX_NODE_SCORE
 """Capacities below this are scored in float64."""

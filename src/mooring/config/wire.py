@@ -1,8 +1,9 @@
-"""Plain values -> typed records, strictly, with every mistake collected instead of the first one raised.
+"""Plain values -> typed records, strictly, with every mistake collected; and records -> the YAML of a file.
 
 msgspec stops at the first error, so records and sequences are walked here and only leaves are left to it.
 As in Go, null means "not given". A field that cannot be read takes its default, so that the rest of the file
-is still checked. Knows no particular type of the configuration.
+is still checked. What is written is what `--write-config-to` leaves: complete, version v1, readable again;
+fields that are unset (null, an empty list, a weight of zero, an empty plugin set) are left out.
 """
 
 import re
@@ -11,10 +12,20 @@ from collections.abc import Mapping
 from typing import Any, Union, get_args, get_origin
 
 import msgspec
+import yaml
 
-from mooring.config import durations
-from mooring.config.problems import Problem, child, did_you_mean, required
-from mooring.config.types import wire_fields
+from mooring.api import durations
+from mooring.api.problems import Problem, child, did_you_mean, required
+from mooring.config.types import (
+    API_VERSION,
+    KIND,
+    KubeSchedulerConfiguration,
+    Plugin,
+    PluginConfig,
+    Plugins,
+    wire_fields,
+)
+from mooring.framework.args import PluginArgs
 
 _WORDS = {
     "int": "an integer",
@@ -173,3 +184,56 @@ def _wrong_type(path: str, expected: str, value: object, hint: str = "") -> Prob
 def _kind(value: object) -> str:
     names = {bool: "bool", int: "int", float: "float", str: "str", list: "array", dict: "object"}
     return _WORDS[names.get(type(value), "null")]
+
+
+def dump(config: KubeSchedulerConfiguration) -> str:
+    """The configuration as YAML; `load(dump(config))` equals `config`."""
+    tree = {"apiVersion": API_VERSION, "kind": KIND, **to_wire(config)}
+    text: str = yaml.dump(tree, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
+    return text
+
+
+def to_wire(record: msgspec.Struct) -> dict[str, Any]:
+    """A record as plain values under its wire names."""
+    if isinstance(record, PluginConfig) and isinstance(record.args, PluginArgs):
+        header = {"apiVersion": API_VERSION, "kind": f"{record.name}Args"}
+        return {"name": record.name, "args": {**header, **to_wire(record.args)}}
+    result: dict[str, Any] = {}
+    for name, field in wire_fields(type(record)).items():
+        value = getattr(record, field.name)
+        if not _is_unset(value, field, record):
+            result[name] = _plain(value, field.type)
+    return result
+
+
+def _is_unset(value: object, field: msgspec.structs.FieldInfo, owner: msgspec.Struct) -> bool:
+    """Whether leaving the field out says the same; zeros and false are written, as upstream writes them."""
+    if value is None:
+        return True
+    if isinstance(owner, Plugin | Plugins):
+        return bool(value == field.default)
+    return value in ("", b"", (), [], {}) and value in (field.default, _made(field))
+
+
+def _made(field: msgspec.structs.FieldInfo) -> object:
+    factory = field.default_factory
+    return None if factory is msgspec.NODEFAULT else factory()
+
+
+def _plain(value: Any, annotation: Any) -> Any:
+    if value is not None and is_duration(without_none(annotation)):
+        return durations.format(value)
+    if isinstance(value, msgspec.Struct) and value.__struct_config__.tag is None:
+        return to_wire(value)
+    if isinstance(value, tuple | list):
+        return [_plain(item, item_type(without_none(annotation))) for item in value]
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return msgspec.to_builtins(value, str_keys=True)
+
+
+class _Dumper(yaml.CSafeDumper):
+    """Writes repeated values out in full: anchors would surprise whoever edits the file."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        return True

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.config import durations
+from mooring.api import durations
 
 
 @pytest.mark.parametrize(

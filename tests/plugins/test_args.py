@@ -1,12 +1,20 @@
-"""Arguments of the in-tree plugins: defaults and rules."""
+"""Arguments of the default plugins: defaults and rules."""
 
 import pytest
 
 from mooring import config
 from mooring.api.node import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from mooring.api.pod import NodeAffinity, TopologySpreadConstraint
-from mooring.config import plugin_args
-from tests.config.builders import args, only_args, problems
+from mooring.framework.args import ResourceSpec
+from mooring.plugins.balanced_allocation import NodeResourcesBalancedAllocationArgs
+from mooring.plugins.default_preemption import DefaultPreemptionArgs
+from mooring.plugins.dynamic_resources import DynamicResourcesArgs
+from mooring.plugins.inter_pod_affinity.args import InterPodAffinityArgs
+from mooring.plugins.node_affinity import NodeAffinityArgs
+from mooring.plugins.node_resources_fit.args import NodeResourcesFitArgs, ScoringStrategy
+from mooring.plugins.pod_topology_spread.args import PodTopologySpreadArgs
+from mooring.plugins.volume_binding.args import VolumeBindingArgs
+from tests.config.builders import IN_TREE, args, load, only_args, problems
 
 CAPACITY = config.FeatureGates.parse("StorageCapacityScoring=true")
 NO_DRA = config.FeatureGates.parse("DRASchedulerFilterTimeout=false,DRADeviceBindingConditions=false")
@@ -17,54 +25,50 @@ NO_DRA = config.FeatureGates.parse("DRASchedulerFilterTimeout=false,DRADeviceBin
     [
         (
             "DefaultPreemption",
-            plugin_args.DefaultPreemptionArgs(
-                min_candidate_nodes_percentage=10, min_candidate_nodes_absolute=100
-            ),
+            DefaultPreemptionArgs(min_candidate_nodes_percentage=10, min_candidate_nodes_absolute=100),
         ),
         (
             "InterPodAffinity",
-            plugin_args.InterPodAffinityArgs(
-                hard_pod_affinity_weight=1, ignore_preferred_terms_of_existing_pods=False
-            ),
+            InterPodAffinityArgs(hard_pod_affinity_weight=1, ignore_preferred_terms_of_existing_pods=False),
         ),
-        ("NodeAffinity", plugin_args.NodeAffinityArgs(added_affinity=None)),
+        ("NodeAffinity", NodeAffinityArgs(added_affinity=None)),
         (
             "NodeResourcesFit",
-            plugin_args.NodeResourcesFitArgs(
+            NodeResourcesFitArgs(
                 ignored_resources=(),
                 ignored_resource_groups=(),
-                scoring_strategy=plugin_args.ScoringStrategy(
+                scoring_strategy=ScoringStrategy(
                     type="LeastAllocated",
                     resources=(
-                        plugin_args.ResourceSpec(name="cpu", weight=1),
-                        plugin_args.ResourceSpec(name="memory", weight=1),
+                        ResourceSpec(name="cpu", weight=1),
+                        ResourceSpec(name="memory", weight=1),
                     ),
                 ),
             ),
         ),
         (
             "NodeResourcesBalancedAllocation",
-            plugin_args.NodeResourcesBalancedAllocationArgs(
+            NodeResourcesBalancedAllocationArgs(
                 resources=(
-                    plugin_args.ResourceSpec(name="cpu", weight=1),
-                    plugin_args.ResourceSpec(name="memory", weight=1),
+                    ResourceSpec(name="cpu", weight=1),
+                    ResourceSpec(name="memory", weight=1),
                 )
             ),
         ),
         (
             "PodTopologySpread",
-            plugin_args.PodTopologySpreadArgs(default_constraints=(), defaulting_type="System"),
+            PodTopologySpreadArgs(default_constraints=(), defaulting_type="System"),
         ),
-        ("VolumeBinding", plugin_args.VolumeBindingArgs(bind_timeout_seconds=600, shape=None)),
+        ("VolumeBinding", VolumeBindingArgs(bind_timeout_seconds=600, shape=None)),
         (
             "DynamicResources",
-            plugin_args.DynamicResourcesArgs(filter_timeout=10.0, binding_timeout=600.0),
+            DynamicResourcesArgs(filter_timeout=10.0, binding_timeout=600.0),
         ),
     ],
 )
 def test_defaults(plugin, expected):
     assert only_args(args(plugin, "{}"), plugin) == expected
-    assert plugin_args.IN_TREE_ARGS[plugin]() == expected
+    assert IN_TREE[plugin]() == expected
 
 
 def test_weights_of_zero_and_empty_lists_take_the_default():
@@ -72,7 +76,7 @@ def test_weights_of_zero_and_empty_lists_take_the_default():
         "NodeResourcesFit", "scoringStrategy: {type: MostAllocated, resources: [{name: a, weight: 0}]}"
     )
     strategy = only_args(source, "NodeResourcesFit").scoring_strategy
-    assert strategy.resources == (plugin_args.ResourceSpec(name="a", weight=1),)
+    assert strategy.resources == (ResourceSpec(name="a", weight=1),)
     source = args("NodeResourcesBalancedAllocation", "resources: []")
     assert [r.name for r in only_args(source, "NodeResourcesBalancedAllocation").resources] == [
         "cpu",
@@ -392,7 +396,7 @@ def test_fields_of_the_added_affinity():
 
 
 def test_a_preferred_term_without_weight_is_not_judged():
-    config.load(
+    load(
         args(
             "NodeAffinity",
             "addedAffinity: {preferredDuringSchedulingIgnoredDuringExecution: "
@@ -416,7 +420,7 @@ def test_dra_timeouts_are_forbidden_while_their_gates_are_off():
         "profiles[0].pluginConfig[0].args.bindingTimeout: Forbidden: "
         "DRADeviceBindingConditions or DRAResourceClaimDeviceStatus feature gate is disabled",
     ]
-    off = plugin_args.DynamicResourcesArgs(filter_timeout=None, binding_timeout=None)
+    off = DynamicResourcesArgs(filter_timeout=None, binding_timeout=None)
     assert only_args(args("DynamicResources", "{}"), "DynamicResources", gates=NO_DRA) == off
 
 
@@ -424,9 +428,9 @@ def test_args_accept_their_own_kind_and_version():
     source = args(
         "InterPodAffinity", "apiVersion: kubescheduler.config.k8s.io/v1\nkind: InterPodAffinityArgs\n"
     )
-    assert only_args(source, "InterPodAffinity") == plugin_args.InterPodAffinityArgs()
+    assert only_args(source, "InterPodAffinity") == InterPodAffinityArgs()
 
 
 def test_args_are_immutable():
     with pytest.raises(AttributeError):
-        plugin_args.InterPodAffinityArgs().hard_pod_affinity_weight = 2  # type: ignore[misc]
+        InterPodAffinityArgs().hard_pod_affinity_weight = 2  # type: ignore[misc]

@@ -1,19 +1,17 @@
-"""Mistakes in a configuration as values, and the one exception that carries them all.
+"""Mistakes in what a person wrote, as values: a field path and a sentence.
 
-A Problem is a field path and a sentence; the sentences follow the API server's (`Invalid value: …`), so that
-whoever searches for an upstream message finds it here too. A Note is no mistake: something that the reader of
-a configuration should know. Does not decide what is a mistake.
+The sentences follow the API server's (`Invalid value: …`), so that whoever searches for an upstream message
+finds it here too. What is a mistake is decided by configurations and plugin arguments.
 """
 
 import difflib
 import json
 from collections.abc import Iterable, Sequence
 
-from mooring.api.errors import MooringError
-from mooring.api.record import Record
+import msgspec
 
 
-class Problem(Record):
+class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One mistake: where (`profiles[1].plugins.score.enabled[0].weight`), what, and perhaps a way out."""
 
     path: str
@@ -24,26 +22,6 @@ class Problem(Record):
     def __str__(self) -> str:
         text = f"{self.path}: {self.message}" if self.path else self.message
         return f"{text} ({self.hint})" if self.hint else text
-
-
-class Note(Record):
-    """Something worth knowing that stops nobody: what was converted, dropped or has no effect."""
-
-    path: str
-    message: str
-
-    def __str__(self) -> str:
-        return f"{self.path}: {self.message}" if self.path else self.message
-
-
-class ConfigError(MooringError):
-    """A configuration cannot be used; `problems` lists every reason found."""
-
-    def __init__(self, problems: Iterable[Problem], source: str = "<config>") -> None:
-        self.problems = tuple(problems)
-        self.source = source
-        count = f"{len(self.problems)} problem{'s' if len(self.problems) != 1 else ''}"
-        super().__init__("\n".join([f"{source}: {count}", *(f"  {problem}" for problem in self.problems)]))
 
 
 def child(path: str, *names: str | int) -> str:

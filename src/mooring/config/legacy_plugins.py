@@ -1,29 +1,99 @@
-"""Plugins of v1beta1 whose work another plugin does today: the three resource scores, and NodeLabel."""
+"""Plugins that only v1beta1 knew: their arguments, and the plugins that do their work today.
+
+The three resource scores become the scoring strategy of NodeResourcesFit, NodeLabel becomes an affinity that
+NodeAffinity adds. The arguments of those two are written as the plain mappings of a file, because their types
+belong to the plugins.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Self
 
 from msgspec.structs import replace
 
+from mooring.api.names import qualified_name_faults
 from mooring.api.node import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, PreferredSchedulingTerm
 from mooring.api.pod import NodeAffinity
+from mooring.api.problems import Problem, child, invalid
 from mooring.config.drafting import Draft
-from mooring.config.gates import DEFAULT_GATES
-from mooring.config.legacy_args import AllocationArgs, NodeLabelArgs, RatioArgs
-from mooring.config.plugin_args import NodeAffinityArgs, NodeResourcesFitArgs
-from mooring.config.problems import Problem
-from mooring.config.scoring_args import (
-    LEAST_ALLOCATED,
-    MOST_ALLOCATED,
-    REQUESTED_TO_CAPACITY_RATIO,
-    RequestedToCapacityRatioParam,
-    ScoringStrategy,
-)
 from mooring.config.types import Plugin
+from mooring.config.wire import decode, to_wire
+from mooring.framework.args import (
+    DEFAULT_RESOURCES,
+    ArgsContext,
+    PluginArgs,
+    ResourceSpec,
+    UtilizationShapePoint,
+    validate_resources,
+    validate_shape,
+    weighted,
+)
+
+
+class NodeLabelArgs(PluginArgs):
+    """Label keys that a node must or must not have, or had better have or not have."""
+
+    present_labels: tuple[str, ...] = ()
+    absent_labels: tuple[str, ...] = ()
+    present_labels_preference: tuple[str, ...] = ()
+    absent_labels_preference: tuple[str, ...] = ()
+
+    def validate(self, path: str, context: ArgsContext) -> Iterator[Problem]:
+        for present, absent, name in (
+            (self.present_labels, self.absent_labels, "presentLabels"),
+            (self.present_labels_preference, self.absent_labels_preference, "presentLabelsPreference"),
+        ):
+            for index, label in enumerate(present):
+                where = child(path, name, index)
+                for fault in qualified_name_faults(label):
+                    yield invalid(where, label, fault)
+                if label in absent:
+                    yield invalid(where, label, "cannot be both present and absent")
+
+
+class ServiceAffinityArgs(PluginArgs):
+    """Labels on which pods of one service should agree; read only to be reported."""
+
+    affinity_labels: tuple[str, ...] = ()
+    anti_affinity_labels_preference: tuple[str, ...] = ()
+
+
+class AllocationArgs(PluginArgs):
+    """Resources of NodeResourcesLeastAllocated and NodeResourcesMostAllocated."""
+
+    resources: tuple[ResourceSpec, ...] = DEFAULT_RESOURCES
+
+    def completed(self, context: ArgsContext) -> Self:
+        return replace(self, resources=weighted(self.resources))
+
+    def validate(self, path: str, context: ArgsContext) -> Iterator[Problem]:
+        yield from validate_resources(self.resources, child(path, "resources"))
+
+
+class RatioArgs(AllocationArgs):
+    """Resources and shape of RequestedToCapacityRatio."""
+
+    shape: tuple[UtilizationShapePoint, ...] = ()
+
+    def validate(self, path: str, context: ArgsContext) -> Iterator[Problem]:
+        yield from super().validate(path, context)
+        yield from validate_shape(self.shape, child(path, "shape"))
+
+
+V1BETA1_ARGS: Mapping[str, type[PluginArgs]] = {
+    "NodeLabel": NodeLabelArgs,
+    "NodeResourcesLeastAllocated": AllocationArgs,
+    "NodeResourcesMostAllocated": AllocationArgs,
+    "RequestedToCapacityRatio": RatioArgs,
+    "ServiceAffinity": ServiceAffinityArgs,
+}
+
 
 _FIT = "NodeResourcesFit"
 _LEAST = "NodeResourcesLeastAllocated"
 _STRATEGIES = {
-    _LEAST: LEAST_ALLOCATED,
-    "NodeResourcesMostAllocated": MOST_ALLOCATED,
-    "RequestedToCapacityRatio": REQUESTED_TO_CAPACITY_RATIO,
+    _LEAST: "LeastAllocated",
+    "NodeResourcesMostAllocated": "MostAllocated",
+    "RequestedToCapacityRatio": "RequestedToCapacityRatio",
 }
 
 
@@ -60,18 +130,18 @@ def _move_args(draft: Draft, name: str, used: bool) -> None:
     path = draft.where_args(name)
     args = draft.take_args(name)
     if used:
-        fit = draft.args(_FIT)
-        base = fit if isinstance(fit, NodeResourcesFitArgs) else NodeResourcesFitArgs()
-        fresh = replace(base, scoring_strategy=_strategy(name, args))
-        draft.set_args(_FIT, fresh.completed(DEFAULT_GATES, ()))
+        draft.set_args(_FIT, {**draft.written_args(_FIT), "scoringStrategy": _strategy(name, args)})
     elif args is not None:
         draft.note(path, f"dropped, because {name} is not enabled")
 
 
-def _strategy(name: str, args: object) -> ScoringStrategy:
-    resources = args.resources if isinstance(args, AllocationArgs) else ()
-    ratio = RequestedToCapacityRatioParam(shape=args.shape) if isinstance(args, RatioArgs) else None
-    return ScoringStrategy(type=_STRATEGIES[name], resources=resources, requested_to_capacity_ratio=ratio)
+def _strategy(name: str, args: object) -> dict[str, Any]:
+    strategy: dict[str, Any] = {"type": _STRATEGIES[name]}
+    if isinstance(args, AllocationArgs):
+        strategy["resources"] = [to_wire(resource) for resource in args.resources]
+    if isinstance(args, RatioArgs):
+        strategy["requestedToCapacityRatio"] = {"shape": [to_wire(point) for point in args.shape]}
+    return strategy
 
 
 def convert_node_label(draft: Draft) -> None:
@@ -91,9 +161,9 @@ def convert_node_label(draft: Draft) -> None:
         labels = replace(labels, present_labels=(), absent_labels=())
     if not scores:
         labels = replace(labels, present_labels_preference=(), absent_labels_preference=())
-    affinity = draft.args("NodeAffinity")
-    base = affinity if isinstance(affinity, NodeAffinityArgs) else NodeAffinityArgs()
-    draft.set_args("NodeAffinity", NodeAffinityArgs(added_affinity=_added(base.added_affinity, labels)))
+    written = draft.written_args("NodeAffinity")
+    given: NodeAffinity | None = decode(written.get("addedAffinity") or {}, NodeAffinity, "", [])
+    draft.set_args("NodeAffinity", {**written, "addedAffinity": to_wire(_added(given, labels))})
 
 
 def _hand_over(draft: Draft, point: str) -> None:
@@ -111,8 +181,8 @@ def _added(given: NodeAffinity | None, labels: NodeLabelArgs) -> NodeAffinity:
     demands = _expressions(labels.present_labels, "Exists") + _expressions(
         labels.absent_labels, "DoesNotExist"
     )
-    wishes = _expressions(labels.present_labels_preference, "Exists")
-    wishes += _expressions(labels.absent_labels_preference, "DoesNotExist")
+    preferences = _expressions(labels.present_labels_preference, "Exists")
+    preferences += _expressions(labels.absent_labels_preference, "DoesNotExist")
     preferred = affinity.preferred_during_scheduling_ignored_during_execution
     return NodeAffinity(
         required_during_scheduling_ignored_during_execution=_both(
@@ -120,8 +190,8 @@ def _added(given: NodeAffinity | None, labels: NodeLabelArgs) -> NodeAffinity:
         ),
         preferred_during_scheduling_ignored_during_execution=preferred
         + tuple(
-            PreferredSchedulingTerm(weight=1, preference=NodeSelectorTerm(match_expressions=(wish,)))
-            for wish in wishes
+            PreferredSchedulingTerm(weight=1, preference=NodeSelectorTerm(match_expressions=(each,)))
+            for each in preferences
         ),
     )
 
