@@ -19,7 +19,7 @@ from mooring.app.up import kubeconfig
 from mooring.app.up.messages import Orders
 from mooring.app.up.pools import Pool
 from mooring.app.up.serving import EmbeddedServer
-from mooring.client.connecting import connect
+from mooring.client.connection import connect
 from mooring.client.credentials import Credentials, Pem
 from mooring.embedded.kubelet.settings import KubeletSettings
 from mooring.embedded.store import Store

@@ -23,7 +23,7 @@ log = logs.get(__name__)
 
 
 class Listener(Protocol):
-    """Who is told. Called on the election's own loop; must not block."""
+    """Who is notified. Called on the election's own loop; must not block."""
 
     def leading(self, lease: Lease) -> None:
         """The lease is ours since a moment ago."""
@@ -34,7 +34,7 @@ class Listener(Protocol):
         ...
 
     def observed(self, holder: str) -> None:
-        """Somebody else is seen to lead."""
+        """Another replica is seen to lead."""
         ...
 
     def conflicted(self) -> None:
@@ -73,7 +73,7 @@ class Election:
         await self._keep()
 
     async def release(self) -> bool:
-        """Give the lease back, so that nobody has to wait for its end. Whether that was written."""
+        """Give the lease back, so that no standby has to wait for its end. Whether that was written."""
         self._fence.close()
         lease = self._candidate.release(self._clock.wall())
         self._candidate.lost()

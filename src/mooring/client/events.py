@@ -1,6 +1,6 @@
 """The event recorder: notes for users, written to the API server without ever holding up the scheduler.
 
-`event` only counts and appends; one task sends. What an event looks like is in `series`.
+`event` only counts and appends; one task sends. What an event looks like is in `event_series`.
 """
 
 import asyncio
@@ -20,9 +20,8 @@ from mooring.api.errors import (
 )
 from mooring.api.events import EventSeries
 from mooring.api.resources import EVENTS
-from mooring.client.backoff import Backoff
-from mooring.client.series import Series, SeriesKey, cut, make_event, reference
-from mooring.client.spam import SpamFilter
+from mooring.client.event_series import Series, SeriesKey, SpamFilter, cut, make_event, reference
+from mooring.client.retries import Backoff
 from mooring.framework.ports import ApiClient, Clock
 from mooring.telemetry import logs
 from mooring.telemetry.logs import Throttle
@@ -242,7 +241,7 @@ class ApiEventRecorder:
 
 
 def _is_namespace_going(error: Exception) -> bool:
-    """Ends of namespaces are ordinary: pods die in them, and nobody can read their events any more."""
+    """Ends of namespaces are ordinary: pods die in them, and their events go with them."""
     if isinstance(error, NotFound):
         return True
     if not isinstance(error, Forbidden):

@@ -1,6 +1,6 @@
 """The ApiClient port over HTTP: builds the request, waits for its turn, sends, reads the answer.
 
-requests (pure) ──▶ limiter ──▶ fence ──▶ transport ──▶ responses, watch_events (pure)
+requests (pure) ──▶ limiter ──▶ fence ──▶ transport ──▶ responses, watches (pure)
                        ▲                     │ failed
                        └─── retries (pure) ◀─┘
 """
@@ -12,17 +12,16 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from random import Random
-from typing import Any, Unpack
+from typing import Any, Protocol, Unpack
 
 from mooring.api.errors import ApiError, MooringError
 from mooring.api.resources import EVENTS, LEASES, PODS, AnyObject, Resource
-from mooring.client import requests, responses, watch_events
+from mooring.client import requests, responses, watches
 from mooring.client.limiter import Limits, Priority
-from mooring.client.observing import RequestObserver, Unobserved
 from mooring.client.responses import Answer
 from mooring.client.retries import Patience, Repeat
 from mooring.client.transport import Request, Response, Transport
-from mooring.client.watch_lines import Lines
+from mooring.client.watches import Lines
 from mooring.framework.ports import (
     Clock,
     DeleteOptions,
@@ -34,6 +33,33 @@ from mooring.framework.ports import (
     WatchEvent,
     WatchOptions,
 )
+
+
+class RequestObserver(Protocol):
+    """Called on the loop; must return soon and not raise."""
+
+    def answered(self, verb: str, method: str, code: str, seconds: float) -> None:
+        """One request and its answer; `code` is `<error>` when none came, as client-go counts it."""
+        ...
+
+    def waited(self, verb: str, seconds: float) -> None:
+        """How long the client's own limit held a request up."""
+        ...
+
+    def repeated(self, verb: str, method: str, code: str) -> None:
+        """A request is going to be sent again."""
+        ...
+
+
+class Unobserved:
+    """Counts nothing."""
+
+    def answered(self, verb: str, method: str, code: str, seconds: float) -> None: ...
+
+    def waited(self, verb: str, seconds: float) -> None: ...
+
+    def repeated(self, verb: str, method: str, code: str) -> None: ...
+
 
 OBJECT_LIMIT = 16 * 2**20
 """Bytes of one object, also as a line of a watch; API servers take at most 3 MiB."""
@@ -95,7 +121,7 @@ class HttpClient:
 
     async def watch(self, resource: Resource, **options: Unpack[WatchOptions]) -> AsyncIterator[WatchEvent]:
         request = requests.watch_objects(resource, **options)
-        read, lines = watch_events.reader(resource), Lines(OBJECT_LIMIT)
+        read, lines = watches.reader(resource), Lines(OBJECT_LIMIT)
         async with self._begin(_Call("WATCH", request, Priority.READ, Repeat.NOTHING)) as response:
             async for chunk in response.chunks():
                 for line in lines.feed(chunk):

@@ -20,7 +20,7 @@ from mooring.telemetry.logs import Throttle
 log = logs.get(__name__)
 
 OnMalformed = Callable[[Resource, Malformed], None]
-"""Told about each new unreadable version, for metrics."""
+"""Called with each new unreadable version, for metrics."""
 
 Backlog = Callable[[], int]
 """How many delivered changes the receiver has not looked at yet."""

@@ -18,7 +18,7 @@ from mooring.api.errors import ApiError, BadAnswer, ObjectError, from_status
 from mooring.api.meta import ListMeta, Status
 from mooring.api.record import Record
 from mooring.api.resources import AnyObject, Resource, Unstructured
-from mooring.client.backoff import MAX_RETRY_AFTER
+from mooring.client.retries import MAX_RETRY_AFTER
 from mooring.client.transport import Request
 from mooring.framework.ports import Malformed
 

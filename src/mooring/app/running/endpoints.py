@@ -31,7 +31,7 @@ from mooring.app.serving.health import Health
 from mooring.app.serving.reviewing import Authenticator, Authorizer
 from mooring.app.serving.server import ServingThread
 from mooring.app.serving.tls import ServingCertificate
-from mooring.client.connecting import connect, default_user_agent
+from mooring.client.connection import connect, default_user_agent
 from mooring.client.credentials import Credentials
 from mooring.client.http_client import HttpClient
 from mooring.telemetry import logs

@@ -35,8 +35,8 @@ from mooring.app.running.watchdog import Watchdog
 from mooring.app.scheduler import Scheduler
 from mooring.app.serving.endpoints import Inside
 from mooring.app.serving.health import PING, Check, Health
-from mooring.client import finding
-from mooring.client.connecting import connect, default_user_agent
+from mooring.client import connection
+from mooring.client.connection import connect, default_user_agent
 from mooring.client.credentials import Credentials
 from mooring.client.http_client import HttpClient
 from mooring.client.lease import Fence, Terms
@@ -114,7 +114,7 @@ class Process:
     # Starting
 
     async def _credentials(self, named: str) -> Credentials:
-        found = await finding.find(named or self._config.client_connection.kubeconfig)
+        found = await connection.find(named or self._config.client_connection.kubeconfig)
         return dataclasses.replace(found, server=self._options.master) if self._options.master else found
 
     def _connect(self, credentials: Credentials) -> HttpClient:

@@ -19,7 +19,7 @@ from mooring.app.up.counting import Counts
 from mooring.app.up.messages import Ready
 from mooring.app.up.plan import Plan
 from mooring.app.up.process import PortInUse, ServerProcess
-from mooring.client.connecting import connect
+from mooring.client.connection import connect
 from mooring.client.credentials import Credentials, Pem
 from mooring.client.http_client import HttpClient
 

@@ -1,4 +1,8 @@
-"""One line of a watch as an event. The usual line costs a single pass of the decoder."""
+"""A watch as it arrives: bytes into lines, a line into an event. No I/O.
+
+Lines are cut on bytes, since a chunk may end anywhere, also inside a character. The usual line costs a single
+pass of the decoder.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +19,39 @@ from mooring.api.record import Record
 from mooring.api.resources import Resource, Unstructured
 from mooring.client import responses
 from mooring.framework.ports import BOOKMARK, WatchEvent
+
+
+class Lines:
+    """Chunks in, complete lines out. What is left when the stream ends is no line, and is dropped."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        """Bytes that one line may have."""
+        self._parts: list[bytes] = []
+        """The line that has begun, in the pieces it came in: joined once, when it is complete."""
+        self._size = 0
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        first, *rest = chunk.split(b"\n")
+        if not rest:
+            self._keep(first)
+            return []
+        if self._parts:
+            first = b"".join([*self._parts, first])
+            self._parts.clear()
+            self._size = 0
+        *complete, begun = rest
+        self._keep(begun)
+        return [line for line in (first, *complete) if line and not line.isspace()]
+
+    def _keep(self, part: bytes) -> None:
+        if not part:
+            return
+        self._parts.append(part)
+        self._size += len(part)
+        if self._size > self._limit:
+            raise BadAnswer(f"an event of the watch is longer than {self._limit} bytes")
+
 
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 ERROR = "ERROR"
@@ -44,7 +81,7 @@ class _Head(Record):
 
 @dataclass(frozen=True, slots=True)
 class Stranger:
-    """An object of another kind than the watch is about; nobody accepts it."""
+    """An object of another kind than the watch is about; no informer accepts it."""
 
     kind: str
 

@@ -1,13 +1,22 @@
-"""Finds the credentials to use: a kubeconfig that somebody named, or those of the pod that we run in."""
+"""From nothing to a client of an API server: finds the credentials to use (a kubeconfig that is named,
+or those of the pod that we run in) and puts the HTTP client together.
+"""
 
 from __future__ import annotations
 
 import os
+import platform
 from collections.abc import Mapping
+from importlib.metadata import version
 from pathlib import Path
+from random import Random
 
 from mooring.client import kubeconfig
+from mooring.client.aiohttp_transport import AiohttpTransport
 from mooring.client.credentials import Credentials, CredentialsError, Pem
+from mooring.client.http_client import Fence, HttpClient, RequestObserver
+from mooring.client.limiter import Limits
+from mooring.framework.ports import Clock
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 HOST, PORT = "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"
@@ -59,3 +68,36 @@ def _namespace(file: Path) -> str:
         return file.read_text().strip()
     except OSError:
         return ""
+
+
+QPS, BURST = 50.0, 100
+"""What kube-scheduler's clientConnection has by default."""
+
+
+def connect(
+    credentials: Credentials,
+    clock: Clock,
+    *,
+    qps: float = QPS,
+    burst: int = BURST,
+    user_agent: str = "",
+    random: Random | None = None,
+    fence: Fence | None = None,
+    observer: RequestObserver | None = None,
+) -> HttpClient:
+    """A client that connects at its first request, on the loop where that happens; close it there too."""
+    return HttpClient(
+        AiohttpTransport(credentials, clock),
+        clock,
+        random or Random(),
+        limits=Limits(clock, qps, burst),
+        user_agent=user_agent or default_user_agent(),
+        fence=fence,
+        observer=observer,
+    )
+
+
+def default_user_agent(component: str = "scheduler") -> str:
+    """As audit logs and API priority rules see us: program, version, system, component."""
+    system, machine = platform.system().lower(), platform.machine()
+    return f"mooring/{version('mooring')} ({system}/{machine}) {component}"

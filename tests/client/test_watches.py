@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from mooring.api.errors import BadAnswer, Gone, ServerError
 from mooring.api.pod import Pod
 from mooring.api.resources import PODS, Unstructured, custom
-from mooring.client import watch_events
-from mooring.client.watch_events import Stranger
-from mooring.client.watch_lines import Lines
+from mooring.client import watches
+from mooring.client.watches import Lines, Stranger
 from mooring.framework.ports import ADDED, BOOKMARK, MODIFIED, Malformed, WatchEvent
 
 WIDGETS = custom("example.com", "v1", "widgets", "Widget")
@@ -29,7 +28,7 @@ def pod(name: str = "p", version: str = "7", **more: Any) -> dict[str, Any]:
 
 
 def read(data: bytes, resource: Any = PODS) -> WatchEvent:
-    return watch_events.reader(resource)(data)
+    return watches.reader(resource)(data)
 
 
 # Framing

@@ -1,5 +1,11 @@
-"""Events of events.k8s.io/v1 as values: how one is written, and how repetitions are counted. No I/O."""
+"""Events of events.k8s.io/v1 as values: how one is written, how repetitions are counted, and how many
+different ones an object may cause. No I/O.
+"""
 
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +34,7 @@ class Series:
     seen_at: float
     """Monotonic seconds of the last occurrence."""
     seen_wall: float
-    """The same on the wall clock."""
+    """Its time on the wall clock."""
     count: int = 1
     sent: int = 0
     queued: bool = False
@@ -97,3 +103,33 @@ def cut(note: str) -> str:
     if len(encoded) <= NOTE_BYTES:
         return encoded.decode()
     return encoded[: NOTE_BYTES - len(_CUT)].decode("utf-8", "ignore") + _CUT
+
+
+BURST = 25
+SECONDS_PER_TOKEN = 300.0
+REMEMBERED = 4096
+"""Objects; the one that was quiet for longest is forgotten first, and has a full bucket again."""
+
+
+class SpamFilter:
+    """Buckets by object."""
+
+    def __init__(
+        self, now: Callable[[], float], burst: int = BURST, seconds: float = SECONDS_PER_TOKEN
+    ) -> None:
+        self._now = now
+        self._burst = burst
+        self._seconds = seconds
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        """Object → (tokens, when that was)."""
+
+    def admits(self, uid: str) -> bool:
+        """Whether the object may cause one more event; takes a token if so."""
+        now = self._now()
+        tokens, since = self._buckets.pop(uid, (float(self._burst), now))
+        tokens = min(float(self._burst), tokens + (now - since) / self._seconds)
+        admitted = tokens >= 1
+        self._buckets[uid] = (tokens - 1 if admitted else tokens, now)
+        if len(self._buckets) > REMEMBERED:
+            self._buckets.popitem(last=False)
+        return admitted

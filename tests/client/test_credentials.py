@@ -4,8 +4,7 @@ import asyncio
 from dataclasses import replace
 from itertools import count
 
-from mooring.client.bearer import EARLY_SECONDS, RELOAD_SECONDS, Bearer
-from mooring.client.credentials import Credentials, CredentialsError
+from mooring.client.credentials import EARLY_SECONDS, RELOAD_SECONDS, Bearer, Credentials, CredentialsError
 from mooring.sim import loop
 from mooring.sim.clock import EPOCH, VirtualClock
 
