@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from mooring.api.coordination import Lease, LeaseSpec
+from mooring.api.core import Lease, LeaseSpec
 from mooring.api.errors import MooringError
 from mooring.client.lease import Candidate, Fence, Terms, Verdict
 

@@ -9,14 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mooring import config
-from mooring.api import durations
-from mooring.api.durations import Duration
+from mooring.api import times
+from mooring.api.times import Duration
 from mooring.config.defaults import DEFAULT_NAMES
 from mooring.config.types import Plugins
 from tests.config.builders import args, load, profile, text
 
 NAMES = st.sampled_from([*sorted(DEFAULT_NAMES), "mine", "yours", "on", "1e3", "0x1", "my.module:Class"])
-SECONDS = st.integers(1, 10**13).map(lambda n: durations.format_nanoseconds(n * 1000))
+SECONDS = st.integers(1, 10**13).map(lambda n: times.format_nanoseconds(n * 1000))
 WORDS = st.text(string.printable, max_size=8).filter(lambda word: word.isprintable()) | st.just("ja\u00f1e")
 
 

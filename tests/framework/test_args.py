@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from mooring.api.meta import Int32
 from mooring.api.problems import Problem, child, invalid, required
-from mooring.api.record import Int32
 from mooring.app.configuring import configure
 from mooring.config import ConfigError, dump, load
 from mooring.framework import ArgsContext, FilterPlugin, PluginArgs

@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from mooring.api.events import Event
+from mooring.api.core import Event
 from mooring.api.node import Node
 from mooring.api.pod import Pod
 from mooring.api.resources import DEPLOYMENTS, EVENTS, NODES, PODS

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Protocol
 
-from mooring.api.coordination import Lease
+from mooring.api.core import Lease
 from mooring.api.errors import AlreadyExists, Conflict, MooringError, NotFound, TransportError
 from mooring.api.resources import LEASES
 from mooring.client.lease import Candidate, Fence, Verdict

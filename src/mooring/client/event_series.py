@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mooring.api import times
-from mooring.api.core import ObjectReference
-from mooring.api.events import Event, EventSeries
+from mooring.api.core import Event, EventSeries, ObjectReference
 from mooring.api.meta import ObjectMeta
 from mooring.api.resources import ALL, EVENTS, Unstructured
 

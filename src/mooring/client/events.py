@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from mooring.api.core import EventSeries
 from mooring.api.errors import (
     AlreadyExists,
     Forbidden,
@@ -18,7 +19,6 @@ from mooring.api.errors import (
     TooManyRequests,
     TransportError,
 )
-from mooring.api.events import EventSeries
 from mooring.api.resources import EVENTS
 from mooring.client.event_series import Series, SeriesKey, SpamFilter, cut, make_event, reference
 from mooring.client.retries import Backoff

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from mooring.api.coordination import Lease, LeaseSpec
+from mooring.api.core import Lease, LeaseSpec
 from mooring.api.errors import MooringError, NotSent
 from mooring.api.meta import ObjectMeta
 from mooring.api.resources import LEASES

@@ -14,8 +14,7 @@ import msgspec
 
 from mooring.api import decoding
 from mooring.api.errors import BadAnswer, ObjectError, from_status
-from mooring.api.meta import Status
-from mooring.api.record import Record
+from mooring.api.meta import Record, Status
 from mooring.api.resources import Resource, Unstructured
 from mooring.client import responses
 from mooring.framework.ports import BOOKMARK, WatchEvent

@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
+from mooring.api.meta import Record
 from mooring.api.problems import Problem, child, did_you_mean
-from mooring.api.record import Record
 from mooring.config import versions
 from mooring.config.aliasing import rename
 from mooring.config.defaults import DEFAULT_NAMES

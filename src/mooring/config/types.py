@@ -11,10 +11,10 @@ from typing import Annotated
 
 import msgspec
 
-from mooring.api.durations import Duration
 from mooring.api.errors import MooringError
+from mooring.api.meta import Int32, Int64, Record
 from mooring.api.problems import Problem
-from mooring.api.record import Int32, Int64, Record
+from mooring.api.times import Duration
 
 GROUP = "kubescheduler.config.k8s.io"
 API_VERSION = f"{GROUP}/v1"

@@ -7,7 +7,7 @@ rules (`framework.args`); what only shows when the plugins are known is found by
 
 from collections.abc import Collection, Iterator
 
-from mooring.api import durations
+from mooring.api import times
 from mooring.api.names import is_extended_resource, qualified_name_faults
 from mooring.api.problems import Problem, child, duplicate, invalid, required
 from mooring.config.types import (
@@ -70,9 +70,9 @@ def _leader_election(election: LeaderElection, path: str) -> Iterator[Problem]:
         ("retryPeriod", election.retry_period),
     ):
         if seconds <= 0:
-            yield invalid(child(path, name), durations.format(seconds), "must be greater than zero")
+            yield invalid(child(path, name), times.format_duration(seconds), "must be greater than zero")
     if election.lease_duration <= election.renew_deadline:
-        shown = durations.format(election.lease_duration)
+        shown = times.format_duration(election.lease_duration)
         yield invalid(child(path, "leaseDuration"), shown, "must be greater than `RenewDeadline`")
     if election.resource_lock != "leases":
         detail = 'resourceLock value must be "leases"'

@@ -14,7 +14,7 @@ from typing import Any, Union, get_args, get_origin
 import msgspec
 import yaml
 
-from mooring.api import durations
+from mooring.api import times
 from mooring.api.problems import Problem, child, did_you_mean, required
 from mooring.config.types import (
     API_VERSION,
@@ -53,7 +53,7 @@ def decode(value: object, target: Any, path: str, problems: list[Problem]) -> An
 
 def is_duration(annotation: Any) -> bool:
     metadata = getattr(annotation, "__metadata__", ())
-    return any(getattr(meta, "extra", None) == durations.DURATION_ON_WIRE for meta in metadata)
+    return any(getattr(meta, "extra", None) == times.DURATION_ON_WIRE for meta in metadata)
 
 
 def without_none(annotation: Any) -> Any:
@@ -155,8 +155,8 @@ def _duration(value: object, path: str, problems: list[Problem]) -> Any:
         problems.append(_wrong_type(path, "a duration such as 15s or 1m30s", value, hint))
         return _REFUSED
     try:
-        return durations.parse(value)
-    except durations.DurationError as error:
+        return times.parse_duration(value)
+    except times.DurationError as error:
         problems.append(Problem(path=path, message=str(error), value=value))
         return _REFUSED
 
@@ -222,7 +222,7 @@ def _made(field: msgspec.structs.FieldInfo) -> object:
 
 def _plain(value: Any, annotation: Any) -> Any:
     if value is not None and is_duration(without_none(annotation)):
-        return durations.format(value)
+        return times.format_duration(value)
     if isinstance(value, msgspec.Struct) and value.__struct_config__.tag is None:
         return to_wire(value)
     if isinstance(value, tuple | list):

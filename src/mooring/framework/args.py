@@ -23,8 +23,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import NamedTuple, Self
 
+from mooring.api.meta import Int32, Int64, Record
 from mooring.api.problems import Problem, child, invalid, required
-from mooring.api.record import Int32, Int64, Record
 
 
 class ArgsContext(NamedTuple):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
+from mooring.api.meta import Int32
 from mooring.api.pod import Pod
 from mooring.api.problems import Problem, child, invalid
-from mooring.api.record import Int32
 from mooring.framework.args import ArgsContext, PluginArgs
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import ASSIGNED_POD_DELETE, QueueingHint, Registration

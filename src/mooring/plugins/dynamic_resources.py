@@ -12,10 +12,9 @@ from typing import Self
 import msgspec
 import numpy as np
 
-from mooring.api.durations import Duration
-from mooring.api.durations import format as format_duration
 from mooring.api.pod import Pod
 from mooring.api.problems import Problem, child, forbidden, invalid
+from mooring.api.times import Duration, format_duration
 from mooring.framework.access import Reads
 from mooring.framework.args import ArgsContext, PluginArgs
 from mooring.framework.cycle_state import CycleState

@@ -9,10 +9,7 @@ from typing import Any
 from mooring.api.errors import SelectorError
 from mooring.api.names import qualified_name_faults
 from mooring.api.node import Node, NodeSelectorRequirement, NodeSelectorTerm
-from mooring.api.pod import NodeAffinity as NodeAffinitySpec
-from mooring.api.pod import Pod
-from mooring.api.problems import Problem, child, invalid, unsupported
-from mooring.api.selectors import (
+from mooring.api.node_selectors import (
     PreferredTerms,
     RequiredNodeAffinity,
     compile_node_selector,
@@ -20,6 +17,9 @@ from mooring.api.selectors import (
     required_node_affinity,
     required_node_names,
 )
+from mooring.api.pod import NodeAffinity as NodeAffinitySpec
+from mooring.api.pod import Pod
+from mooring.api.problems import Problem, child, invalid, unsupported
 from mooring.framework.access import NODE as NODE_OBJECT
 from mooring.framework.access import Reads
 from mooring.framework.args import ArgsContext, PluginArgs

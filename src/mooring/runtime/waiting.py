@@ -12,8 +12,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Iterator, Mapping
 
-from mooring.api import durations
 from mooring.api.pod import Pod
+from mooring.api.times import format_duration
 from mooring.framework.ports import Clock, Timer
 from mooring.framework.status import MAX_PERMIT_TIMEOUT, SUCCESS, Code, Status
 
@@ -47,7 +47,8 @@ class HeldPod:
 
     def _time_out(self, plugin: str, seconds: float) -> None:
         self.reject(
-            plugin, f"rejected due to timeout after waiting {durations.format(seconds)} at plugin {plugin}"
+            plugin,
+            f"rejected due to timeout after waiting {format_duration(seconds)} at plugin {plugin}",
         )
 
     def _decide(self, status: Status) -> bool:

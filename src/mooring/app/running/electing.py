@@ -14,7 +14,7 @@ import uuid
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
-from mooring.api.coordination import Lease
+from mooring.api.core import Lease
 from mooring.api.errors import MooringError
 from mooring.app.clock import LeaseClock
 from mooring.client.election import Election

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from mooring.api import durations
+from mooring.api import times
 from mooring.api.errors import MooringError
 from mooring.api.problems import did_you_mean
 from mooring.app.running.flag_table import FLAGS, SHORT, Flag, Kind
@@ -45,7 +45,7 @@ class Flags:
         return float(self.text(name))
 
     def seconds(self, name: str) -> float:
-        return durations.parse(self.text(name))
+        return times.parse_duration(self.text(name))
 
     def items(self, name: str) -> tuple[str, ...]:
         return tuple(filter(None, (part.strip() for part in self.text(name).split(","))))
@@ -131,7 +131,7 @@ def _is_real(value: str) -> bool:
 
 def _duration_mistake(value: str) -> str:
     try:
-        seconds = durations.parse(value)
+        seconds = times.parse_duration(value)
     except ValueError as error:
         return f"{error}; write a duration such as 10s or 1m30s"
     return "" if seconds >= 0 else "write a duration that is not negative"

@@ -19,7 +19,7 @@ from typing import Any
 
 import uvloop
 
-from mooring.api.coordination import Lease
+from mooring.api.core import Lease
 from mooring.api.pod import Pod
 from mooring.api.resources import NODES, PODS
 from mooring.app.clock import LeaseClock, SystemClock

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from mooring.api.errors import SelectorError
-from mooring.api.label_selectors import compile_label_selector
 from mooring.api.meta import LabelSelector
+from mooring.api.selectors import compile_label_selector
 from mooring.embedded.admission import names
 from mooring.embedded.admission.metadata import check_labels
 from mooring.embedded.admission.pods.defaults import fill_in_template_spec

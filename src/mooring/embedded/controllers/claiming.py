@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
-from mooring.api.label_selectors import NOTHING, Selector, compile_label_selector, selector_from_labels
 from mooring.api.meta import LabelSelector
 from mooring.api.resources import Resource, Unstructured
+from mooring.api.selectors import NOTHING, Selector, compile_label_selector, selector_from_labels
 from mooring.embedded.controllers.cache import Cache
 from mooring.embedded.controllers.pod_states import is_terminating
 from mooring.embedded.controllers.templates import owner_reference

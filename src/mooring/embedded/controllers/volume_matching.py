@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from mooring.api import quantity
-from mooring.api.label_selectors import compile_label_selector
 from mooring.api.meta import LabelSelector
 from mooring.api.resources import Unstructured
+from mooring.api.selectors import compile_label_selector
 
 Raw = dict[str, Any]
 

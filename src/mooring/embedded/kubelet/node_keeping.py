@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mooring.api.errors import AlreadyExists, MooringError
-from mooring.api.label_selectors import parse_selector
 from mooring.api.resources import Unstructured
+from mooring.api.selectors import parse_selector
 from mooring.embedded.controllers import kinds
 from mooring.embedded.controllers.caches import Caches
 from mooring.embedded.controllers.writing import Writer

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from mooring.api import resources
 from mooring.api.errors import ApiError, SelectorError
-from mooring.api.meta import ObjectMeta, StatusCause
+from mooring.api.meta import ObjectMeta, Record, StatusCause
 from mooring.api.pod import Pod
-from mooring.api.policy import PodDisruptionBudget
-from mooring.api.record import Record
 from mooring.api.selectors import compile_label_selector
+from mooring.api.workloads import PodDisruptionBudget
 from mooring.embedded import refusals
 from mooring.embedded.http import Answer
 from mooring.embedded.objects import Stored

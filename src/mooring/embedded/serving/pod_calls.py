@@ -5,8 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from mooring.api import resources
-from mooring.api.meta import ObjectMeta, StatusCause
-from mooring.api.record import Record
+from mooring.api.meta import ObjectMeta, Record, StatusCause
 from mooring.embedded import refusals
 from mooring.embedded.http import Answer, text_answer
 from mooring.embedded.serving import bodies

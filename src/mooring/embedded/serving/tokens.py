@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from mooring.api import resources
-from mooring.api.record import Int64, Record
+from mooring.api.meta import Int64, Record
 from mooring.embedded import refusals
 from mooring.embedded.http import Answer, User, json_answer
 from mooring.embedded.serving.calls import Call, convert

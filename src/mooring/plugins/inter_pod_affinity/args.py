@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mooring.api.meta import Int32
 from mooring.api.problems import Problem, child, invalid
-from mooring.api.record import Int32
 from mooring.framework.args import ArgsContext, PluginArgs
 
 

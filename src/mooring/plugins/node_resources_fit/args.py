@@ -7,9 +7,9 @@ from typing import Self
 
 import msgspec
 
+from mooring.api.meta import Record
 from mooring.api.names import qualified_name_faults
 from mooring.api.problems import Problem, child, forbidden, invalid, required, unsupported
-from mooring.api.record import Record
 from mooring.framework.args import (
     DEFAULT_RESOURCES,
     ArgsContext,

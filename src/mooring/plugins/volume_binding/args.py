@@ -7,8 +7,8 @@ from typing import Self
 
 import msgspec
 
+from mooring.api.meta import Int64
 from mooring.api.problems import Problem, child, invalid
-from mooring.api.record import Int64
 from mooring.framework.args import ArgsContext, PluginArgs, UtilizationShapePoint, validate_shape
 
 DEFAULT_STORAGE_SHAPE = (
