@@ -108,7 +108,7 @@ def _print(configuration: Configuration, file: Path) -> None:
 
 
 def _described(configuration: Configuration, file: Path) -> dict[str, Any]:
-    """The same for programs."""
+    """What `_print` prints, for programs."""
     return {
         "source": str(file),
         "problems": [],

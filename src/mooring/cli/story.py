@@ -201,8 +201,8 @@ class Story:
         """What the scheduler says of the pod, oldest first."""
         found: Sequence[Event] = (await self.client.list(EVENTS, namespace=pod.namespace)).items
         own = [event for event in found if event.regarding.uid == pod.uid]
-        told = [event for event in own if event.reporting_controller == "sample-scheduler"]
-        return sorted(told, key=lambda event: event.event_time or "")
+        reported = [event for event in own if event.reporting_controller == "sample-scheduler"]
+        return sorted(reported, key=lambda event: event.event_time or "")
 
     async def _pods(self) -> Sequence[Pod]:
         return (await self.client.list(PODS, namespace="default", label_selector=f"app={APP}")).items

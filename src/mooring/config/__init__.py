@@ -8,9 +8,9 @@ Knows plugins by name only, as data; builds and imports none.
 """
 
 from mooring.api.problems import Problem
-from mooring.config.aliasing import plugin_references
 from mooring.config.gates import FeatureGates
 from mooring.config.loading import load
+from mooring.config.references import plugin_references
 from mooring.config.resolving import PluginRef, ResolvedProfile, resolve
 from mooring.config.types import (
     ClientConnection,

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from mooring.api.problems import Problem, child, invalid
 from mooring.config import versions
 from mooring.config.defaults import NEWER_THAN_BETA, default_names_at
-from mooring.config.drafting import Draft
+from mooring.config.drafts import Draft
 from mooring.config.legacy_plugins import V1BETA1_ARGS, convert_node_label, convert_resource_scores
 from mooring.config.types import GROUP, MULTI_POINT, Note, Plugin, Profile
 from mooring.framework.args import PluginArgs

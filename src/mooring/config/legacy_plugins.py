@@ -14,7 +14,7 @@ from mooring.api.names import qualified_name_faults
 from mooring.api.node import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, PreferredSchedulingTerm
 from mooring.api.pod import NodeAffinity
 from mooring.api.problems import Problem, child, invalid
-from mooring.config.drafting import Draft
+from mooring.config.drafts import Draft
 from mooring.config.types import Plugin
 from mooring.config.wire import decode, to_wire
 from mooring.framework.args import (

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from mooring.api.problems import Problem, child
 from mooring.config import conversion, defaults, merging, validation, versions, yaml_source
-from mooring.config.aliasing import rename
-from mooring.config.args_reading import ArgsReader
 from mooring.config.gates import DEFAULT_GATES, FeatureGates
+from mooring.config.plugin_args import ArgsReader
+from mooring.config.references import rename
 from mooring.config.types import ConfigError, KubeSchedulerConfiguration, Note, PluginConfig, Profile
 from mooring.config.wire import decode
 

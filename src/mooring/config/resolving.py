@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from mooring.api.meta import Record
 from mooring.api.problems import Problem, child, did_you_mean
 from mooring.config import versions
-from mooring.config.aliasing import rename
 from mooring.config.defaults import DEFAULT_NAMES
+from mooring.config.references import rename
 from mooring.config.types import (
     MULTI_POINT,
     UNSUPPORTED_POINTS,

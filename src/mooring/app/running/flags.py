@@ -1,7 +1,7 @@
 """Reads a command line as Go's flag library does, against the table of known flags.
 
-`--name=value`, `--name value`, `--flag` for a truth value (which takes its own only after `=`), `-v=3` and
-`-v 3`. All mistakes are collected and told together.
+`--name=value`, `--name value`, `--flag` for a boolean (which takes its own only after `=`), `-v=3` and
+`-v 3`. All mistakes are collected and reported together.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Flags:
     def text(self, name: str) -> str:
         return self.given.get(name, FLAGS[name].default)
 
-    def truth(self, name: str) -> bool:
+    def boolean(self, name: str) -> bool:
         return self.text(name) in _TRUE
 
     def number(self, name: str) -> int:

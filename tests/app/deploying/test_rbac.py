@@ -6,7 +6,7 @@ import pytest
 
 from mooring.api.resources import PODS, custom
 from mooring.app.configuring import EMPTY, configure
-from mooring.app.deploying.rights import Rule, as_rules, kebab, packs
+from mooring.app.deploying.rbac import Rule, as_rules, kebab, packs
 from mooring.framework.access import LISTED, Access
 from mooring.framework.points import FilterPlugin
 

@@ -7,9 +7,8 @@ import logging
 import sys
 import time
 
-from mooring.app.running.heart import INTERVAL, Heart
 from mooring.app.running.process import LOOP_TOLERANCE, _late
-from mooring.app.running.watchdog import Watchdog, hook_of
+from mooring.app.running.watchdog import INTERVAL, Heart, Watchdog, hook_of
 from mooring.framework import FilterPlugin
 from mooring.telemetry.metrics import SchedulerMetrics
 

@@ -1,9 +1,12 @@
-"""Gauges that are read off the scheduler when somebody asks, on its own loop; and what never changes."""
+"""What the process adds to the metrics: gauges that are read off the scheduler on its own loop when they are
+asked for, what never changes, and the requests of the API client as client-go counts them.
+"""
 
 from __future__ import annotations
 
 import platform
 from collections.abc import Iterator
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -78,3 +81,21 @@ def _limits(pod: Pod) -> dict[str, int]:
 
 def _unit(resource: str) -> str:
     return UNITS.get(resource) or ("bytes" if resource.startswith("hugepages-") else "integer")
+
+
+class RequestMeter:
+    """Implements `client.http_client.RequestObserver` for one API server."""
+
+    def __init__(self, metrics: SchedulerMetrics, server: str) -> None:
+        self._metrics = metrics
+        self._host = urlsplit(server).netloc
+
+    def answered(self, verb: str, method: str, code: str, seconds: float) -> None:
+        self._metrics.requests.inc(code, method, self._host)
+        self._metrics.request_seconds.observe(seconds, verb, self._host)
+
+    def waited(self, verb: str, seconds: float) -> None:
+        self._metrics.limiter_seconds.observe(seconds, verb, self._host)
+
+    def repeated(self, verb: str, method: str, code: str) -> None:
+        self._metrics.retries.inc(code, verb, self._host)

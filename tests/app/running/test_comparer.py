@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from mooring.api.resources import NODES, PODS
-from mooring.app.running.comparing import LISTING, ROUND, Comparer
+from mooring.app.running.comparer import LISTING, ROUND, Comparer
 from mooring.testing import make_node, make_nodes, make_pod, make_pods
 from tests.app.running.replicas import World, play
 

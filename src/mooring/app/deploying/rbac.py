@@ -1,7 +1,9 @@
-"""Least privilege: from what the enabled plugins declare to RBAC rules, in packs that can be left out.
+"""Least privilege: from what the enabled plugins declare to RBAC rules and objects, in packs that can be left
+out.
 
 The base is what every scheduler does. Everything else comes from the plugins' `needs`, so that a disabled
 plugin leaves no right behind and one of your own gets a role of its own. No pack grants what the base has.
+Each pack is one cluster role with its binding; beside them are the roles that are bound to a namespace.
 """
 
 from __future__ import annotations
@@ -12,10 +14,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from mooring.app.configuring import Configuration
+from mooring.app.deploying.options import DeployOptions
 from mooring.framework.access import Access
 
 VERBS = ("get", "list", "watch", "create", "update", "patch", "delete")
-"""In the order in which rules tell them."""
+"""In the order in which rules list them."""
 BASE = "base"
 PACK_OF = {
     "DefaultBinder": BASE,
@@ -134,3 +137,89 @@ def kebab(name: str) -> str:
     """`NetworkTraffic` → `network-traffic`; what a role may not be called falls away."""
     spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", name).lower()
     return re.sub(r"[^a-z0-9]+", "-", spaced).strip("-") or "unnamed"
+
+
+Json = dict[str, Any]
+API = "rbac.authorization.k8s.io"
+READER = "extension-apiserver-authentication-reader"
+"""The role of every cluster that may read by which authority clients are known."""
+
+
+def service_account(options: DeployOptions) -> Json:
+    """Tokens are mounted by the pod that needs one, and by no other that uses the account."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": metadata(options, options.name),
+        "automountServiceAccountToken": False,
+    }
+
+
+def cluster_roles(options: DeployOptions, packs: list[Pack]) -> list[Json]:
+    found: list[Json] = []
+    for pack in packs:
+        name = f"{options.name}-{pack.name}"
+        meta = {"name": name, "labels": options.labels}
+        rules = [rule.to_dict() for rule in pack.rules]
+        found.append({"apiVersion": f"{API}/v1", "kind": "ClusterRole", "metadata": meta, "rules": rules})
+        found.append(
+            {
+                "apiVersion": f"{API}/v1",
+                "kind": "ClusterRoleBinding",
+                "metadata": meta,
+                "roleRef": {"apiGroup": API, "kind": "ClusterRole", "name": name},
+                "subjects": [_subject(options)],
+            }
+        )
+    return found
+
+
+def election_rules(lease: str) -> tuple[Rule, ...]:
+    """`create` cannot be limited to a name; everything else is."""
+    group = "coordination.k8s.io"
+    return (
+        Rule(group, ("leases",), ("create",)),
+        Rule(group, ("leases",), ("get", "update"), (lease,)),
+    )
+
+
+def election(options: DeployOptions, lease: str, namespace: str) -> list[Json]:
+    """The right to lead, where the lease is."""
+    name = f"{options.name}-election"
+    meta = {"name": name, "namespace": namespace, "labels": options.labels}
+    return [
+        {
+            "apiVersion": f"{API}/v1",
+            "kind": "Role",
+            "metadata": meta,
+            "rules": [rule.to_dict() for rule in election_rules(lease)],
+        },
+        _role_binding(options, meta, name),
+    ]
+
+
+def authentication_reader(options: DeployOptions) -> Json:
+    meta = {
+        "name": f"{options.name}-authentication-reader",
+        "namespace": "kube-system",
+        "labels": options.labels,
+    }
+    return _role_binding(options, meta, READER)
+
+
+def metadata(options: DeployOptions, name: str) -> Json:
+    return {"name": name, "namespace": options.namespace, "labels": options.labels}
+
+
+def _role_binding(options: DeployOptions, meta: Json, role: str) -> Json:
+    return {
+        "apiVersion": f"{API}/v1",
+        "kind": "RoleBinding",
+        "metadata": meta,
+        "roleRef": {"apiGroup": API, "kind": "Role", "name": role},
+        "subjects": [_subject(options)],
+    }
+
+
+def _subject(options: DeployOptions) -> Json:
+    return {"kind": "ServiceAccount", "name": options.name, "namespace": options.namespace}

@@ -35,7 +35,7 @@ class ClosableClient(ApiClient, Protocol):
 
 
 class Watcher(Protocol):
-    """Told on the scheduler's loop."""
+    """Notified on the scheduler's loop."""
 
     def on_leading(self, lease: Lease) -> None: ...
 
@@ -125,7 +125,7 @@ class ElectionThread:
         except asyncio.CancelledError:
             raise
         except Exception as error:
-            # A bug here must not leave a leader that nobody can depose.
+            # A bug here must not leave a leader that no other replica can depose.
             self._fence.close()
             _log.error("Leader election broke", error=error, stack=True)
             self.lost(f"{type(error).__name__}: {error}")
@@ -142,13 +142,13 @@ class ElectionThread:
         finally:
             self._stopped.set()
 
-    # What the election tells, passed on to the scheduler's loop.
+    # What the election reports, passed on to the scheduler's loop.
 
     def leading(self, lease: Lease) -> None:
-        self._tell(self._watcher.on_leading, lease)
+        self._notify(self._watcher.on_leading, lease)
 
     def lost(self, reason: str) -> None:
-        self._tell(self._watcher.on_lost, reason)
+        self._notify(self._watcher.on_lost, reason)
         timer = threading.Timer(self._last_resort, self._give_up)
         timer.daemon = True
         timer.start()
@@ -159,7 +159,7 @@ class ElectionThread:
     def conflicted(self) -> None:
         self._on_conflict()
 
-    def _tell(self, call: Callable[..., None], *args: Any) -> None:
+    def _notify(self, call: Callable[..., None], *args: Any) -> None:
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(call, *args)
 
