@@ -97,3 +97,19 @@ def test_defaults_that_depend_on_what_is_written_and_reading_back():
     types = found.registry.args_types()
     assert load(dump(found.config), types) == found.config
     assert read(rack("{label: rack, zones: []}").replace("101", "1")).zones == ()
+
+
+def test_a_rule_that_breaks_is_a_problem_with_its_place():
+    class Broken(PluginArgs):
+        limit: Int32 = 0
+
+        def validate(self, path: str, context: ArgsContext) -> Iterator[Problem]:
+            if context.feature_gate("NoSuchGate"):
+                yield required(path)
+
+    with pytest.raises(ConfigError) as caught:
+        load(rack("{limit: 1}").replace("101", "1"), {"NodeRack": Broken})
+    (problem,) = caught.value.problems
+    assert str(problem) == (
+        "profiles[0].pluginConfig[1].args: checking these arguments raised KeyError: 'NoSuchGate'"
+    )

@@ -70,11 +70,18 @@ class ArgsReader:
         decoded = decode(body, target, path, self.problems)
         if isinstance(decoded, PluginArgs):
             written = [key for key, value in body.items() if value is not None]
-            context = ArgsContext(self._gates, written)
-            completed = decoded.completed(context)
-            self.problems += completed.validate(path, context)
-            return completed
+            return self._complete(decoded, path, ArgsContext(self._gates, written))
         return decoded
+
+    def _complete(self, args: PluginArgs, path: str, context: ArgsContext) -> PluginArgs:
+        try:
+            completed = args.completed(context)
+            self.problems += list(completed.validate(path, context))
+        except Exception as error:  # the code of a plugin, which may be anything
+            message = f"checking these arguments raised {type(error).__name__}: {error}"
+            self.problems.append(Problem(path=path, message=message))
+            return args
+        return completed
 
     def _without_header(self, name: str, raw: Mapping[str, object], path: str) -> dict[str, object]:
         """The arguments without apiVersion and kind, once those are known to fit."""
