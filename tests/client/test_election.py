@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mooring.api import decoding
-from mooring.api.coordination import Lease
+from mooring.api.core import Lease
 from mooring.api.errors import NotFound
 from mooring.api.resources import LEASES
 from mooring.client.election import Election

@@ -11,7 +11,7 @@ import pytest
 from mooring.api.errors import Conflict, NotFound, Unauthorized
 from mooring.api.resources import NAMESPACES, NODES, PODS
 from mooring.app.clock import SystemClock
-from mooring.client.connecting import connect
+from mooring.client.connection import connect
 from mooring.client.credentials import Credentials, Pem
 from mooring.client.http_client import HttpClient
 from mooring.client.informers import InformerSet

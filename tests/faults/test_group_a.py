@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from mooring.api.resources import NODES, PODS
-from mooring.client import hearing, reflector
+from mooring.client import reflector
 from mooring.embedded.apiserver import wire_faults as wire
 from mooring.framework.ports import Change
 from mooring.testing import make_node, make_pod
@@ -305,7 +305,7 @@ def test_a15_a_watch_that_hangs_is_begun_anew():
         cluster.settle(1)
         began = cluster.clock.now()
         cluster.add(make_node("b"))
-        cluster.settle(hearing.IDLE - 10)
+        cluster.settle(reflector.IDLE - 10)
         assert "b" not in cluster.scheduler.informers.informers[NODES].objects
         cluster.settle(20)
         assert "b" in cluster.scheduler.informers.informers[NODES].objects

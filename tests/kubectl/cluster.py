@@ -19,7 +19,7 @@ from mooring.app.up import kubeconfig
 from mooring.app.up.pools import Pool
 from mooring.app.up.process import Orders
 from mooring.app.up.server import EmbeddedServer
-from mooring.client.connecting import connect
+from mooring.client.connection import connect
 from mooring.client.credentials import Credentials, Pem
 from mooring.embedded.kubelet.scripts import KubeletSettings
 from mooring.store.store import Store

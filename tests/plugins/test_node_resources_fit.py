@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mooring.api.pod import ContainerStatus, Pod, ResourceRequirements
 from mooring.api.resources import PODS, Unstructured
-from mooring.config.plugin_args import UtilizationShapePoint
+from mooring.framework.args import UtilizationShapePoint
 from mooring.framework.events import QueueingHint
 from mooring.framework.status import Code
 from mooring.plugins.node_resources_fit import hints

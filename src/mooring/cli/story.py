@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from mooring.api.events import Event
+from mooring.api.core import Event
 from mooring.api.node import Node
 from mooring.api.pod import Pod
 from mooring.api.resources import DEPLOYMENTS, EVENTS, NODES, PODS
@@ -201,8 +201,8 @@ class Story:
         """What the scheduler says of the pod, oldest first."""
         found: Sequence[Event] = (await self.client.list(EVENTS, namespace=pod.namespace)).items
         own = [event for event in found if event.regarding.uid == pod.uid]
-        told = [event for event in own if event.reporting_controller == "sample-scheduler"]
-        return sorted(told, key=lambda event: event.event_time or "")
+        reported = [event for event in own if event.reporting_controller == "sample-scheduler"]
+        return sorted(reported, key=lambda event: event.event_time or "")
 
     async def _pods(self) -> Sequence[Pod]:
         return (await self.client.list(PODS, namespace="default", label_selector=f"app={APP}")).items

@@ -46,6 +46,11 @@ def writes(plugin: object, method: str) -> bool:
     return not hasattr(getattr(cls, method), "__derived__")
 
 
+def is_marked(method: object) -> bool:
+    """Whether a member of a base class is a method for plugins to define."""
+    return hasattr(method, "__required__") or hasattr(method, "__derived__")
+
+
 def unwritten(cls: type) -> list[str]:
     """Complaints about methods that the base classes of a plugin class require and that it does not
     define."""

@@ -7,15 +7,17 @@ because their results are cut to integers. Resources that a node does not have a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from typing import cast
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from typing import Self, cast
 
+import msgspec
 import numpy as np
 
 from mooring.api.pod import Pod
+from mooring.api.problems import Problem, child, duplicate, invalid
 from mooring.api.requests import is_scalar_resource
-from mooring.config.plugin_args import NodeResourcesBalancedAllocationArgs
 from mooring.framework.access import Dependency, Reads
+from mooring.framework.args import DEFAULT_RESOURCES, ArgsContext, PluginArgs, ResourceSpec, weighted
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.handle import Handle
 from mooring.framework.hot import PreparedScorePlugin, WholeTableScorePlugin
@@ -26,6 +28,25 @@ from mooring.framework.status import Status
 from mooring.plugins.pod_demand import PodDemands, is_counted
 
 SCORED = "NodeResourcesBalancedAllocation.score"
+
+
+class NodeResourcesBalancedAllocationArgs(PluginArgs):
+    """Resources whose utilization should be alike."""
+
+    resources: tuple[ResourceSpec, ...] = DEFAULT_RESOURCES
+
+    def completed(self, context: ArgsContext) -> Self:
+        return msgspec.structs.replace(self, resources=weighted(self.resources))
+
+    def validate(self, path: str, context: ArgsContext) -> Iterator[Problem]:
+        seen: set[str] = set()
+        for index, resource in enumerate(self.resources):
+            where = child(path, "resources", index)
+            if resource.name in seen:
+                yield duplicate(child(where, "name"), resource.name)
+            seen.add(resource.name)
+            if resource.weight != 1:
+                yield invalid(child(where, "weight"), resource.weight, "must be 1")
 
 
 class NodeResourcesBalancedAllocation(

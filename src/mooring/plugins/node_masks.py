@@ -10,9 +10,8 @@ from typing import cast
 
 import numpy as np
 
-from mooring.api.node_selectors import METADATA_NAME
-from mooring.api.requirements import GT, IN, Requirement, parse_integer
-from mooring.api.selectors import NodeTerm, PreferredTerms, RequiredNodeAffinity
+from mooring.api.node_selectors import METADATA_NAME, NodeTerm, PreferredTerms, RequiredNodeAffinity
+from mooring.api.selectors import GT, IN, Requirement, parse_integer
 from mooring.framework.nodes import BoolArray, IntArray, Nodes
 
 _FLOAT_EXACT = 2**53

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from mooring.api.pod import Pod
 from mooring.api.resources import Resource
-from mooring.config import durations
+from mooring.api.times import format_duration
 from mooring.framework.counting import AffinityTerms, PodCounters
 from mooring.framework.extending import Extender
 from mooring.framework.handle import AssumeCache, Lister, Nominator
@@ -149,7 +149,7 @@ class HeldPod:
 
     def _time_out(self, plugin: str, seconds: float) -> None:
         self.reject(
-            plugin, f"rejected due to timeout after waiting {durations.format(seconds)} at plugin {plugin}"
+            plugin, f"rejected due to timeout after waiting {format_duration(seconds)} at plugin {plugin}"
         )
 
     def _decide(self, status: Status) -> bool:

@@ -12,6 +12,7 @@ from mooring.api.resources import NODES, PODS, Resource
 from mooring.config.resolving import ResolvedProfile
 from mooring.config.types import KubeSchedulerConfiguration
 from mooring.framework.extending import Extender
+from mooring.framework.extension_points import FILTER, PRE_FILTER, PRE_SCORE, SCORE
 from mooring.framework.points import Plugin, SortKeyPlugin
 from mooring.framework.ports import ApiClient, Clock, EventRecorder
 from mooring.queue.scheduling_queue import SchedulingQueue
@@ -122,14 +123,13 @@ def assemble(
 def _meter(profile: Profile, metrics: SchedulerMetrics | None) -> ProfileMeter | None:
     if metrics is None:
         return None
-    points: dict[str, Sequence[Plugin]] = {
-        "PreFilter": profile.pre_filter,
-        "Filter": profile.filter,
-        "PreScore": profile.pre_score,
-        "Score": profile.score,
-    }
-    names = {point: [plugin.name for plugin in plugins] for point, plugins in points.items()}
-    return metrics.profile(profile.name, names)
+    filters = {PRE_FILTER: _names(profile.pre_filter), FILTER: _names(profile.filter)}
+    scores = {PRE_SCORE: _names(profile.pre_score), SCORE: _names(profile.score)}
+    return metrics.profile(profile.name, filters, scores)
+
+
+def _names(plugins: Iterable[Plugin]) -> list[str]:
+    return [plugin.name for plugin in plugins]
 
 
 def _services(

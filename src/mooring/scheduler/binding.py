@@ -20,6 +20,7 @@ from mooring.api.pod import Pod
 from mooring.api.resources import NODES, PODS
 from mooring.api.taints import NO_SCHEDULE, TAINT_UNSCHEDULABLE, Taint, tolerates
 from mooring.framework.extending import ExtenderError
+from mooring.framework.extension_points import BIND, POST_BIND, PRE_BIND, PRE_FLIGHT
 from mooring.framework.ports import ApiClient, Clock, EventRecorder
 from mooring.framework.status import SUCCESS, Status
 from mooring.runtime.binding import Flight, pre_flight, run_bind, run_post_bind, run_pre_bind
@@ -31,7 +32,6 @@ from mooring.scheduler.outcome import Failure, Outcome, refusal
 from mooring.scheduler.placements import BindingEvent, Bound, Dropped, Failed, Permitted
 from mooring.scheduler.status_writer import StatusWriter
 from mooring.telemetry import logs
-from mooring.telemetry.metrics import BIND, POST_BIND, PRE_BIND, PRE_FLIGHT
 
 _log = logs.get(__name__)
 
@@ -254,7 +254,7 @@ SKIPPED = Status.skip()
 """No plugin has anything to do in PreBind."""
 
 
-def _observe(placement: Placement, point: int, began: float, status: Status) -> None:
+def _observe(placement: Placement, point: str, began: float, status: Status) -> None:
     if (meter := placement.profile.meter) is not None:
         if status is SUCCESS:
             meter.observe(point, began)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from mooring.api.pod import Pod
+from mooring.framework.extension_points import PERMIT, POST_FILTER, RESERVE, UNRESERVE
 from mooring.framework.nodes import EveryRow
 from mooring.framework.ports import Clock, EventRecorder
 from mooring.framework.queued import QueuedPod
@@ -23,7 +24,7 @@ from mooring.scheduler.choosing import NodeChooser, lap
 from mooring.scheduler.outcome import NO_NODES, Failure, Outcome, fit_error, refusal
 from mooring.scheduler.records import RecordRing, make_record
 from mooring.telemetry import logs
-from mooring.telemetry.metrics import PERMIT, POST_FILTER, RESERVE, UNRESERVE, ProfileMeter
+from mooring.telemetry.metrics import ProfileMeter
 
 _log = logs.get(__name__)
 

@@ -32,7 +32,7 @@ from mooring.scheduler.records import RecordRing
 from mooring.state.cache import ClusterCache
 from mooring.state.stores import Stores
 from mooring.telemetry import logs
-from mooring.telemetry.instruments import Spread as Histogram
+from mooring.telemetry.instruments import Buckets as Histogram
 from mooring.telemetry.metrics import SchedulerMetrics
 
 _log = logs.get(__name__)

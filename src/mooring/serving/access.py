@@ -20,7 +20,7 @@ from mooring.api.errors import MooringError
 from mooring.api.resources import Resource, Unstructured
 from mooring.framework.ports import ApiClient, Clock
 from mooring.telemetry import logs
-from mooring.telemetry.throttle import Throttle
+from mooring.telemetry.logs import Throttle
 
 _log = logs.get(__name__)
 

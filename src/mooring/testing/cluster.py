@@ -10,8 +10,8 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from mooring.api import decoding
+from mooring.api.core import Event
 from mooring.api.errors import NotFound
-from mooring.api.events import Event
 from mooring.api.meta import Object
 from mooring.api.node import Node
 from mooring.api.pod import Pod

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from mooring.api import decoding
-from mooring.api.coordination import Lease
+from mooring.api.core import Lease
 from mooring.api.meta import Object
 from mooring.api.pod import Pod
 from mooring.api.resources import EVENTS, PODS

@@ -18,7 +18,7 @@ from mooring.app.scheduler import Scheduler
 from mooring.app.up import kubeconfig
 from mooring.app.up.cluster_plan import ClusterPlan
 from mooring.app.up.process import PortInUse, Ready, ServerProcess
-from mooring.client.connecting import connect
+from mooring.client.connection import connect
 from mooring.client.credentials import Credentials, Pem
 from mooring.client.http_client import HttpClient
 

@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 
 from mooring.api.errors import SelectorError
-from mooring.api.label_selectors import compile_label_selector
 from mooring.api.meta import LabelSelector
+from mooring.api.selectors import compile_label_selector
 from mooring.embedded.admission import syntax
 from mooring.embedded.admission.pod_spec import check_spec
 from mooring.embedded.admission.pods import fill_in_template_spec

@@ -20,7 +20,7 @@ import msgspec
 
 from mooring.api import resources
 from mooring.api.errors import ApiError
-from mooring.api.record import Int64, Record
+from mooring.api.meta import Int64, Record
 from mooring.embedded.apiserver.calls import Call, convert
 from mooring.embedded.http import ADMIN, ANONYMOUS, Answer, json_answer
 from mooring.serving.certificates import User

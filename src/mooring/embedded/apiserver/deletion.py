@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mooring.api import resources
 from mooring.api.errors import NotFound
-from mooring.api.record import Int64, Record
+from mooring.api.meta import Int64, Record
 from mooring.embedded.apiserver import bodies, urls
 from mooring.embedded.apiserver.calls import Call, convert, stored_fields, success
 from mooring.embedded.http import Answer

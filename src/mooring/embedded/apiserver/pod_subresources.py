@@ -12,11 +12,10 @@ import msgspec
 
 from mooring.api import resources
 from mooring.api.errors import ApiError, SelectorError
-from mooring.api.meta import ObjectMeta, StatusCause
+from mooring.api.meta import ObjectMeta, Record, StatusCause
 from mooring.api.pod import Pod
-from mooring.api.policy import PodDisruptionBudget
-from mooring.api.record import Record
 from mooring.api.selectors import compile_label_selector
+from mooring.api.workloads import PodDisruptionBudget
 from mooring.embedded.apiserver import bodies
 from mooring.embedded.apiserver.calls import Call, convert, success
 from mooring.embedded.apiserver.deletion import DeleteOptions, checked, remove

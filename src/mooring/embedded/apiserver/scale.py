@@ -7,8 +7,7 @@ from typing import Any
 import msgspec
 
 from mooring.api.errors import ObjectError, SelectorError
-from mooring.api.meta import LabelSelector
-from mooring.api.record import Int64, Record
+from mooring.api.meta import Int64, LabelSelector, Record
 from mooring.api.selectors import compile_label_selector, selector_from_labels
 from mooring.embedded.apiserver import bodies
 from mooring.embedded.apiserver.calls import Call, convert

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from mooring.api.errors import AlreadyExists
-from mooring.api.label_selectors import selector_from_labels
 from mooring.api.resources import Resource, Unstructured
+from mooring.api.selectors import selector_from_labels
 from mooring.embedded.controllers import kinds
 from mooring.embedded.controllers.caches import Cache
 from mooring.embedded.controllers.controller import Controller, World, own_key

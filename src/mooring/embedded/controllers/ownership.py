@@ -14,9 +14,9 @@ from typing import Any
 
 import msgspec
 
-from mooring.api.label_selectors import NOTHING, Selector, compile_label_selector, selector_from_labels
 from mooring.api.meta import LabelSelector
 from mooring.api.resources import Resource, Unstructured
+from mooring.api.selectors import NOTHING, Selector, compile_label_selector, selector_from_labels
 from mooring.embedded.controllers.caches import Cache
 from mooring.embedded.controllers.kinds import is_terminating
 from mooring.embedded.controllers.writes import Writer

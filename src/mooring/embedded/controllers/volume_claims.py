@@ -13,9 +13,9 @@ import msgspec
 
 from mooring.api import quantity
 from mooring.api.errors import AlreadyExists
-from mooring.api.label_selectors import compile_label_selector
 from mooring.api.meta import LabelSelector
 from mooring.api.resources import Resource, Unstructured
+from mooring.api.selectors import compile_label_selector
 from mooring.embedded.controllers import kinds
 from mooring.embedded.controllers.caches import Cache
 from mooring.embedded.controllers.controller import Controller, World, own_key

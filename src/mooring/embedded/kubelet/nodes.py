@@ -11,8 +11,8 @@ from ipaddress import IPv4Network
 from typing import Any
 
 from mooring.api.errors import AlreadyExists, MooringError
-from mooring.api.label_selectors import parse_selector
 from mooring.api.resources import Unstructured
+from mooring.api.selectors import parse_selector
 from mooring.api.times import format_time
 from mooring.embedded.controllers import kinds
 from mooring.embedded.controllers.caches import Caches

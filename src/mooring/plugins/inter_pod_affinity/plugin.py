@@ -9,7 +9,6 @@ import msgspec
 from mooring.api.pod import Pod
 from mooring.api.pod_affinity import NO_TERMS, PodTerms, compile_pod_terms
 from mooring.api.resources import NAMESPACES
-from mooring.config.plugin_args import InterPodAffinityArgs
 from mooring.framework.access import LISTED, Access, Dependency, Reads
 from mooring.framework.counting import TermKind
 from mooring.framework.cycle_state import CycleState
@@ -21,6 +20,7 @@ from mooring.framework.points import PreFilterPlugin, PreScorePlugin
 from mooring.framework.reusable import ReusablePlugin
 from mooring.framework.status import SKIP, Status
 from mooring.plugins.inter_pod_affinity import filtering, hints, scoring
+from mooring.plugins.inter_pod_affinity.args import InterPodAffinityArgs
 from mooring.plugins.inter_pod_affinity.terms import Namespaces
 
 FILTER = "InterPodAffinity.filter"

@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Hashable, Sequence
 
 from mooring.api.pod import Pod
 from mooring.api.requests import PODS
-from mooring.config.plugin_args import NodeResourcesFitArgs
 from mooring.framework.access import Dependency, Reads
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import DEVICE_CLASS, NODE, POD, ActionType, ClusterEvent, Registration
@@ -22,6 +21,7 @@ from mooring.framework.nodes import IntArray, Nodes, NodeView, Refusals
 from mooring.framework.points import PreFilterPlugin, PreScorePlugin
 from mooring.framework.reusable import ReusablePlugin
 from mooring.framework.status import Status
+from mooring.plugins.node_resources_fit.args import NodeResourcesFitArgs
 from mooring.plugins.node_resources_fit.filtering import Ignored, Requests, headroom, refusal, refusals
 from mooring.plugins.node_resources_fit.hints import (
     device_class_serves,

@@ -15,10 +15,14 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from mooring.api.requests import is_scalar_resource
-from mooring.config.plugin_args import ScoringStrategy, UtilizationShapePoint
-from mooring.config.scoring_args import LEAST_ALLOCATED, REQUESTED_TO_CAPACITY_RATIO
+from mooring.framework.args import UtilizationShapePoint
 from mooring.framework.nodes import BoolArray, FloatArray, IntArray, Nodes, NodeView
 from mooring.framework.scoring import MAX_NODE_SCORE
+from mooring.plugins.node_resources_fit.args import (
+    LEAST_ALLOCATED,
+    REQUESTED_TO_CAPACITY_RATIO,
+    ScoringStrategy,
+)
 from mooring.plugins.pod_demand import is_counted
 
 EXACT = 2**53 // MAX_NODE_SCORE

@@ -18,6 +18,7 @@ import msgspec
 from mooring.api.core import ObjectReference
 from mooring.api.errors import MooringError
 from mooring.api.meta import Object
+from mooring.api.node_selectors import compile_node_selector
 from mooring.api.pod import Pod
 from mooring.api.resources import (
     CSI_NODES,
@@ -25,7 +26,6 @@ from mooring.api.resources import (
     PERSISTENT_VOLUMES,
     PODS,
 )
-from mooring.api.selectors import compile_node_selector
 from mooring.api.storage import PersistentVolume, PersistentVolumeClaim
 from mooring.framework.handle import AssumeCache, Handle
 from mooring.framework.nodes import NodeView

@@ -12,8 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mooring.api import quantity
-from mooring.api.label_selectors import Selector
-from mooring.api.selectors import EVERYTHING, compile_label_selector
+from mooring.api.selectors import EVERYTHING, Selector, compile_label_selector
 from mooring.api.storage import PersistentVolume, PersistentVolumeClaim
 from mooring.framework.nodes import BoolArray
 from mooring.plugins.volumes import class_of_claim, class_of_volume

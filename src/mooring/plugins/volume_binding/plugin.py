@@ -16,7 +16,6 @@ from mooring.api.resources import (
     STORAGE_CLASSES,
 )
 from mooring.api.storage import CSIStorageCapacity, PersistentVolumeClaim
-from mooring.config.plugin_args import VolumeBindingArgs
 from mooring.framework.access import LISTED, Access, Dependency, Kind, Reads
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Registration
@@ -34,6 +33,7 @@ from mooring.framework.reusable import ReusablePlugin
 from mooring.framework.status import Status
 from mooring.framework.vectorized import VectorFilterPlugin
 from mooring.plugins.volume_binding import hints, reach, scoring
+from mooring.plugins.volume_binding.args import VolumeBindingArgs
 from mooring.plugins.volume_binding.binder import Binder, BindingFailed, Booking
 from mooring.plugins.volume_binding.claims import BadClass, ClassVolumes, PodClaims, sort_claims, why_unusable
 from mooring.plugins.volume_binding.finding import Finder

@@ -11,15 +11,8 @@ import numpy as np
 from mooring.api import quantity
 from mooring.api.errors import SelectorError
 from mooring.api.node import NodeSelector
-from mooring.api.selectors import (
-    IN,
-    CompiledNodeSelector,
-    RequiredNodeAffinity,
-    compile_label_selector,
-    compile_node_selector,
-    make_requirement,
-    make_selector,
-)
+from mooring.api.node_selectors import CompiledNodeSelector, RequiredNodeAffinity, compile_node_selector
+from mooring.api.selectors import IN, compile_label_selector, make_requirement, make_selector
 from mooring.api.storage import CSIStorageCapacity, PersistentVolume, TopologySelectorTerm
 from mooring.framework.nodes import BoolArray, Nodes
 from mooring.framework.topology import Topology

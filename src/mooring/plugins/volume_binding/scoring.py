@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from mooring.api import quantity
 from mooring.api.storage import CSIStorageCapacity, PersistentVolumeClaim
-from mooring.config.scoring_args import UtilizationShapePoint
+from mooring.framework.args import UtilizationShapePoint
 from mooring.framework.scoring import MAX_NODE_SCORE
 from mooring.plugins.volume_binding.finding import VolumePlan
 
