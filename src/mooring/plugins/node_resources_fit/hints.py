@@ -10,7 +10,7 @@ from mooring.api.pod import Pod
 from mooring.api.requests import PODS, node_allocatable, pod_requests
 from mooring.api.resources import Unstructured
 from mooring.framework.events import QueueingHint
-from mooring.plugins.node_resources_fit.filtering import refusal
+from mooring.plugins.node_resources_fit.plugin import refusal
 from mooring.plugins.pod_demand import PodDemand, is_counted
 
 IMPLICIT_RESOURCE = "deviceclass.resource.kubernetes.io/"
