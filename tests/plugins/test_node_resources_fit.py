@@ -16,7 +16,6 @@ from mooring.api.resources import PODS, Unstructured
 from mooring.framework.args import UtilizationShapePoint
 from mooring.framework.events import QueueingHint
 from mooring.framework.status import Code
-from mooring.plugins.node_resources_fit import hints
 from mooring.plugins.node_resources_fit.scoring import shape_table
 from mooring.state.pod_entry import PodEntry
 from mooring.testing import make_node, make_pod

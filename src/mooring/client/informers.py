@@ -7,7 +7,7 @@ One rule for objects that cannot be read (a wrong type in a field, a quantity th
 version is no version.** An object never seen in readable form is set aside; a known one keeps its last good
 version until a readable one arrives or the object goes. Treating it as deleted would free the capacity of a
 pod that still runs, and drain a node from view over a typo in an annotation; a pending pod bound on its last
-good version is still protected by the UID precondition of the binding. """
+good version is still protected by the UID precondition of the binding."""
 
 from __future__ import annotations
 

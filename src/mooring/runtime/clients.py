@@ -2,7 +2,7 @@
 
 The fence asks right before each write whether this replica leads. Reading is always allowed: a replica that
 has lost the lease may still have to learn what became of a bind that it had sent. The guard passes on only
-what a plugin's `needs` declare. """
+what a plugin's `needs` declare."""
 
 from __future__ import annotations
 
