@@ -35,10 +35,10 @@ def asks(pod: Pod) -> int:
     return int(pod.spec.containers[0].resources.requests.get(CPU, 0))
 
 
-class Room(FilterPlugin):
-    """Sums of requests, with `slack`."""
+class Headroom(FilterPlugin):
+    """Sums of requests, with `headroom`."""
 
-    name = "Room"
+    name = "Headroom"
 
     def filter(self, state, pod, node):
         return None if asks(pod) <= node.free(CPU) else Status.unschedulable("no room")
@@ -46,7 +46,7 @@ class Room(FilterPlugin):
     def filter_nodes(self, state, pod, nodes):
         return nodes.refuse(nodes.free(CPU) < asks(pod), "no room")
 
-    def slack(self, state, pod, nodes):
+    def headroom(self, state, pod, nodes):
         return {CPU: nodes.free(CPU) - asks(pod)}
 
     def reads(self, pod):
@@ -127,12 +127,12 @@ def _alike(pod: Pod, other: Pod) -> bool:
     return other.labels.get("app") == pod.labels["app"]
 
 
-class RoomAsked(Room):
+class RoomAsked(Headroom):
     """The same without saying how much room there is, nor what it reads."""
 
     name = "RoomAsked"
 
-    def slack(self, state, pod, nodes):
+    def headroom(self, state, pod, nodes):
         return None
 
     def reads(self, pod):
@@ -194,14 +194,14 @@ profiles:
 CONFIGURATIONS: dict[str, Configuration] = {}
 
 
-def configuration(room: type[Room]) -> Configuration:
+def configuration(room: type[Headroom]) -> Configuration:
     """Made once per room: building one takes longer than a scene."""
     if room.name not in CONFIGURATIONS:
         CONFIGURATIONS[room.name] = make_configuration(room)
     return CONFIGURATIONS[room.name]
 
 
-def make_configuration(room: type[Room]) -> Configuration:
+def make_configuration(room: type[Headroom]) -> Configuration:
     plugins: list[type[Plugin]] = [East, PortLabels, room, Apart]
     names = ["PrioritySort", *(p.name for p in plugins), "DefaultPreemption", "DefaultBinder"]
     listed = ", ".join(f"{{name: {name}}}" for name in names)
@@ -211,7 +211,7 @@ def make_configuration(room: type[Room]) -> Configuration:
 class World:
     """The scene in a real engine, with PreFilter and Filter done for the incoming pod."""
 
-    def __init__(self, scene: Scene, room: type[Room] = Room) -> None:
+    def __init__(self, scene: Scene, room: type[Headroom] = Headroom) -> None:
         made = configuration(room)
         ports = Ports(NoApi(), SystemClock(), random.Random(0), NoEvents())
         self.engine = assemble(made.config, made.profiles, made.registry, ports)

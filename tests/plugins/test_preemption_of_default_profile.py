@@ -15,7 +15,7 @@ from mooring.app.configuring import EMPTY, configure
 from mooring.app.evaluating import NoApi, NoEvents
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.ports import Change
-from mooring.runtime.dry_run import TrialClearing
+from mooring.runtime.dry_run import NodeTrial
 from mooring.runtime.pre_filtering import run_pre_filter
 from mooring.scheduler.assembly import Ports, assemble
 from mooring.testing import make_node, make_pod
@@ -88,18 +88,18 @@ def test_many_nodes_at_once_are_judged_as_one_by_one(node_specs, pod_specs, pod_
     victims = {node.name: pods for node in table if (pods := node.ranked.below(pod.priority))}
     if not victims:
         return
-    clearings = session.clear(pod, state, victims)
-    verdicts = [clearings.statuses.get(name) for name in victims]
-    turns = np.array([rng.random() < 0.5 for _ in range(clearings.tails.size)])
-    away = clearings.put_back(turns, ~turns)
+    trial = session.remove_victims(pod, state, victims)
+    verdicts = [trial.statuses.get(name) for name in victims]
+    turns = np.array([rng.random() < 0.5 for _ in range(trial.victims.size)])
+    away = trial.reprieve(turns, ~turns)
     for number, (name, pods) in enumerate(victims.items()):
-        twin = TrialClearing(session.trial(pod, state), name, list(pods))
+        twin = NodeTrial(session.trial(pod, state), name, list(pods))
         assert (verdicts[number].code, verdicts[number].reasons, verdicts[number].plugin) == (
             twin.status.code,
             twin.status.reasons,
             twin.status.plugin,
         )
-        start = int(clearings.tails.offsets[number])
+        start = int(trial.victims.offsets[number])
         order = [n for n in range(len(pods)) if turns[start + n]]
         order += [n for n in range(len(pods)) if not turns[start + n]]
         gone = [n for n in order if not twin.fits_beside(n)] if twin.status.is_success else []

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mooring.framework.nodes import Columns
-from mooring.framework.ranking import Tails
+from mooring.framework.ranking import VictimColumns
 from mooring.state.errors import CacheError
 from mooring.state.node_table import NodeTable
 from mooring.state.overlay import Overlay
@@ -174,10 +174,10 @@ def test_a_what_if_row_takes_pods(table):
 def test_hiding_the_tail_of_a_row_equals_taking_its_pods_one_by_one(running, priority, later):
     table, twin = tables(running)
     overlay, one_by_one = Overlay(table, (0, 1, 2)), Overlay(twin, (0, 1, 2))
-    tails = [table.view(row).ranked.below(priority) for row in range(3)]
-    overlay.hide(Tails(tails))
-    for row, tail in enumerate(tails):
-        for pod in tail:
+    victims = [table.view(row).ranked.below(priority) for row in range(3)]
+    overlay.hide(VictimColumns(victims))
+    for row, pods in enumerate(victims):
+        for pod in pods:
             one_by_one.remove_pod(row, PodEntries().entry(pod))
     for step in later:
         for world in (overlay, one_by_one):

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from mooring.api.node import Node
 from mooring.api.pod import Pod
 from mooring.api.taints import Taint
-from mooring.framework.ranking import PodTail, RankedPods
+from mooring.framework.ranking import LowerPods, RankedPods
 from mooring.framework.status import Code
 
 IntArray = npt.NDArray[np.int64]
@@ -169,7 +169,7 @@ class Columns(Protocol):
 
     def ranked_on(self, row: int) -> RankedPods: ...
 
-    def tails_on(self, rows: Sequence[int], priority: int) -> list[PodTail]:
+    def lower_pods_on(self, rows: Sequence[int], priority: int) -> list[LowerPods]:
         """The pods below a priority, of many rows at once."""
         ...
 

@@ -166,7 +166,7 @@ class FilterPlugin(Plugin):
         return lifting.lift_filter(self, state, pod, nodes)
 
     @lifting.derived
-    def slack(self, state: CycleState, pod: Pod, nodes: Nodes) -> Mapping[str, IntArray] | None:
+    def headroom(self, state: CycleState, pod: Pod, nodes: Nodes) -> Mapping[str, IntArray] | None:
         """For a plugin that does nothing but hold sums of requests against what a node has: resource → how
         much more of it other pods may request on each node with `pod` still passing. `filter` must say yes
         exactly where no entry is negative, so that preemption can reckon instead of asking. Both this and

@@ -22,7 +22,7 @@ from mooring.telemetry import logs
 log = logs.get(__name__)
 
 Registrations = Mapping[str, Sequence[Registration]]
-Plan = Mapping[str, Sequence[Registration]]
+MatchingRegistrations = Mapping[str, Sequence[Registration]]
 """Plugin to those of its registrations that match one event; plugins without any are left out."""
 OnHint = Callable[[str, str, str, float], None]
 """`on_hint(plugin, event label, "Queue" | "QueueSkip" | "Error", seconds)`, for metrics."""
@@ -75,19 +75,19 @@ class Hints:
         self._hooks = hooks
         self._clock = clock
         self._on_hint = on_hint
-        self._known: dict[str, tuple[Registrations, dict[ClusterEvent, Plan]]] = {}
+        self._known: dict[str, tuple[Registrations, dict[ClusterEvent, MatchingRegistrations]]] = {}
 
-    def plan(self, pod: Pod, event: ClusterEvent) -> Plan:
-        """Who of the pod's profile registered this event. Remembered until the registrations are exchanged,
-        as a reload does."""
+    def matching(self, pod: Pod, event: ClusterEvent) -> MatchingRegistrations:
+        """The plugins of the pod's profile that registered this event. Remembered until the registrations are
+        exchanged, as a reload does."""
         registrations = self._hooks.registrations(pod)
         known = self._known.get(pod.scheduler_name)
         if known is None or known[0] is not registrations:
             known = self._known[pod.scheduler_name] = (registrations, {})
-        plan = known[1].get(event)
-        if plan is None:
-            plan = known[1][event] = _matching(registrations, event)
-        return plan
+        found = known[1].get(event)
+        if found is None:
+            found = known[1][event] = _matching(registrations, event)
+        return found
 
     def ask(self, plugin: str, registration: Registration, pod: Pod, about: Happening) -> bool:
         """Whether the hint says Queue; without a hint every event does."""
@@ -146,18 +146,18 @@ class Inquiry:
         """What to ask the rejectors: once for all pods of the group, and for each pod."""
         refused_by = (key.profile, key.unschedulable, key.gating)
         if refused_by not in self._splits:
-            questions = self._questions(key, self._hints.plan(pod, self._about.event))
+            questions = self._questions(key, self._hints.matching(pod, self._about.event))
             shared = [question for question in questions if not question.registration.per_pod]
             single = [question for question in questions if question.registration.per_pod]
             self._splits[refused_by] = shared, single
         return self._splits[refused_by]
 
-    def _questions(self, key: GroupKey, plan: Plan) -> list[_Question]:
-        if key.gating and key.gating not in plan:
+    def _questions(self, key: GroupKey, matching: MatchingRegistrations) -> list[_Question]:
+        if key.gating and key.gating not in matching:
             return []
         return [
             _Question(plugin, number, registration)
-            for plugin, registrations in plan.items()
+            for plugin, registrations in matching.items()
             if plugin in key.rejectors
             for number, registration in enumerate(registrations)
         ]
@@ -198,7 +198,7 @@ class _Question(NamedTuple):
     registration: Registration
 
 
-def _matching(registrations: Registrations, event: ClusterEvent) -> Plan:
+def _matching(registrations: Registrations, event: ClusterEvent) -> MatchingRegistrations:
     found = {
         plugin: tuple(entry for entry in entries if entry.event.matches(event))
         for plugin, entries in registrations.items()

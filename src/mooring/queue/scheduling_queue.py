@@ -201,7 +201,9 @@ class SchedulingQueue:
         """
         target = new.uid if event.is_wildcard and isinstance(new, Pod) else ""
         happening = Happening(event, old, new, target, only)
-        if any(event.is_wildcard or self._hints.plan(pod, event) for pod in self._inflight.one_per_profile()):
+        if any(
+            event.is_wildcard or self._hints.matching(pod, event) for pod in self._inflight.one_per_profile()
+        ):
             self._inflight.record(happening)
         helped = list(self._helped(happening))
         return sum(self._entrance.wake(info, verdict, event) for info, verdict in helped)
@@ -433,7 +435,7 @@ class SchedulingQueue:
             return
         inquiry = Inquiry(self._hints, happening)
         for profile, info in self._places.parked.profiles():
-            interested = self._hints.plan(info.pod, happening.event)
+            interested = self._hints.matching(info.pod, happening.event)
             for group in self._places.parked.listening(profile, interested):
                 yield from inquiry.about_group(group)
 

@@ -15,7 +15,7 @@ from mooring.framework.handle import AssumeCache, Lister, Nominator
 from mooring.framework.indexes import NodeIndex, NodeKeys, ObjectIndex, ObjectKeys, PodIndex, PodKeys
 from mooring.framework.nodes import Nodes, NodeView
 from mooring.framework.ports import ApiClient, Clock, EventRecorder
-from mooring.framework.ranking import Tails
+from mooring.framework.ranking import VictimColumns
 from mooring.framework.topology import Topology
 from mooring.runtime.tasks import Tasks
 from mooring.runtime.waiting import WaitingPods
@@ -38,7 +38,7 @@ class WhatIfRows(Protocol):
 
     def remove_pod(self, row: int, pod: Pod) -> None: ...
 
-    def hide(self, victims: Sequence[Sequence[Pod]]) -> Tails:
+    def hide(self, victims: Sequence[Sequence[Pod]]) -> VictimColumns:
         """Take several pods from every row, before anything else; returns them with their requests."""
         ...
 

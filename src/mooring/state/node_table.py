@@ -35,7 +35,7 @@ from mooring.framework.nodes import (
     NodeView,
     TaintClass,
 )
-from mooring.framework.ranking import PodTail, RankedPods
+from mooring.framework.ranking import LowerPods, RankedPods
 from mooring.state.amount_columns import AmountColumns
 from mooring.state.amounts import clamp
 from mooring.state.change_log import ChangeLog
@@ -165,7 +165,7 @@ class NodeTable:
     def ranked_on(self, row: int) -> RankedPods:
         return self._loads[row].ranked()
 
-    def tails_on(self, rows: Sequence[int], priority: int) -> list[PodTail]:
+    def lower_pods_on(self, rows: Sequence[int], priority: int) -> list[LowerPods]:
         loads = self._loads
         return [(loads[row].ranking or loads[row].ranked()).below(priority) for row in rows]
 

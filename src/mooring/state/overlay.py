@@ -28,7 +28,7 @@ from mooring.framework.nodes import (
     NodeView,
     TaintClass,
 )
-from mooring.framework.ranking import PodTail, RankedPods, Tails
+from mooring.framework.ranking import LowerPods, RankedPods, VictimColumns
 from mooring.state.amounts import LIMIT, clamp
 from mooring.state.node_load import NodeLoad
 from mooring.state.pod_entry import PodEntry
@@ -53,9 +53,9 @@ class Overlay:
         self._rows: list[int] = self._index.tolist()
         self._loads: dict[int, NodeLoad] = {}
         """Rows that were changed, with their pods and sums of now."""
-        self._hidden: dict[int, PodTail] = {}
-        """Rows without some of their pods that nobody has looked at closely, so they have no load here."""
-        self._tails: Tails | None = None
+        self._hidden: dict[int, LowerPods] = {}
+        """Rows without their victims that no caller has looked at closely, so they have no load here."""
+        self._victims: VictimColumns | None = None
         self._requested: dict[str, IntArray] = {}
         """Columns gathered so far, kept up to date with `_loads`."""
         self._nonzero: dict[str, IntArray] = {}
@@ -87,10 +87,10 @@ class Overlay:
         self._refresh(row, load)
         return True
 
-    def hide(self, tails: Tails) -> None:
-        """Take the tail of its ranking from every row; before any row is changed or any column read."""
-        self._tails = tails
-        self._hidden = dict(enumerate(tails.tails))
+    def hide(self, victims: VictimColumns) -> None:
+        """Take its victims from every row; before any row is changed or any column read."""
+        self._victims = victims
+        self._hidden = dict(enumerate(victims.by_node))
 
     def allocatable(self, resource: str) -> IntArray:
         return self._base.allocatable(resource)[self._index]
@@ -99,19 +99,19 @@ class Overlay:
         column = self._requested.get(resource)
         if column is None:
             column = self._requested[resource] = self._base.requested(resource)[self._index]
-            if self._tails is not None:
-                self._subtract(self._tails, resource, column)
+            if self._victims is not None:
+                self._subtract(self._victims, resource, column)
             for row, load in self._loads.items():
                 column[row] = clamp(load.requested.get(resource, 0))
         return read_only(column)
 
-    def _subtract(self, tails: Tails, resource: str, column: IntArray) -> None:
+    def _subtract(self, victims: VictimColumns, resource: str, column: IntArray) -> None:
         """Rows with a load of their own are left to the caller."""
         if int(column.max(initial=0)) >= LIMIT:  # a clamped sum: only the loads know the true one
             for row in list(self._hidden):
                 self._own_load(row)
         else:
-            column -= tails.totals(resource)
+            column -= victims.totals(resource)
 
     def nonzero_requested(self, resource: str) -> IntArray:
         column = self._nonzero.get(resource)
@@ -204,7 +204,7 @@ class Overlay:
     def ranked_on(self, row: int) -> RankedPods:
         return self.load_on(row).ranked()
 
-    def tails_on(self, rows: Sequence[int], priority: int) -> list[PodTail]:
+    def lower_pods_on(self, rows: Sequence[int], priority: int) -> list[LowerPods]:
         return [self.ranked_on(row).below(priority) for row in rows]
 
     def requested_on(self, row: int) -> Mapping[str, int]:

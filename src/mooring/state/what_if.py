@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from mooring.api.pod import Pod
 from mooring.framework.nodes import Nodes, NodeView
-from mooring.framework.ranking import PodTail, RankedPods, Tails
+from mooring.framework.ranking import LowerPods, RankedPods, VictimColumns
 from mooring.state.node_table import NodeTable
 from mooring.state.overlay import Overlay
 from mooring.state.pod_entry import PodEntry
@@ -31,14 +31,14 @@ class WhatIfRows:
         """A pod that is not there changes nothing."""
         self._overlay.remove_pod(row, self._entry(pod))
 
-    def hide(self, victims: Sequence[Sequence[Pod]]) -> Tails:
+    def hide(self, victims: Sequence[Sequence[Pod]]) -> VictimColumns:
         """Take several pods from every row, before anything else; returns them with their requests."""
-        tails = Tails([pods if type(pods) is PodTail else self._tail(pods) for pods in victims])
-        self._overlay.hide(tails)
-        return tails
+        columns = VictimColumns([pods if type(pods) is LowerPods else self._lower(pods) for pods in victims])
+        self._overlay.hide(columns)
+        return columns
 
-    def _tail(self, pods: Sequence[Pod]) -> PodTail:
-        return PodTail(RankedPods(((pod, self._entry(pod).requests) for pod in pods), ranked=True), 0)
+    def _lower(self, pods: Sequence[Pod]) -> LowerPods:
+        return LowerPods(RankedPods(((pod, self._entry(pod).requests) for pod in pods), ranked=True), 0)
 
     def nodes(self) -> Nodes:
         return self._overlay.nodes()

@@ -64,7 +64,7 @@ def _status(hopeless: bool, full: bool, lacking: tuple[str, ...]) -> Status:
     return Status.unschedulable(*reasons, resolvable=not hopeless)
 
 
-def slack(requests: Requests, nodes: Nodes) -> dict[str, IntArray]:
+def headroom(requests: Requests, nodes: Nodes) -> dict[str, IntArray]:
     """How much more others may take of what the pod asks for, and how many pods may still come beside it."""
     left = {name: nodes.free(name) - ask for name, ask in requests}
     left[PODS] = nodes.free(PODS) - 1

@@ -15,7 +15,7 @@ from mooring.framework.handle import Handle
 from mooring.framework.nodes import IntArray, Nodes, NodeView, Refusals
 from mooring.framework.points import FilterPlugin, PreFilterPlugin, PreScorePlugin, ScorePlugin
 from mooring.framework.status import Status
-from mooring.plugins.node_resources_fit.filtering import Ignored, Requests, refusal, refusals, slack
+from mooring.plugins.node_resources_fit.filtering import Ignored, Requests, headroom, refusal, refusals
 from mooring.plugins.node_resources_fit.hints import device_class_serves, node_has_room, pod_left_or_shrank
 from mooring.plugins.node_resources_fit.scoring import Asks, Scorer
 from mooring.plugins.pod_demand import PodDemands
@@ -64,8 +64,8 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     def filter_nodes(self, state: CycleState, pod: Pod, nodes: Nodes) -> Refusals | None:
         return refusals(state.read(FILTERED), nodes)
 
-    def slack(self, state: CycleState, pod: Pod, nodes: Nodes) -> dict[str, IntArray]:
-        return slack(state.read(FILTERED), nodes)
+    def headroom(self, state: CycleState, pod: Pod, nodes: Nodes) -> dict[str, IntArray]:
+        return headroom(state.read(FILTERED), nodes)
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> None:
         state.write(SCORED, self._asks(pod))
