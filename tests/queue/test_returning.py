@@ -165,7 +165,8 @@ def test_a_pod_recreated_during_its_attempt_leaves_nothing_in_flight(world):
     old, new = a_pod("p", uid="old"), a_pod("p", uid="new")
     info = world.popped(old)
     world.queue.on_event(EVERYTHING)
-    world.queue.update(old, new)
+    world.queue.delete(old)
+    world.add(new)
     info.pod = new
     assert world.queue.requeue(info, unschedulable_plugins=frozenset({"Fit"})) is None
     assert (world.place(new), world.queue.inflight_events()) == ("active", {})

@@ -152,8 +152,10 @@ class CacheMachine(RuleBasedStateMachine):
     @rule(old=bound_pods, new=bound_pods)
     def successor_seen(self, old: Pod, new: Pod) -> None:
         if old.uid != new.uid:
-            assert self.cache.update_pod(old, new) == Outcome.REPLACED
+            expected = self.expected(self.places.get(new.uid), new)
+            self.cache.remove_pod(old)
             self.places.pop(old.uid, None)
+            assert self.cache.add_pod(new) == expected
             self.places[new.uid] = Place(new, new.spec.node_name, False)
 
     @rule(key=st.sampled_from(KEYS))

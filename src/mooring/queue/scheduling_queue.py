@@ -96,14 +96,12 @@ class SchedulingQueue:
         self.update(None, pod)
 
     def update(self, old: Pod | None, new: Pod) -> None:
-        """A pending pod has changed. `old` None: compare with the object that is known here.
+        """A pending pod has changed. `old` None: compare with the object that is known here. Another UID is
+        another pod, which never arrives as an update (`framework.ports.Change`).
 
         A pod that waits for its turn is re-sorted. A refused one comes back if the change interests one of
         its rejectors. One in flight gets the change considered on its return. An unknown one is added.
         """
-        if old is not None and old.uid != new.uid:
-            self.delete(old)  # recreated under its name
-            old = None
         known = self._known(new.uid)
         if known is None:
             self._begin(new, events.UNSCHEDULED_POD_ADD if old is None else UNSCHEDULED_POD_UPDATE)

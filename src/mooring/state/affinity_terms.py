@@ -103,6 +103,11 @@ class HeldTerms:
         if entry.came.spec.affinity is not None:
             self._change(row, entry.came, -1)
 
+    def pod_replaced(self, row: int, old: PodEntry, new: PodEntry) -> None:
+        if old.came.spec.affinity != new.came.spec.affinity:
+            self.pod_removed(row, old)
+            self.pod_added(row, new)
+
     def _change(self, row: int, pod: Pod, number: int) -> None:
         for key in _keys_of(pod):
             found = self._terms.get(key)

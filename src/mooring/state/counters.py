@@ -161,6 +161,15 @@ class Counters:
         if not labels.rows:
             self._labels.vacated(labels)
 
+    def pod_replaced(self, row: int, old: PodEntry, new: PodEntry) -> None:
+        before, after = old.came.metadata, new.came.metadata
+        terminating = after.deletion_timestamp is not None
+        if before.labels == after.labels and (before.deletion_timestamp is not None) is terminating:
+            new.label_set = old.label_set
+        else:
+            self.pod_removed(row, old)
+            self.pod_added(row, new)
+
     def _introduce(self, entry: LabelSet) -> None:
         for counter in self._registry.candidates(entry.namespace, entry.labels):
             if entry.matches(counter.wanted):

@@ -13,7 +13,7 @@ from mooring.api.node import Node
 from mooring.framework.access import Version
 from mooring.framework.indexes import NodeKeys, PodKeys
 from mooring.state.observers import NodeObserver, Observer
-from mooring.state.pod_entry import PodEntry
+from mooring.state.pod_entry import NO_KEYS, PodEntry
 from mooring.telemetry import logs
 
 _log = logs.get(__name__)
@@ -72,19 +72,33 @@ class RowPodIndexes:
         self._all.append(index)
 
     def prepare(self, entry: PodEntry) -> bool:
-        return any(_keys(index.extract, entry.pod) for index in self._all)
+        return any(_keys(index.extract, entry.came) for index in self._all)
 
     def pod_added(self, row: int, entry: PodEntry) -> None:
-        for index in self._all:
-            keys = _keys(index.extract, entry.pod)
-            if keys:
-                index.add(row, keys)
+        for index, keys in self._keys_of(entry).items():
+            index.add(row, keys)
+            entry.index_keys = {**entry.index_keys, index: keys}
 
     def pod_removed(self, row: int, entry: PodEntry) -> None:
+        for index, keys in entry.index_keys.items():
+            index.remove(row, keys)
+        entry.index_keys = NO_KEYS
+
+    def pod_replaced(self, row: int, old: PodEntry, new: PodEntry) -> None:
+        if self._keys_of(new) == old.index_keys:
+            new.index_keys = old.index_keys
+        else:
+            self.pod_removed(row, old)
+            self.pod_added(row, new)
+
+    def _keys_of(self, entry: PodEntry) -> dict[RowPodIndex, Sequence[Hashable]]:
+        """The indexes in which the pod has keys; for most pods none."""
+        found = {}
         for index in self._all:
-            keys = _keys(index.extract, entry.pod)
+            keys = _keys(index.extract, entry.came)
             if keys:
-                index.remove(row, keys)
+                found[index] = keys
+        return found
 
 
 class RowNodeIndex:

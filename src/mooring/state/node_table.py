@@ -320,12 +320,11 @@ class NodeTable:
 
     def replace_pod(self, node_name: str, old: PodEntry, new: PodEntry) -> None:
         """A new version of a pod that stays on its node; its requests may have changed."""
-        if new.amounts is old.amounts and new.nonzero is old.nonzero:
+        if new.amounts is old.amounts or new.amounts == old.amounts:
             row = self._rows[node_name]
             self._loads[row].replace(new)
             self._changes.mark(row)
-            self._observers.pod_removed(row, old)
-            self._observers.pod_added(row, new)
+            self._observers.pod_replaced(row, old, new)
         else:
             self.remove_pod(node_name, old)
             self.add_pod(node_name, new)

@@ -30,6 +30,10 @@ class Observer(Protocol):
 
     def pod_removed(self, row: int, entry: PodEntry) -> None: ...
 
+    def pod_replaced(self, row: int, old: PodEntry, new: PodEntry) -> None:
+        """A new version of a pod that stays on its row with the same demand; most change nothing here."""
+        ...
+
 
 class Observers:
     """All of one table."""
@@ -62,6 +66,10 @@ class Observers:
     def pod_removed(self, row: int, entry: PodEntry) -> None:
         for observer in self.all:
             observer.pod_removed(row, entry)
+
+    def pod_replaced(self, row: int, old: PodEntry, new: PodEntry) -> None:
+        for observer in self.all:
+            observer.pod_replaced(row, old, new)
 
     def node_changed(self, row: int, old: Node | None, new: Node | None) -> None:
         for observer in self.of_nodes:

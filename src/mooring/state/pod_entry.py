@@ -6,7 +6,7 @@ part.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -29,6 +29,8 @@ HostPort = tuple[str, str, int]
 """Protocol, host IP (`0.0.0.0` for all), port."""
 
 _replace = msgspec.structs.replace
+
+NO_KEYS: Mapping[Any, Sequence[Hashable]] = MappingProxyType({})
 
 _TEMPLATES = 4096
 """Templates remembered; the oldest goes first."""
@@ -76,6 +78,7 @@ class PodEntry:
         "assumed",
         "came",
         "host_ports",
+        "index_keys",
         "label_set",
         "listeners",
         "node_name",
@@ -102,6 +105,8 @@ class PodEntry:
         self.amounts = demand.amounts
         self.label_set: LabelSet | None = None
         """Where the pod is counted, or would be."""
+        self.index_keys: Mapping[Any, Sequence[Hashable]] = NO_KEYS
+        """Index → the keys under which the pod is filed there."""
         self.listeners: Sequence[Listener] = ()
         """Observers of the table that have to be told about this pod, if `prepared` is the table's mark of
         now."""
@@ -135,16 +140,8 @@ class PodEntries:
 
     def entry(self, pod: Pod) -> PodEntry:
         """The entry of a pod. A QuantityError passes through."""
-        spec, status = pod.spec, pod.status
-        basis: tuple[Any, ...] = (spec.containers, spec.init_containers, spec.overhead, spec.resources)
-        if (
-            status.container_statuses
-            or status.init_container_statuses
-            or status.conditions
-            or status.resources
-            or status.allocated_resources
-        ):
-            basis += (status.resources, status.allocated_resources, _reported(status))
+        spec = pod.spec
+        basis = (spec.containers, spec.init_containers, spec.overhead, spec.resources, *_reported(pod.status))
         try:
             # Node, name and labels are left out, so that replicas have the same basis.
             template = self._encode(basis)
@@ -159,10 +156,14 @@ class PodEntries:
 
 
 def _reported(status: PodStatus) -> tuple[Any, ...]:
-    """What the kubelet says about requests that differ from the spec while a pod is resized."""
+    """What the kubelet says about requests that differ from the spec while a pod is resized; empty where it
+    says nothing, so that a pod has the same basis before and after it is bound."""
     containers = [
         (found.name, found.resources, found.allocated_resources)
         for found in (*status.container_statuses, *status.init_container_statuses)
         if found.resources is not None
     ]
-    return containers, [found.reason for found in status.conditions if found.type == "PodResizePending"]
+    pending = [found.reason for found in status.conditions if found.type == "PodResizePending"]
+    if not (containers or pending or status.resources or status.allocated_resources):
+        return ()
+    return containers, pending, status.resources, status.allocated_resources
