@@ -12,7 +12,7 @@ import pytest
 from mooring.api.errors import QuantityError
 from mooring.api.pod import Pod
 from mooring.state.cache import ClusterCache, Outcome
-from mooring.state.errors import CacheError
+from mooring.state.columns import CacheError
 from mooring.state.node_table import NodeTable
 from mooring.state.pod_entry import bound_to
 from mooring.telemetry import logs

@@ -6,9 +6,9 @@ import pytest
 
 from mooring.api.selectors import selector_from_labels
 from mooring.framework.counting import PodSelector
-from mooring.state import pod_labels_index
+from mooring.state import label_index
 from mooring.state.cache import ClusterCache
-from mooring.state.counting import Counting
+from mooring.state.counters import Counting
 from mooring.state.indexes import Indexes
 from mooring.state.node_table import NodeTable
 from tests.state.objects import make_node, make_pod
@@ -83,7 +83,7 @@ def test_who_is_gone_is_expected_no_more():
 
 
 def test_a_pod_counts_although_the_last_of_its_kind_left_meanwhile(monkeypatch):
-    monkeypatch.setattr(pod_labels_index, "_VACANT", 0)
+    monkeypatch.setattr(label_index, "_VACANT", 0)
     world, pod = Counted(), make_pod("p", cpu="1", labels={"app": "web"})
     other = make_pod("other", node="a", labels={"app": "web"})
     world.cache.add_pod(other)

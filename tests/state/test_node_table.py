@@ -10,8 +10,7 @@ import pytest
 from mooring.api.errors import QuantityError
 from mooring.api.taints import Taint
 from mooring.framework.nodes import Columns, TaintClass
-from mooring.state.amounts import LIMIT
-from mooring.state.errors import CacheError
+from mooring.state.columns import LIMIT, CacheError
 from mooring.state.node_table import NodeTable
 from mooring.state.pod_entry import PodEntry
 from tests.state.objects import ZONE, make_node, make_pod

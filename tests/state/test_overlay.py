@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 
 from mooring.framework.nodes import Columns
 from mooring.framework.ranking import VictimColumns
-from mooring.state.errors import CacheError
+from mooring.state.columns import CacheError
 from mooring.state.node_table import NodeTable
-from mooring.state.overlay import Overlay
+from mooring.state.overlay import Overlay, WhatIfRow
 from mooring.state.pod_entry import PodEntries, PodEntry
-from mooring.state.what_if import WhatIfRow
 from tests.state.objects import ZONE, make_node, make_pod
 
 GPU = "nvidia.com/gpu"

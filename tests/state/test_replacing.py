@@ -19,7 +19,7 @@ from mooring.api.pod import (
 from mooring.api.selectors import selector_from_labels
 from mooring.framework.counting import PodSelector
 from mooring.state.cache import ClusterCache, Outcome
-from mooring.state.counting import Counting
+from mooring.state.counters import Counting
 from mooring.state.indexes import Indexes
 from mooring.state.node_table import NodeTable
 from tests.state.objects import make_node, make_pod

@@ -37,15 +37,13 @@ from mooring.scheduler.overcommitting import OvercommitWatch
 from mooring.scheduler.recalling import Recaller
 from mooring.scheduler.records import DEFAULT_BYTES, RecordRing
 from mooring.scheduler.status_writer import StatusWriter
-from mooring.state.assume_cache import AssumeStore
 from mooring.state.cache import ClusterCache
-from mooring.state.counting import Counting
-from mooring.state.indexes import Indexes
+from mooring.state.counters import Counting
+from mooring.state.derived import Topologies
+from mooring.state.indexes import Indexes, ObjectIndexes
 from mooring.state.node_table import NodeTable
-from mooring.state.object_index import ObjectIndexes
-from mooring.state.stores import Stores
-from mooring.state.topologies import Topologies
-from mooring.state.what_if import WhatIfRow, WhatIfRows
+from mooring.state.overlay import WhatIfRow, WhatIfRows
+from mooring.state.stores import AssumeStore, Stores
 from mooring.telemetry.metrics import METRICS, ProfileMeter, SchedulerMetrics
 
 FLUSH_AFTER = 300.0

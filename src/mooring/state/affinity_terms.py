@@ -16,9 +16,9 @@ from mooring.framework.access import Version
 from mooring.framework.counting import TermKind
 from mooring.framework.nodes import FloatArray
 from mooring.framework.topology import Topology
+from mooring.state.label_index import SelectorRegistry
 from mooring.state.pod_entry import PodEntry
 from mooring.state.row_counts import RowCounts, Wide
-from mooring.state.selector_registry import SelectorRegistry
 
 
 class TermKey(NamedTuple):
@@ -141,16 +141,16 @@ def _keys_of(pod: Pod) -> tuple[TermKey, ...]:
 
 
 def terms_of(pod: Pod) -> Iterator[TermKey]:
-    """The terms that a pod holds while it runs. Lists with bad selectors count as empty; a selector that
-    matches nothing concerns nobody."""
+    """The terms that a pod holds while it runs. Lists with bad selectors count as empty; terms that match
+    nothing are left out."""
     terms = compile_pod_terms(pod)
     if terms is NO_TERMS:
         return
     anti = (TermKey(TermKind.ANTI_AFFINITY, term, 0) for term in terms.anti_affinity)
     near = (TermKey(TermKind.AFFINITY, term, 0) for term in terms.affinity)
-    wishes = (TermKey(TermKind.PREFERRED, wish.term, wish.weight) for wish in terms.preferred)
-    fears = (TermKey(TermKind.PREFERRED, wish.term, -wish.weight) for wish in terms.preferred_anti)
-    for group in (anti, near, wishes, fears):
+    preferred = (TermKey(TermKind.PREFERRED, found.term, found.weight) for found in terms.preferred)
+    avoided = (TermKey(TermKind.PREFERRED, found.term, -found.weight) for found in terms.preferred_anti)
+    for group in (anti, near, preferred, avoided):
         yield from (key for key in group if not key.term.selector.nothing)
 
 

@@ -23,8 +23,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from mooring.api.node import Node
 from mooring.api.pod import Pod
-from mooring.state import checking
-from mooring.state.errors import CacheError
+from mooring.state import checks
+from mooring.state.columns import CacheError
 from mooring.state.node_table import NodeTable
 from mooring.state.pod_entry import PodEntries, PodEntry
 from mooring.telemetry import logs
@@ -102,7 +102,7 @@ class ClusterCache:
         self.table.prepare(entry)
 
     def expect_no_more(self, uid: str) -> None:
-        """The pod is gone, or somebody has placed it."""
+        """The pod is gone, or another scheduler has placed it."""
         self._expected.pop(uid, None)
 
     def assume(self, pod: Pod, node_name: str) -> None:
@@ -185,7 +185,7 @@ class ClusterCache:
 
     def validate(self) -> None:
         """Recount everything from the pods. A CacheError lists what differs; for tests, O(cluster)."""
-        problems = checking.recount(self.table, self._pods.values())
+        problems = checks.recount(self.table, self._pods.values())
         if self._assumed != {uid: cached for uid, cached in self._pods.items() if cached.assumed}:
             problems.append("the assumed pods are not those marked as assumed")
         if problems:
@@ -193,7 +193,7 @@ class ClusterCache:
 
     def compare(self, nodes: Iterable[Node], pods: Iterable[Pod]) -> list[str]:
         """Differences to what the API server lists; empty when all is well."""
-        return checking.compare(self.table, self._pods, nodes, pods)
+        return checks.compare(self.table, self._pods, nodes, pods)
 
     def _release(self, cached: PodEntry) -> Outcome:
         self.table.remove_pod(cached.node_name, cached)

@@ -17,11 +17,12 @@ from collections.abc import Mapping
 from mooring.framework.counting import PodSelector
 from mooring.framework.nodes import BoolArray, FloatArray
 from mooring.framework.topology import Topology
+from mooring.state.affinity_terms import HeldTerms
+from mooring.state.columns import read_only
+from mooring.state.label_index import LabelSet, PodLabelsIndex, SelectorRegistry
+from mooring.state.node_table import NodeTable
 from mooring.state.pod_entry import PodEntry
-from mooring.state.pod_labels_index import LabelSet, PodLabelsIndex
-from mooring.state.read_only import read_only
 from mooring.state.row_counts import RowCounts, Wide
-from mooring.state.selector_registry import SelectorRegistry
 
 LIMIT = 48 * 1024 * 1024
 """Bytes of all counters together."""
@@ -89,7 +90,7 @@ class Counter:
             self._counts.add(row, number)
 
     def close(self) -> None:
-        """Nobody will tell this counter anything any more."""
+        """This counter is not notified of anything any more."""
         self._closed = True
         for entry in self.sets:
             entry.counters = tuple(other for other in entry.counters if other is not self)
@@ -195,3 +196,24 @@ def _bump(numbers: dict[int, int], row: int, number: int) -> None:
         numbers[row] = total
     else:
         numbers.pop(row, None)
+
+
+class Counting:
+    """One per process. A profile without affinity and spreading costs nothing."""
+
+    def __init__(self, table: NodeTable) -> None:
+        self._table = table
+        self._counters: Counters | None = None
+        self._terms: HeldTerms | None = None
+
+    def pod_counters(self) -> Counters:
+        if self._counters is None:
+            self._counters = Counters(self._table)
+            self._table.observe(self._counters)
+        return self._counters
+
+    def affinity_terms(self) -> HeldTerms:
+        if self._terms is None:
+            self._terms = HeldTerms(self._table)
+            self._table.observe(self._terms)
+        return self._terms

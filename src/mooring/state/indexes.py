@@ -1,6 +1,7 @@
-"""The indexes that plugins keep over pods and nodes: built once, then changed by every event.
+"""The indexes that plugins keep over pods, nodes and other objects: built once, then changed by every event.
 
-Implements `framework.indexes`. The NodeTable tells its observers what comes and goes on which row.
+Implements `framework.indexes`. The NodeTable notifies its observers of what comes and goes on which row, an
+ObjectStore of what is delivered.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from mooring.api.node import Node
+from mooring.api.resources import Resource
 from mooring.framework.access import Version
-from mooring.framework.indexes import NodeKeys, PodKeys
+from mooring.framework.indexes import NodeKeys, ObjectKeys, PodKeys
 from mooring.state.observers import NodeObserver, Observer
 from mooring.state.pod_entry import NO_KEYS, PodEntry
+from mooring.state.stores import ObjectStore
 from mooring.telemetry import logs
 
 _log = logs.get(__name__)
@@ -53,9 +56,9 @@ class RowPodIndex:
     def remove(self, row: int, keys: Sequence[Hashable]) -> None:
         for key in keys:
             rows = self._rows.get(key, {})
-            left = rows.get(row, 0) - 1
-            if left > 0:
-                rows[row] = left
+            remaining = rows.get(row, 0) - 1
+            if remaining > 0:
+                rows[row] = remaining
                 continue
             rows.pop(row, None)
             if not rows:
@@ -167,3 +170,46 @@ class Indexes:
             self._nodes[name] = RowNodeIndex(extract)
             self._table.observe_nodes(self._nodes[name])
         return self._nodes[name]
+
+
+class KeyedObjects:
+    """key → objects; implements `framework.indexes.ObjectIndex` and observes a store."""
+
+    def __init__(self, extract: ObjectKeys) -> None:
+        self._extract = extract
+        self._objects: dict[Hashable, dict[str, Any]] = {}
+        """Key → object key → object. Nothing in it is empty."""
+        self.version = Version()
+
+    def at(self, key: Hashable) -> Iterable[Any]:
+        found = self._objects.get(key)
+        return found.values() if found else ()
+
+    def changed(self, old: Any | None, new: Any | None) -> None:
+        """An object came, went or changed."""
+        before = () if old is None else tuple(self._extract(old))
+        after = () if new is None else tuple(self._extract(new))
+        for key in before:
+            objects = self._objects[key]
+            del objects[old.key]  # type: ignore[union-attr]
+            if not objects:
+                del self._objects[key]
+        for key in after:
+            self._objects.setdefault(key, {})[new.key] = new  # type: ignore[union-attr]
+        if before != after or old is None or new is None:
+            self.version.bump()
+
+
+class ObjectIndexes:
+    """All indexes of a process, by name. The first caller's function makes it; later ones get the same."""
+
+    def __init__(self, store: Callable[[Resource], ObjectStore]) -> None:
+        self._store = store
+        self._indexes: dict[tuple[str, Resource], KeyedObjects] = {}
+
+    def object_index(self, name: str, resource: Resource, extract: ObjectKeys) -> KeyedObjects:
+        key = (name, resource)
+        if key not in self._indexes:
+            self._indexes[key] = KeyedObjects(extract)
+            self._store(resource).observe(self._indexes[key].changed)
+        return self._indexes[key]

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from mooring.api.pod import Pod
 from mooring.api.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from mooring.framework.ranking import RankedPods
-from mooring.state.errors import CacheError
+from mooring.state.columns import CacheError
 from mooring.state.pod_entry import PodEntry
 
 _EMPTY = {CPU: 0, MEMORY: 0, EPHEMERAL_STORAGE: 0, PODS: 0}
@@ -32,7 +32,7 @@ class NodeLoad:
         self.shown: Mapping[str, int] = MappingProxyType(self.requested)
         """`requested` for readers."""
         self.nonzero: dict[str, int] = dict(_EMPTY)
-        """The same with scoring defaults, which exist for cpu and memory."""
+        """`requested` with scoring defaults, which exist for cpu and memory."""
         self.shown_nonzero: Mapping[str, int] = MappingProxyType(self.nonzero)
         self._listing: tuple[Pod, ...] | None = ()
         self.ranking: RankedPods | None = None

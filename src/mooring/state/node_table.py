@@ -37,17 +37,13 @@ from mooring.framework.nodes import (
 )
 from mooring.framework.ranking import LowerPods, RankedPods
 from mooring.state.amount_columns import AmountColumns
-from mooring.state.amounts import clamp
-from mooring.state.change_log import ChangeLog
+from mooring.state.columns import CacheError, ChangeLog, clamp
 from mooring.state.derived import DerivedColumns
-from mooring.state.errors import CacheError
-from mooring.state.label_columns import LabelColumns
-from mooring.state.node_listing import NodeListing
+from mooring.state.node_columns import LabelColumns, TaintClasses
+from mooring.state.node_listing import NodeListing, zone_of
 from mooring.state.node_load import NodeLoad
-from mooring.state.node_order import zone_of
 from mooring.state.observers import NodeObserver, Observer, Observers
 from mooring.state.pod_entry import PodEntry
-from mooring.state.taint_classes import TaintClasses
 
 _WIDTH = 64
 _NOTHING: Mapping[str, int] = {}

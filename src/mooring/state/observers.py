@@ -1,7 +1,7 @@
-"""Who is told what happens in the node table: counters, indexes, terms.
+"""The parts of the state that are notified of what happens in the node table: counters, indexes, terms.
 
-Most pods concern one or two of them. A pending pod is shown to all in advance, and when it is placed only
-those are told that have to be.
+Most pods concern one or two of them. A pending pod is shown to all observers in advance, and when it is placed
+only those are notified that it concerns.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from mooring.state.pod_entry import PodEntry
 
 
 class NodeObserver(Protocol):
-    """Told about every change of a node, after it has happened."""
+    """Notified of every change of a node, after it has happened."""
 
     def node_changed(self, row: int, old: Node | None, new: Node | None) -> None: ...
 
 
 class Observer(Protocol):
-    """Told about every pod that comes or goes, after it has happened. Ghost rows have pods and no node."""
+    """Notified of every pod that comes or goes, after it has happened. Ghost rows have pods and no node."""
 
     def prepare(self, entry: PodEntry) -> bool:
-        """The pod may come: what can be worked out about it now need not be when it does. False: nothing has
-        to be said about it, now or later."""
+        """The pod may come: what can be worked out about it now need not be when it does. False: this
+        observer need not be notified when it comes."""
         ...
 
     def pod_added(self, row: int, entry: PodEntry) -> None: ...
@@ -51,12 +51,12 @@ class Observers:
         self.forget_prepared()
 
     def prepare(self, entry: PodEntry) -> None:
-        """Show a pending pod to everybody."""
+        """Show a pending pod to all observers."""
         entry.listeners = tuple([observer for observer in self.all if observer.prepare(entry)])
         entry.prepared = self.mark
 
     def forget_prepared(self) -> None:
-        """Somebody has become interested in other pods than before."""
+        """An observer has become interested in other pods than before."""
         self.mark = object()
 
     def pod_added(self, row: int, entry: PodEntry) -> None:

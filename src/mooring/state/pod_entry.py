@@ -22,8 +22,8 @@ from mooring.api.requests import (
     pod_nonzero_requests,
     pod_requests,
 )
-from mooring.state.amounts import clamp
-from mooring.state.pod_labels_index import LabelSet
+from mooring.state.columns import clamp
+from mooring.state.label_index import LabelSet
 
 HostPort = tuple[str, str, int]
 """Protocol, host IP (`0.0.0.0` for all), port."""
@@ -64,7 +64,7 @@ class Demand:
 
 
 class Listener(Protocol):
-    """Told about pods that come."""
+    """Notified of pods that come."""
 
     def pod_added(self, row: int, entry: PodEntry) -> None: ...
 
@@ -108,14 +108,13 @@ class PodEntry:
         self.index_keys: Mapping[Any, Sequence[Hashable]] = NO_KEYS
         """Index → the keys under which the pod is filed there."""
         self.listeners: Sequence[Listener] = ()
-        """Observers of the table that have to be told about this pod, if `prepared` is the table's mark of
-        now."""
+        """Observers of the table that this pod concerns, if `prepared` is the table's mark of now."""
         self.prepared: object = None
 
     @property
     def pod(self) -> Pod:
-        """The pod, bound to its node. The object is made when somebody asks: most pods are seen as bound
-        before anybody does."""
+        """The pod, bound to its node. The object is made when it is asked for: most pods are seen as bound
+        before that."""
         pod = self.came
         if pod.spec.node_name != self.node_name:
             pod = self.came = bound_to(pod, self.node_name)

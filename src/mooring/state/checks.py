@@ -1,5 +1,4 @@
-"""The cache counted anew, from its own pods or from the API server's: what `validate` and the comparer
-report.
+"""The cache counted anew, from its own pods or from the API server's: what `validate` and `compare` report.
 
 Slow and plain on purpose: nothing here shares code with what it checks, except the demand of a pod.
 """
@@ -13,10 +12,10 @@ from typing import Protocol
 from mooring.api.node import Node
 from mooring.api.pod import Pod
 from mooring.api.requests import CPU, MEMORY, PODS
-from mooring.state.amounts import clamp
+from mooring.state.columns import clamp
+from mooring.state.node_columns import taint_class
 from mooring.state.node_table import NodeTable
 from mooring.state.pod_entry import Demand
-from mooring.state.taint_classes import taint_class
 
 Sums = dict[str, int]
 
@@ -72,17 +71,17 @@ def _pod_problems(pod: Pod, cached: Placed | None) -> list[str]:
 
 def _sum_problems(table: NodeTable, cached: Mapping[str, Placed], listed: Mapping[str, Pod]) -> list[str]:
     """Sums per node, where an assumed pod that the API server has unbound counts as bound."""
-    truth: dict[str, list[Pod]] = defaultdict(list)
+    actual: dict[str, list[Pod]] = defaultdict(list)
     for pod in listed.values():
         placed = cached.get(pod.uid)
         node_name = pod.spec.node_name or (placed.node_name if placed and placed.assumed else "")
         if node_name and not pod.is_terminal:
-            truth[node_name].append(pod)
+            actual[node_name].append(pod)
     rows = dict(table.known_rows())
     problems = []
-    for name in rows.keys() | truth.keys():
+    for name in rows.keys() | actual.keys():
         have = _nonzero(table.requested_on(rows[name])) if name in rows else {}
-        want = _sums(truth.get(name, []))[0]
+        want = _sums(actual.get(name, []))[0]
         if have != want:
             problems.append(f"node {name}: requested {have}, the API server's pods request {want}")
     return sorted(problems)
