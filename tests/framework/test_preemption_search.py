@@ -151,7 +151,7 @@ def test_a_dry_run_leaves_everything_untouched(scene):
     before = snapshot(world)
     found_by(world, scene.budgets)
     world.engine.cache.validate()
-    world.engine.queue.validate()
+    world.engine.queue.pending.validate()
     assert snapshot(world) == before
 
 

@@ -13,7 +13,7 @@ from mooring.embedded.local import LocalClient
 from mooring.embedded.store import Store
 from mooring.framework import Plugin
 from mooring.framework.extending import Extender
-from mooring.queue.location import Location
+from mooring.queue.pending import Location
 from mooring.scheduler.assembly import Ports, assemble, needed_resources
 from mooring.sim.clock import VirtualClock
 from mooring.sim.loop import VirtualLoop

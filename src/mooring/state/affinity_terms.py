@@ -20,6 +20,10 @@ from mooring.state.label_index import SelectorRegistry
 from mooring.state.pod_entry import PodEntry
 from mooring.state.row_counts import RowCounts, Wide
 
+_REMEMBERED = 4096
+_known: dict[int, tuple[PodTerms, tuple[TermKey, ...]]] = {}
+"""Identity of compiled terms, which pods of one template share → the terms, kept alive by this, and keys."""
+
 
 class TermKey(NamedTuple):
     """What makes a term distinct."""
@@ -121,11 +125,6 @@ class HeldTerms:
                 del self._terms[key]
                 self._registries[key.kind].remove(found, _namespaces(key.term), key.term.selector)
                 self.version.bump()
-
-
-_REMEMBERED = 4096
-_known: dict[int, tuple[PodTerms, tuple[TermKey, ...]]] = {}
-"""Identity of compiled terms, which pods of one template share → the terms, kept alive by this, and keys."""
 
 
 def _keys_of(pod: Pod) -> tuple[TermKey, ...]:

@@ -16,6 +16,14 @@ from mooring.framework.nodes import Amounts, FloatArray, IntArray
 from mooring.state.columns import LIMIT, clamp, read_only
 from mooring.state.node_load import NodeLoad
 
+_WITH_DEFAULTS = (CPU, MEMORY)
+"""Resources for which scoring has defaults."""
+_STANDARD = (CPU, MEMORY, EPHEMERAL_STORAGE, PODS)
+Cells = tuple[IntArray, FloatArray | None, IntArray | None, FloatArray | None, IntArray | None]
+"""Of one resource: requested and its float copy, the same with scoring defaults, and what is free."""
+RowAmounts = Callable[[int], tuple[NodeLoad, Mapping[str, int]]]
+"""Row → its load, and what its node has in all."""
+
 
 class ResourceColumns:
     """Amounts by resource and row. A resource that no node has is a shared column of zeros.
@@ -32,8 +40,8 @@ class ResourceColumns:
         self._shown: dict[str, IntArray] = {}
         self._zeros = read_only(np.zeros(width, dtype=np.int64))
         self._floats: dict[str, FloatArray] = {}
-        """Float copies of the columns that a plugin has asked for; NumPy takes several times as long over mixed
-        types."""
+        """Float copies of the columns that a plugin has asked for; NumPy takes several times as long over
+        mixed types."""
         self._shown_floats: dict[str, FloatArray] = {}
 
     def floats(self, resource: str) -> FloatArray:
@@ -86,16 +94,6 @@ class ResourceColumns:
         self._shown[resource] = read_only(column)
         self._relaid(False)
         return column
-
-
-_WITH_DEFAULTS = (CPU, MEMORY)
-"""Resources for which scoring has defaults."""
-_STANDARD = (CPU, MEMORY, EPHEMERAL_STORAGE, PODS)
-
-Cells = tuple[IntArray, FloatArray | None, IntArray | None, FloatArray | None, IntArray | None]
-"""Of one resource: requested and its float copy, the same with scoring defaults, and what is free."""
-RowAmounts = Callable[[int], tuple[NodeLoad, Mapping[str, int]]]
-"""Row → its load, and what its node has in all."""
 
 
 class AmountColumns:

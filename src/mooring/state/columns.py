@@ -20,6 +20,9 @@ from mooring.framework.nodes import IntArray
 
 LIMIT = 2**62 - 1
 """The largest magnitude that a column holds."""
+ScalarT = TypeVar("ScalarT", bound=np.generic)
+T = TypeVar("T", bound=Hashable)
+_SHORTEST_LOG = 1024
 
 
 def clamp(amount: int) -> int:
@@ -29,17 +32,11 @@ def clamp(amount: int) -> int:
     return LIMIT if amount > 0 else -LIMIT
 
 
-ScalarT = TypeVar("ScalarT", bound=np.generic)
-
-
 def read_only(column: npt.NDArray[ScalarT]) -> npt.NDArray[ScalarT]:
     """A write-protected window on the column, so that an accidental `+=` in a plugin raises."""
     shown = column.view()
     shown.flags.writeable = False
     return shown
-
-
-T = TypeVar("T", bound=Hashable)
 
 
 class Interner(Generic[T]):
@@ -68,9 +65,6 @@ class Interner(Generic[T]):
         return len(self.codes) > self._crowd
 
 
-_SHORTEST = 1024
-
-
 class ChangeLog:
     """Every change takes the next number of one global counter and leaves it at its row."""
 
@@ -87,7 +81,7 @@ class ChangeLog:
         self._rows: list[int] = []
         """Rows of the changes `_first`, `_first + 1`, … `generation`."""
         self._first = 1
-        self._longest = max(_SHORTEST, 4 * width)
+        self._longest = max(_SHORTEST_LOG, 4 * width)
         """Length at which the older half of `_rows` is dropped."""
 
     @property
@@ -100,7 +94,7 @@ class ChangeLog:
         self._generations = np.concatenate(
             [self._generations, np.zeros(width - len(self._generations), dtype=np.int64)]
         )
-        self._longest = max(_SHORTEST, 4 * width)
+        self._longest = max(_SHORTEST_LOG, 4 * width)
 
     def mark(self, row: int) -> None:
         """The row has changed."""

@@ -22,6 +22,8 @@ from mooring.state.columns import ChangeLog, read_only
 _BYTES = 32 * 1024 * 1024
 _FEW = 8
 """Changed rows that are computed one by one."""
+_KEYS = 256
+"""Keys remembered; they come from pods, so any user can name many."""
 
 
 class Table(Protocol):
@@ -115,10 +117,6 @@ class DerivedColumns:
         gone = self._columns.pop(key, None)
         if gone is not None:
             self._bytes -= gone.values.nbytes
-
-
-_KEYS = 256
-"""Keys remembered; they come from pods, so any user can name many."""
 
 
 class Topologies:

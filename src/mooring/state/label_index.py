@@ -26,6 +26,12 @@ LabelsKey = tuple[tuple[str, str], ...]
 _VACANT = 1024
 """Entries without pods that are kept, because many are about to be used again: the next pod of a controller
 often comes after the last one has gone."""
+T = TypeVar("T", bound=Hashable)
+Anchor = tuple[str, str]
+_UNANCHORED: Anchor = ("", "")
+"""No label has an empty key."""
+_MOST_VALUES = 16
+_MOST_NAMESPACES = 8
 
 
 class Counting(Protocol):
@@ -158,15 +164,6 @@ def _candidates(space: _Space, selector: Selector) -> Iterable[LabelSet]:
 
 def _key(labels: Mapping[str, str]) -> LabelsKey:
     return tuple(sorted(labels.items()))
-
-
-T = TypeVar("T", bound=Hashable)
-
-Anchor = tuple[str, str]
-_UNANCHORED: Anchor = ("", "")
-"""No label has an empty key."""
-_MOST_VALUES = 16
-_MOST_NAMESPACES = 8
 
 
 class SelectorRegistry(Generic[T]):

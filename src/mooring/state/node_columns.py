@@ -27,6 +27,9 @@ many."""
 _LABEL_CROWD = 1024
 """Values of a key below which its codes are never made afresh."""
 _NO_LABELS: Mapping[str, str] = {}
+PLAIN = TaintClass((), False)
+"""No taints and not cordoned: always class 0, also of free rows and ghosts."""
+_TAINT_CROWD = 64
 
 
 class LabelColumn:
@@ -120,12 +123,6 @@ def number(value: str | None) -> float:
     """A label as Gt and Lt read it: a decimal int64, else NaN."""
     whole = None if value is None else parse_integer(value)
     return np.nan if whole is None else float(whole)
-
-
-PLAIN = TaintClass((), False)
-"""No taints and not cordoned: always class 0, also of free rows and ghosts."""
-
-_TAINT_CROWD = 64
 
 
 class TaintClasses:

@@ -1,7 +1,7 @@
 """The parts of the state that are notified of what happens in the node table: counters, indexes, terms.
 
-Most pods concern one or two of them. A pending pod is shown to all observers in advance, and when it is placed
-only those are notified that it concerns.
+Most pods concern one or two of them. A pending pod is shown to all observers in advance, and when it is
+placed only those are notified that it concerns.
 """
 
 from __future__ import annotations

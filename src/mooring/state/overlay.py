@@ -36,6 +36,7 @@ from mooring.state.pod_entry import PodEntry
 
 _FEW = 4
 """Rows up to which computing them one by one is cheaper."""
+EntryOf = Callable[[Pod], PodEntry]
 
 
 class LoadedColumns(Columns, Protocol):
@@ -234,9 +235,6 @@ class Overlay:
             column[row] = clamp(load.requested.get(resource, 0))
         for resource, column in self._nonzero.items():
             column[row] = clamp(load.nonzero.get(resource, 0))
-
-
-EntryOf = Callable[[Pod], PodEntry]
 
 
 class WhatIfRows:

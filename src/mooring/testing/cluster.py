@@ -168,7 +168,7 @@ class Cluster:
     def validate(self) -> None:
         """Raise if cache or queue contradict themselves."""
         self.scheduler.engine.cache.validate()
-        self.scheduler.engine.queue.validate()
+        self.scheduler.engine.queue.pending.validate()
 
     def close(self) -> None:
         """Stop everything; background failures that nobody saw are raised."""

@@ -167,7 +167,7 @@ def test_c8_two_of_one_name_without_election_bind_each_pod_once():
         await world.clock.sleep(30)
         for replica in replicas:
             replica.scheduler.engine.cache.validate()
-            replica.scheduler.engine.queue.validate()
+            replica.scheduler.engine.queue.pending.validate()
             assert len(replica.scheduler.engine.queue) == 0
             assert list(replica.scheduler.engine.cache.assumed()) == []
 

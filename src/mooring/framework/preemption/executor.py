@@ -35,6 +35,9 @@ from mooring.telemetry import logs
 from mooring.telemetry.metrics import METRICS, SchedulerMetrics
 
 _log = logs.get(__name__)
+RETRIES = 4
+FIRST_DELAY = 0.01
+"""Seconds; five times as long after each attempt."""
 
 
 class _Run:
@@ -157,11 +160,6 @@ class Executor:
             related=pod,
             controller=self._handle.profile_name,
         )
-
-
-RETRIES = 4
-FIRST_DELAY = 0.01
-"""Seconds; five times as long after each attempt."""
 
 
 class VictimWriter:

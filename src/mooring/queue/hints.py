@@ -11,12 +11,13 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from mooring.api.pod import Pod
-from mooring.framework.events import ClusterEvent, QueueingHint, Registration
+from mooring.framework.changes import POD_CHANGES
+from mooring.framework.events import UNSCHEDULED_POD, ActionType, ClusterEvent, QueueingHint, Registration
 from mooring.framework.ports import Clock
 from mooring.framework.queued import QueuedPod
 from mooring.framework.status import Status
 from mooring.queue.inflight import Happening
-from mooring.queue.parked import Group, GroupKey, key_of
+from mooring.queue.parked import Group, GroupKey, Parked, key_of
 from mooring.telemetry import logs
 
 log = logs.get(__name__)
@@ -43,7 +44,7 @@ class QueueHooks(Protocol):
         ...
 
     def signature(self, pod: Pod) -> Hashable:
-        """Pods with equal signatures share hint answers; None shares with nobody."""
+        """Pods with equal signatures share hint answers; None shares with no other pod."""
         ...
 
 
@@ -65,7 +66,7 @@ class Verdict(NamedTuple):
 
 SKIP = Verdict(Strategy.SKIP)
 WANTED = Verdict(Strategy.AFTER_BACKOFF)
-"""For events that name nobody's hint: wildcards, errors."""
+"""For events that no hint is asked about: wildcards, errors."""
 
 
 class Hints:
@@ -106,6 +107,16 @@ class Hints:
             self._on_hint(plugin, about.event.label, label, self._clock.now() - start)
         # Whatever is not a clear no wakes the pod: a broken hint costs an attempt, never a lost pod.
         return answer is not QueueingHint.SKIP
+
+    def helped(self, about: Happening, parked: Parked) -> Iterator[tuple[QueuedPod, Verdict]]:
+        """The parked and gated pods that an event may help."""
+        if about.event.is_wildcard:
+            yield from ((info, WANTED) for info in parked if about.concerns(info.pod))
+            return
+        inquiry = Inquiry(self, about)
+        for profile, info in parked.profiles():
+            for group in parked.listening(profile, self.matching(info.pod, about.event)):
+                yield from inquiry.about_group(group)
 
 
 class Inquiry:
@@ -209,3 +220,22 @@ def _matching(registrations: Registrations, event: ClusterEvent) -> MatchingRegi
 def _is_final(key: GroupKey, verdict: Verdict) -> bool:
     """No other answer can change it: only Pending plugins have anything to add to a Queue."""
     return verdict.strategy is Strategy.AT_ONCE or (verdict.strategy is not Strategy.SKIP and not key.pending)
+
+
+def own_changes(old: Pod, new: Pod) -> list[ClusterEvent]:
+    """What changed in a pending pod, as the events that hints know: one per kind of change, in
+    kube-scheduler's order; any other change is a plain Update.
+
+    A change of the status alone is none: most of them are the scheduler's own condition, and would wake the
+    pod that has just been refused (kube-scheduler does try it once more then).
+    """
+    actions = [action for action, changed in POD_CHANGES.items() if changed(old, new)]
+    if not actions and _set_by_owner(old) != _set_by_owner(new):
+        actions = [ActionType.UPDATE_OTHER]
+    return [ClusterEvent(UNSCHEDULED_POD, action) for action in actions]
+
+
+def _set_by_owner(pod: Pod) -> tuple[object, ...]:
+    """What the pod's owner can say about it."""
+    meta = pod.metadata
+    return pod.spec, meta.annotations, meta.owner_references, meta.finalizers, meta.deletion_timestamp
