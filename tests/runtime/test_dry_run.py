@@ -84,7 +84,7 @@ def snapshot(cluster: Cluster) -> tuple[Any, ...]:
     return (
         table.generation,
         pods,
-        table.requested("cpu").tolist(),
+        table.amounts.requested("cpu").tolist(),
         len(engine.queue),
         len(cluster.faults.calls),
     )
@@ -289,4 +289,4 @@ def test_views_of_a_dry_run_are_read_only(cluster):
     assert alone.free("cpu").tolist() == [1000]
     with pytest.raises(ValueError, match="read-only"):
         alone.requested("cpu")[0] = 5
-    assert np.count_nonzero(cluster.scheduler.engine.cache.table.requested("cpu")) == 2
+    assert np.count_nonzero(cluster.scheduler.engine.cache.table.amounts.requested("cpu")) == 2

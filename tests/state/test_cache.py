@@ -40,7 +40,7 @@ def used(cache: ClusterCache) -> dict[str, int]:
     """Milli-cpu per node name, where there is any; checks the whole cache on the way."""
     cache.validate()
     table = cache.table
-    sums = {name: table.requested_on(row)["cpu"] for name, row in table.known_rows()}
+    sums = {name: table.load_on(row).requested["cpu"] for name, row in table.known_rows()}
     return {name: amount for name, amount in sums.items() if amount}
 
 

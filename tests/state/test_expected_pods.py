@@ -26,7 +26,7 @@ class Counted:
         self.cache = ClusterCache(table)
         self.cache.add_node(make_node("a"))
         self.counters = Counting(table).pod_counters()
-        self.indexes = Indexes(table)
+        self.indexes = Indexes(table.observers)
         self.index = self.indexes.pod_index("app", app_keys)
 
     def seen(self, app: str) -> tuple[int, int, int]:
@@ -35,7 +35,7 @@ class Counted:
         selector = PodSelector(None, selector_from_labels({"app": app}))
         row = self.cache.table.row_of("a")
         return (
-            self.cache.table.requested_on(row)["cpu"],
+            self.cache.table.load_on(row).requested["cpu"],
             self.counters.get(selector).number(row),
             self.index.rows(app).get(row, 0),
         )

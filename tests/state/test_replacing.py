@@ -58,9 +58,11 @@ class Watched:
         self.cache.add_node(make_node("a"))
         counting = Counting(table)
         self.counters, self.terms = counting.pod_counters(), counting.affinity_terms()
-        self.owners = Indexes(table).pod_index("owner", lambda pod: pod.labels.get("owner", "").split())
+        self.owners = Indexes(table.observers).pod_index(
+            "owner", lambda pod: pod.labels.get("owner", "").split()
+        )
         self.heard: list[str] = []
-        table.observe(self)
+        table.observers.observe(self)
 
     def prepare(self, entry: object) -> bool:
         return True

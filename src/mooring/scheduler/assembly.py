@@ -170,7 +170,7 @@ def _services(
         inbox.post(lambda: lambda: queue.resort(wanted))
 
     table = cache.table
-    indexes, counting = Indexes(table), Counting(table)
+    indexes, counting = Indexes(table.observers), Counting(table)
     assumed: dict[Resource, AssumeStore] = {}
 
     def assume_cache(resource: Resource) -> AssumeStore:
@@ -182,7 +182,7 @@ def _services(
         random=ports.random,
         recorder=ports.recorder,
         nominator=queue.nominator,
-        nodes=table.nodes,
+        nodes=table.listing.nodes,
         what_if=lambda name: WhatIfRow(table, cache.entry, name),
         what_if_rows=lambda names: WhatIfRows(table, cache.entry, names),
         lister=stores.lister,

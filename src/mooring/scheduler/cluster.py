@@ -18,8 +18,8 @@ class ClusterState:
     def __init__(self, table: NodeTable, cache: ClusterCache, queue: SchedulingQueue) -> None:
         self._cache = cache
         self._queue = queue
-        self.every_row: Callable[[], EveryRow] = table.every_row
-        self.epoch: Callable[[], NodeEpoch] = table.epoch
+        self.every_row: Callable[[], EveryRow] = table.listing.every_row
+        self.epoch: Callable[[], NodeEpoch] = table.listing.epoch
         self.is_assumed: Callable[[str], bool] = cache.is_assumed
 
     def assume(self, pod: Pod, node: str) -> None:

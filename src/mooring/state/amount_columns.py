@@ -167,7 +167,7 @@ class AmountColumns:
 
     def _write(self, row: int) -> None:
         load, allocatable = self._of_row(row)
-        for resource, total in load.requested.items():
+        for resource, total in load.sums.items():
             sums, floats, counted, counted_floats, free = self._cells.get(resource) or self._cells_of(
                 resource
             )
@@ -178,7 +178,7 @@ class AmountColumns:
             if free is not None:
                 free[row] = allocatable.get(resource, 0) - amount
             if counted is not None:
-                counted[row] = amount = clamp(load.nonzero[resource])
+                counted[row] = amount = clamp(load.nonzero_sums[resource])
                 if counted_floats is not None:
                     counted_floats[row] = amount
 

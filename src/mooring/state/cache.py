@@ -99,7 +99,7 @@ class ClusterCache:
         """Work out now what a pending pod takes from a node, or its new version does: a cycle has less time
         than an event. A QuantityError passes through."""
         entry = self._expected[pod.metadata.uid] = self.entries.entry(pod)
-        self.table.prepare(entry)
+        self.table.observers.prepare(entry)
 
     def expect_no_more(self, uid: str) -> None:
         """The pod is gone, or another scheduler has placed it."""

@@ -209,11 +209,11 @@ class Counting:
     def pod_counters(self) -> Counters:
         if self._counters is None:
             self._counters = Counters(self._table)
-            self._table.observe(self._counters)
+            self._table.observers.observe(self._counters)
         return self._counters
 
     def affinity_terms(self) -> HeldTerms:
         if self._terms is None:
             self._terms = HeldTerms(self._table)
-            self._table.observe(self._terms)
+            self._table.observers.observe(self._terms)
         return self._terms

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any
 
 from mooring.api.node import Node
 from mooring.api.resources import Resource
 from mooring.framework.access import Version
 from mooring.framework.indexes import NodeKeys, ObjectKeys, PodKeys
-from mooring.state.observers import NodeObserver, Observer
+from mooring.state.observers import Observers
 from mooring.state.pod_entry import NO_KEYS, PodEntry
 from mooring.state.stores import ObjectStore
 from mooring.telemetry import logs
@@ -133,23 +133,11 @@ class RowNodeIndex:
             self._rows.setdefault(key, {})[row] = value
 
 
-class Observed(Protocol):
-    """The table, as far as indexes need it."""
-
-    def tell(self, observer: Observer) -> None: ...
-
-    def observe(self, observer: Observer) -> None: ...
-
-    def forget_prepared(self) -> None: ...
-
-    def observe_nodes(self, observer: NodeObserver) -> None: ...
-
-
 class Indexes:
     """All indexes of a process, by name. The first caller's function makes it; later ones get the same."""
 
-    def __init__(self, table: Observed) -> None:
-        self._table = table
+    def __init__(self, observers: Observers) -> None:
+        self._observers = observers
         self._pods: dict[str, RowPodIndex] = {}
         self._pod_observer: RowPodIndexes | None = None
         self._nodes: dict[str, RowNodeIndex] = {}
@@ -157,18 +145,18 @@ class Indexes:
     def pod_index(self, name: str, extract: PodKeys) -> RowPodIndex:
         if name not in self._pods:
             index = self._pods[name] = RowPodIndex(extract)
-            self._table.tell(RowPodIndexes(index))
+            self._observers.show_pods(RowPodIndexes(index))
             if self._pod_observer is None:
                 self._pod_observer = RowPodIndexes()
-                self._table.observe(self._pod_observer)
+                self._observers.observe(self._pod_observer)
             self._pod_observer.add(index)
-            self._table.forget_prepared()
+            self._observers.forget_prepared()
         return self._pods[name]
 
     def node_index(self, name: str, extract: NodeKeys) -> RowNodeIndex:
         if name not in self._nodes:
             self._nodes[name] = RowNodeIndex(extract)
-            self._table.observe_nodes(self._nodes[name])
+            self._observers.observe_nodes(self._nodes[name])
         return self._nodes[name]
 
 
