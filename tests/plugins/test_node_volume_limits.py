@@ -208,10 +208,10 @@ def test_broken_volume_of_a_running_pod_fails_the_attempt():
 def test_dry_run_counts_the_pods_that_stay():
     world = make_world(make_node("a"), make_csi_node("a", {"d": 1}), *bound(1), *bound(2), RUNNING)
     asked = ask_in(world, PLUGIN, make_pod("incoming", claims=["claim-2"]))
-    row = asked.plugin.handle._services.what_if("a")
-    row.remove_pod(RUNNING)
-    assert asked.plugin.filter(asked.state, asked.pod, row.view()) is None
-    assert asked.together(row.view().alone()) == {}
+    row = asked.plugin.handle._services.dry_run_rows(["a"])
+    row.remove_pod(0, RUNNING)
+    assert asked.plugin.filter(asked.state, asked.pod, row.view(0)) is None
+    assert asked.together(row.view(0).alone()) == {}
     assert asked.together() == asked.one_by_one() == {"a": FULL}
 
 

@@ -13,7 +13,7 @@ from mooring.framework.nodes import Columns
 from mooring.framework.ranking import VictimColumns
 from mooring.state.columns import CacheError
 from mooring.state.node_table import NodeTable
-from mooring.state.overlay import Overlay, WhatIfRow
+from mooring.state.overlay import DryRunRows, Overlay
 from mooring.state.pod_entry import PodEntries, PodEntry
 from tests.state.objects import ZONE, make_node, make_pod
 
@@ -153,15 +153,15 @@ def test_columns_of_an_overlay_cannot_be_written(table):
         Overlay(table, [0]).amounts.requested("cpu")[0] = 1
 
 
-def test_a_what_if_row_takes_pods(table):
-    row = WhatIfRow(table, PodEntries().entry, "a")
-    row.remove_pod(PODS[1].pod)
-    row.add_pod(PODS[5].pod)
+def test_rows_of_a_dry_run_take_pods(table):
+    rows = DryRunRows(table, PodEntries().entry, ["a"])
+    rows.remove_pod(0, PODS[1].pod)
+    rows.add_pod(0, PODS[5].pod)
 
-    assert [pod.uid for pod in row.view().pods] == ["p0", "p5"]
+    assert [pod.uid for pod in rows.view(0).pods] == ["p0", "p5"]
     assert [pod.uid for pod in table.pods_of("a")] == ["p0", "p1"]
     with pytest.raises(CacheError, match="no node"):
-        WhatIfRow(table, PodEntries().entry, "never")
+        DryRunRows(table, PodEntries().entry, ["never"])
 
 
 @given(

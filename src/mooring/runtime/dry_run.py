@@ -22,7 +22,7 @@ from mooring.runtime.filtering_one import filter_one, run_add_pod, run_remove_po
 from mooring.runtime.pre_filtering import outside, run_pre_filter
 from mooring.runtime.preemption_trial import NodesWithoutVictims
 from mooring.runtime.profile import Profile
-from mooring.runtime.services import WhatIfRow
+from mooring.runtime.services import DryRunRows
 
 
 class Change(NamedTuple):
@@ -103,8 +103,8 @@ class PodTrial:
         self._pod = pod
         self._changes = changes
         self._inside = inside
-        self._rows: dict[str, WhatIfRow] = {}
-        """Copies of the nodes looked at so far, as they are after the changes."""
+        self._rows: dict[str, DryRunRows] = {}
+        """Copies of the nodes looked at so far, one row each, as they are after the changes."""
         self.state = state
         self.status = status
 
@@ -127,14 +127,14 @@ class PodTrial:
     def node(self, node_name: str) -> NodeView:
         row = self._rows.get(node_name)
         if row is None:
-            row = self._rows[node_name] = self._profile.services.what_if(node_name)
+            row = self._rows[node_name] = self._profile.services.dry_run_rows((node_name,))
             for change in self._changes.get(node_name, ()):
                 self._change(row, change)
-        return row.view()
+        return row.view(0)
 
     @staticmethod
-    def _change(row: WhatIfRow, change: Change) -> None:
-        (row.add_pod if change.added else row.remove_pod)(change.pod)
+    def _change(row: DryRunRows, change: Change) -> None:
+        (row.add_pod if change.added else row.remove_pod)(0, change.pod)
 
     def fork(self) -> PodTrial:
         state, changes = self.state.clone(), dict(self._changes)

@@ -58,7 +58,7 @@ class NodesWithoutVictims:
         self.plugins = plugins
         self.names = names
         self.trials = trials
-        self.rows = plugins.profile.services.what_if_rows(names)
+        self.rows = plugins.profile.services.dry_run_rows(names)
         self.victims: VictimColumns = self.rows.hide(victims)
         self._concerned = plugins.concerned(self.victims)
         """Per extended plugin: victims that concern it beyond their own row."""

@@ -21,18 +21,9 @@ from mooring.runtime.tasks import Tasks
 from mooring.runtime.waiting import WaitingPods
 
 
-class WhatIfRow(Protocol):
-    """One node in a dry run: a copy of its row to which pods are added and from which they are taken."""
-
-    def add_pod(self, pod: Pod) -> None: ...
-
-    def remove_pod(self, pod: Pod) -> None: ...
-
-    def view(self) -> NodeView: ...
-
-
-class WhatIfRows(Protocol):
-    """Several nodes in a dry run, numbered; each is a world of its own."""
+class DryRunRows(Protocol):
+    """Some nodes in a dry run, numbered: copies of their rows to which pods are added and from which they are
+    taken."""
 
     def add_pod(self, row: int, pod: Pod) -> None: ...
 
@@ -58,10 +49,8 @@ class Services:
     nominator: Nominator
     nodes: Callable[[], Nodes]
     """The live nodes, in snapshot order."""
-    what_if: Callable[[str], WhatIfRow]
-    """A copy of the row of a node."""
-    what_if_rows: Callable[[Sequence[str]], WhatIfRows]
-    """Copies of the rows of several nodes."""
+    dry_run_rows: Callable[[Sequence[str]], DryRunRows]
+    """Copies of the rows of these nodes."""
     lister: Callable[[Resource], Lister]
     assume_cache: Callable[[Resource], AssumeCache]
     pod_index: Callable[[str, PodKeys], PodIndex]

@@ -42,7 +42,7 @@ from mooring.state.counters import Counting
 from mooring.state.derived import Topologies
 from mooring.state.indexes import Indexes, ObjectIndexes
 from mooring.state.node_table import NodeTable
-from mooring.state.overlay import WhatIfRow, WhatIfRows
+from mooring.state.overlay import DryRunRows
 from mooring.state.stores import AssumeStore, Stores
 from mooring.telemetry.metrics import METRICS, ProfileMeter, SchedulerMetrics
 
@@ -183,8 +183,7 @@ def _services(
         recorder=ports.recorder,
         nominator=queue.nominator,
         nodes=table.listing.nodes,
-        what_if=lambda name: WhatIfRow(table, cache.entry, name),
-        what_if_rows=lambda names: WhatIfRows(table, cache.entry, names),
+        dry_run_rows=lambda names: DryRunRows(table, cache.entry, names),
         lister=stores.lister,
         assume_cache=assume_cache,
         pod_index=indexes.pod_index,

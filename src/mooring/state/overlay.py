@@ -255,8 +255,9 @@ class Overlay:
         return [self.amounts.load_on(row).ranked().below(priority) for row in rows]
 
 
-class WhatIfRows:
-    """Copies of the rows of live nodes, numbered as the names are. Nothing done here is seen elsewhere."""
+class DryRunRows:
+    """Copies of the rows of live nodes, numbered as the names are. Nothing done here is seen elsewhere.
+    Implements `runtime.services.DryRunRows`."""
 
     __slots__ = ("_entry", "_overlay")
 
@@ -286,21 +287,3 @@ class WhatIfRows:
 
     def view(self, row: int) -> NodeView:
         return self._overlay.view(row)
-
-
-class WhatIfRow:
-    """A copy of the row of a single node."""
-
-    __slots__ = ("_rows",)
-
-    def __init__(self, table: TableColumns, entry: EntryOf, node_name: str) -> None:
-        self._rows = WhatIfRows(table, entry, (node_name,))
-
-    def add_pod(self, pod: Pod) -> None:
-        self._rows.add_pod(0, pod)
-
-    def remove_pod(self, pod: Pod) -> None:
-        self._rows.remove_pod(0, pod)
-
-    def view(self) -> NodeView:
-        return self._rows.view(0)
