@@ -163,7 +163,7 @@ class Scene:
 
     def pod_objects(self):
         return [
-            _pod(f"p{i}", spec, node=f"n{spec['node']}", started=f"2026-01-01T00:{spec['at'] + i:02d}:00Z")
+            _pod(f"p{i}", spec, node=f"n{spec['node']}", start_time=f"2026-01-01T00:{spec['at'] + i:02d}:00Z")
             for i, spec in enumerate(self.pods)
         ]
 

@@ -25,7 +25,7 @@ from tests.framework.preemption_world import Scene, World
 
 
 def pod(name, priority=0, minute=0, **options):
-    return make_pod(name, priority=priority, started=f"2026-01-01T00:{minute:02d}:00Z", **options)
+    return make_pod(name, priority=priority, start_time=f"2026-01-01T00:{minute:02d}:00Z", **options)
 
 
 CHOICES = [
@@ -160,28 +160,34 @@ WAITS = "not eligible due to a terminating pod on the nominated node."
             {"preemption_policy": "Never"}, {}, "", "not eligible due to preemptionPolicy=Never.", id="Never"
         ),
         pytest.param({"preemption_policy": "PreemptLowerPriority"}, {}, "", "", id="the default policy"),
-        pytest.param({}, {"deleted": DELETED, "conditions": [TARGET]}, "", "", id="nominated nowhere"),
+        pytest.param(
+            {}, {"deletion_timestamp": DELETED, "conditions": [TARGET]}, "", "", id="nominated nowhere"
+        ),
         pytest.param(
             {"nominated": "n0"},
-            {"deleted": DELETED, "conditions": [TARGET]},
+            {"deletion_timestamp": DELETED, "conditions": [TARGET]},
             "",
             WAITS,
             id="a victim terminates",
         ),
         pytest.param(
             {"nominated": "n0"},
-            {"deleted": DELETED, "conditions": [TARGET]},
+            {"deletion_timestamp": DELETED, "conditions": [TARGET]},
             "never",
             "",
             id="the nominated node is beyond help",
         ),
         pytest.param(
-            {"nominated": "n0"}, {"deleted": DELETED, "conditions": [EVICTED]}, "", "", id="evicted by others"
+            {"nominated": "n0"},
+            {"deletion_timestamp": DELETED, "conditions": [EVICTED]},
+            "",
+            "",
+            id="evicted by others",
         ),
         pytest.param({"nominated": "n0"}, {"conditions": [TARGET]}, "", "", id="not terminating"),
         pytest.param(
             {"nominated": "n0"},
-            {"deleted": DELETED, "conditions": [TARGET], "priority": 100},
+            {"deletion_timestamp": DELETED, "conditions": [TARGET], "priority": 100},
             "",
             "",
             id="not of lower priority",

@@ -18,7 +18,7 @@ STARTS = (
 )
 pods = st.lists(
     st.builds(
-        lambda priority, started: make_pod("p", priority=priority, started=started),
+        lambda priority, started: make_pod("p", priority=priority, start_time=started),
         st.integers(-2, 2) | st.none(),
         st.sampled_from(STARTS),
     ),
@@ -43,7 +43,7 @@ def test_below_a_priority_are_all_pods_of_lower_priority(given_pods, priority):
 
 
 def test_a_pod_that_has_not_started_is_the_least_important_of_its_priority():
-    late, never = make_pod("late", started="2030-01-01T00:00:00Z"), make_pod("never")
+    late, never = make_pod("late", start_time="2030-01-01T00:00:00Z"), make_pod("never")
     assert [pod.name for pod in RankedPods([(never, {}), (late, {})]).pods] == ["late", "never"]
 
 
@@ -65,7 +65,7 @@ def test_tails_of_many_nodes_are_one_long_list():
 def test_starts_are_read_whatever_their_form():
     texts = ["2026-01-01T00:00:01Z", "2026-01-01T00:00:00.5Z", "2026-13-01T00:00:00Z", None]
     for some in (texts, texts[:1], texts[2:3]):
-        ranked = RankedPods(((make_pod(started=text), {}) for text in some), ranked=True)
+        ranked = RankedPods(((make_pod(start_time=text), {}) for text in some), ranked=True)
         assert VictimColumns([ranked.below(1)]).starts().tolist() == [start_of(pod) for pod in ranked.pods]
 
 

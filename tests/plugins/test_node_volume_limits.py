@@ -20,14 +20,8 @@ from mooring.api.storage import (
 )
 from mooring.framework.events import QueueingHint
 from mooring.plugins import node_volume_limits as limits
-from mooring.testing.builders import (
-    make_csi_node,
-    make_node,
-    make_pod,
-    make_pv,
-    make_pvc,
-    make_storage_class,
-)
+from mooring.testing.builders import make_node, make_pod
+from mooring.testing.volumes import make_csi_node, make_pv, make_pvc, make_storage_class
 from tests.plugins.volume_world import ask, ask_in, make_world
 
 PLUGIN = "NodeVolumeLimits"

@@ -19,7 +19,7 @@ from mooring.runtime.dry_run import NodeTrial
 from mooring.runtime.pre_filtering import run_pre_filter
 from mooring.scheduler.assembly import Ports, assemble
 from mooring.testing import make_node, make_pod
-from mooring.testing.builders import HOSTNAME, ZONE
+from mooring.testing.builders import HOSTNAME, ZONE, make_affinity
 
 configuration = functools.cache(lambda: configure(EMPTY, discover=False))
 
@@ -27,11 +27,16 @@ APPS = ("a", "b")
 APP = st.sampled_from(APPS)
 AFFINE = st.sampled_from([None, None, None, *({"app": app} for app in APPS)])
 TOPOLOGY = st.sampled_from([ZONE, HOSTNAME])
+
+
+def affinity(near, away, topology):
+    return make_affinity(near=near, away=away, topology=topology) if near or away else None
+
+
 SHAPE = {
     "cpu": st.integers(0, 3),
     "labels": st.builds(lambda app: {"app": app}, APP),
-    "away": AFFINE,
-    "topology": TOPOLOGY,
+    "affinity": st.builds(affinity, st.none(), AFFINE, TOPOLOGY),
     "ports": st.sampled_from([(), (), (80,), (81,)]),
 }
 running = st.fixed_dictionaries({**SHAPE, "node": st.integers(0, 3), "priority": st.integers(0, 2)})
@@ -39,7 +44,7 @@ incoming = st.fixed_dictionaries(
     {
         **SHAPE,
         "cpu": st.integers(1, 5),
-        "near": AFFINE,
+        "affinity": st.builds(affinity, AFFINE, AFFINE, TOPOLOGY),
         "spread": st.sampled_from(["", ZONE, HOSTNAME]),
         "priority": st.integers(1, 3),
         "tolerations": st.sampled_from([(), ("dedicated",)]),
@@ -68,7 +73,7 @@ def engine_with(node_specs, pod_specs):
         engine.inbox.deliver(Change(kinds.NODES, None, node))
     for i, spec in enumerate(pod_specs):
         name = f"n{spec['node'] % len(node_specs)}"
-        pod = make_pod(f"p{i}", **{**spec, "node": name}, started=f"2026-01-01T00:00:{i:02d}Z")
+        pod = make_pod(f"p{i}", **{**spec, "node": name}, start_time=f"2026-01-01T00:00:{i:02d}Z")
         engine.inbox.deliver(Change(kinds.PODS, None, pod))
     engine.drain()
     return engine

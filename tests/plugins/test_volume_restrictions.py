@@ -17,7 +17,8 @@ from mooring.api.storage import (
 )
 from mooring.framework.events import QueueingHint
 from mooring.plugins import volume_restrictions
-from mooring.testing.builders import make_node, make_pod, make_pvc
+from mooring.testing.builders import make_node, make_pod
+from mooring.testing.volumes import make_pvc
 from tests.plugins.volume_world import ask, ask_in, make_world
 
 DISK = ("Unschedulable", ("node(s) had no available disk",))

@@ -171,7 +171,7 @@ class Cluster:
         self.scheduler.engine.queue.pending.validate()
 
     def close(self) -> None:
-        """Stop everything; background failures that nobody saw are raised."""
+        """Stop everything; background failures that no task reported are raised."""
         if self._closed:
             return
         self._closed = True

@@ -18,7 +18,7 @@ from mooring.embedded.faults import Fault
 from mooring.framework import PermitPlugin, Status
 from mooring.plugins.volumes import BIND_COMPLETED, SELECTED_NODE
 from mooring.testing import make_node, make_nodes, make_pod, make_pods
-from mooring.testing.builders import make_pv, make_pvc, make_storage_class
+from mooring.testing.volumes import make_pv, make_pvc, make_storage_class
 from tests.app.running.replicas import World, play
 
 WITH = """
