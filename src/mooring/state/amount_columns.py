@@ -28,7 +28,7 @@ RowAmounts = Callable[[int], tuple[NodeLoad, Mapping[str, int]]]
 class ResourceColumns:
     """Amounts by resource and row. A resource that no node has is a shared column of zeros.
 
-    Entries are within ±`amounts.LIMIT`. Arrays handed out are read-only windows on the live columns, replaced
+    Entries are within ±`columns.LIMIT`. Arrays handed out are read-only windows on the live columns, replaced
     when the table grows.
     """
 
@@ -97,8 +97,8 @@ class ResourceColumns:
 
 
 class AmountColumns:
-    """Columns by resource. `of_row` gives what is to be written; `replaced` is called when arrays are
-    replaced by others."""
+    """Columns by resource. Implements `framework.nodes.AmountColumns`. `of_row` gives what is to be written;
+    `replaced` is called when arrays are replaced by others."""
 
     def __init__(self, width: int, of_row: RowAmounts, replaced: Callable[[], None]) -> None:
         self._of_row = of_row
@@ -168,9 +168,8 @@ class AmountColumns:
     def _write(self, row: int) -> None:
         load, allocatable = self._of_row(row)
         for resource, total in load.sums.items():
-            sums, floats, counted, counted_floats, free = self._cells.get(resource) or self._cells_of(
-                resource
-            )
+            cells = self._cells.get(resource) or self._cells_of(resource)
+            sums, floats, counted, counted_floats, free = cells
             amount = total if -LIMIT <= total <= LIMIT else clamp(total)
             sums[row] = amount
             if floats is not None:

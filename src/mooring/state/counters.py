@@ -6,7 +6,7 @@
     new selector ──▶ PodLabelsIndex ──▶ the LabelSets that match it, added up
 
 Counters are bounded in bytes; the one not asked for the longest goes first, and is rebuilt when asked for
-again.
+again. `Counting` makes these and the affinity terms when the first plugin asks for them.
 """
 
 from __future__ import annotations

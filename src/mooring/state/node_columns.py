@@ -66,7 +66,8 @@ class LabelColumn:
 
 
 class LabelColumns:
-    """Columns by label key, built when first asked for and kept up to date from then on.
+    """Columns by label key, built when first asked for and kept up to date from then on. Implements
+    `framework.nodes.LabelColumns`.
 
     Codes of a key stay valid for as long as `values` returns the same mapping object; now and then a key is
     coded afresh, to get rid of the values of nodes that are gone.
@@ -126,7 +127,8 @@ def number(value: str | None) -> float:
 
 
 class TaintClasses:
-    """Row → class. The time a taint was added is no part of its class.
+    """Row → class. Implements `framework.nodes.TaintColumns`. The time a taint was added is no part of its
+    class.
 
     Ids stay valid for as long as `classes` returns the same object: some taints carry a time stamp as
     value, so unused classes pile up and the table is coded afresh now and then.

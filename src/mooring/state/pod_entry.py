@@ -41,7 +41,7 @@ class Demand:
     """What every pod of one template takes from its node."""
 
     requests: Mapping[str, int]
-    """Resource → amount: cpu in milli-units, all others in base units. Never above `amounts.LIMIT`."""
+    """Resource → amount: cpu in milli-units, all others in base units. Never above `columns.LIMIT`."""
     nonzero: tuple[int, int]
     """Milli-cpu and bytes of memory with the defaults that scoring uses."""
     host_ports: tuple[HostPort, ...]
@@ -139,8 +139,16 @@ class PodEntries:
 
     def entry(self, pod: Pod) -> PodEntry:
         """The entry of a pod. A QuantityError passes through."""
-        spec = pod.spec
-        basis = (spec.containers, spec.init_containers, spec.overhead, spec.resources, *_reported(pod.status))
+        spec, status = pod.spec, pod.status
+        basis: tuple[Any, ...] = (spec.containers, spec.init_containers, spec.overhead, spec.resources)
+        if (
+            status.conditions
+            or status.container_statuses
+            or status.init_container_statuses
+            or status.resources
+            or status.allocated_resources
+        ):
+            basis += _reported(status)
         try:
             # Node, name and labels are left out, so that replicas have the same basis.
             template = self._encode(basis)
