@@ -18,8 +18,8 @@ from mooring.api.resources import NODES, PODS, Resource
 from mooring.app.clock import SystemClock
 from mooring.app.configuring import configure
 from mooring.app.evaluating import NoApi, NoEvents
+from mooring.framework.events import QueuedPod
 from mooring.framework.ports import Change
-from mooring.framework.queued import QueuedPod
 from mooring.runtime.attempt import Attempt
 from mooring.runtime.binding import run_unreserve
 from mooring.runtime.reuse.signatures import Signer

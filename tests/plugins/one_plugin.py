@@ -18,8 +18,7 @@ from mooring.app.evaluating import World, configuration
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.lifting import as_status, gravest
 from mooring.framework.nodes import Nodes
-from mooring.framework.results import PreFilterResult
-from mooring.framework.status import Code, Status
+from mooring.framework.status import Code, PreFilterResult, Status
 from mooring.runtime.building import build_profile
 from mooring.runtime.score_board import ScoreStep
 from mooring.state.overlay import Overlay

@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 from mooring.api.resources import PODS
 from mooring.api.taints import Taint, Toleration
 from mooring.framework import CycleState, QueuedPod, QueueingHint, Status
-from mooring.framework.scoring import Normalization, default_normalize
+from mooring.framework.status import Normalization, default_normalize
 from mooring.plugins.node_name import NodeName
 from mooring.plugins.node_unschedulable import NodeUnschedulable
-from mooring.plugins.priority_sort import PrioritySort
-from mooring.plugins.scheduling_gates import SchedulingGates
+from mooring.plugins.queueing import PrioritySort, SchedulingGates
 from mooring.plugins.taint_toleration import TaintToleration
 from mooring.state.node_table import NodeTable
 from mooring.store import faults

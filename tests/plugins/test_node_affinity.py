@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from mooring.api.pod import Affinity
 from mooring.framework.events import QueueingHint
-from mooring.framework.results import PreFilterResult
-from mooring.framework.status import Code, Status
+from mooring.framework.status import Code, PreFilterResult, Status
 from mooring.testing import make_node, make_pod
 from tests.plugins.one_plugin import ask
 

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from mooring.api.taints import Toleration
 from mooring.framework.events import QueueingHint
-from mooring.framework.scoring import Normalization
-from mooring.framework.status import Code
+from mooring.framework.status import Code, Normalization
 from mooring.plugins import node_unschedulable, taint_toleration
 from mooring.testing import make_node, make_pod
 from tests.plugins.one_plugin import ask

@@ -15,11 +15,11 @@ from mooring.framework.events import (
     POD,
     ActionType,
     ClusterEvent,
+    QueuedPod,
     QueueingHint,
     Registration,
 )
 from mooring.framework.ports import Timer
-from mooring.framework.queued import QueuedPod
 from mooring.framework.status import Status
 from mooring.queue import SchedulingQueue
 

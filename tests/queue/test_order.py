@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from mooring.framework.queued import QueuedPod
-from mooring.queue.heap import PodHeap, order_of
+from mooring.framework.events import QueuedPod
+from mooring.queue.heaps import PodHeap, order_of
 from tests.queue.kit import World, a_pod, changed
 
 

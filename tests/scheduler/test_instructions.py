@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mooring.framework import events
-from mooring.framework.queued import QueuedPod
+from mooring.framework.events import QueuedPod
 from mooring.scheduler.instructions import (
     Activate,
     EndFlight,

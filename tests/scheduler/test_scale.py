@@ -18,8 +18,7 @@ from mooring.framework import (
     Status,
     VectorFilterPlugin,
 )
-from mooring.framework.events import ASSIGNED_POD, NODE
-from mooring.framework.queued import QueuedPod
+from mooring.framework.events import ASSIGNED_POD, NODE, QueuedPod
 from mooring.testing import Cluster, make_node, make_nodes, make_pod
 from tests.scheduler.kit import config
 

@@ -21,9 +21,9 @@ from mooring.api.resources import Resource
 from mooring.app.clock import SystemClock
 from mooring.app.configuring import EMPTY, Configuration, configure
 from mooring.framework.cycle_state import CycleState
+from mooring.framework.events import QueuedPod
 from mooring.framework.nodes import Nodes
 from mooring.framework.ports import Change, ObjectList, WatchEvent
-from mooring.framework.queued import QueuedPod
 from mooring.framework.status import SUCCESS, Code, Status
 from mooring.framework.statuses import NodeStatuses
 from mooring.runtime.attempt import Attempt

@@ -19,7 +19,7 @@ from mooring.client.informers import InformerSet, OnMalformed
 from mooring.framework.points import Plugin
 from mooring.framework.ports import ApiClient, Clock
 from mooring.queue.pending import Location
-from mooring.runtime.clients import MayWrite, always
+from mooring.runtime.services import MayWrite, always
 from mooring.scheduler.assembly import FLUSH_AFTER, Ports, assemble, needed_resources
 from mooring.scheduler.engine import GRACE_SECONDS, Engine
 from mooring.scheduler.records import RecordRing

@@ -12,6 +12,7 @@ from mooring.framework.events import (
     ClusterEvent,
     EventResource,
     HintFn,
+    QueuedPod,
     QueueingHint,
     Registration,
 )
@@ -34,16 +35,18 @@ from mooring.framework.points import (
     SortKeyPlugin,
 )
 from mooring.framework.ports import ApiClient, Clock, EventRecorder
-from mooring.framework.queued import QueuedPod
-from mooring.framework.results import PostFilterResult, PreBindPreFlight, PreFilterResult
 from mooring.framework.reusable import ReusablePlugin
-from mooring.framework.scoring import (
+from mooring.framework.status import (
     MAX_NODE_SCORE,
     MIN_NODE_SCORE,
+    Code,
     Normalization,
+    PostFilterResult,
+    PreBindPreFlight,
+    PreFilterResult,
+    Status,
     default_normalize,
 )
-from mooring.framework.status import Code, Status
 from mooring.framework.statuses import NodeStatuses
 from mooring.framework.vectorized import VectorFilterPlugin, VectorScorePlugin
 

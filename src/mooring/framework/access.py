@@ -54,20 +54,17 @@ class Kind:
 class Version:
     """A counter that the plugin owns; bump it when the answers change (a metrics refresh)."""
 
-    __slots__ = ("_value",)
+    __slots__ = ("value",)
 
     bumps: ClassVar[int] = 0
     """How often any of them was bumped: while this stays the same, so do all."""
 
     def __init__(self) -> None:
-        self._value = 0
-
-    @property
-    def value(self) -> int:
-        return self._value
+        self.value = 0
+        """Grows with every bump; to be read only."""
 
     def bump(self) -> None:
-        self._value += 1
+        self.value += 1
         Version.bumps += 1
 
 

@@ -28,13 +28,16 @@ from mooring.api.pod import Pod
 from mooring.framework import lifting
 from mooring.framework.access import Access
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Registration
+from mooring.framework.events import QueuedPod, Registration
 from mooring.framework.handle import Handle
 from mooring.framework.nodes import Nodes, NodeView
-from mooring.framework.queued import QueuedPod
-from mooring.framework.results import PostFilterResult, PreBindPreFlight, PreFilterResult
-from mooring.framework.scoring import Normalization
-from mooring.framework.status import Status
+from mooring.framework.status import (
+    Normalization,
+    PostFilterResult,
+    PreBindPreFlight,
+    PreFilterResult,
+    Status,
+)
 from mooring.framework.statuses import NodeStatuses
 
 

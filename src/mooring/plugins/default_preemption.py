@@ -14,9 +14,8 @@ from mooring.framework.events import ASSIGNED_POD_DELETE, QueueingHint, Registra
 from mooring.framework.handle import Handle
 from mooring.framework.points import PostFilterPlugin, PreEnqueuePlugin
 from mooring.framework.preemption import NEEDS, Preemption, PreemptionPolicy
-from mooring.framework.results import PostFilterResult
 from mooring.framework.reusable import ReusablePlugin
-from mooring.framework.status import Status
+from mooring.framework.status import PostFilterResult, Status
 from mooring.framework.statuses import NodeStatuses
 
 IN_PROGRESS = "waiting for the preemption for this pod to be finished"

@@ -23,8 +23,7 @@ from mooring.framework.hot import WholeTableFilterPlugin, WholeTableScorePlugin
 from mooring.framework.nodes import IntArray, Nodes, NodeView, Refusals
 from mooring.framework.points import PostFilterPlugin, PreFilterPlugin
 from mooring.framework.reusable import ReusablePlugin
-from mooring.framework.scoring import Normalization
-from mooring.framework.status import Code, Status
+from mooring.framework.status import Code, Normalization, Status
 from mooring.framework.statuses import NodeStatuses
 
 REASON_UNSUPPORTED = "allocating devices for resource claims is not supported yet"

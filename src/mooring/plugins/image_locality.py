@@ -20,7 +20,7 @@ from mooring.framework.handle import Handle
 from mooring.framework.hot import WholeTableScorePlugin
 from mooring.framework.nodes import FloatArray, IntArray, Nodes
 from mooring.framework.reusable import ReusablePlugin
-from mooring.framework.scoring import MAX_NODE_SCORE
+from mooring.framework.status import MAX_NODE_SCORE
 
 MIB = 1024 * 1024
 FLOOR = 23 * MIB

@@ -28,10 +28,8 @@ from mooring.framework.handle import Handle
 from mooring.framework.hot import WholeTableFilterPlugin, WholeTableScorePlugin
 from mooring.framework.nodes import IntArray, Nodes, NodeView, Refusals
 from mooring.framework.points import PreFilterPlugin, PreScorePlugin
-from mooring.framework.results import PreFilterResult
 from mooring.framework.reusable import ReusablePlugin
-from mooring.framework.scoring import Normalization
-from mooring.framework.status import Code, Status
+from mooring.framework.status import Code, Normalization, PreFilterResult, Status
 from mooring.plugins.node_masks import preference, required_mask
 
 REASON_POD = "node(s) didn't match Pod's node affinity/selector"

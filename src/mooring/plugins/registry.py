@@ -17,8 +17,7 @@ from mooring.plugins.node_resources_fit import NodeResourcesFit
 from mooring.plugins.node_unschedulable import NodeUnschedulable
 from mooring.plugins.node_volume_limits import NodeVolumeLimits
 from mooring.plugins.pod_topology_spread import PodTopologySpread
-from mooring.plugins.priority_sort import PrioritySort
-from mooring.plugins.scheduling_gates import SchedulingGates
+from mooring.plugins.queueing import PrioritySort, SchedulingGates
 from mooring.plugins.taint_toleration import TaintToleration
 from mooring.plugins.volume_binding import VolumeBinding
 from mooring.plugins.volume_restrictions import VolumeRestrictions

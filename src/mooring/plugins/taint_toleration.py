@@ -25,8 +25,7 @@ from mooring.framework.hot import WholeTableFilterPlugin, WholeTableScorePlugin
 from mooring.framework.nodes import BoolArray, IntArray, Nodes, NodeView, Refusals, TaintClass
 from mooring.framework.points import PreScorePlugin
 from mooring.framework.reusable import ReusablePlugin
-from mooring.framework.scoring import Normalization
-from mooring.framework.status import Code, Status
+from mooring.framework.status import Code, Normalization, Status
 
 REASON = "node(s) had untolerated taint(s)"
 HARD_EFFECTS = (NO_SCHEDULE, NO_EXECUTE)

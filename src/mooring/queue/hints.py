@@ -12,9 +12,15 @@ from typing import NamedTuple, Protocol
 
 from mooring.api.pod import Pod
 from mooring.framework.changes import POD_CHANGES
-from mooring.framework.events import UNSCHEDULED_POD, ActionType, ClusterEvent, QueueingHint, Registration
+from mooring.framework.events import (
+    UNSCHEDULED_POD,
+    ActionType,
+    ClusterEvent,
+    QueuedPod,
+    QueueingHint,
+    Registration,
+)
 from mooring.framework.ports import Clock
-from mooring.framework.queued import QueuedPod
 from mooring.framework.status import Status
 from mooring.queue.inflight import Happening
 from mooring.queue.parked import Group, GroupKey, Parked, key_of

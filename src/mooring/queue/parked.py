@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from mooring.framework.queued import QueuedPod
+from mooring.framework.events import QueuedPod
 
 FLUSH_PERIOD = 30.0
 """Seconds between two looks at pods that have been parked too long."""

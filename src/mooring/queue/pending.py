@@ -10,9 +10,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from mooring.api.pod import Pod
-from mooring.framework.queued import QueuedPod
-from mooring.queue.inflight import InFlight
-from mooring.queue.nominator import PodNominator
+from mooring.framework.events import QueuedPod
+from mooring.queue.inflight import InFlight, PodNominator
 from mooring.queue.parked import Flush
 from mooring.queue.places import (
     ACTIVE,

@@ -12,13 +12,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from mooring.framework import events
-from mooring.framework.events import ClusterEvent
+from mooring.framework.events import ClusterEvent, QueuedPod
 from mooring.framework.ports import Clock
-from mooring.framework.queued import QueuedPod
-from mooring.queue.backoff import Backoff
-from mooring.queue.heap import Order, PodHeap
+from mooring.queue.heaps import Backoff, Order, PodHeap
 from mooring.queue.hints import QueueHooks, Strategy, Verdict
-from mooring.queue.nominator import PodNominator
+from mooring.queue.inflight import PodNominator
 from mooring.queue.parked import Parked
 from mooring.telemetry import logs
 

@@ -31,13 +31,11 @@ from typing import Any
 
 from mooring.api.pod import Pod
 from mooring.framework import events
-from mooring.framework.events import ActionType, ClusterEvent
+from mooring.framework.events import ActionType, ClusterEvent, QueuedPod
 from mooring.framework.ports import Clock
-from mooring.framework.queued import QueuedPod
-from mooring.queue.heap import Key, Less, order_of
+from mooring.queue.heaps import Key, Less, order_of
 from mooring.queue.hints import WANTED, Hints, Inquiry, OnHint, QueueHooks, Strategy, Verdict, own_changes
-from mooring.queue.inflight import Flight, Happening, InFlight
-from mooring.queue.nominator import PodNominator, holding
+from mooring.queue.inflight import Flight, Happening, InFlight, PodNominator, holding
 from mooring.queue.parked import Flush
 from mooring.queue.pending import PendingPods
 from mooring.queue.places import ACTIVE, GATED, PARKED, Entrance, OnIncoming, Place, Places

@@ -22,9 +22,9 @@ import numpy as np
 
 from mooring.api.pod import Pod
 from mooring.framework.cycle_state import CycleState
+from mooring.framework.events import QueuedPod
 from mooring.framework.nodes import BoolArray, EveryRow, IntArray, Nodes
 from mooring.framework.points import FilterPlugin, PreFilterPlugin, PreScorePlugin
-from mooring.framework.queued import QueuedPod
 from mooring.framework.record import Diagnosis
 from mooring.framework.status import Status
 from mooring.framework.statuses import NodeStatuses

@@ -12,8 +12,7 @@ from mooring.api.errors import OutcomeUnknown
 from mooring.api.pod import Pod
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.points import PreBindPlugin
-from mooring.framework.results import PreBindPreFlight
-from mooring.framework.status import SUCCESS, Code, Status
+from mooring.framework.status import SUCCESS, Code, PreBindPreFlight, Status
 from mooring.runtime.calling import call_async, checked, failed, is_being_cancelled, maybe_await, unexpected
 from mooring.runtime.profile import Profile
 from mooring.runtime.services import HeldPod, permit_timeout

@@ -17,10 +17,9 @@ from mooring.framework.nodes import Nodes, NodeView
 from mooring.framework.points import Plugin
 from mooring.framework.ports import ApiClient, Clock, EventRecorder
 from mooring.framework.topology import Topology
-from mooring.runtime.clients import GuardedClient, undeclared
 from mooring.runtime.dry_run import Session
 from mooring.runtime.profile import Profile
-from mooring.runtime.services import Services, Tasks
+from mooring.runtime.services import GuardedClient, Services, Tasks, undeclared
 
 T = TypeVar("T")
 

@@ -10,8 +10,7 @@ from mooring.api.pod import Pod
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.nodes import Nodes
 from mooring.framework.points import PreFilterPlugin
-from mooring.framework.results import PostFilterResult, PreFilterResult
-from mooring.framework.status import SKIP, SUCCESS, Code, Status
+from mooring.framework.status import SKIP, SUCCESS, Code, PostFilterResult, PreFilterResult, Status
 from mooring.framework.statuses import NodeStatuses
 from mooring.runtime.calling import checked, failed, maybe_await, unexpected
 from mooring.runtime.profile import Profile

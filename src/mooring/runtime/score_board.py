@@ -17,8 +17,7 @@ from mooring.framework.lifting import writes
 from mooring.framework.nodes import BoolArray, EveryRow, IntArray, Nodes
 from mooring.framework.points import ScorePlugin
 from mooring.framework.record import TOP_NODES, ScoreColumn, TopScores
-from mooring.framework.scoring import Normalization
-from mooring.framework.status import Status
+from mooring.framework.status import Normalization, Status
 from mooring.framework.vectorized import VectorScorePlugin
 
 Scores = IntArray | int

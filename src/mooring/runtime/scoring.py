@@ -15,8 +15,7 @@ from mooring.framework.cycle_state import CycleState
 from mooring.framework.lifting import write_scores
 from mooring.framework.nodes import BoolArray, EveryRow, IntArray, Nodes
 from mooring.framework.points import PreScorePlugin
-from mooring.framework.scoring import MAX_NODE_SCORE, MIN_NODE_SCORE
-from mooring.framework.status import SKIP, SUCCESS, Code, Status
+from mooring.framework.status import MAX_NODE_SCORE, MIN_NODE_SCORE, SKIP, SUCCESS, Code, Status
 from mooring.runtime.calling import checked, failed
 from mooring.runtime.profile import Profile
 from mooring.runtime.score_board import Buffers, Column, ScoreBoard, Scores, ScoreStep

@@ -1,4 +1,9 @@
-"""What plugins reach of the scheduler around them: its services, background tasks, pods held back by Permit.
+"""What plugins reach of the scheduler around them: API clients, background tasks, pods held back by Permit.
+
+The client of the scheduler and its plugins is fenced: right before each write it asks whether this replica
+leads. Reading is always allowed: a replica that has lost the lease may still have to learn what became of a
+bind that it had sent. Each plugin's client is guarded as well: it passes on only what the plugin's `needs`
+declare.
 
     Permit says Wait ──▶ waiting ──allow by every plugin──▶ Success, on to PreBind
                             │──reject, or the first timer──▶ Unschedulable
@@ -15,15 +20,17 @@ from collections.abc import Callable, Collection, Coroutine, Hashable, Iterable,
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from mooring.api.errors import NotSent
 from mooring.api.pod import Pod
 from mooring.api.resources import Resource
 from mooring.api.times import format_duration
+from mooring.framework.access import Access
 from mooring.framework.counting import AffinityTerms, PodCounters
 from mooring.framework.extending import Extender
 from mooring.framework.handle import AssumeCache, Lister, Nominator
 from mooring.framework.indexes import NodeIndex, NodeKeys, ObjectIndex, ObjectKeys, PodIndex, PodKeys
 from mooring.framework.nodes import Nodes, NodeView
-from mooring.framework.ports import ApiClient, Clock, EventRecorder, Timer
+from mooring.framework.ports import ApiClient, Clock, DelegatingClient, EventRecorder, Timer
 from mooring.framework.ranking import VictimColumns
 from mooring.framework.status import MAX_PERMIT_TIMEOUT, SUCCESS, Code, Status
 from mooring.framework.topology import Topology
@@ -188,3 +195,51 @@ class WaitingPods:
 def permit_timeout(seconds: float | None) -> float:
     """The wait that a plugin gets: at most 15 minutes, never negative."""
     return MAX_PERMIT_TIMEOUT if seconds is None else min(max(seconds, 0.0), MAX_PERMIT_TIMEOUT)
+
+
+MayWrite = Callable[[], bool]
+
+READS = frozenset(("get", "list", "watch"))
+NOT_LEADING = "not sent: this replica no longer holds the lease"
+
+
+def always() -> bool:
+    """For a scheduler that is alone."""
+    return True
+
+
+class FencedClient(DelegatingClient):
+    """A write without the lease raises NotSent."""
+
+    def __init__(self, client: ApiClient, may_write: MayWrite) -> None:
+        super().__init__(client)
+        self._may_write = may_write
+
+    def before(self, verb: str, resource: Resource, subresource: str = "") -> None:
+        if verb not in READS and not self._may_write():
+            raise NotSent(NOT_LEADING)
+
+
+class GuardedClient(DelegatingClient):
+    """Passes the declared calls on. The same declarations become RBAC rules, so what passes here passes on
+    the cluster."""
+
+    def __init__(self, client: ApiClient, plugin: str, needs: Sequence[Access]) -> None:
+        super().__init__(client)
+        self._plugin = plugin
+        self._allowed = {(need.resource, need.subresource, verb) for need in needs for verb in need.verbs}
+
+    def before(self, verb: str, resource: Resource, subresource: str = "") -> None:
+        if (resource, subresource, verb) not in self._allowed:
+            raise undeclared(self._plugin, Access(resource, (verb,), subresource))
+
+
+def undeclared(plugin: str, access: Access) -> PermissionError:
+    """The refusal of a kind or verb that is not among the plugin's `needs`, with the line to add."""
+    verbs = "".join(f"{verb!r}, " for verb in access.verbs).rstrip()
+    what = f"{access.resource}/{access.subresource}" if access.subresource else str(access.resource)
+    sub = f', subresource="{access.subresource}"' if access.subresource else ""
+    return PermissionError(
+        f"plugin {plugin!r} uses {what} ({', '.join(access.verbs)}) without declaring it: "
+        f"add Access(<{access.resource.kind}>, ({verbs}){sub}) to its `needs`"
+    )

@@ -17,10 +17,9 @@ from mooring.framework.points import Plugin, SortKeyPlugin
 from mooring.framework.ports import ApiClient, Clock, EventRecorder
 from mooring.queue.scheduling_queue import SchedulingQueue
 from mooring.runtime.building import build_profile
-from mooring.runtime.clients import FencedClient, MayWrite, always
 from mooring.runtime.profile import Profile
 from mooring.runtime.reuse.cache import ReuseCache
-from mooring.runtime.services import Services, Tasks, WaitingPods
+from mooring.runtime.services import FencedClient, MayWrite, Services, Tasks, WaitingPods, always
 from mooring.scheduler.binding import BindingCycle
 from mooring.scheduler.choosing import NodeChooser
 from mooring.scheduler.cluster import ClusterState
@@ -78,7 +77,6 @@ def assemble(
         on_incoming=ports.metrics.came if ports.metrics is not None else None,
         on_hint=ports.metrics.hinted if ports.metrics is not None else None,
     )
-    cluster.nominator = queue.nominator
     writer, waiting = StatusWriter(ports.client, ports.clock, tasks), WaitingPods(ports.clock)
     binding = BindingCycle(
         ports.client, ports.clock, ports.recorder, writer, waiting, inbox.post, ports.may_bind
@@ -108,7 +106,7 @@ def assemble(
         ),
         placements=Placements(cluster.cache, ports.clock, ports.metrics),
         executor=Executor(queue, cluster.cache, failures),
-        cycle=SchedulingCycle(cluster, ports.clock, ports.recorder, records, chooser),
+        cycle=SchedulingCycle(cluster.cache, queue.nominator, ports.clock, ports.recorder, records, chooser),
         binding=binding,
         records=records,
         services=services,

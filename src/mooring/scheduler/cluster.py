@@ -5,11 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mooring.api.pod import Pod
 from mooring.api.resources import Resource
-from mooring.framework.handle import Nominator
-from mooring.framework.nodes import EveryRow
-from mooring.framework.record import NodeEpoch
 from mooring.state.cache import ClusterCache
 from mooring.state.counters import Counting
 from mooring.state.derived import Topologies
@@ -20,7 +16,7 @@ from mooring.state.stores import AssumeStore, Stores
 
 
 class ClusterState:
-    """One per process. Implements `scheduler.cycle.Cluster`; the parts are for whoever needs one of them."""
+    """One per process: the parts, each for those who need it."""
 
     def __init__(self) -> None:
         self.stores = Stores()
@@ -31,26 +27,6 @@ class ClusterState:
         self.object_indexes = ObjectIndexes(self.stores.lister)
         self.topologies = Topologies(self.table)
         self._assumed: dict[Resource, AssumeStore] = {}
-        self.nominator: Nominator | None = None
-        """The queue's, once there is one."""
-
-    def every_row(self) -> EveryRow:
-        return self.table.listing.every_row()
-
-    def epoch(self) -> NodeEpoch:
-        return self.table.listing.epoch()
-
-    def is_assumed(self, uid: str) -> bool:
-        return self.cache.is_assumed(uid)
-
-    def assume(self, pod: Pod, node: str) -> None:
-        """Count the pod on the node from now on; its nomination has served its purpose."""
-        self.cache.assume(pod, node)
-        if self.nominator is not None:
-            self.nominator.forget(pod.metadata.uid)
-
-    def forget(self, pod: Pod) -> None:
-        self.cache.forget(pod.uid)
 
     def version(self, resource: Resource) -> int:
         """A number that grows with every change of an object of this kind."""

@@ -6,14 +6,13 @@ One at a time. Everything up to Permit runs here; the binding cycle takes over i
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 from mooring.api.pod import Pod
+from mooring.framework.events import QueuedPod
 from mooring.framework.extension_points import PERMIT, POST_FILTER, RESERVE, UNRESERVE
-from mooring.framework.nodes import EveryRow
+from mooring.framework.handle import Nominator
 from mooring.framework.ports import Clock, EventRecorder
-from mooring.framework.queued import QueuedPod
-from mooring.framework.record import SCHEDULED, DecisionRecord, NodeEpoch
+from mooring.framework.record import SCHEDULED, DecisionRecord
 from mooring.framework.status import SUCCESS, Code
 from mooring.runtime.attempt import Attempt
 from mooring.runtime.binding import run_permit, run_reserve, run_unreserve
@@ -23,6 +22,7 @@ from mooring.runtime.services import HeldPod
 from mooring.scheduler.choosing import NodeChooser, lap
 from mooring.scheduler.outcome import NO_NODES, Failure, Outcome, fit_error, refusal
 from mooring.scheduler.records import RecordRing, make_record
+from mooring.state.cache import ClusterCache
 from mooring.telemetry import logs
 from mooring.telemetry.metrics import ProfileMeter
 
@@ -53,30 +53,19 @@ class Placement:
         return self.attempt.profile
 
 
-class Cluster(Protocol):
-    """What the cycle needs of the cluster state; implemented by the assembly over cache and NodeTable."""
-
-    def every_row(self) -> EveryRow: ...
-
-    def epoch(self) -> NodeEpoch: ...
-
-    def is_assumed(self, uid: str) -> bool: ...
-
-    def assume(self, pod: Pod, node: str) -> None: ...
-
-    def forget(self, pod: Pod) -> None: ...
-
-
 class SchedulingCycle:
     def __init__(
         self,
-        cluster: Cluster,
+        cache: ClusterCache,
+        nominator: Nominator,
         clock: Clock,
         recorder: EventRecorder,
         records: RecordRing,
         chooser: NodeChooser,
     ) -> None:
-        self._cluster = cluster
+        self._cache = cache
+        self._listing = cache.table.listing
+        self._nominator = nominator
         self._clock = clock
         self._recorder = recorder
         self._records = records
@@ -99,7 +88,7 @@ class SchedulingCycle:
             )
             _log.info(3, "Skip schedule deleting pod", pod=pod.key)
             return True
-        return self._cluster.is_assumed(pod.uid)
+        return self._cache.is_assumed(pod.uid)
 
     async def run(self, info: QueuedPod, profile: Profile) -> Placement | Failure:
         """Try to place the pod. A Placement is assumed and reserved; a Failure has left no trace but its
@@ -110,7 +99,7 @@ class SchedulingCycle:
             self._verbose, self._ask_verbosity = _log.enabled(3), started + 1.0
         if self._verbose:
             _log.info(3, "Attempting to schedule pod", pod=pod)
-        every = self._cluster.every_row()
+        every = self._listing.every_row()
         attempt = Attempt(info, profile, every.listed, started, every)
         meter = profile.meter
         if meter is not None:
@@ -127,7 +116,7 @@ class SchedulingCycle:
         if meter is not None:
             _measure(meter, attempt, result, duration)
         try:
-            record = make_record(attempt, wall, duration, self._cluster.epoch)
+            record = make_record(attempt, wall, duration, self._listing.epoch)
             if isinstance(result, Placement):
                 record.result = SCHEDULED
                 result.record = record
@@ -177,7 +166,8 @@ class SchedulingCycle:
     def _commit(self, attempt: Attempt) -> Placement | Failure:
         """Assume, Reserve, Permit; any refusal takes everything back."""
         pod, node, profile = attempt.pod, attempt.node, attempt.profile
-        self._cluster.assume(pod, node)
+        self._cache.assume(pod, node)
+        self._nominator.forget(pod.metadata.uid)  # its nomination has served its purpose
         held: HeldPod | None = None
         status = run_reserve(profile, attempt.state, pod, node)
         meter = profile.meter
@@ -192,7 +182,7 @@ class SchedulingCycle:
             return Placement(attempt, pod, node, held)
         run_unreserve(profile, attempt.state, pod, node)
         lap(attempt, UNRESERVE, SUCCESS)
-        self._cluster.forget(pod)
+        self._cache.forget(pod.uid)
         return refusal(status)
 
 

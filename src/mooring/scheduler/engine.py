@@ -15,13 +15,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mooring.api.resources import PODS
+from mooring.framework.events import QueuedPod
 from mooring.framework.lifting import writes
 from mooring.framework.ports import Change, Clock
-from mooring.framework.queued import QueuedPod
 from mooring.queue.scheduling_queue import SchedulingQueue
-from mooring.runtime.clients import MayWrite, always
 from mooring.runtime.profile import Profile
-from mooring.runtime.services import Services, Tasks
+from mooring.runtime.services import MayWrite, Services, Tasks, always
 from mooring.scheduler.binding import BindingCycle
 from mooring.scheduler.cycle import SchedulingCycle
 from mooring.scheduler.handlers import Handlers, event_label

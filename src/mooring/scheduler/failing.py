@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from mooring.api.errors import ApiError
 from mooring.api.pod import Pod
+from mooring.framework.events import QueuedPod
 from mooring.framework.handle import Lister, Nominator
 from mooring.framework.ports import EventRecorder
-from mooring.framework.queued import QueuedPod
 from mooring.queue.scheduling_queue import SchedulingQueue
 from mooring.scheduler.outcome import Failure, Outcome
 from mooring.scheduler.status_writer import SCHEDULER_ERROR, UNSCHEDULABLE, StatusUpdate, StatusWriter

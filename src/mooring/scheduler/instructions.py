@@ -13,8 +13,7 @@ from typing import Any
 import msgspec
 
 from mooring.api.pod import Pod
-from mooring.framework.events import ClusterEvent
-from mooring.framework.queued import QueuedPod
+from mooring.framework.events import ClusterEvent, QueuedPod
 from mooring.queue.scheduling_queue import SchedulingQueue
 from mooring.scheduler.failing import FailureHandler
 from mooring.scheduler.outcome import Failure

@@ -6,10 +6,9 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from mooring.api.pod import Pod
-from mooring.framework.events import Registration
+from mooring.framework.events import QueuedPod, Registration
 from mooring.framework.extension_points import PRE_ENQUEUE, SIGN
 from mooring.framework.points import SortKeyPlugin
-from mooring.framework.queued import QueuedPod
 from mooring.framework.status import Status
 from mooring.runtime.calling import checked, failed
 from mooring.runtime.profile import Profile

@@ -14,7 +14,7 @@ import numpy as np
 from mooring.api.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from mooring.framework.nodes import Amounts, FloatArray, IntArray
 from mooring.state.columns import LIMIT, clamp, read_only
-from mooring.state.node_load import NodeLoad
+from mooring.state.pod_entry import NodeLoad
 
 _WITH_DEFAULTS = (CPU, MEMORY)
 """Resources for which scoring has defaults."""

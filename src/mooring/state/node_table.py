@@ -11,20 +11,21 @@ name, no labels, no allocatable, and no place in the order. Free rows are reused
 
 Which pods belong where is decided by `ClusterCache`; this table only adds up. It is changed between cycles
 only. What is read of it is in `table_columns`.
-"""
+
+Observers (counters, indexes, terms) are notified of what happens here. Most pods concern one or two of them:
+a pending pod is shown to all in advance, and when it is placed only those are notified that it concerns."""
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Protocol
 
 from mooring.api.node import Node
 from mooring.api.requests import node_allocatable
 from mooring.state.columns import CacheError, clamp
 from mooring.state.node_listing import zone_of
-from mooring.state.node_load import NodeLoad
-from mooring.state.observers import Observers
-from mooring.state.pod_entry import PodEntry
+from mooring.state.pod_entry import NodeLoad, PodEntry
 from mooring.state.table_columns import NOTHING, LiveNode, TableColumns
 
 _WIDTH = 64
@@ -155,3 +156,71 @@ class NodeTable(TableColumns):
         self._loads.extend(NodeLoad() for _ in range(old))
         self._free = list(range(old, width))
         self.width = width
+
+
+class NodeObserver(Protocol):
+    """Notified of every change of a node, after it has happened."""
+
+    def node_changed(self, row: int, old: Node | None, new: Node | None) -> None: ...
+
+
+class Observer(Protocol):
+    """Notified of every pod that comes or goes, after it has happened. Ghost rows have pods and no node."""
+
+    def prepare(self, entry: PodEntry) -> bool:
+        """The pod may come: what can be worked out about it now need not be when it does. False: this
+        observer need not be notified when it comes."""
+        ...
+
+    def pod_added(self, row: int, entry: PodEntry) -> None: ...
+
+    def pod_removed(self, row: int, entry: PodEntry) -> None: ...
+
+    def pod_replaced(self, row: int, old: PodEntry, new: PodEntry) -> None:
+        """A new version of a pod that stays on its row with the same demand; most change nothing here."""
+        ...
+
+
+class Observers:
+    """All of one table. `pods` and `nodes` say what is there already, with the rows."""
+
+    __slots__ = ("_nodes", "_pods", "all", "mark", "of_nodes")
+
+    def __init__(
+        self,
+        pods: Callable[[], Iterable[tuple[int, PodEntry]]],
+        nodes: Callable[[], Iterable[tuple[int, Node]]],
+    ) -> None:
+        self._pods = pods
+        self._nodes = nodes
+        self.all: list[Observer] = []
+        self.of_nodes: list[NodeObserver] = []
+        self.mark = object()
+        """What entries are marked with that the observers of now have prepared."""
+
+    def observe(self, observer: Observer) -> None:
+        """Notify `observer` of all pods that are here, and from now on of every one that comes or goes. Pods
+        stay on their row whatever becomes of the node."""
+        self.show_pods(observer)
+        self.all.append(observer)
+        self.forget_prepared()
+
+    def show_pods(self, observer: Observer) -> None:
+        """Notify `observer` of all pods that are here."""
+        for row, entry in self._pods():
+            observer.pod_added(row, entry)
+
+    def observe_nodes(self, observer: NodeObserver) -> None:
+        """Notify `observer` of all nodes that are here, and from now on of every change of one."""
+        for row, node in self._nodes():
+            observer.node_changed(row, None, node)
+        self.of_nodes.append(observer)
+
+    def prepare(self, entry: PodEntry) -> None:
+        """Show a pending pod to all observers."""
+        entry.listeners = tuple([observer for observer in self.all if observer.prepare(entry)])
+        entry.prepared = self.mark
+
+    def forget_prepared(self) -> None:
+        """An observer has become interested in other pods than before."""
+        self.mark = object()

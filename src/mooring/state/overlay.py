@@ -32,8 +32,7 @@ from mooring.framework.nodes import (
 )
 from mooring.framework.ranking import LowerPods, RankedPods, VictimColumns
 from mooring.state.columns import LIMIT, clamp, read_only
-from mooring.state.node_load import NodeLoad
-from mooring.state.pod_entry import PodEntry
+from mooring.state.pod_entry import NodeLoad, PodEntry
 from mooring.state.table_columns import TableColumns
 
 _FEW = 4

@@ -1,8 +1,9 @@
-"""What a pod costs its node, computed once per pod and shared by all pods of one template.
+"""What pods cost their node: the entry of one pod, and the load of one node.
 
-How requests are derived from a spec is decided in `api.requests`; adding them up per node is `node_load`'s
-part.
-"""
+An entry is computed once per pod, and its demand is shared by all pods of one template; how requests are
+derived from a spec is decided in `api.requests`. A load has the pods of a node with the exact sums of what
+they request. The NodeTable has one per row, and the overlay copies those that it changes; columns are kept by
+their owners."""
 
 from __future__ import annotations
 
@@ -16,13 +17,15 @@ import msgspec
 from mooring.api.pod import Pod, PodStatus
 from mooring.api.requests import (
     CPU,
+    EPHEMERAL_STORAGE,
     MEMORY,
     PODS,
     container_host_ports,
     pod_nonzero_requests,
     pod_requests,
 )
-from mooring.state.columns import clamp
+from mooring.framework.ranking import RankedPods
+from mooring.state.columns import CacheError, clamp
 from mooring.state.label_index import LabelSet
 
 HostPort = tuple[str, str, int]
@@ -174,3 +177,79 @@ def _reported(status: PodStatus) -> tuple[Any, ...]:
     if not (containers or pending or status.resources or status.allocated_resources):
         return ()
     return containers, pending, status.resources, status.allocated_resources
+
+
+_EMPTY = {CPU: 0, MEMORY: 0, EPHEMERAL_STORAGE: 0, PODS: 0}
+
+
+class NodeLoad:
+    """Pods by UID and their sums, which are exact at any time, never clamped. Implements
+    `framework.nodes.NodeLoad`."""
+
+    __slots__ = ("_pods", "entries", "nonzero_requested", "nonzero_sums", "ranking", "requested", "sums")
+
+    def __init__(self) -> None:
+        self.entries: dict[str, PodEntry] = {}
+        """UID → pod with its demand, in the order in which they came."""
+        self.sums: dict[str, int] = dict(_EMPTY)
+        """Resource → sum; the four standard ones are always present, `pods` is the number of pods."""
+        self.requested: Mapping[str, int] = MappingProxyType(self.sums)
+        """`sums` for readers."""
+        self.nonzero_sums: dict[str, int] = dict(_EMPTY)
+        """`sums` with scoring defaults, which exist for cpu and memory."""
+        self.nonzero_requested: Mapping[str, int] = MappingProxyType(self.nonzero_sums)
+        self._pods: tuple[Pod, ...] | None = ()
+        self.ranking: RankedPods | None = None
+        """What `ranked` gives, if that is known."""
+
+    def copy(self) -> NodeLoad:
+        """A load of its own that starts with these pods and sums."""
+        load = NodeLoad()
+        load.entries = self.entries.copy()
+        load.sums.update(self.sums)
+        load.nonzero_sums.update(self.nonzero_sums)
+        load._pods, load.ranking = self._pods, self.ranking
+        return load
+
+    def add(self, entry: PodEntry) -> None:
+        if entry.uid in self.entries:
+            raise CacheError(f"pod {entry.pod.key} ({entry.uid}) is on the node already")
+        self.entries[entry.uid] = entry
+        requested, nonzero = self.sums, self.nonzero_sums
+        for name, amount, counted in entry.amounts:
+            try:  # cheaper than asking for a default: the standard ones are always there
+                requested[name] += amount
+                nonzero[name] += counted
+            except KeyError:
+                requested[name], nonzero[name] = amount, counted
+        self._pods = self.ranking = None
+
+    def remove(self, entry: PodEntry) -> None:
+        """Take out what `add` put in; the entry must have the same demand as the added one."""
+        if self.entries.pop(entry.uid, None) is None:
+            raise CacheError(f"pod {entry.pod.key} ({entry.uid}) is not on the node")
+        requested, nonzero = self.sums, self.nonzero_sums
+        for name, amount, counted in entry.amounts:
+            requested[name] -= amount
+            nonzero[name] -= counted
+        self._pods = self.ranking = None
+
+    def replace(self, entry: PodEntry) -> None:
+        """Another version of a pod that is here, with the same demand."""
+        if entry.uid not in self.entries:
+            raise CacheError(f"pod {entry.pod.key} ({entry.uid}) is not on the node")
+        self.entries[entry.uid] = entry
+        self._pods = self.ranking = None
+
+    def pods(self) -> tuple[Pod, ...]:
+        """The pods as a value that later changes leave alone."""
+        if self._pods is None:
+            self._pods = tuple([entry.pod for entry in self.entries.values()])
+        return self._pods
+
+    def ranked(self) -> RankedPods:
+        """The pods by importance; kept until they change."""
+        if self.ranking is None:
+            requests = [entry.requests for entry in self.entries.values()]
+            self.ranking = RankedPods(zip(self.pods(), requests, strict=True))
+        return self.ranking

@@ -19,7 +19,7 @@ from mooring.state.columns import CacheError, ChangeLog
 from mooring.state.derived import DerivedColumns
 from mooring.state.node_columns import LabelColumns, TaintClasses
 from mooring.state.node_listing import NodeListing
-from mooring.state.node_load import NodeLoad
+from mooring.state.pod_entry import NodeLoad
 
 NOTHING: Mapping[str, int] = {}
 

@@ -11,7 +11,7 @@ import pytest
 from mooring.api.pod import Pod
 from mooring.api.resources import NODES, PODS
 from mooring.app.evaluating import World
-from mooring.framework.queued import QueuedPod
+from mooring.framework.events import QueuedPod
 from mooring.runtime.attempt import Attempt, Baseline, NothingKnown
 from mooring.runtime.reuse.cache import Kept, NoReuse, ReuseCache
 from mooring.runtime.reuse.node_set import NodeSetBaseline

@@ -12,7 +12,7 @@ import pytest
 
 from mooring.api.resources import NODES, PODS, SERVICES
 from mooring.app.evaluating import World
-from mooring.framework.queued import QueuedPod
+from mooring.framework.events import QueuedPod
 from mooring.framework.status import Code
 from mooring.runtime.attempt import Attempt
 from mooring.runtime.reuse.cache import ReuseCache

@@ -24,8 +24,8 @@ import numpy as np
 from mooring.app.bench.workloads import Workload
 from mooring.app.bench.world import World
 from mooring.app.running import garbage
+from mooring.framework.events import QueuedPod
 from mooring.framework.nodes import FloatArray, IntArray
-from mooring.framework.queued import QueuedPod
 from mooring.runtime.attempt import Attempt
 from mooring.scheduler.choosing import NodeChooser
 from mooring.scheduler.outcome import Failure

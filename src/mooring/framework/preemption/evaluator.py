@@ -18,8 +18,7 @@ from mooring.framework.preemption.candidates import Candidate, Candidates
 from mooring.framework.preemption.executor import Executor
 from mooring.framework.preemption.policy import PreemptionPolicy
 from mooring.framework.preemption.search import CandidateSearch, Found
-from mooring.framework.results import PostFilterResult
-from mooring.framework.status import Code, Status
+from mooring.framework.status import Code, PostFilterResult, Status
 from mooring.framework.statuses import NodeStatuses
 from mooring.telemetry import logs
 

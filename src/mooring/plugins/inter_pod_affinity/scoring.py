@@ -15,7 +15,7 @@ from mooring.api.pod_affinity import AffinityTerm
 from mooring.framework.counting import HeldTerm, TermKind
 from mooring.framework.handle import Handle
 from mooring.framework.nodes import BoolArray, FloatArray, IntArray, Nodes
-from mooring.framework.scoring import MAX_NODE_SCORE
+from mooring.framework.status import MAX_NODE_SCORE
 from mooring.framework.topology import Topology
 from mooring.plugins.inter_pod_affinity.terms import wanted
 

@@ -17,7 +17,7 @@ import numpy as np
 from mooring.api.requests import is_scalar_resource
 from mooring.framework.args import UtilizationShapePoint
 from mooring.framework.nodes import BoolArray, FloatArray, IntArray, Nodes, NodeView
-from mooring.framework.scoring import MAX_NODE_SCORE
+from mooring.framework.status import MAX_NODE_SCORE
 from mooring.plugins.node_resources_fit.args import (
     LEAST_ALLOCATED,
     REQUESTED_TO_CAPACITY_RATIO,

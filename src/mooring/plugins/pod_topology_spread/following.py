@@ -14,7 +14,7 @@ import numpy as np
 from mooring.framework.access import Version
 from mooring.framework.counting import PodCounter
 from mooring.framework.nodes import BoolArray, IntArray, Nodes
-from mooring.framework.scoring import MAX_NODE_SCORE
+from mooring.framework.status import MAX_NODE_SCORE
 from mooring.framework.topology import Bins
 from mooring.plugins.pod_topology_spread.constraints import HOSTNAME
 from mooring.plugins.pod_topology_spread.counted import Counted

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from mooring.framework.nodes import BoolArray, FloatArray, IntArray, Nodes
-from mooring.framework.scoring import MAX_NODE_SCORE
+from mooring.framework.status import MAX_NODE_SCORE
 from mooring.framework.topology import Topology
 from mooring.plugins.pod_topology_spread.counted import Counted
 

@@ -28,9 +28,8 @@ from mooring.framework.points import (
     ReservePlugin,
     ScorePlugin,
 )
-from mooring.framework.results import PreBindPreFlight
 from mooring.framework.reusable import ReusablePlugin
-from mooring.framework.status import Status
+from mooring.framework.status import PreBindPreFlight, Status
 from mooring.framework.vectorized import VectorFilterPlugin
 from mooring.plugins.volume_binding import hints, reach, scoring
 from mooring.plugins.volume_binding.args import VolumeBindingArgs

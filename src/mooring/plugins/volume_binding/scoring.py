@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from mooring.api import quantity
 from mooring.api.storage import CSIStorageCapacity, PersistentVolumeClaim
 from mooring.framework.args import UtilizationShapePoint
-from mooring.framework.scoring import MAX_NODE_SCORE
+from mooring.framework.status import MAX_NODE_SCORE
 from mooring.plugins.volume_binding.finding import VolumePlan
 
 MAX_SHAPE_SCORE = 10

@@ -6,8 +6,7 @@ import numpy as np
 
 from mooring.api.pod import Pod
 from mooring.framework.nodes import EveryRow, IntArray, NodeView
-from mooring.framework.scoring import MAX_NODE_SCORE, MIN_NODE_SCORE
-from mooring.framework.status import Code, Status
+from mooring.framework.status import MAX_NODE_SCORE, MIN_NODE_SCORE, Code, Status
 from mooring.runtime.filtering import filter_with
 from mooring.runtime.reuse.template import NO_RANK, TemplateBaseline
 from mooring.runtime.score_board import NEVER, ScoreStep

@@ -1,4 +1,5 @@
-"""SchedulingGates: a pod with `spec.schedulingGates` does not enter the queue until they are gone."""
+"""The default plugins of the queue: SchedulingGates decides which pods may enter it, PrioritySort who goes
+first."""
 
 from __future__ import annotations
 
@@ -6,8 +7,8 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 from mooring.api.pod import Pod
-from mooring.framework.events import POD, ActionType, ClusterEvent, QueueingHint, Registration
-from mooring.framework.points import PreEnqueuePlugin
+from mooring.framework.events import POD, ActionType, ClusterEvent, QueuedPod, QueueingHint, Registration
+from mooring.framework.points import PreEnqueuePlugin, SortKeyPlugin
 from mooring.framework.reusable import ReusablePlugin
 from mooring.framework.status import Status
 
@@ -34,3 +35,10 @@ def own_gates_gone(pod: Pod, old: Any, new: Any) -> QueueingHint:
     """Only the pod's own update can open its gates."""
     own = isinstance(new, Pod) and new.uid == pod.uid and not new.spec.scheduling_gates
     return QueueingHint.QUEUE if own else QueueingHint.SKIP
+
+
+class PrioritySort(SortKeyPlugin):
+    name = "PrioritySort"
+
+    def key(self, pod: QueuedPod) -> Any:
+        return (-pod.pod.priority, pod.timestamp)
