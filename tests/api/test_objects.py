@@ -8,10 +8,9 @@ import msgspec
 import pytest
 
 from mooring.api import resources
-from mooring.api.meta import ListMeta, ObjectMeta
+from mooring.api.meta import ListMeta, ObjectMeta, Record
 from mooring.api.node import Node, NodeSpec, NodeStatus
 from mooring.api.pod import Pod, PodSchedulingGate, PodSpec, PodStatus, controller_of
-from mooring.api.record import Record
 from mooring.api.taints import Taint
 
 

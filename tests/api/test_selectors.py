@@ -6,24 +6,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.api.label_values import is_label_key, is_label_value
+from mooring.api.errors import SelectorError
 from mooring.api.meta import LabelSelector, LabelSelectorRequirement
+from mooring.api.names import is_label_key, is_label_value
 from mooring.api.node import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, PreferredSchedulingTerm
+from mooring.api.node_selectors import (
+    compile_node_selector,
+    compile_node_selector_terms,
+    compile_preferred_terms,
+    required_node_affinity,
+    required_node_names,
+)
 from mooring.api.pod import Affinity, NodeAffinity, Pod, PodSpec
 from mooring.api.selectors import (
     EVERYTHING,
     NOTHING,
     Requirement,
-    SelectorError,
     compile_label_selector,
-    compile_node_selector,
-    compile_node_selector_terms,
-    compile_preferred_terms,
     make_selector,
     parse_field_selector,
     parse_selector,
-    required_node_affinity,
-    required_node_names,
     selector_from_labels,
 )
 

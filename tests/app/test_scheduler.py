@@ -16,11 +16,11 @@ from mooring.app.clock import SystemClock
 from mooring.app.configuring import Configuration, configure
 from mooring.app.scheduler import Scheduler
 from mooring.config import ConfigError
-from mooring.embedded import faults
-from mooring.embedded.faults import Fault, Faults
-from mooring.embedded.local import LocalClient
-from mooring.embedded.store import Store
 from mooring.framework import FilterPlugin
+from mooring.store import faults
+from mooring.store.faults import Fault, Faults
+from mooring.store.local import LocalClient
+from mooring.store.store import Store
 from mooring.testing import Cluster, VirtualClock, VirtualLoop, make_node, make_pod
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"

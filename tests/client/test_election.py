@@ -11,17 +11,17 @@ from typing import Any
 import pytest
 
 from mooring.api import decoding
-from mooring.api.coordination import Lease
+from mooring.api.core import Lease
 from mooring.api.errors import NotFound
 from mooring.api.resources import LEASES
 from mooring.client.election import Election
 from mooring.client.lease import Candidate, Fence, Terms
-from mooring.embedded import faults
-from mooring.embedded.faults import Fault, Faults
-from mooring.embedded.local import LocalClient
-from mooring.embedded.store import Store
 from mooring.sim import loop as virtual
 from mooring.sim.clock import VirtualClock
+from mooring.store import faults
+from mooring.store.faults import Fault, Faults
+from mooring.store.local import LocalClient
+from mooring.store.store import Store
 
 TERMS = Terms()
 NAME, NAMESPACE = "mooring", "kube-system"

@@ -16,8 +16,8 @@ from mooring.api.node import Node
 from mooring.api.pod import Pod
 from mooring.api.resources import EVENTS, Unstructured
 from mooring.client import events
+from mooring.client.event_series import cut
 from mooring.client.events import ApiEventRecorder
-from mooring.client.series import cut
 from mooring.sim import loop
 from mooring.sim.clock import VirtualClock
 from tests.client.scripted import error, pod

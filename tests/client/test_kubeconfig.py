@@ -14,7 +14,7 @@ import pytest
 import uvloop
 import yaml
 
-from mooring.client import finding, kubeconfig
+from mooring.client import connection, kubeconfig
 from mooring.client.credentials import CredentialsError, Pem
 from tests.client.certificates import Authority
 
@@ -357,8 +357,8 @@ def service_account(tmp_path: Path) -> Path:
 )
 def test_the_service_account_of_the_pod(tmp_path, host, server):
     directory = service_account(tmp_path)
-    environ = {finding.HOST: host, finding.PORT: "443"}
-    found = finding.in_cluster(environ, directory)
+    environ = {connection.HOST: host, connection.PORT: "443"}
+    found = connection.in_cluster(environ, directory)
     assert found.server == server
     assert (found.token_file, found.namespace) == (str(directory / "token"), "mooring")
     assert found.ca == Pem(path=str(directory / "ca.crt"))
@@ -368,9 +368,9 @@ def test_the_service_account_of_the_pod(tmp_path, host, server):
     ("environ", "missing", "told"),
     [
         ({}, "", "this is no pod"),
-        ({finding.HOST: "10.0.0.1"}, "", "this is no pod"),
-        ({finding.HOST: "10.0.0.1", finding.PORT: "443"}, "token", "automountServiceAccountToken"),
-        ({finding.HOST: "10.0.0.1", finding.PORT: "443"}, "ca.crt", "automountServiceAccountToken"),
+        ({connection.HOST: "10.0.0.1"}, "", "this is no pod"),
+        ({connection.HOST: "10.0.0.1", connection.PORT: "443"}, "token", "automountServiceAccountToken"),
+        ({connection.HOST: "10.0.0.1", connection.PORT: "443"}, "ca.crt", "automountServiceAccountToken"),
     ],
 )
 def test_what_is_missing_in_a_pod_is_named(tmp_path, environ, missing, told):
@@ -378,19 +378,19 @@ def test_what_is_missing_in_a_pod_is_named(tmp_path, environ, missing, told):
     if missing:
         (directory / missing).write_text("")
     with pytest.raises(CredentialsError, match=told):
-        finding.in_cluster(environ, directory)
+        connection.in_cluster(environ, directory)
 
 
 def test_where_credentials_are_looked_for(tmp_path, monkeypatch):
     monkeypatch.setattr(Path, "home", lambda: tmp_path)
-    monkeypatch.setattr(finding, "SERVICE_ACCOUNT", service_account(tmp_path))
+    monkeypatch.setattr(connection, "SERVICE_ACCOUNT", service_account(tmp_path))
     named = write(tmp_path / "named", user={"token": "t"}, cluster={"server": "https://named"})
     listed = write(tmp_path / "listed", user={"token": "t"}, cluster={"server": "https://listed"})
     (tmp_path / ".kube").mkdir()
-    pod = {finding.HOST: "10.0.0.1", finding.PORT: "443"}
+    pod = {connection.HOST: "10.0.0.1", connection.PORT: "443"}
 
     def found(path, environ):
-        return asyncio.run(finding.find(path, environ=environ)).server
+        return asyncio.run(connection.find(path, environ=environ)).server
 
     with pytest.raises(CredentialsError, match="name a kubeconfig file"):
         found("", {})
@@ -399,5 +399,5 @@ def test_where_credentials_are_looked_for(tmp_path, monkeypatch):
     assert found(named, {"KUBECONFIG": listed, **pod}) == "https://named"
     assert found("", {"KUBECONFIG": listed, **pod}) == "https://listed"
     with monkeypatch.context() as patched:
-        patched.setattr(finding.in_cluster, "__defaults__", ({}, tmp_path))
+        patched.setattr(connection.in_cluster, "__defaults__", ({}, tmp_path))
         assert found("", pod) == "https://10.0.0.1:443"

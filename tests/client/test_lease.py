@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from mooring.api.coordination import Lease, LeaseSpec
+from mooring.api.core import Lease, LeaseSpec
 from mooring.api.errors import MooringError
 from mooring.client.lease import Candidate, Fence, Terms, Verdict
 
@@ -176,7 +176,7 @@ class TestFence:
         fence.renewed(0.0)
         self.time = 9.9
         assert fence.allows()
-        assert 0 < fence.seconds_left() < TERMS.lease_duration - self.time
+        assert 0 < fence.seconds_remaining() < TERMS.lease_duration - self.time
 
     def test_overdue_tells_a_holder_that_hangs(self):
         fence = self.make()

@@ -9,13 +9,13 @@ import pytest
 from mooring.api.resources import EVENTS, NODES, PODS, Resource
 from mooring.client.events import ApiEventRecorder
 from mooring.client.informers import InformerSet
-from mooring.embedded import faults
-from mooring.embedded.faults import Fault, Faults
-from mooring.embedded.local import LocalClient
-from mooring.embedded.store import Store
 from mooring.framework.ports import Change
 from mooring.sim import loop
 from mooring.sim.clock import VirtualClock
+from mooring.store import faults
+from mooring.store.faults import Fault, Faults
+from mooring.store.local import LocalClient
+from mooring.store.store import Store
 
 
 class Cluster:

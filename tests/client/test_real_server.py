@@ -11,15 +11,14 @@ import pytest
 from mooring.api.errors import Conflict, NotFound, Unauthorized
 from mooring.api.resources import NAMESPACES, NODES, PODS
 from mooring.app.clock import SystemClock
-from mooring.client.connecting import connect
+from mooring.client.connection import connect
 from mooring.client.credentials import Credentials, Pem
 from mooring.client.http_client import HttpClient
 from mooring.client.informers import InformerSet
-from mooring.embedded.http import User
-from mooring.embedded.serving.certificates import Authority
-from mooring.embedded.serving.server import HttpServer
+from mooring.embedded.apiserver.server import HttpServer
 from mooring.framework.ports import Change, PatchType
-from tests.embedded.serving.load import build
+from mooring.serving.certificates import Authority, User
+from tests.embedded.apiserver.load import build
 
 
 class Running:

@@ -21,7 +21,7 @@ from mooring.app.evaluating import NoApi, NoEvents
 from mooring.framework.ports import Change
 from mooring.framework.queued import QueuedPod
 from mooring.runtime.attempt import Attempt
-from mooring.runtime.committing import run_unreserve
+from mooring.runtime.binding import run_unreserve
 from mooring.runtime.reuse.signatures import Signer
 from mooring.scheduler.assembly import Ports, assemble, needed_resources
 from mooring.scheduler.cycle import Placement
@@ -60,11 +60,11 @@ class Judge:
             found = {obj.uid: obj for obj in (decoding.convert(resource, raw) for raw in api.list(resource))}
             known = self._known.setdefault(resource, {})
             for uid in known.keys() - found.keys():
-                self.engine.inbox.deliver(Change(resource, known.pop(uid), None))
+                self.engine.inbox.post(Change(resource, known.pop(uid), None))
             for uid, obj in found.items():
                 old = known.get(uid)
                 if old is None or old.resource_version != obj.resource_version:
-                    self.engine.inbox.deliver(Change(resource, old, obj))
+                    self.engine.inbox.post(Change(resource, old, obj))
                     known[uid] = obj
         self.engine.drain()
 

@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 from tests.cluster.controlplane import ControlPlane, find_programs, running
-from tests.embedded.serving.load import Measured, Reached, measure, serving
+from tests.embedded.apiserver.load import Measured, Reached, measure, serving
 
 CONNECTIONS, WATCHES = 32, 3
 ACCOUNT = "load"

@@ -7,8 +7,7 @@ import pytest
 
 from mooring.app.configuring import configure
 from mooring.app.deploying.manifests import default_config
-from mooring.app.deploying.rights import Right, packs
-from mooring.app.deploying.roles import election_rules
+from mooring.app.deploying.rbac import Right, election_rules, packs
 from tests.cluster.conftest import ACCOUNT
 from tests.cluster.controlplane import ControlPlane
 

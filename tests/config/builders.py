@@ -9,8 +9,21 @@ import pytest
 
 from mooring import config
 from mooring.config.gates import DEFAULT_GATES, FeatureGates
+from mooring.plugins.registry import DEFAULT
+from mooring.runtime.registry import Registry
 
 DATA = Path(__file__).parent / "data"
+
+
+IN_TREE = Registry(DEFAULT).args_types()
+"""Args types of the default plugins."""
+
+
+def load(
+    content: str | bytes, args_types: Mapping[str, type] = {}, **options: Any
+) -> config.KubeSchedulerConfiguration:
+    """`config.load` as an application calls it: with the default plugins known."""
+    return config.load(content, {**IN_TREE, **args_types}, **options)
 
 
 def text(body: str = "", version: str = "v1") -> str:
@@ -37,21 +50,21 @@ def problems(
 ) -> list[str]:
     """Everything that is said against a file; fails when nothing is."""
     with pytest.raises(config.ConfigError) as caught:
-        config.load(source, args_types, gates=gates)
+        load(source, args_types, gates=gates)
     return [str(problem) for problem in caught.value.problems]
 
 
 def resolve_problems(source: str, implements: Mapping[str, frozenset[str]], **options: Any) -> list[str]:
     with pytest.raises(config.ConfigError) as caught:
-        config.resolve(config.load(source), implements, **options)
+        config.resolve(load(source), implements, **options)
     return [str(problem) for problem in caught.value.problems]
 
 
 def notes(source: str) -> list[str]:
-    return [str(note) for note in config.load(source).notes]
+    return [str(note) for note in load(source).notes]
 
 
 def only_args(source: str, plugin: str, **options: Any) -> Any:
     """The args of a plugin in the first profile."""
-    (found,) = [e.args for e in config.load(source, **options).profiles[0].plugin_config if e.name == plugin]
+    (found,) = [e.args for e in load(source, **options).profiles[0].plugin_config if e.name == plugin]
     return found

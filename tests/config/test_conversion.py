@@ -6,8 +6,12 @@ import pytest
 
 from mooring import config
 from mooring.api.node import NodeSelectorRequirement
-from mooring.config import plugin_args
-from tests.config.builders import notes, only_args, problems, profile, text
+from mooring.framework.args import ResourceSpec
+from mooring.plugins.node_resources_fit.args import (
+    NodeResourcesFitArgs,
+    ScoringStrategy,
+)
+from tests.config.builders import load, notes, only_args, problems, profile, text
 from tests.config.in_tree import DEFAULT_ORDER, IMPLEMENTS, with_plugins
 from tests.config.test_merging import DEFAULT_ORDER as V1_ORDER
 from tests.config.test_merging import written
@@ -20,7 +24,7 @@ def plugins(body: str, version: str) -> str:
 
 
 def resolved(source: str, **extra: str) -> config.ResolvedProfile:
-    return config.resolve(config.load(source), with_plugins(**extra))[0]
+    return config.resolve(load(source), with_plugins(**extra))[0]
 
 
 def scores(source: str, **extra: str) -> dict[str, int]:
@@ -44,7 +48,7 @@ def test_weights_are_those_of_the_version(version, weights):
 
 
 def test_v1beta3_has_the_default_plugins_of_v1():
-    (loaded,) = config.load(text(version="v1beta3")).profiles
+    (loaded,) = load(text(version="v1beta3")).profiles
     assert written(loaded.plugins.multi_point.enabled) == V1_ORDER
 
 
@@ -90,9 +94,7 @@ def test_v1beta1_refuses_a_default_that_is_listed_again():
         'profiles[0].plugins.filter.enabled[0]: plugin "NodeName" already registered as "FilterPlugin" '
         "(it is enabled by default; disable it here too, or write the file as v1)"
     ]
-    assert config.load(
-        plugins("filter: {enabled: [{name: NodeName}], disabled: [{name: NodeName}]}", "v1beta1")
-    )
+    assert load(plugins("filter: {enabled: [{name: NodeName}], disabled: [{name: NodeName}]}", "v1beta1"))
 
 
 def test_v1beta2_replaces_a_default_that_is_listed_again_in_place():
@@ -105,7 +107,7 @@ def test_v1beta2_replaces_a_default_that_is_listed_again_in_place():
 
 
 def test_v1beta2_profiles_agree_on_the_queue_sort_that_one_of_them_spells_out():
-    config.load(
+    load(
         text(
             """
             profiles:
@@ -202,13 +204,13 @@ class TestResourceScores:
             """,
             "v1beta1",
         )
-        assert only_args(source, "NodeResourcesFit") == plugin_args.NodeResourcesFitArgs(
+        assert only_args(source, "NodeResourcesFit") == NodeResourcesFitArgs(
             ignored_resources=("a.b/c",),
-            scoring_strategy=plugin_args.ScoringStrategy(
+            scoring_strategy=ScoringStrategy(
                 type="LeastAllocated",
                 resources=(
-                    plugin_args.ResourceSpec(name="cpu", weight=3),
-                    plugin_args.ResourceSpec(name="memory", weight=1),
+                    ResourceSpec(name="cpu", weight=3),
+                    ResourceSpec(name="memory", weight=1),
                 ),
             ),
         )

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring import config
-from mooring.config import plugin_args
-from mooring.config.durations import Duration
-from tests.config.builders import args, only_args, problems, profile, text
+from mooring.api.times import Duration
+from mooring.plugins.inter_pod_affinity.args import InterPodAffinityArgs
+from tests.config.builders import IN_TREE, args, load, only_args, problems, profile, text
 
 DEFAULTS = [
     ("parallelism", 16),
@@ -45,7 +45,7 @@ def attribute(value: Any, path: str) -> Any:
 
 @pytest.mark.parametrize(("path", "value"), DEFAULTS, ids=[path for path, _ in DEFAULTS])
 def test_default(path, value):
-    assert attribute(config.load(text()), path) == value
+    assert attribute(load(text()), path) == value
 
 
 @pytest.mark.parametrize(
@@ -100,11 +100,11 @@ def test_default(path, value):
     ],
 )
 def test_value(body, path, value):
-    assert attribute(config.load(text(body)), path) == value
+    assert attribute(load(text(body)), path) == value
 
 
 def test_every_field_of_an_extender():
-    loaded = config.load(
+    loaded = load(
         text("""
         extenders:
         - urlPrefix: http://127.0.0.1/x
@@ -145,25 +145,25 @@ def test_every_field_of_an_extender():
 
 @pytest.mark.parametrize("written", ["", "httpTimeout: 0s"], ids=["absent", "zero"])
 def test_an_extender_answers_within_five_seconds_by_default(written):
-    loaded = config.load(text(f"extenders:\n- urlPrefix: http://x\n  {written}\n"))
+    loaded = load(text(f"extenders:\n- urlPrefix: http://x\n  {written}\n"))
     assert loaded.extenders[0].http_timeout == 5.0
 
 
 def test_a_lone_profile_is_the_default_scheduler():
-    assert [p.scheduler_name for p in config.load(text()).profiles] == ["default-scheduler"]
-    assert [p.scheduler_name for p in config.load(text("profiles: [{}]")).profiles] == ["default-scheduler"]
+    assert [p.scheduler_name for p in load(text()).profiles] == ["default-scheduler"]
+    assert [p.scheduler_name for p in load(text("profiles: [{}]")).profiles] == ["default-scheduler"]
 
 
 def test_a_profile_s_own_percentage():
-    loaded = config.load(profile("percentageOfNodesToScore: 0"))
+    loaded = load(profile("percentageOfNodesToScore: 0"))
     assert loaded.profiles[0].percentage_of_nodes_to_score == 0
-    assert config.load(text()).profiles[0].percentage_of_nodes_to_score is None
+    assert load(text()).profiles[0].percentage_of_nodes_to_score is None
 
 
 def test_default_args_are_appended_by_name_for_enabled_plugins():
-    (default,) = config.load(text()).profiles
-    assert [entry.name for entry in default.plugin_config] == sorted(plugin_args.IN_TREE_ARGS)
-    (bare,) = config.load(profile("plugins: {multiPoint: {disabled: [{name: '*'}]}}")).profiles
+    (default,) = load(text()).profiles
+    assert [entry.name for entry in default.plugin_config] == sorted(IN_TREE)
+    (bare,) = load(profile("plugins: {multiPoint: {disabled: [{name: '*'}]}}")).profiles
     assert bare.plugin_config == ()
 
 
@@ -297,7 +297,7 @@ def test_all_mistakes_are_told_at_once_under_the_name_of_the_file():
       percentageOfNodesToScore: 101
     """
     with pytest.raises(config.ConfigError) as caught:
-        config.load(text(body), source="scheduler.yaml")
+        load(text(body), source="scheduler.yaml")
     assert str(caught.value).splitlines() == [
         "scheduler.yaml: 6 problems",
         '  nonsense: unknown field "nonsense"',
@@ -374,8 +374,8 @@ def test_mistakes_in_outside_args(body, expected):
 def test_an_enabled_outside_plugin_without_args_gets_its_defaults_or_a_problem():
     source = profile("plugins: {filter: {enabled: [{name: Outside}]}}")
     assert problems(source, OUTSIDE) == ['profiles[0].pluginConfig["Outside"].args.threshold: Required value']
-    assert only_args(source, "Outside", args_types={"Outside": plugin_args.InterPodAffinityArgs}) == (
-        plugin_args.InterPodAffinityArgs()
+    assert only_args(source, "Outside", args_types={"Outside": InterPodAffinityArgs}) == (
+        InterPodAffinityArgs()
     )
 
 
@@ -395,4 +395,4 @@ def test_any_content_is_answered_with_a_configuration_or_problems(body, version)
     tree = {"apiVersion": f"kubescheduler.config.k8s.io/{version}", "kind": "KubeSchedulerConfiguration"}
     tree |= body if isinstance(body, dict) else {}
     with contextlib.suppress(config.ConfigError):
-        config.load(msgspec.json.encode(tree))
+        load(msgspec.json.encode(tree))

@@ -9,7 +9,7 @@ from mooring.config import merging
 from mooring.config.defaults import default_plugins
 from mooring.config.gates import DEFAULT_GATES
 from mooring.config.types import Plugin, Plugins, PluginSet
-from tests.config.builders import profile, text
+from tests.config.builders import load, profile, text
 
 
 def entries(*written: str) -> tuple[Plugin, ...]:
@@ -85,7 +85,7 @@ DEFAULT_ORDER = [
 
 
 def test_the_default_plugins_of_v1():
-    (default,) = config.load(text()).profiles
+    (default,) = load(text()).profiles
     assert written(default.plugins.multi_point.enabled) == DEFAULT_ORDER
     assert default.user_named == frozenset()
 
@@ -131,13 +131,13 @@ def test_gates_add_and_remove_default_plugins(gates, last):
     ],
 )
 def test_what_the_user_asked_for_is_remembered(plugins, named):
-    (loaded,) = config.load(profile(f"plugins: {{{plugins}}}")).profiles
+    (loaded,) = load(profile(f"plugins: {{{plugins}}}")).profiles
     assert loaded.user_named == named
 
 
 def test_reading_back_a_completed_configuration_keeps_who_asked_for_what():
-    loaded = config.load(profile("plugins: {filter: {enabled: [{name: x}]}}"))
-    again = config.load(config.dump(loaded))
+    loaded = load(profile("plugins: {filter: {enabled: [{name: x}]}}"))
+    again = load(config.dump(loaded))
     assert again.profiles[0].user_named == loaded.profiles[0].user_named == {"x"}
 
 

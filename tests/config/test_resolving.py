@@ -7,9 +7,10 @@ import pytest
 from msgspec.structs import replace
 
 from mooring import config
-from mooring.config.extension_points import GO_TYPES, MULTI_POINT, POINTS, UNSUPPORTED_POINTS
-from mooring.config.types import Plugin, Plugins, PluginSet
-from tests.config.builders import problems, profile, resolve_problems, text
+from mooring.config.types import MULTI_POINT, UNSUPPORTED_POINTS, Plugin, Plugins, PluginSet
+from mooring.framework.extension_points import BUILT as BUILD_ORDER
+from mooring.framework.extension_points import BY_NAME
+from tests.config.builders import load, problems, profile, resolve_problems, text
 from tests.config.in_tree import DEFAULT_ORDER, IMPLEMENTS, with_plugins
 
 NOBODY = " (no built-in or installed plugin has this name; install its package, or write module:Class)"
@@ -18,7 +19,7 @@ NOBODY = " (no built-in or installed plugin has this name; install its package, 
 def points(
     source: str, implements: Mapping[str, frozenset[str]] = IMPLEMENTS, **options: Any
 ) -> dict[str, tuple[config.PluginRef, ...]]:
-    (resolved,) = config.resolve(config.load(source), implements, **options)
+    (resolved,) = config.resolve(load(source), implements, **options)
     return resolved.points
 
 
@@ -26,7 +27,7 @@ def names(refs: Iterable[config.PluginRef]) -> list[str]:
     return [ref.name for ref in refs]
 
 
-@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("point", BY_NAME)
 def test_the_effective_order_of_the_default_configuration(point):
     assert names(points(text())[point]) == DEFAULT_ORDER.get(point, [])
 
@@ -199,7 +200,7 @@ def test_construction_errors(plugins, expected):
 
 
 def test_errors_of_several_profiles_are_told_together_under_the_name_of_the_file():
-    loaded = config.load(
+    loaded = load(
         text("""
         profiles:
         - {schedulerName: a, plugins: {filter: {enabled: [{name: p}]}}}
@@ -217,7 +218,7 @@ def test_errors_of_several_profiles_are_told_together_under_the_name_of_the_file
 
 def test_scores_that_could_overflow_are_refused():
     huge = PluginSet(enabled=(Plugin(name="p", weight=2**60),))
-    loaded = config.load(text())
+    loaded = load(text())
     broken = replace(
         loaded,
         profiles=(replace(loaded.profiles[0], plugins=replace(loaded.profiles[0].plugins, score=huge)),),
@@ -230,7 +231,7 @@ BUILT = {name: IMPLEMENTS[name] for name in ("PrioritySort", "DefaultBinder", "N
 
 
 def test_defaults_that_are_not_built_are_left_out_and_listed():
-    (resolved,) = config.resolve(config.load(text()), BUILT)
+    (resolved,) = config.resolve(load(text()), BUILT)
     assert {point: names(refs) for point, refs in resolved.points.items() if refs} == {
         "queueSort": ["PrioritySort"],
         "filter": ["NodeName"],
@@ -243,7 +244,7 @@ def test_defaults_that_are_not_built_are_left_out_and_listed():
 
 def test_defaults_that_are_not_built_can_be_refused():
     with pytest.raises(config.ConfigError, match='PreFilterPlugin "TaintToleration" does not exist'):
-        config.resolve(config.load(text()), BUILT, missing_defaults=False)
+        config.resolve(load(text()), BUILT, missing_defaults=False)
 
 
 def test_a_default_that_the_user_names_must_exist():
@@ -254,7 +255,7 @@ def test_a_default_that_the_user_names_must_exist():
 
 
 def test_a_profile_may_lack_queue_sort_and_binder_only_because_they_are_not_built():
-    (resolved,) = config.resolve(config.load(text()), {})
+    (resolved,) = config.resolve(load(text()), {})
     assert resolved.points["queueSort"] == resolved.points["bind"] == ()
     assert {"PrioritySort", "DefaultBinder"} <= set(resolved.missing)
 
@@ -268,13 +269,13 @@ def test_references_know_whether_the_user_asked_for_them():
 
 
 def test_implements_may_be_a_function_that_raises_or_answers_none():
-    loaded = config.load(text())
+    loaded = load(text())
     expected = config.resolve(loaded, IMPLEMENTS)
     assert config.resolve(loaded, IMPLEMENTS.__getitem__) == expected
     assert config.resolve(loaded, IMPLEMENTS.get) == expected
     with pytest.raises(config.ConfigError, match=r'did you mean "mine"\?'):
         config.resolve(
-            config.load(profile("plugins: {filter: {enabled: [{name: mime}]}}")),
+            load(profile("plugins: {filter: {enabled: [{name: mime}]}}")),
             IMPLEMENTS.__getitem__,
             known=["mine"],
         )
@@ -283,16 +284,16 @@ def test_implements_may_be_a_function_that_raises_or_answers_none():
 @pytest.mark.parametrize(("own", "effective"), [("", 30), ("percentageOfNodesToScore: 0", 0)])
 def test_the_percentage_of_a_profile_wins_over_the_global_one(own, effective):
     loaded = (
-        config.load(profile(own or "{}") + "percentageOfNodesToScore: 30\n")
+        load(profile(own or "{}") + "percentageOfNodesToScore: 30\n")
         if own
-        else config.load(text("percentageOfNodesToScore: 30"))
+        else load(text("percentageOfNodesToScore: 30"))
     )
     assert config.resolve(loaded, IMPLEMENTS)[0].percentage_of_nodes_to_score == effective
 
 
 def test_args_reach_the_profile_by_plugin_name():
     source = profile("pluginConfig: [{name: mine, args: {a: 1}}]")
-    (resolved,) = config.resolve(config.load(source), IMPLEMENTS)
+    (resolved,) = config.resolve(load(source), IMPLEMENTS)
     assert resolved.plugin_args["mine"] == {"a": 1}
     assert "NodeResourcesFit" in resolved.plugin_args
 
@@ -306,7 +307,7 @@ extenders:
 
 def test_resources_left_to_extenders_replace_those_that_a_profile_ignores():
     source = profile("pluginConfig: [{name: NodeResourcesFit, args: {ignoredResources: [x.y/z]}}]") + EXTENDER
-    (resolved,) = config.resolve(config.load(source), IMPLEMENTS)
+    (resolved,) = config.resolve(load(source), IMPLEMENTS)
     fit = resolved.plugin_args["NodeResourcesFit"]
     assert fit.ignored_resources == ("a.b/c",)  # type: ignore[attr-defined]
 
@@ -342,14 +343,14 @@ def test_files_that_cannot_be_read_mention_nobody(source):
 
 
 def test_aliases_replace_references_when_loading():
-    (loaded,) = config.load(profile(ALIASED), aliases={MODULE: "mine"}).profiles
+    (loaded,) = load(profile(ALIASED), aliases={MODULE: "mine"}).profiles
     assert loaded.plugins.filter.enabled == (Plugin(name="mine"),)
     assert loaded.plugin_config[0] == config.PluginConfig(name="mine", args={"a": 1})
     assert loaded.user_named == {"mine"}
 
 
 def test_aliases_replace_references_when_resolving():
-    loaded = config.load(profile(ALIASED))
+    loaded = load(profile(ALIASED))
     (resolved,) = config.resolve(loaded, with_plugins(mine="filter"), aliases={MODULE: "mine"})
     assert names(resolved.points["filter"])[-1] == "mine"
     assert resolved.plugin_args["mine"] == {"a": 1}
@@ -358,12 +359,12 @@ def test_aliases_replace_references_when_resolving():
 def test_a_plugin_configured_under_two_spellings_is_configured_twice():
     source = profile(f'pluginConfig: [{{name: "{MODULE}"}}, {{name: mine}}]')
     with pytest.raises(config.ConfigError, match="repeated config for plugin mine"):
-        config.resolve(config.load(source), IMPLEMENTS, aliases={MODULE: "mine"})
+        config.resolve(load(source), IMPLEMENTS, aliases={MODULE: "mine"})
 
 
 def test_every_plugin_set_is_known():
-    assert set(Plugins().sets()) == {*POINTS, MULTI_POINT, *UNSUPPORTED_POINTS}
-    assert set(GO_TYPES) == set(POINTS)
+    assert set(Plugins().sets()) == {*BY_NAME, MULTI_POINT, *UNSUPPORTED_POINTS}
+    assert [BY_NAME[name].built for name in BUILD_ORDER] == list(range(len(BY_NAME)))
     assert Plugins.of(Plugins().sets()) == Plugins()
 
 

@@ -9,14 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mooring import config
-from mooring.config import durations
+from mooring.api import times
+from mooring.api.times import Duration
 from mooring.config.defaults import DEFAULT_NAMES
-from mooring.config.durations import Duration
 from mooring.config.types import Plugins
-from tests.config.builders import args, profile, text
+from tests.config.builders import args, load, profile, text
 
 NAMES = st.sampled_from([*sorted(DEFAULT_NAMES), "mine", "yours", "on", "1e3", "0x1", "my.module:Class"])
-SECONDS = st.integers(1, 10**13).map(lambda n: durations.format_nanoseconds(n * 1000))
+SECONDS = st.integers(1, 10**13).map(lambda n: times.format_nanoseconds(n * 1000))
 WORDS = st.text(string.printable, max_size=8).filter(lambda word: word.isprintable()) | st.just("ja\u00f1e")
 
 
@@ -113,8 +113,8 @@ CONFIGURATIONS = optional(
 @settings(deadline=None)
 @given(CONFIGURATIONS)
 def test_reading_back_what_was_written(body):
-    loaded = config.load(text(yaml.safe_dump(body)) if body else text())
-    again = config.load(config.dump(loaded))
+    loaded = load(text(yaml.safe_dump(body)) if body else text())
+    again = load(config.dump(loaded))
     assert again == loaded
     assert config.dump(again) == config.dump(loaded)
 
@@ -123,24 +123,22 @@ def test_reading_back_what_was_written(body):
 @given(st.sampled_from(["v1beta2", "v1beta3"]), plugin_sets(), plugin_sets())
 def test_reading_back_what_was_converted(version, multi_point, score):
     body = {"plugins": {"multiPoint": multi_point, "score": score}}
-    loaded = config.load(profile(yaml.safe_dump(body), version))
-    assert config.load(config.dump(loaded)) == loaded
+    loaded = load(profile(yaml.safe_dump(body), version))
+    assert load(config.dump(loaded)) == loaded
 
 
 def test_equality_is_about_content():
-    plain = config.load(text())
-    converted = config.load(text(version="v1beta3"))
+    plain = load(text())
+    converted = load(text(version="v1beta3"))
     assert plain == converted
     assert plain.notes != converted.notes
-    assert plain != config.load(text("parallelism: 1"))
+    assert plain != load(text("parallelism: 1"))
     assert plain.profiles[0] != "a profile"
 
 
 def test_the_whole_of_a_small_file():
     written = config.dump(
-        config.load(
-            profile("plugins: {multiPoint: {enabled: [{name: b, weight: 2}], disabled: [{name: '*'}]}}")
-        )
+        load(profile("plugins: {multiPoint: {enabled: [{name: b, weight: 2}], disabled: [{name: '*'}]}}"))
     )
     assert (
         written
@@ -180,7 +178,7 @@ delayCacheUntilActive: false
 
 
 def test_args_are_written_with_kind_and_version():
-    written = yaml.safe_load(config.dump(config.load(args("DynamicResources", "bindingTimeout: 90s"))))
+    written = yaml.safe_load(config.dump(load(args("DynamicResources", "bindingTimeout: 90s"))))
     assert written["profiles"][0]["pluginConfig"][0]["args"] == {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "DynamicResourcesArgs",
@@ -191,7 +189,7 @@ def test_args_are_written_with_kind_and_version():
 
 def test_repeated_values_are_written_out():
     source = args("outside", "{a: &x {b: 1}, c: *x}")
-    assert "*" not in config.dump(config.load(source))
+    assert "*" not in config.dump(load(source))
 
 
 class Step(msgspec.Struct, frozen=True, rename="camel"):
@@ -209,8 +207,8 @@ class OutsideArgs(msgspec.Struct, frozen=True, rename="camel"):
 def test_args_of_an_outside_type_read_back_the_same():
     types = {"outside": OutsideArgs}
     source = args("outside", "{steps: [{after: 1m, labelKeys: []}], pauses: [1s, 2ms], title: ''}")
-    loaded = config.load(source, types)
+    loaded = load(source, types)
     assert loaded.profiles[0].plugin_config[0].args == OutsideArgs(
         steps=[Step(60.0, ())], pauses=(1.0, 0.002), title=""
     )
-    assert config.load(config.dump(loaded), types) == loaded
+    assert load(config.dump(loaded), types) == loaded

@@ -3,6 +3,7 @@
 import pytest
 
 from mooring import config
+from tests.config import builders
 from tests.config.builders import DATA
 from tests.config.in_tree import DEFAULT_ORDER, with_plugins
 
@@ -10,7 +11,7 @@ NOBODY = " (no built-in or installed plugin has this name; install its package, 
 
 
 def load(name: str) -> config.KubeSchedulerConfiguration:
-    return config.load((DATA / name).read_bytes(), source=name)
+    return builders.load((DATA / name).read_bytes(), source=name)
 
 
 def resolve(name: str, **plugins: str) -> tuple[config.ResolvedProfile, ...]:
@@ -31,7 +32,7 @@ FILES = sorted(path.name for path in DATA.iterdir())
 
 @pytest.mark.parametrize("name", [name for name in FILES if name not in REFUSED])
 def test_a_completed_file_reads_back_the_same(name):
-    assert config.load(config.dump(load(name))) == load(name)
+    assert builders.load(config.dump(load(name))) == load(name)
 
 
 @pytest.mark.parametrize("name", sorted(REFUSED))
@@ -88,7 +89,7 @@ def test_comments_that_are_not_yaml():
 
 def test_the_same_extender_without_the_comments():
     broken = (DATA / "extender-v1beta1-broken.yaml").read_text()
-    (extender,) = config.load(broken.replace("tlsConfig: // ...", "").replace("// ...", "")).extenders
+    (extender,) = builders.load(broken.replace("tlsConfig: // ...", "").replace("// ...", "")).extenders
     assert extender == config.Extender(
         url_prefix="http://127.0.0.1:10262/scheduler",
         filter_verb="filter",

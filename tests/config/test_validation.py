@@ -2,8 +2,7 @@
 
 import pytest
 
-from mooring import config
-from tests.config.builders import problems, profile, text
+from tests.config.builders import load, problems, profile, text
 
 RULES = [
     (
@@ -200,7 +199,7 @@ def test_rule(body, problem):
     ],
 )
 def test_accepted(body):
-    config.load(text(body))
+    load(text(body))
 
 
 def test_a_field_that_cannot_be_read_is_told_once():

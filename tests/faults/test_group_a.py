@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from mooring.api.resources import NODES, PODS
-from mooring.client import hearing, reflector
-from mooring.embedded.serving import wire_faults as wire
+from mooring.client import reflector
+from mooring.embedded.apiserver import wire_faults as wire
 from mooring.framework.ports import Change
 from mooring.testing import make_node, make_pod
 from tests.faults.world import HttpCluster, is_list_of, is_watch_of, version_of
@@ -305,7 +305,7 @@ def test_a15_a_watch_that_hangs_is_begun_anew():
         cluster.settle(1)
         began = cluster.clock.now()
         cluster.add(make_node("b"))
-        cluster.settle(hearing.IDLE - 10)
+        cluster.settle(reflector.IDLE - 10)
         assert "b" not in cluster.scheduler.informers.informers[NODES].objects
         cluster.settle(20)
         assert "b" in cluster.scheduler.informers.informers[NODES].objects
@@ -551,7 +551,7 @@ def test_a33_more_events_than_the_scheduler_can_take():
         held = [0]
         informers.informers[PODS]._reflector._backlog = lambda: held[0]
         delivered = []
-        inbox = cluster.scheduler.engine.inbox.deliver
+        inbox = cluster.scheduler.engine.inbox.post
 
         def deliver(change: Change) -> None:
             delivered.append(change)

@@ -12,7 +12,7 @@ import pytest
 
 from mooring.api.resources import NAMESPACES, NODES, PODS
 from mooring.api.taints import Toleration
-from mooring.embedded.serving import wire_faults as wire
+from mooring.embedded.apiserver import wire_faults as wire
 from mooring.framework import PermitPlugin, PreBindPlugin, Status
 from mooring.framework.cycle_state import CycleState
 from mooring.testing import make_node, make_pod

@@ -13,12 +13,11 @@ from mooring.client.http_client import HttpClient
 from mooring.client.informers import InformerStatus
 from mooring.client.limiter import Limits
 from mooring.client.transport import Request
+from mooring.embedded.apiserver.app import ApiServer
+from mooring.embedded.apiserver.authentication import Guard, Signer
+from mooring.embedded.apiserver.in_process import AsgiTransport
+from mooring.embedded.apiserver.wire_faults import Effect, Sent, WireFault, WireFaults
 from mooring.embedded.catalog.builtin import built_in_catalog
-from mooring.embedded.serving.app import ApiServer
-from mooring.embedded.serving.guarding import Guard
-from mooring.embedded.serving.in_process import AsgiTransport
-from mooring.embedded.serving.tokens import Signer
-from mooring.embedded.serving.wire_faults import Effect, Sent, WireFault, WireFaults
 from mooring.testing.cluster import Cluster
 
 TOKEN, HOST = "test-token", "127.0.0.1:6443"

@@ -223,7 +223,7 @@ class World:
             (kinds.POD_DISRUPTION_BUDGETS, scene.budgets),
         ):
             for obj in objects:
-                self.engine.inbox.deliver(Change(resource, None, obj))
+                self.engine.inbox.post(Change(resource, None, obj))
         self.engine.drain()
         for pod, node in scene.nominations():
             self.engine.queue.nominator.nominate(pod, node)

@@ -12,18 +12,17 @@ from mooring.api import resources
 from mooring.app.clock import SystemClock
 from mooring.app.up import kubeconfig
 from mooring.embedded.admission.strict import StrictRules
+from mooring.embedded.apiserver.app import ApiServer
+from mooring.embedded.apiserver.authentication import Guard, Signer
+from mooring.embedded.apiserver.server import HttpServer, new_token
 from mooring.embedded.catalog.builtin import built_in_catalog
 from mooring.embedded.catalog.crds.registrar import Registrar
 from mooring.embedded.catalog.discovery import Discovery
 from mooring.embedded.catalog.openapi.endpoint import OpenApi
-from mooring.embedded.catalog.printing import table
+from mooring.embedded.catalog.printing.tables import table
 from mooring.embedded.catalog.reviews import Reviews
-from mooring.embedded.serving.app import ApiServer
-from mooring.embedded.serving.certificates import Authority
-from mooring.embedded.serving.guarding import Guard
-from mooring.embedded.serving.server import HttpServer, new_token
-from mooring.embedded.serving.tokens import Signer
-from mooring.embedded.store import Store
+from mooring.serving.certificates import Authority
+from mooring.store.store import Store
 
 _SECONDS = 30.0
 

@@ -16,13 +16,13 @@ from mooring.api import resources
 from mooring.app.clock import SystemClock
 from mooring.app.scheduler import Scheduler
 from mooring.app.up import kubeconfig
-from mooring.app.up.messages import Orders
 from mooring.app.up.pools import Pool
-from mooring.app.up.serving import EmbeddedServer
-from mooring.client.connecting import connect
+from mooring.app.up.process import Orders
+from mooring.app.up.server import EmbeddedServer
+from mooring.client.connection import connect
 from mooring.client.credentials import Credentials, Pem
-from mooring.embedded.kubelet.settings import KubeletSettings
-from mooring.embedded.store import Store
+from mooring.embedded.kubelet.scripts import KubeletSettings
+from mooring.store.store import Store
 
 NODES = ("node-0", "node-1", "node-2")
 _POOL = Pool(name="node", count=len(NODES), zones=["a", "b", "c"])

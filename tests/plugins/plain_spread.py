@@ -7,13 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from mooring.api.node import Node
+from mooring.api.node_selectors import required_node_affinity
 from mooring.api.pod import Pod, TopologySpreadConstraint
-from mooring.api.selectors import (
-    Selector,
-    compile_label_selector,
-    required_node_affinity,
-    selector_from_labels,
-)
+from mooring.api.selectors import Selector, compile_label_selector, selector_from_labels
 from mooring.api.taints import find_untolerated
 
 HOSTNAME = "kubernetes.io/hostname"

@@ -13,8 +13,6 @@ from hypothesis import strategies as st
 
 from mooring.api.resources import PODS
 from mooring.api.taints import Taint, Toleration
-from mooring.embedded import faults
-from mooring.embedded.faults import Fault
 from mooring.framework import CycleState, QueuedPod, QueueingHint, Status
 from mooring.framework.scoring import Normalization, default_normalize
 from mooring.plugins.node_name import NodeName
@@ -23,6 +21,8 @@ from mooring.plugins.priority_sort import PrioritySort
 from mooring.plugins.scheduling_gates import SchedulingGates
 from mooring.plugins.taint_toleration import TaintToleration
 from mooring.state.node_table import NodeTable
+from mooring.store import faults
+from mooring.store.faults import Fault
 from mooring.testing import Cluster, make_node, make_pod
 from tests.scheduler.kit import config, notes
 

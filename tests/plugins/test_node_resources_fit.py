@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from mooring.api.pod import ContainerStatus, Pod, ResourceRequirements
 from mooring.api.resources import PODS, Unstructured
-from mooring.config.plugin_args import UtilizationShapePoint
+from mooring.framework.args import UtilizationShapePoint
 from mooring.framework.events import QueueingHint
 from mooring.framework.status import Code
 from mooring.plugins.node_resources_fit import hints
-from mooring.plugins.node_resources_fit.strategies import shape_table
+from mooring.plugins.node_resources_fit.scoring import shape_table
 from mooring.state.pod_entry import PodEntry
 from mooring.testing import make_node, make_pod
 from mooring.testing.builders import make_container
@@ -321,7 +321,7 @@ def running(**requests: Any) -> Pod:
     ],
 )
 def test_pods_that_leave_or_shrink(old, new, hint):
-    assert hints.pod_left_or_shrank(make_pod("a", cpu="1"), old, new) is hint
+    assert hints.pod_gone_or_smaller(make_pod("a", cpu="1"), old, new) is hint
 
 
 @pytest.mark.parametrize(
@@ -338,7 +338,7 @@ def test_pods_that_leave_or_shrink(old, new, hint):
     ],
 )
 def test_nodes_that_come_or_change(old, new, hint):
-    assert hints.node_has_room(make_pod("a", cpu="1"), old, new) is hint
+    assert hints.node_has_capacity(make_pod("a", cpu="1"), old, new) is hint
 
 
 def device_class(name: str, resource: str | None = None) -> Unstructured:

@@ -65,11 +65,11 @@ def engine_with(node_specs, pod_specs):
     )
     for i, spec in enumerate(node_specs):
         node = make_node(f"n{i}", labels={HOSTNAME: f"n{i}"}, **spec)
-        engine.inbox.deliver(Change(kinds.NODES, None, node))
+        engine.inbox.post(Change(kinds.NODES, None, node))
     for i, spec in enumerate(pod_specs):
         name = f"n{spec['node'] % len(node_specs)}"
         pod = make_pod(f"p{i}", **{**spec, "node": name}, started=f"2026-01-01T00:00:{i:02d}Z")
-        engine.inbox.deliver(Change(kinds.PODS, None, pod))
+        engine.inbox.post(Change(kinds.PODS, None, pod))
     engine.drain()
     return engine
 

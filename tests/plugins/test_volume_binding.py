@@ -20,7 +20,7 @@ from mooring.api.storage import (
     TopologySelectorLabelRequirement,
     TopologySelectorTerm,
 )
-from mooring.config.scoring_args import UtilizationShapePoint
+from mooring.framework.args import UtilizationShapePoint
 from mooring.framework.events import QueueingHint
 from mooring.plugins.csi_translation import MIGRATED_PLUGINS, ZONE
 from mooring.plugins.volume_binding import hints, scoring

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from mooring.api.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS
-from mooring.embedded import faults
-from mooring.embedded.faults import Fault
 from mooring.plugins.volumes import BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE
+from mooring.store import faults
+from mooring.store.faults import Fault
 from mooring.testing.builders import make_node, make_pod, make_pv, make_pvc, make_storage_class
 
 HOST = "kubernetes.io/hostname"

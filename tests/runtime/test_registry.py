@@ -46,6 +46,20 @@ class Empty(FilterPlugin, ScorePlugin):
     name = "empty"
 
 
+class Misplaced(FilterPlugin):
+    name = "misplaced"
+
+    def filter_nodes(self, state, pod, nodes):
+        return None
+
+    def sign(self, pod):
+        return ()
+
+
+class Idle(ReservePlugin):
+    name = "idle"
+
+
 class NoPoint(Plugin):
     name = "no-point"
 
@@ -93,6 +107,16 @@ MISTAKES = [
         ],
         id="points without their methods",
     ),
+    pytest.param(
+        Misplaced,
+        [
+            "inherits FilterPlugin but defines no filter()",
+            "defines filter_nodes(), which is called only if it inherits VectorFilterPlugin",
+            "defines sign(), which is called only if it inherits ReusablePlugin",
+        ],
+        id="methods of another form",
+    ),
+    pytest.param(Idle, ["inherits ReservePlugin but defines no reserve() or unreserve()"], id="idle Reserve"),
     pytest.param(NoPoint, ["implements no extension point"], id="no point"),
     pytest.param(BadArgs, ["`Args` must be a msgspec.Struct class or None"], id="args of another type"),
     pytest.param(

@@ -10,7 +10,7 @@ import pytest
 
 from mooring.framework import PreBindPlugin, PreBindPreFlight, Status
 from mooring.runtime.binding import pre_flight
-from mooring.runtime.waiting import WaitingPods, permit_timeout
+from mooring.runtime.services import WaitingPods, permit_timeout
 from mooring.testing import Cluster, VirtualClock, VirtualLoop, make_node, make_pod
 from tests.runtime.kit import cluster_with, handle_of
 from tests.scheduler.kit import built, config

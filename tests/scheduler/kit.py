@@ -9,14 +9,14 @@ from typing import Any
 from mooring.api.pod import Pod
 from mooring.app.scheduler import Scheduler
 from mooring.client.informers import InformerSet
-from mooring.embedded.local import LocalClient
-from mooring.embedded.store import Store
 from mooring.framework import Plugin
 from mooring.framework.extending import Extender
 from mooring.queue.location import Location
 from mooring.scheduler.assembly import Ports, assemble, needed_resources
 from mooring.sim.clock import VirtualClock
 from mooring.sim.loop import VirtualLoop
+from mooring.store.local import LocalClient
+from mooring.store.store import Store
 from mooring.testing import Cluster
 
 
@@ -86,5 +86,5 @@ class ExtendedCluster(Cluster):
         flush = self._options["flush_after"]
         made.engine = assemble(given.config, given.profiles, given.registry, ports, flush_after=flush)
         kinds = needed_resources(made.engine.profiles.values())
-        made.informers = InformerSet(self.client, made.engine.inbox.deliver, self.clock, self.random, kinds)
+        made.informers = InformerSet(self.client, made.engine.inbox.post, self.clock, self.random, kinds)
         return made

@@ -7,10 +7,10 @@ import asyncio
 import pytest
 
 from mooring.api.resources import PODS
-from mooring.embedded import faults
-from mooring.embedded.faults import Fault
 from mooring.framework import PermitPlugin, PreBindPlugin, ReservePlugin, Status
 from mooring.framework.ports import Change
+from mooring.store import faults
+from mooring.store.faults import Fault
 from mooring.testing import make_node, make_pod
 
 NODES = (make_node("a"), make_node("b"))
@@ -275,8 +275,8 @@ def test_an_older_placement_cannot_undo_a_newer_one(mooring_cluster):
     cluster.add(*NODES, make_pod("p"))
     cluster.settle(0.1)
     engine, pod = cluster.scheduler.engine, cluster.pod("p")
-    engine.inbox.deliver(Change(PODS, pod, None))
-    engine.inbox.deliver(Change(PODS, None, pod))
+    engine.inbox.post(Change(PODS, pod, None))
+    engine.inbox.post(Change(PODS, None, pod))
     cluster.settle(0.1)
     assert assumed(cluster) == ["default/p"]
     older = cluster.faults.calls_of("bind")

@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from mooring.api.resources import NODES, PODS
-from mooring.app.running import gauging
+from mooring.app.running import gauges
 from mooring.app.scheduler import Scheduler
 from mooring.config.gates import DEFAULT_GATES
 from mooring.framework import PermitPlugin, Status
@@ -101,7 +101,7 @@ class Measured(Cluster):
         return self
 
     def families(self):
-        gauging.refresh(self.metrics, self.scheduler.engine, self.scheduler.recorder)
+        gauges.refresh(self.metrics, self.scheduler.engine, self.scheduler.recorder)
         registry = CollectorRegistry()
         registry.register(Exposed(self.metrics.families()))
         self.text = generate_latest(registry).decode()
@@ -112,7 +112,7 @@ class Measured(Cluster):
 def scenario():
     """Scheduled, refused, gated, preempting, waiting and failing pods."""
     with Measured(config=CONFIG, plugins=[Waits], seed=3) as cluster:
-        gauging.describe(cluster.metrics, DEFAULT_GATES)
+        gauges.describe(cluster.metrics, DEFAULT_GATES)
         cluster.add(make_node("a", cpu="2"), make_node("b", cpu="2"))
         for number in range(10):
             cluster.add(make_pod(f"small-{number}", cpu="100m"))
@@ -242,14 +242,14 @@ def test_an_exception_of_a_plugin_is_counted():
 
 
 def test_a_lost_answer_is_counted_with_what_turned_out_to_be_true():
-    from mooring.embedded import faults
-    from mooring.embedded.faults import Fault
+    from mooring.store import faults
+    from mooring.store.faults import Fault
 
     with Measured() as cluster:
         cluster.faults.add(Fault(verb="bind", effect=faults.lost_answer(), times=1))
         cluster.add(make_node("a"), make_pod("p"))
         cluster.settle(2)
-        assert cluster.metrics.unknown_binds.samples() == {("bound to our node",): 1}
+        assert cluster.metrics.unknown_binds.samples() == {("bound_here",): 1}
 
 
 def test_rows_are_those_of_kube_scheduler():

@@ -7,10 +7,10 @@ import asyncio
 import pytest
 
 from mooring.api.resources import PODS
-from mooring.embedded import faults
-from mooring.embedded.faults import Fault
 from mooring.framework import FilterPlugin, PermitPlugin, PreBindPlugin, ReusablePlugin, Status
 from mooring.framework.access import Reads
+from mooring.store import faults
+from mooring.store.faults import Fault
 from mooring.testing import make_node, make_pod
 from mooring.testing.builders import make_pdb
 

@@ -8,8 +8,6 @@ from typing import Any, ClassVar
 import pytest
 
 from mooring.api.resources import PODS
-from mooring.embedded import faults
-from mooring.embedded.faults import Fault
 from mooring.framework import (
     ActionType,
     ClusterEvent,
@@ -21,6 +19,8 @@ from mooring.framework import (
     Status,
 )
 from mooring.framework.events import NODE
+from mooring.store import faults
+from mooring.store.faults import Fault
 from mooring.testing import Cluster, make_node, make_pod
 from tests.scheduler.kit import assumed, config, notes, place, the_pod, where
 

@@ -8,8 +8,8 @@ import pytest
 
 from mooring.api.resources import PODS
 from mooring.api.times import parse_time
-from mooring.embedded import faults
-from mooring.embedded.faults import Fault
+from mooring.store import faults
+from mooring.store.faults import Fault
 from mooring.testing import make_node, make_pod
 from mooring.testing.cluster import Cluster
 

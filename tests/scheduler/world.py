@@ -12,14 +12,14 @@ from mooring.api.node import Node
 from mooring.api.pod import Pod
 from mooring.api.resources import NODES, PODS
 from mooring.api.taints import find_untolerated
-from mooring.embedded import faults as effects
-from mooring.embedded.faults import Fault
-from mooring.embedded.local import LocalClient
-from mooring.embedded.objects import Stored
-from mooring.embedded.refusals import failure
 from mooring.framework import ActionType, ClusterEvent, FilterPlugin, Registration, ReservePlugin, Status
 from mooring.framework.events import ASSIGNED_POD, NODE
 from mooring.framework.ports import PatchType
+from mooring.store import faults as effects
+from mooring.store.faults import Fault
+from mooring.store.local import LocalClient
+from mooring.store.objects import Stored
+from mooring.store.refusals import failure
 from mooring.testing import Cluster, make_node, make_pod
 
 CONFIG = """

@@ -106,7 +106,7 @@ class TestAssuming:
             assert cache.add_pod(bound("b")) == Outcome.MOVED
         assert used(cache) == {"b": 1000}
         assert not cache.is_assumed("p")
-        assert cache.corrections == {"assumed on another node": 1}
+        assert cache.corrections == {"assumed_on_another_node": 1}
         assert [record.message for record in caplog.records] == ["pod cache corrected"]
 
     def test_an_update_without_a_node_is_ignored(self, cache):
@@ -193,7 +193,7 @@ class TestUpdating:
 
         assert cache.update_pod(bound("a"), PENDING) == Outcome.IGNORED
         assert used(cache) == {"a": 1000}
-        assert cache.corrections == {"seen without its node": 1}
+        assert cache.corrections == {"seen_without_its_node": 1}
 
     @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
     def test_a_finished_pod_releases_what_it_held(self, cache, phase):
@@ -235,7 +235,7 @@ class TestRemoving:
 
         assert cache.remove_pod(bound("b")) == Outcome.RELEASED
         assert used(cache) == {}
-        assert cache.corrections == {"removed from another node": 1}
+        assert cache.corrections == {"removed_from_another_node": 1}
 
     def test_only_that_pod_is_released(self, cache):
         cache.add_pod(make_pod("p", uid="1", node="a", cpu="1"))
@@ -278,7 +278,7 @@ class TestNodes:
         cache.add_node(make_node(""))
 
         assert cache.table.nodes().names == ["a", "b"]
-        assert cache.corrections == {"node without a name": 1}
+        assert cache.corrections == {"node_without_a_name": 1}
 
     def test_another_name_is_another_node(self, cache):
         cache.update_node(make_node("a"), make_node("c"))

@@ -3,11 +3,12 @@
 import random
 import timeit
 
+import prometheus_client
 import pytest
-from prometheus_client import CollectorRegistry, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from mooring.telemetry.instruments import Counts, Exposed, Spreads, exponential
+from mooring.telemetry.instruments import Counter, Exposed, Gauge, Histogram, exponential
 
 
 def exposed(*families):
@@ -18,9 +19,9 @@ def exposed(*families):
 
 def test_a_histogram_exposes_exactly_what_prometheus_client_would():
     bounds = exponential(0.001, 2, 15)
-    ours = Spreads("h_seconds", "Help.", ("result",), bounds=bounds)
+    ours = Histogram("h_seconds", "Help.", ("result",), bounds=bounds)
     registry = CollectorRegistry()
-    theirs = Histogram("h_seconds", "Help.", ["result"], buckets=bounds, registry=registry)
+    theirs = prometheus_client.Histogram("h_seconds", "Help.", ["result"], buckets=bounds, registry=registry)
     rng = random.Random(7)
     for _ in range(500):
         value = rng.choice([rng.expovariate(10), *bounds, 0.0, 1e9])
@@ -33,13 +34,13 @@ def test_a_histogram_exposes_exactly_what_prometheus_client_would():
 
 def test_buckets_are_those_of_go():
     assert exponential(0.0001, 2, 3) == (0.0001, 0.0002, 0.0004)
-    text = exposed(Spreads("h", "Help.", bounds=exponential(0.00001, 1.5, 3)))
+    text = exposed(Histogram("h", "Help.", bounds=exponential(0.00001, 1.5, 3)))
     assert 'le="1e-05"' in text
     assert 'le="+Inf"' in text
 
 
 def test_labels_are_escaped_and_counters_end_in_total():
-    counter = Counts("c_total", "Help.", ("name",))
+    counter = Counter("c_total", "Help.", ("name",))
     counter.inc('a"b\\c\nd', by=2)
     (family,) = text_string_to_metric_families(exposed(counter))
     assert (family.type, family.samples[0].name) == ("counter", "c_total")
@@ -47,17 +48,17 @@ def test_labels_are_escaped_and_counters_end_in_total():
 
 
 def test_what_has_no_labels_is_there_from_the_start():
-    assert "c_total 0.0" in exposed(Counts("c_total", "Help."))
-    assert "h_count 0.0" in exposed(Spreads("h", "Help.", bounds=(1.0,)))
+    assert "c_total 0.0" in exposed(Counter("c_total", "Help."))
+    assert "h_count 0.0" in exposed(Histogram("h", "Help.", bounds=(1.0,)))
 
 
 def test_the_wrong_number_of_labels_is_refused():
     with pytest.raises(ValueError, match="c_total"):
-        Counts("c_total", "Help.", ("a", "b")).inc("x")
+        Counter("c_total", "Help.", ("a", "b")).inc("x")
 
 
 def test_gauges_that_are_replaced_forget_what_is_gone():
-    gauge = Counts("g", "Help.", ("a",))
+    gauge = Gauge("g", "Help.", ("a",))
     gauge.set("x", to=1)
     gauge.replace([(("y",), 2.0)])
     assert gauge.samples() == {("y",): 2.0}
@@ -65,8 +66,8 @@ def test_gauges_that_are_replaced_forget_what_is_gone():
 
 def test_an_observation_costs_a_fraction_of_prometheus_client():
     bounds = exponential(0.001, 2, 15)
-    ours = Spreads("h", "Help.", bounds=bounds).child()
-    theirs = Histogram("h", "Help.", buckets=bounds, registry=CollectorRegistry())
+    ours = Histogram("h", "Help.", bounds=bounds).child()
+    theirs = prometheus_client.Histogram("h", "Help.", buckets=bounds, registry=CollectorRegistry())
     cost = min(timeit.repeat(lambda: ours.observe(1.0), number=5000, repeat=5))
     other = min(timeit.repeat(lambda: theirs.observe(1.0), number=5000, repeat=5))
     assert cost < other / 2

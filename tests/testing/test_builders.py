@@ -13,7 +13,7 @@ from mooring.api.pod import ContainerPort, Pod, controller_of
 from mooring.api.requests import pod_requests
 from mooring.api.resources import by_kind
 from mooring.api.taints import Taint, Toleration
-from mooring.embedded.store import Store
+from mooring.store.store import Store
 from mooring.testing import builders
 from mooring.testing.builders import (
     HOSTNAME,

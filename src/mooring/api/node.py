@@ -2,9 +2,8 @@
 
 import msgspec
 
-from mooring.api.meta import Object
+from mooring.api.meta import Int32, Int64, Object, Record
 from mooring.api.quantity import ResourceList
-from mooring.api.record import Int32, Int64, Record
 from mooring.api.taints import Taint
 
 

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from mooring.api.errors import SelectorError
-from mooring.api.label_selectors import Selector, selector_from_labels
 from mooring.api.node import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, PreferredSchedulingTerm
 from mooring.api.pod import NodeAffinity, Pod
-from mooring.api.requirements import IN, NOT_IN, Requirement, make_requirement
+from mooring.api.selectors import IN, NOT_IN, Requirement, Selector, make_requirement, selector_from_labels
 
 METADATA_NAME = "metadata.name"
 
@@ -58,13 +57,13 @@ class PreferredTerm:
 
 @dataclass(frozen=True, slots=True)
 class PreferredTerms:
-    """All wishes of a pod about nodes."""
+    """All preferences of a pod about nodes."""
 
     terms: tuple[PreferredTerm, ...] = ()
 
     def score(self, labels: Mapping[str, str], name: str) -> int:
         """The sum of the weights of the terms that match."""
-        return sum(wish.weight for wish in self.terms if wish.term.matches(labels, name))
+        return sum(each.weight for each in self.terms if each.term.matches(labels, name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,16 +93,16 @@ def compile_node_selector_terms(terms: Iterable[NodeSelectorTerm]) -> CompiledNo
 
 
 def compile_preferred_terms(terms: Iterable[PreferredSchedulingTerm]) -> PreferredTerms:
-    """Wishes without weight or without expressions are dropped; a bad term raises SelectorError."""
-    wishes = []
-    for index, wish in enumerate(terms):
-        if wish.weight == 0 or _is_empty(wish.preference):
+    """Preferences without weight or without expressions are dropped; a bad term raises SelectorError."""
+    compiled = []
+    for index, preferred in enumerate(terms):
+        if preferred.weight == 0 or _is_empty(preferred.preference):
             continue
-        labels, fields, errors = _parse_term(wish.preference, f"[{index}].preference")
+        labels, fields, errors = _parse_term(preferred.preference, f"[{index}].preference")
         if errors:
             raise errors[0]
-        wishes.append(PreferredTerm(wish.weight, NodeTerm(labels, fields)))
-    return PreferredTerms(tuple(wishes))
+        compiled.append(PreferredTerm(preferred.weight, NodeTerm(labels, fields)))
+    return PreferredTerms(tuple(compiled))
 
 
 def required_node_affinity(pod: Pod) -> RequiredNodeAffinity:

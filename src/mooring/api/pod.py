@@ -5,10 +5,9 @@ What containers run (commands, environment, probes, mounts) is left out: no sche
 
 import msgspec
 
-from mooring.api.meta import LabelSelector, Object, OwnerReference
+from mooring.api.meta import Int32, Int64, LabelSelector, Object, OwnerReference, Record
 from mooring.api.node import NodeSelector, PreferredSchedulingTerm
 from mooring.api.quantity import ResourceList
-from mooring.api.record import Int32, Int64, Record
 from mooring.api.storage import (
     AWSElasticBlockStoreVolumeSource,
     AzureDiskVolumeSource,
@@ -144,7 +143,7 @@ class PodAffinityTerm(Record):
 
 
 class WeightedPodAffinityTerm(Record):
-    """A wish with a weight of 1-100."""
+    """A preference with a weight of 1-100."""
 
     weight: Int32 = 0
     pod_affinity_term: PodAffinityTerm = PodAffinityTerm()

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import msgspec
 
 from mooring.api.errors import SelectorError
-from mooring.api.label_selectors import Selector, compile_label_selector
 from mooring.api.pod import Affinity, Pod, PodAffinity, PodAffinityTerm, PodAntiAffinity
+from mooring.api.selectors import Selector, compile_label_selector
 
 Side = PodAffinity | PodAntiAffinity | None
 
@@ -45,7 +45,7 @@ class AffinityTerm:
 
 @dataclass(frozen=True, slots=True)
 class WeightedTerm:
-    """A wish; the weight of an anti-affinity is not negated."""
+    """A preference; the weight of an anti-affinity is not negated."""
 
     weight: int
     term: AffinityTerm
@@ -107,10 +107,10 @@ def _required(namespace: str, side: Side, name: str, errors: list[str]) -> tuple
 
 
 def _preferred(namespace: str, side: Side, name: str, errors: list[str]) -> tuple[WeightedTerm, ...]:
-    wishes = side.preferred_during_scheduling_ignored_during_execution if side is not None else ()
+    preferred = side.preferred_during_scheduling_ignored_during_execution if side is not None else ()
     try:
         return tuple(
-            [WeightedTerm(wish.weight, compile_term(namespace, wish.pod_affinity_term)) for wish in wishes]
+            [WeightedTerm(each.weight, compile_term(namespace, each.pod_affinity_term)) for each in preferred]
         )
     except SelectorError as error:
         errors.append(f"{name}: {error}")

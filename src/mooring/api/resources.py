@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from mooring.api import coordination, core, events, meta, node, pod, policy, scheduling, storage, workloads
+from mooring.api import core, meta, node, pod, scheduling, storage, workloads
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ VOLUME_ATTACHMENTS = Resource(
     "storage.k8s.io", "v1", "volumeattachments", "VolumeAttachment", False, storage.VolumeAttachment
 )
 POD_DISRUPTION_BUDGETS = Resource(
-    "policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", True, policy.PodDisruptionBudget
+    "policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", True, workloads.PodDisruptionBudget
 )
 PRIORITY_CLASSES = Resource(
     "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", False, scheduling.PriorityClass
@@ -141,8 +141,8 @@ POD_GROUPS = Resource("scheduling.k8s.io", "v1alpha2", "podgroups", "PodGroup", 
 REPLICA_SETS = Resource("apps", "v1", "replicasets", "ReplicaSet", True, workloads.ReplicaSet)
 STATEFUL_SETS = Resource("apps", "v1", "statefulsets", "StatefulSet", True, workloads.StatefulSet)
 DEPLOYMENTS = custom("apps", "v1", "deployments", "Deployment")
-LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease", True, coordination.Lease)
-EVENTS = Resource("events.k8s.io", "v1", "events", "Event", True, events.Event)
+LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease", True, core.Lease)
+EVENTS = Resource("events.k8s.io", "v1", "events", "Event", True, core.Event)
 
 # Kinds that no scheduler reads field by field; the embedded cluster serves them.
 CONFIG_MAPS = custom("", "v1", "configmaps", "ConfigMap")

@@ -1,7 +1,6 @@
 """Priority classes, and pod groups of scheduling.k8s.io/v1alpha2."""
 
-from mooring.api.meta import Condition, Object
-from mooring.api.record import Int32, Record
+from mooring.api.meta import Condition, Int32, Object, Record
 
 
 class PriorityClass(Object):

@@ -6,10 +6,9 @@ Volume sources used both by pods and by persistent volumes are here as well; `po
 import msgspec
 
 from mooring.api.core import ObjectReference
-from mooring.api.meta import LabelSelector, Object, ObjectMeta
+from mooring.api.meta import Int32, LabelSelector, Object, ObjectMeta, Record
 from mooring.api.node import NodeSelector
 from mooring.api.quantity import Quantity, ResourceList
-from mooring.api.record import Int32, Record
 
 
 class GCEPersistentDiskVolumeSource(Record):
@@ -328,7 +327,7 @@ class VolumeAttachmentStatus(Record):
 
 
 class VolumeAttachment(Object):
-    """The wish to attach a volume to a node."""
+    """The request to attach a volume to a node."""
 
     spec: VolumeAttachmentSpec = VolumeAttachmentSpec()
     status: VolumeAttachmentStatus = VolumeAttachmentStatus()

@@ -6,7 +6,7 @@ Which effects matter when (NoSchedule in filters, PreferNoSchedule in scores) is
 import re
 from collections.abc import Collection, Iterable
 
-from mooring.api.record import Int64, Record
+from mooring.api.meta import Int64, Record
 
 NO_SCHEDULE = "NoSchedule"
 PREFER_NO_SCHEDULE = "PreferNoSchedule"
@@ -81,7 +81,7 @@ def find_untolerated(
     return None
 
 
-def _compares(left: str, operator: str, right: str) -> bool:
-    if not _INTEGER.fullmatch(left) or not _INTEGER.fullmatch(right):
+def _compares(value: str, operator: str, bound: str) -> bool:
+    if not _INTEGER.fullmatch(value) or not _INTEGER.fullmatch(bound):
         return False
-    return int(left) < int(right) if operator == "Lt" else int(left) > int(right)
+    return int(value) < int(bound) if operator == "Lt" else int(value) > int(bound)

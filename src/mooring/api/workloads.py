@@ -1,9 +1,10 @@
-"""Services and the controllers whose selectors give default topology spreading: only what that needs."""
+"""Objects that select pods: services and controllers, whose selectors give default topology spreading, and
+the disruption budgets that preemption reads. Only what that needs.
+"""
 
 import msgspec
 
-from mooring.api.meta import LabelSelector, Object
-from mooring.api.record import Record
+from mooring.api.meta import Condition, Int32, LabelSelector, Object, Record
 
 
 class ServicePort(Record):
@@ -82,3 +83,31 @@ class StatefulSet(Object):
 
     spec: StatefulSetSpec = StatefulSetSpec()
     status: ReplicaStatus = ReplicaStatus()
+
+
+class PodDisruptionBudgetSpec(Record):
+    """How many of the selected pods must stay, as a number or a percentage."""
+
+    min_available: int | str | None = None
+    max_unavailable: int | str | None = None
+    selector: LabelSelector | None = None
+    unhealthy_pod_eviction_policy: str | None = None
+
+
+class PodDisruptionBudgetStatus(Record):
+    """`disrupted_pods` maps names of pods already being evicted to the time of the eviction."""
+
+    observed_generation: int = 0
+    disrupted_pods: dict[str, str] = {}
+    disruptions_allowed: Int32 = 0
+    current_healthy: int = 0
+    desired_healthy: int = 0
+    expected_pods: int = 0
+    conditions: tuple[Condition, ...] = ()
+
+
+class PodDisruptionBudget(Object):
+    """A limit on voluntary disruption of the pods of one namespace."""
+
+    spec: PodDisruptionBudgetSpec = PodDisruptionBudgetSpec()
+    status: PodDisruptionBudgetStatus = PodDisruptionBudgetStatus()

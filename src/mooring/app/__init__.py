@@ -1,1 +1,1 @@
-"""The composition root: options → wired objects. The only place that knows everybody."""
+"""The composition root: options → wired objects. The only package that knows all others below it."""

@@ -14,7 +14,7 @@ from mooring.plugins.registry import DEFAULT
 from mooring.runtime.registry import PluginError, Registry
 
 EMPTY = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
-"""The configuration of somebody who has none: the default profile."""
+"""A configuration that says nothing: the default profile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ def configure_file(
     discover: bool = True,
     gates: FeatureGates = DEFAULT_GATES,
 ) -> Configuration:
-    """The same from a file; a file that cannot be read is a ConfigError too."""
+    """`configure` with the content of a file; one that cannot be read is a ConfigError too."""
     try:
         text = path.read_bytes()
     except OSError as error:

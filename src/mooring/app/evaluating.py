@@ -29,8 +29,7 @@ from mooring.framework.statuses import NodeStatuses
 from mooring.runtime.attempt import Attempt
 from mooring.runtime.building import build_profile
 from mooring.runtime.filtering import filter_rows
-from mooring.runtime.post_filtering import run_post_filter
-from mooring.runtime.pre_filtering import run_pre_filter
+from mooring.runtime.pre_filtering import run_post_filter, run_pre_filter
 from mooring.runtime.profile import Profile
 from mooring.runtime.reuse.signatures import Signature, Signer
 from mooring.runtime.scoring import Scoring, run_pre_score, run_scores
@@ -98,7 +97,7 @@ class World:
 
     def put(self, resource: Resource, obj: Any, old: Any = None) -> None:
         """A change of the cluster, applied with the next `drain` of the engine."""
-        self.engine.inbox.deliver(Change(resource, old, obj, initial=True))
+        self.engine.inbox.post(Change(resource, old, obj, initial=True))
 
     def signature(self, pod: Pod) -> Signature:
         """What the plugins of the first profile read of a pod."""
@@ -127,7 +126,7 @@ class World:
         state, every = CycleState(), self.nodes.columns.every_row()
         pre = run_pre_filter(profile, state, self.pod, self.nodes)
         if not pre.status.is_success:
-            return {"preFilter": _told(pre.status)}
+            return {"preFilter": _plain(pre.status)}
         verdict: dict[str, Any] = {}
         ok = every.alive.copy()
         if pre.node_names is not None:
@@ -138,7 +137,7 @@ class World:
         if not status.is_success:
             return {"error": status.message}
         if len(statuses):
-            verdict["filter"] = {node: _told(refusal) for node, refusal in statuses}
+            verdict["filter"] = {node: _plain(refusal) for node, refusal in statuses}
         return verdict | self._score_alone(profile, state, name)
 
     def _score_alone(self, profile: Profile, state: CycleState, name: str) -> dict[str, Any]:
@@ -146,7 +145,7 @@ class World:
             return {}
         status = run_pre_score(profile.pre_score, state, self.pod, lambda: self.nodes)
         if not status.is_success:
-            return {"preScore": _told(status)}
+            return {"preScore": _plain(status)}
         if name in state.skip_score:
             return {}
         every = self.nodes.columns.every_row()
@@ -186,12 +185,12 @@ class World:
     async def _preempt(self, profile: Profile, state: CycleState, statuses: NodeStatuses) -> dict[str, Any]:
         result, status = await run_post_filter(profile, state, self.pod, statuses)
         await self.engine.tasks.stop()
-        told = {"code": status.code.label, "node": "", "victims": []}
+        answer = {"code": status.code.label, "node": "", "victims": []}
         if status.reasons:
-            told["reasons"] = list(status.reasons)
+            answer["reasons"] = list(status.reasons)
         if result is not None:
-            told |= {"node": result.nominated_node or "", "victims": sorted(v.name for v in result.victims)}
-        return told
+            answer |= {"node": result.nominated_node or "", "victims": sorted(v.name for v in result.victims)}
+        return answer
 
 
 def _check_form(data: Any) -> None:
@@ -216,7 +215,7 @@ def _kind(value: Any) -> str:
     return "nothing" if value is None else type(value).__name__
 
 
-def _told(status: Status) -> dict[str, Any]:
+def _plain(status: Status) -> dict[str, Any]:
     return {"code": status.code.label, "reasons": list(status.reasons)}
 
 

@@ -75,7 +75,7 @@ class Scheduler:
         )
         self.informers = InformerSet(
             client,
-            self.engine.inbox.deliver,
+            self.engine.inbox.post,
             self.clock,
             self.random,
             needed_resources(self.engine.profiles.values()),
@@ -112,7 +112,7 @@ class Scheduler:
         and what they delivered is applied."""
         self._spawn(self.informers.run(), "informers")
         self._spawn(self._recorder.run(), "events")
-        self._following = self._spawn(self.engine.follow(), "follow")
+        self._following = self._spawn(self.engine.stand_by(), "follow")
         await self.informers.wait_synced()
         self.engine.drain()
 

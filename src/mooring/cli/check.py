@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import msgspec
 import typer
+from rich.table import Table
 
 from mooring import config
 from mooring.api.errors import MooringError
 from mooring.app.configuring import Configuration, configure_file
-from mooring.cli import profile_table
-from mooring.cli.printing import Output, fail, line
-from mooring.config import ConfigError, ResolvedProfile
+from mooring.cli.printing import Output, console, fail, line, printable
+from mooring.config import ConfigError, PluginRef, ResolvedProfile
+from mooring.config.wire import to_wire
 from mooring.framework.points import Plugin
 from mooring.runtime.registry import Registry
 
@@ -102,13 +103,13 @@ def _print(configuration: Configuration, file: Path) -> None:
     if configuration.config.extenders:
         line(f"warning: {NO_EXTENDERS}", style="bold yellow")
     for profile in configuration.profiles:
-        profile_table.print_profile(profile)
+        print_profile(profile)
     count = len(configuration.profiles)
     line(f"{file}: valid, {count} profile{'s' if count != 1 else ''}", style="green")
 
 
 def _described(configuration: Configuration, file: Path) -> dict[str, Any]:
-    """The same for programs."""
+    """What `_print` prints, for programs."""
     return {
         "source": str(file),
         "problems": [],
@@ -125,6 +126,59 @@ def _profile(profile: ResolvedProfile) -> dict[str, Any]:
         "plugins": {
             point: [msgspec.to_builtins(ref) for ref in refs] for point, refs in profile.points.items()
         },
-        "pluginConfig": profile_table.shown_args(profile),
+        "pluginConfig": shown_args(profile),
         "missing": list(profile.missing),
     }
+
+
+OWN = "*"
+"""Marks plugins that the file names itself; the others are kube-scheduler's defaults."""
+
+
+def print_profile(profile: ResolvedProfile) -> None:
+    """The plugins, then the arguments, then what is missing."""
+    out = console()
+    line(f"profile {profile.scheduler_name}", style="bold")
+    out.print(_points(profile))
+    if any(not ref.default for refs in profile.points.values() for ref in refs):
+        line(f"{OWN} named in the file")
+    args = shown_args(profile)
+    if args:
+        out.print(_args(args))
+    if profile.missing:
+        line(f"not built yet, left out of this profile: {', '.join(profile.missing)}", style="yellow")
+    line("")
+
+
+def shown_args(profile: ResolvedProfile) -> dict[str, Any]:
+    """Arguments of the plugins that run, as they would stand in a file; plugins without any are left out."""
+    plain = {name: _plain(profile.plugin_args.get(name)) for name in profile.plugin_names}
+    return {name: args for name, args in plain.items() if args}
+
+
+def _plain(args: object) -> Any:
+    return to_wire(args) if isinstance(args, msgspec.Struct) else args
+
+
+def _points(profile: ResolvedProfile) -> Table:
+    table = Table()
+    table.add_column("extension point", no_wrap=True)
+    table.add_column("plugins, in order (weight)", overflow="fold")
+    for point, refs in profile.points.items():
+        table.add_row(point, ", ".join(_shown(ref) for ref in refs) or "-")
+    return table
+
+
+def _shown(ref: PluginRef) -> str:
+    weight = f" ({ref.weight})" if ref.weight else ""
+    return f"{printable(ref.name)}{'' if ref.default else OWN}{weight}"
+
+
+def _args(plugins: Mapping[str, Any]) -> Table:
+    table = Table("plugin", "argument", "value")
+    for name, args in plugins.items():
+        entries = args.items() if isinstance(args, Mapping) else [("", args)]
+        for index, (key, value) in enumerate(entries):
+            shown = json.dumps(value, ensure_ascii=False, default=str)
+            table.add_row(printable(name) if index == 0 else "", printable(str(key)), printable(shown))
+    return table

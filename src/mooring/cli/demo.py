@@ -11,8 +11,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from mooring.api.core import Event
 from mooring.api.errors import MooringError
-from mooring.api.events import Event
 from mooring.api.node import Node
 from mooring.api.pod import Pod
 from mooring.cli import printing, story

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 FILE_WIDTH = 120
-"""Columns when nobody is watching: tables in a file or a pipe need not fit a terminal."""
+"""Columns where there is no terminal: tables in a file or a pipe need not fit a terminal."""
 
 
 class Output(enum.StrEnum):
@@ -31,7 +31,7 @@ def console(*, stderr: bool = False, no_color: bool = False) -> Console:
 
 
 def line(text: str, *, style: str = "", stderr: bool = False) -> None:
-    """One line that the terminal may wrap and nobody cuts."""
+    """One line that the terminal may wrap and that is never cut."""
     console(stderr=stderr).print(printable(text), style=style or None, soft_wrap=True)
 
 

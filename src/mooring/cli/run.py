@@ -11,7 +11,7 @@ import typer
 from mooring import config
 from mooring.api.errors import MooringError
 from mooring.app.configuring import Configuration
-from mooring.app.running import flags, preparing, process
+from mooring.app.running import flags, options, process
 from mooring.app.running.flag_table import GROUPS, Flag, Kind
 from mooring.app.running.flags import FlagError, Flags
 from mooring.cli import printing
@@ -33,23 +33,23 @@ def run(
     Runs until SIGTERM (exit code 0), or until the lease is lost (exit code 1).
     """
     given = _parse([*(args or []), *context.args])
-    if given.truth("help"):
+    if given.boolean("help"):
         _print_help()
         return
-    if given.truth("version"):
+    if given.boolean("version"):
         print_version()
         return
     _set_up_logs(given)
     for warning in given.warnings:
         _log.warning(warning)
     try:
-        configuration, options = preparing.configuration_of(given), preparing.options_of(given)
-        for warning in preparing.gate_warnings(options.gates):
+        configuration, chosen = options.configuration_of(given), options.options_of(given)
+        for warning in options.gate_warnings(chosen.gates):
             _log.warning(warning)
         if target := given.text("write-config-to"):
             _write(configuration, target)
             return
-        code = process.run(configuration, options)
+        code = process.run(configuration, chosen)
     except config.ConfigError as error:
         printing.line(str(error), stderr=True)
         raise typer.Exit(1) from error

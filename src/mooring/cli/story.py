@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from mooring.api.events import Event
+from mooring.api.core import Event
 from mooring.api.node import Node
 from mooring.api.pod import Pod
 from mooring.api.resources import DEPLOYMENTS, EVENTS, NODES, PODS
@@ -23,8 +23,8 @@ from mooring.app.clock import SystemClock
 from mooring.app.configuring import configure
 from mooring.app.scheduler import Scheduler
 from mooring.app.up.cluster import EmbeddedCluster
-from mooring.app.up.messages import Orders
-from mooring.app.up.plan import Plan
+from mooring.app.up.cluster_plan import ClusterPlan
+from mooring.app.up.process import Orders
 from mooring.client.http_client import HttpClient
 from mooring.framework import (
     ActionType,
@@ -116,7 +116,7 @@ class Story:
         orders = Orders(objects=[_node(name, spec) for name, spec in NODE_SPECS.items()])
         configuration = configure(CONFIG, plugins=[Sample], discover=False)
         # Without the five-minute flush nothing but an event can bring a refused pod back.
-        self._cluster = EmbeddedCluster(Plan(orders, configuration, self.kubeconfig, flush_after=None))
+        self._cluster = EmbeddedCluster(ClusterPlan(orders, configuration, self.kubeconfig, flush_after=None))
         self._client: HttpClient | None = None
 
     async def __aenter__(self) -> Story:
@@ -201,8 +201,8 @@ class Story:
         """What the scheduler says of the pod, oldest first."""
         found: Sequence[Event] = (await self.client.list(EVENTS, namespace=pod.namespace)).items
         own = [event for event in found if event.regarding.uid == pod.uid]
-        told = [event for event in own if event.reporting_controller == "sample-scheduler"]
-        return sorted(told, key=lambda event: event.event_time or "")
+        reported = [event for event in own if event.reporting_controller == "sample-scheduler"]
+        return sorted(reported, key=lambda event: event.event_time or "")
 
     async def _pods(self) -> Sequence[Pod]:
         return (await self.client.list(PODS, namespace="default", label_selector=f"app={APP}")).items

@@ -11,9 +11,8 @@ from rich.console import Console
 
 from mooring.api.errors import MooringError
 from mooring.app.up import pools
-from mooring.app.up.cluster import EmbeddedCluster
-from mooring.app.up.counting import Counts
-from mooring.app.up.plan import Plan
+from mooring.app.up.cluster import Counts, EmbeddedCluster
+from mooring.app.up.cluster_plan import ClusterPlan
 from mooring.cli import printing
 
 REFRESH_SECONDS = 0.5
@@ -73,7 +72,7 @@ def up(
     """
     console = printing.console()
     try:
-        plan = Plan.of(
+        plan = ClusterPlan.of(
             nodes=nodes,
             cluster=cluster,
             config=config,
@@ -88,7 +87,7 @@ def up(
         printing.fail(str(error))
 
 
-async def _run(plan: Plan, console: Console) -> None:
+async def _run(plan: ClusterPlan, console: Console) -> None:
     async with EmbeddedCluster(plan) as running:
         for text in running.greeting():
             console.print(text, soft_wrap=True)
@@ -102,7 +101,7 @@ async def _run(plan: Plan, console: Console) -> None:
 
 
 async def _show(running: EmbeddedCluster, console: Console, ended: asyncio.Future[None]) -> None:
-    """A line of counts on a terminal, nothing elsewhere, until the cluster is told to end."""
+    """A line of counts on a terminal, nothing elsewhere, until the user ends the cluster."""
     if not console.is_terminal:
         await ended
         return

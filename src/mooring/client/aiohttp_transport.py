@@ -1,6 +1,6 @@
 """The Transport over the network, on aiohttp.
 
-aiohttp is told to do nothing on its own: no redirects, no cookies, no proxies from the environment, no
+aiohttp may do nothing on its own: no redirects, no cookies, no proxies from the environment, no
 decompression. By itself it sends GET, PUT and DELETE a second time when a kept connection turns out to be
 closed; the middleware below turns that failure into an error of ours before aiohttp sees it, because a DELETE
 that was sent may have happened.
@@ -22,9 +22,7 @@ import aiohttp
 from yarl import URL
 
 from mooring.api.errors import NotSent, OutcomeUnknown, TransportError
-from mooring.client.bearer import Bearer
-from mooring.client.credentials import Credentials
-from mooring.client.tls import TlsContexts
+from mooring.client.credentials import Bearer, Credentials, TlsContexts
 from mooring.client.transport import Request, Response
 from mooring.framework.ports import Clock
 
@@ -132,11 +130,11 @@ class AiohttpTransport:
     def _explain(self, request: Request, error: Exception, progress: _Progress) -> TransportError:
         what = f"{request.method} {request.path}"
         cause = error.__cause__ if isinstance(error, _Failed) and error.__cause__ else error
-        told = _tell(cause, request)
+        reason = _reason(cause, request)
         if progress.connected:
-            return OutcomeUnknown(f"{what}: no answer from {self._base}: {told}")
+            return OutcomeUnknown(f"{what}: no answer from {self._base}: {reason}")
         source = self._bearer.credentials.source
-        return NotSent(f"{what}: cannot connect to {self._base}: {told}; see {source}")
+        return NotSent(f"{what}: cannot connect to {self._base}: {reason}; see {source}")
 
 
 class _Answer:
@@ -161,7 +159,7 @@ class _Answer:
                 yield chunk
         except (*_FAILURES, TimeoutError) as error:
             what = f"{self._request.method} {self._request.path}"
-            raise OutcomeUnknown(f"{what}: the answer broke off: {_tell(error, self._request)}") from error
+            raise OutcomeUnknown(f"{what}: the answer broke off: {_reason(error, self._request)}") from error
 
     async def read(self, limit: int) -> bytes:
         chunks, size = [], self._response.content_length or 0
@@ -209,7 +207,7 @@ def _make_socket(info: Any) -> socket.socket:
     return made
 
 
-def _tell(error: BaseException, request: Request) -> str:
+def _reason(error: BaseException, request: Request) -> str:
     if isinstance(error, aiohttp.ClientConnectorCertificateError | ssl.SSLCertVerificationError):
         return f"the server's certificate is not trusted ({error}); check certificate-authority"
     if isinstance(error, asyncio.TimeoutError):

@@ -11,19 +11,19 @@ from collections.abc import Callable
 from random import Random
 from typing import Protocol
 
-from mooring.api.coordination import Lease
+from mooring.api.core import Lease
 from mooring.api.errors import AlreadyExists, Conflict, MooringError, NotFound, TransportError
 from mooring.api.resources import LEASES
 from mooring.client.lease import Candidate, Fence, Verdict
 from mooring.framework.ports import ApiClient, Clock
 from mooring.telemetry import logs
-from mooring.telemetry.throttle import Throttle
+from mooring.telemetry.logs import Throttle
 
 log = logs.get(__name__)
 
 
 class Listener(Protocol):
-    """Who is told. Called on the election's own loop; must not block."""
+    """Who is notified. Called on the election's own loop; must not block."""
 
     def leading(self, lease: Lease) -> None:
         """The lease is ours since a moment ago."""
@@ -34,7 +34,7 @@ class Listener(Protocol):
         ...
 
     def observed(self, holder: str) -> None:
-        """Somebody else is seen to lead."""
+        """Another replica is seen to lead."""
         ...
 
     def conflicted(self) -> None:
@@ -73,7 +73,7 @@ class Election:
         await self._keep()
 
     async def release(self) -> bool:
-        """Give the lease back, so that nobody has to wait for its end. Whether that was written."""
+        """Give the lease back, so that no standby has to wait for its end. Whether that was written."""
         self._fence.close()
         lease = self._candidate.release(self._clock.wall())
         self._candidate.lost()

@@ -1,6 +1,6 @@
 """The event recorder: notes for users, written to the API server without ever holding up the scheduler.
 
-`event` only counts and appends; one task sends. What an event looks like is in `series`.
+`event` only counts and appends; one task sends. What an event looks like is in `event_series`.
 """
 
 import asyncio
@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from mooring.api.core import EventSeries
 from mooring.api.errors import (
     AlreadyExists,
     Forbidden,
@@ -18,14 +19,12 @@ from mooring.api.errors import (
     TooManyRequests,
     TransportError,
 )
-from mooring.api.events import EventSeries
 from mooring.api.resources import EVENTS
-from mooring.client.backoff import Backoff
-from mooring.client.series import Series, SeriesKey, cut, make_event, reference
-from mooring.client.spam import SpamFilter
+from mooring.client.event_series import Series, SeriesKey, SpamFilter, cut, make_event, reference
+from mooring.client.retries import Backoff
 from mooring.framework.ports import ApiClient, Clock
 from mooring.telemetry import logs
-from mooring.telemetry.throttle import Throttle
+from mooring.telemetry.logs import Throttle
 
 log = logs.get(__name__)
 
@@ -242,7 +241,7 @@ class ApiEventRecorder:
 
 
 def _is_namespace_going(error: Exception) -> bool:
-    """Ends of namespaces are ordinary: pods die in them, and nobody can read their events any more."""
+    """Ends of namespaces are ordinary: pods die in them, and their events go with them."""
     if isinstance(error, NotFound):
         return True
     if not isinstance(error, Forbidden):

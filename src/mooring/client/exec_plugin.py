@@ -4,7 +4,7 @@ By hand, since the loader's own way keeps the handle of the process to itself: a
 after we have given it up. Ours runs in a session of its own, which ends as a whole. Its output goes to files
 without a name and not to pipes, so nothing depends on who else holds the other end.
 
-A scheduler has nobody to ask: plugins are told that they cannot be interactive.
+A scheduler has no person to ask: plugins are notified that they cannot be interactive.
 """
 
 from __future__ import annotations
@@ -109,12 +109,14 @@ async def _output(command: list[str], environment: dict[str, str], seconds: floa
             async with asyncio.timeout(seconds):
                 code = await process.wait()
         except TimeoutError as error:
-            raise PluginError(f"its exec plugin gave no answer within {seconds:g} s{_told(err)}") from error
+            raise PluginError(
+                f"its exec plugin gave no answer within {seconds:g} s{_printed(err)}"
+            ) from error
         finally:
             if process.returncode is None:
                 await _end(process)
         if code:
-            raise PluginError(f"exec plugin {command[0]} ended with {code}{_told(err)}{hint}")
+            raise PluginError(f"exec plugin {command[0]} ended with {code}{_printed(err)}{hint}")
         out.seek(0)
         return out.read()
 
@@ -126,7 +128,7 @@ async def _end(process: asyncio.subprocess.Process) -> None:
     await process.wait()
 
 
-def _told(stderr: IO[bytes]) -> str:
+def _printed(stderr: IO[bytes]) -> str:
     stderr.seek(0)
     text = " ".join(stderr.read().decode(errors="replace").split())
     return f": {text[-_SHOWN:]}" if text else ""

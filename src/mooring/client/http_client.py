@@ -1,6 +1,6 @@
 """The ApiClient port over HTTP: builds the request, waits for its turn, sends, reads the answer.
 
-requests (pure) ──▶ limiter ──▶ fence ──▶ transport ──▶ responses, watch_events (pure)
+requests (pure) ──▶ limiter ──▶ fence ──▶ transport ──▶ responses, watches (pure)
                        ▲                     │ failed
                        └─── retries (pure) ◀─┘
 """
@@ -8,22 +8,58 @@ requests (pure) ──▶ limiter ──▶ fence ──▶ transport ──▶ 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from random import Random
-from typing import Any
+from typing import Any, Protocol, Unpack
 
 from mooring.api.errors import ApiError, MooringError
 from mooring.api.resources import EVENTS, LEASES, PODS, AnyObject, Resource
-from mooring.client import requests, responses, watch_events
+from mooring.client import requests, responses, watches
 from mooring.client.limiter import Limits, Priority
-from mooring.client.observing import RequestObserver, Unobserved
 from mooring.client.responses import Answer
 from mooring.client.retries import Patience, Repeat
 from mooring.client.transport import Request, Response, Transport
-from mooring.client.watch_lines import Lines
-from mooring.framework.ports import Clock, Malformed, ObjectList, PatchType, WatchEvent
+from mooring.client.watches import Lines
+from mooring.framework.ports import (
+    Clock,
+    DeleteOptions,
+    ListOptions,
+    Malformed,
+    ObjectList,
+    Patch,
+    PatchOptions,
+    WatchEvent,
+    WatchOptions,
+)
+
+
+class RequestObserver(Protocol):
+    """Called on the loop; must return soon and not raise."""
+
+    def answered(self, verb: str, method: str, code: str, seconds: float) -> None:
+        """One request and its answer; `code` is `<error>` when none came, as client-go counts it."""
+        ...
+
+    def waited(self, verb: str, seconds: float) -> None:
+        """How long the client's own limit held a request up."""
+        ...
+
+    def repeated(self, verb: str, method: str, code: str) -> None:
+        """A request is going to be sent again."""
+        ...
+
+
+class Unobserved:
+    """Counts nothing."""
+
+    def answered(self, verb: str, method: str, code: str, seconds: float) -> None: ...
+
+    def waited(self, verb: str, seconds: float) -> None: ...
+
+    def repeated(self, verb: str, method: str, code: str) -> None: ...
+
 
 OBJECT_LIMIT = 16 * 2**20
 """Bytes of one object, also as a line of a watch; API servers take at most 3 MiB."""
@@ -75,53 +111,17 @@ class HttpClient:
 
     # Reading
 
-    async def list(
-        self,
-        resource: Resource,
-        *,
-        namespace: str = "",
-        label_selector: str = "",
-        field_selector: str = "",
-        resource_version: str = "",
-        limit: int = 0,
-        page: str = "",
-    ) -> ObjectList:
-        request = requests.list_objects(
-            resource,
-            namespace=namespace,
-            label_selector=label_selector,
-            field_selector=field_selector,
-            resource_version=resource_version,
-            limit=limit,
-            page=page,
-        )
+    async def list(self, resource: Resource, **options: Unpack[ListOptions]) -> ObjectList:
+        request = requests.list_objects(resource, **options)
         body = await self._call(_Call("LIST", request, Priority.READ, Repeat.NOTHING, LIST_LIMIT))
         envelope = responses.read_list(resource, body, request)
         items, malformed = responses.list_parts(await _read_items(resource, envelope.items or []))
         meta = envelope.metadata
         return ObjectList(items, meta.resource_version, meta.continue_, malformed)
 
-    async def watch(
-        self,
-        resource: Resource,
-        *,
-        resource_version: str,
-        namespace: str = "",
-        label_selector: str = "",
-        field_selector: str = "",
-        timeout: float | None = None,
-        send_initial_events: bool = False,
-    ) -> AsyncIterator[WatchEvent]:
-        request = requests.watch_objects(
-            resource,
-            resource_version=resource_version,
-            namespace=namespace,
-            label_selector=label_selector,
-            field_selector=field_selector,
-            timeout=timeout,
-            send_initial_events=send_initial_events,
-        )
-        read, lines = watch_events.reader(resource), Lines(OBJECT_LIMIT)
+    async def watch(self, resource: Resource, **options: Unpack[WatchOptions]) -> AsyncIterator[WatchEvent]:
+        request = requests.watch_objects(resource, **options)
+        read, lines = watches.reader(resource), Lines(OBJECT_LIMIT)
         async with self._begin(_Call("WATCH", request, Priority.READ, Repeat.NOTHING)) as response:
             async for chunk in response.chunks():
                 for line in lines.feed(chunk):
@@ -144,38 +144,14 @@ class HttpClient:
         return await self._object(resource, self._write("PUT", resource, request, subresource))
 
     async def patch(
-        self,
-        resource: Resource,
-        name: str,
-        patch: Mapping[str, Any] | Sequence[Mapping[str, Any]],
-        *,
-        namespace: str = "",
-        subresource: str = "",
-        patch_type: str = PatchType.STRATEGIC,
+        self, resource: Resource, name: str, patch: Patch, **options: Unpack[PatchOptions]
     ) -> Any:
-        request = requests.patch(
-            resource, name, patch, namespace=namespace, subresource=subresource, patch_type=patch_type
-        )
-        return await self._object(resource, self._write("PATCH", resource, request, subresource))
+        request = requests.patch(resource, name, patch, **options)
+        call = self._write("PATCH", resource, request, options.get("subresource", ""))
+        return await self._object(resource, call)
 
-    async def delete(
-        self,
-        resource: Resource,
-        name: str,
-        *,
-        namespace: str = "",
-        uid: str = "",
-        resource_version: str = "",
-        grace_period: int | None = None,
-    ) -> None:
-        request = requests.delete(
-            resource,
-            name,
-            namespace=namespace,
-            uid=uid,
-            resource_version=resource_version,
-            grace_period=grace_period,
-        )
+    async def delete(self, resource: Resource, name: str, **options: Unpack[DeleteOptions]) -> None:
+        request = requests.delete(resource, name, **options)
         responses.check_done(await self._call(self._write("DELETE", resource, request)), request)
 
     async def bind(self, name: str, namespace: str, uid: str, node: str) -> None:

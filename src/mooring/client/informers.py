@@ -15,12 +15,12 @@ from mooring.client.mirror import Deliver, Mirror
 from mooring.client.reflector import Reflector
 from mooring.framework.ports import ADDED, DELETED, MODIFIED, ApiClient, Clock, Malformed, WatchEvent
 from mooring.telemetry import logs
-from mooring.telemetry.throttle import Throttle
+from mooring.telemetry.logs import Throttle
 
 log = logs.get(__name__)
 
 OnMalformed = Callable[[Resource, Malformed], None]
-"""Told about each new unreadable version, for metrics."""
+"""Called with each new unreadable version, for metrics."""
 
 Backlog = Callable[[], int]
 """How many delivered changes the receiver has not looked at yet."""

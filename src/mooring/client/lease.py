@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from mooring.api.coordination import Lease, LeaseSpec
+from mooring.api.core import Lease, LeaseSpec
 from mooring.api.errors import MooringError, NotSent
 from mooring.api.meta import ObjectMeta
 from mooring.api.resources import LEASES
@@ -64,7 +64,7 @@ class Terms:
 class Fence:
     """Until when this process may write. Read right before every write, by any thread.
 
-    Its two numbers are set by the election alone. A fence that nobody renews closes by itself.
+    Its two numbers are set by the election alone. A fence that is not renewed closes by itself.
     """
 
     def __init__(self, now: Callable[[], float], terms: Terms) -> None:
@@ -75,7 +75,7 @@ class Fence:
 
     @classmethod
     def open(cls, now: Callable[[], float]) -> Fence:
-        """For a scheduler without leader election: nobody else is there."""
+        """For a scheduler without leader election: it is alone."""
         fence = cls(now, Terms())
         fence._renewed = math.inf
         return fence
@@ -92,7 +92,7 @@ class Fence:
         """Whether a write may be sent now."""
         return not self._closed and self._now() < self._renewed + self._terms.renew_deadline
 
-    def seconds_left(self) -> float:
+    def seconds_remaining(self) -> float:
         """For a write that is sent now: when its outcome must be final, before others may lead."""
         return self._renewed + self._terms.lease_duration - SEND_MARGIN - self._now()
 
@@ -100,10 +100,10 @@ class Fence:
         """Asked right before a write is sent: how many seconds it may take. NotSent: none may be sent."""
         if not self.allows():
             raise NotSent("not sent: this replica no longer holds the lease")
-        return self.seconds_left()
+        return self.seconds_remaining()
 
     def overdue(self, tolerance: float) -> bool:
-        """Whether a lease that was held ran out more than so many seconds ago and nobody stepped down."""
+        """Whether a lease that was held ran out so many seconds ago and this process did not step down."""
         if self._closed or math.isinf(self._renewed):
             return False
         return self._now() > self._renewed + self._terms.lease_duration + tolerance
@@ -146,8 +146,8 @@ class Candidate:
         if after is not None and self._is_released(after):
             self._held_until = -math.inf
             return
-        told = float(after.lease_duration_seconds or 0) if after is not None else 0.0
-        self._held_until = now + max(told, self.terms.lease_duration)
+        announced = float(after.lease_duration_seconds or 0) if after is not None else 0.0
+        self._held_until = now + max(announced, self.terms.lease_duration)
 
     def judge(self, now: float) -> Verdict:
         """Whether a write may be tried. For a leader HELD means that it has lost the lease."""
@@ -162,8 +162,8 @@ class Candidate:
         """Seconds until the next look; `luck` is between 0 and 1. Beyond client-go, the end of a lease that
         is not renewed is not slept through: a takeover comes within lease and one pause, not two."""
         usual = self.terms.retry_period * (1 + JITTER * luck)
-        left = self._held_until - now
-        return left + SPREAD_SECONDS * luck if 0 < left < usual else usual
+        remaining = self._held_until - now
+        return remaining + SPREAD_SECONDS * luck if 0 < remaining < usual else usual
 
     def claim(self, wall: float) -> Lease:
         """The record to write: created when there is none, else in place of exactly the version known."""
@@ -222,7 +222,7 @@ class Candidate:
 
     def _is_ours(self, spec: LeaseSpec) -> bool:
         """Whether the record names us by our own doing. One that names us otherwise was edited: the leader it
-        was taken from may still act, so a candidate treats it as somebody else's."""
+        was taken from may still act, so a candidate treats it as another replica's."""
         return spec.holder_identity == self.identity and (self.leading or spec in self._claims)
 
     @staticmethod

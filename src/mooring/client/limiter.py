@@ -73,7 +73,7 @@ class RateLimiter:
         self._filled_at = now
 
     def _arm(self) -> None:
-        """A timer for the next token, while somebody waits for it."""
+        """A timer for the next token, while a request waits for it."""
         if self._timer is None:
             # A hair late rather than early: a token that is not quite there would cost another timer.
             missing = max(0.0, 1.0 - self._tokens) / self._qps + 1e-6

@@ -10,8 +10,10 @@
 Versions: the first list asks for "0" (anything the server has in its cache), later ones for the last version
 seen, so that time never runs backwards; only when the server no longer has that one, or not yet, is the
 current state read with "". What is done with the objects belongs to the sink (`informers`), what counts as
-which failure to `failures`.
+which failure to `lists`.
 """
+
+from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -21,14 +23,36 @@ from typing import Any, Protocol
 
 from mooring.api.errors import BadRequest, Gone, Invalid, MooringError, NotFound
 from mooring.api.resources import Resource
-from mooring.client import failures
-from mooring.client.backoff import Backoff
-from mooring.client.failures import Overdue, ShortWatch
-from mooring.client.hearing import IDLE, Hearing
-from mooring.client.paging import Lister
+from mooring.client import lists
+from mooring.client.lists import Lister, Overdue, ShortWatch
+from mooring.client.retries import Backoff
 from mooring.framework.ports import BOOKMARK, DELETED, ApiClient, Clock, WatchEvent
 from mooring.telemetry import logs
-from mooring.telemetry.throttle import Throttle
+from mooring.telemetry.logs import Throttle
+
+IDLE = 120.0
+"""Seconds of silence after which a watch is begun anew, on a server that has sent bookmarks: those come every
+minute, so the other end is probably gone. TCP keepalive notices that sooner, but ends at the next proxy."""
+
+
+class Hearing:
+    """When a watch is given up: at its end in any case, and after a silence once `heard` was called."""
+
+    def __init__(self, deadline: asyncio.Timeout) -> None:
+        self._deadline = deadline
+        self._end = deadline.when() or 0.0
+        self._heard = 0.0
+
+    def heard(self) -> None:
+        now = asyncio.get_running_loop().time()
+        if now - self._heard >= 1.0:  # not for every event: a timer costs more than an event
+            self._heard = now
+            self._deadline.reschedule(min(self._end, now + IDLE))
+
+    def was_silent(self) -> bool:
+        """Of a watch that has been given up: before its end."""
+        return (self._deadline.when() or 0.0) < self._end
+
 
 log = logs.get(__name__)
 
@@ -139,7 +163,7 @@ class Reflector:
         try:
             items, version = await self._lister.snapshot(self._list_version())
         except Exception as error:
-            if self._version_lost or not failures.version_lost(error):
+            if self._version_lost or not lists.version_lost(error):
                 raise
             self._version_lost = True
             return
@@ -217,7 +241,7 @@ class Reflector:
             if isinstance(error, BadRequest | Invalid):
                 log.info(2, "Streaming lists are refused, listing in pages", resource=self.resource)
                 self._streaming = False
-            elif failures.version_lost(error) and not self._version_lost:
+            elif lists.version_lost(error) and not self._version_lost:
                 self._version_lost = True
             else:
                 raise
@@ -273,7 +297,7 @@ class Reflector:
 
     def _after(self, error: Exception) -> float:
         """Decides from where to go on, and says after how many seconds."""
-        self.last_error = failures.describe(error)
+        self.last_error = lists.describe(error)
         if not isinstance(error, MooringError):
             log.error("Informer met a bug, going on", error=error, stack=True, resource=self.resource)
         elif self._complaints.admits():
@@ -285,16 +309,16 @@ class Reflector:
             )
         if self._listed:
             self._after_watch(error)
-            if failures.version_lost(error) and self._clock.now() - self._listed_at > RELIST_PAUSE:
+            if lists.version_lost(error) and self._clock.now() - self._listed_at > RELIST_PAUSE:
                 return self._random.random()  # the server is well; only time has passed
         return self._backoff.next(getattr(error, "retry_after", None))
 
     def _after_watch(self, error: Exception) -> None:
-        if failures.version_lost(error):
+        if lists.version_lost(error):
             # 410 means too old, so a list at that version is still right; too large means from the future.
             self._listed, self._version_lost = False, not isinstance(error, Gone)
-        elif failures.is_suspect(error):
+        elif lists.is_suspect(error):
             self._suspect_watches += 1
             self._listed = self._suspect_watches < SUSPECT_WATCHES
-        elif not failures.is_passing(error):
+        elif not lists.is_passing(error):
             self._listed = False

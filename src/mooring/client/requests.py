@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -12,6 +12,7 @@ from mooring.api import decoding
 from mooring.api.errors import ObjectError
 from mooring.api.resources import PODS, Resource
 from mooring.client.transport import Request
+from mooring.framework.ports import Patch, PatchType
 
 JSON = "application/json"
 CALL_SECONDS = 30.0
@@ -92,11 +93,11 @@ def replace(resource: Resource, obj: Any, *, subresource: str = "") -> Request:
 def patch(
     resource: Resource,
     name: str,
-    change: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+    change: Patch,
     *,
     namespace: str = "",
     subresource: str = "",
-    patch_type: str,
+    patch_type: str = PatchType.STRATEGIC,
 ) -> Request:
     headers = {"Accept": JSON, "Content-Type": patch_type}
     path = item(resource, name, namespace, subresource)

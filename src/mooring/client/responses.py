@@ -15,10 +15,9 @@ import msgspec
 
 from mooring.api import decoding
 from mooring.api.errors import ApiError, BadAnswer, ObjectError, from_status
-from mooring.api.meta import ListMeta, Status
-from mooring.api.record import Record
+from mooring.api.meta import ListMeta, Record, Status
 from mooring.api.resources import AnyObject, Resource, Unstructured
-from mooring.client.backoff import MAX_RETRY_AFTER
+from mooring.client.retries import MAX_RETRY_AFTER
 from mooring.client.transport import Request
 from mooring.framework.ports import Malformed
 

@@ -1,4 +1,6 @@
-"""Which failed requests the client sends again by itself, and after how long. No I/O.
+"""Which failed requests are sent again, and after how long. No I/O.
+
+`Patience` is for the client itself:
 
 | failure                              | reads     | writes    | binds |
 |--------------------------------------|-----------|-----------|-------|
@@ -9,7 +11,7 @@
 
 A write that may have happened is never repeated here: the caller has to read first. Binds are not repeated
 at all: the scheduler gives the place back and tries the pod anew, and its lease may not last as long as the
-wait. Informers have a patience of their own (`reflector`), so lists and watches are sent once.
+wait. Informers and the event recorder wait by a `Backoff` of their own, so lists and watches are sent once.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from mooring.api.errors import (
     ServiceUnavailable,
     TooManyRequests,
 )
+from mooring.framework.ports import Clock
 
 ASKED = 10
 """Times that a request is repeated because the server asked for it."""
@@ -76,3 +79,44 @@ class Patience:
             return True
         lost = isinstance(error, OutcomeUnknown) and not isinstance(error, BadAnswer)
         return lost and self._repeat is Repeat.ANYTHING
+
+
+MAX_RETRY_AFTER = 60.0
+"""Seconds; a server that asks for more is asked again after this long."""
+
+
+class Backoff:
+    """Delays of 0.8, 1.6 … 30 s, each lengthened by up to as much again, as client-go's reflector takes them.
+
+    The jitter keeps a thousand clients from returning to a restarted server in the same second.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        random: Random,
+        *,
+        first: float = 0.8,
+        cap: float = 30.0,
+        factor: float = 2.0,
+        reset_after: float = 120.0,
+    ) -> None:
+        self._clock = clock
+        self._random = random
+        self._first = first
+        self._cap = cap
+        self._factor = factor
+        self._reset_after = reset_after
+        self._step = first
+        self._resumed_at = clock.now()
+
+    def next(self, retry_after: float | None = None) -> float:
+        """Seconds to wait now. `retry_after` is what the server asks for: a lower bound, within reason."""
+        now = self._clock.now()
+        if now - self._resumed_at > self._reset_after:
+            self._step = self._first
+        asked = min(max(retry_after or 0.0, 0.0), MAX_RETRY_AFTER)
+        delay = max(asked, self._step) + self._random.random() * self._step
+        self._step = min(self._step * self._factor, self._cap)
+        self._resumed_at = now + delay
+        return delay

@@ -7,25 +7,27 @@
 Knows plugins by name only, as data; builds and imports none.
 """
 
-from mooring.config.aliasing import plugin_references
-from mooring.config.dumping import dump
+from mooring.api.problems import Problem
 from mooring.config.gates import FeatureGates
 from mooring.config.loading import load
-from mooring.config.problems import ConfigError, Note, Problem
+from mooring.config.references import plugin_references
 from mooring.config.resolving import PluginRef, ResolvedProfile, resolve
 from mooring.config.types import (
     ClientConnection,
+    ConfigError,
     Extender,
     ExtenderManagedResource,
     ExtenderTLSConfig,
     KubeSchedulerConfiguration,
     LeaderElection,
+    Note,
     Plugin,
     PluginConfig,
     Plugins,
     PluginSet,
     Profile,
 )
+from mooring.config.wire import dump
 
 __all__ = [
     "ClientConnection",

@@ -1,6 +1,6 @@
 """Old versions of the configuration (v1beta1, v1beta2, v1beta3) -> v1.
 
-Works on one profile's own plugins and decoded args, before they are merged with the defaults of their
+Works on one profile's own plugins and args, before they are merged with the defaults of their
 version: the default sets with their old weights are in `defaults`. Every name that no longer exists gets its
 successor, a note, or a problem; none is dropped silently. Field paths stay those of the file.
 """
@@ -10,17 +10,17 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from mooring.config import history
+from mooring.api.problems import Problem, child, invalid
+from mooring.config import versions
 from mooring.config.defaults import NEWER_THAN_BETA, default_names_at
-from mooring.config.drafting import Draft
-from mooring.config.extension_points import GO_TYPES, MULTI_POINT
-from mooring.config.legacy_args import V1BETA1_ARGS
-from mooring.config.legacy_scoring import convert_node_label, convert_resource_scores
-from mooring.config.plugin_args import LIST_DEFAULTING, PluginArgs, PodTopologySpreadArgs
-from mooring.config.problems import Note, Problem, child, invalid
-from mooring.config.types import GROUP, Plugin, Profile
+from mooring.config.drafts import Draft
+from mooring.config.legacy_plugins import V1BETA1_ARGS, convert_node_label, convert_resource_scores
+from mooring.config.types import GROUP, MULTI_POINT, Note, Plugin, Profile
+from mooring.framework.args import PluginArgs
+from mooring.framework.extension_points import BUILT, BY_NAME
 
 _PER_POINT = ("v1beta1", "v1beta2")  # versions whose defaults stood at each point
+_LIST = "List"  # defaultingType of PodTopologySpread
 _BIND_ADDRESSES = ("healthzBindAddress", "metricsBindAddress")
 
 
@@ -43,7 +43,7 @@ def convert_fields(
     """The content of a file without what v1 no longer has; and what came later than the file's version."""
     if version == "v1":
         return dict(body), [], []
-    served = f"converted from {GROUP}/{version} (Kubernetes {history.SERVED[version]})"
+    served = f"converted from {GROUP}/{version} (Kubernetes {versions.SERVED[version]})"
     newer = f"the defaults include what came later: {', '.join(NEWER_THAN_BETA)}"
     notes = [Note(path="", message=f"{served}; {newer}")]
     kept = dict(body)
@@ -75,19 +75,24 @@ def _too_new(path: str, version: str) -> Problem:
 
 def convert_args(raw: object, name: str, version: str) -> object:
     """Arguments with the defaults that only an old version had."""
-    # v1beta1 took a list of constraints for a wish to use it; later versions want defaultingType: List.
+    # v1beta1 took a list of constraints as the request to use it; later versions want defaultingType: List.
     if version != "v1beta1" or name != "PodTopologySpread" or not isinstance(raw, dict):
         return raw
     if raw.get("defaultConstraints") and not raw.get("defaultingType"):
-        return {**raw, "defaultingType": LIST_DEFAULTING}
+        return {**raw, "defaultingType": _LIST}
     return raw
 
 
-def convert_profile(profile: Profile, version: str, path: str) -> Converted:
-    """A profile of an old version in the terms of v1."""
+def convert_profile(
+    profile: Profile, written_args: Mapping[str, object], version: str, path: str
+) -> Converted:
+    """A profile of an old version in the terms of v1; args that changed are plain mappings.
+
+    `written_args` has the args of plugins as the file has them.
+    """
     if version == "v1":
         return Converted(profile, [], [])
-    draft = Draft(profile, version, path)
+    draft = Draft(profile, written_args, version, path)
     if version in _PER_POINT:
         _settle_relisted(draft)
     if version == "v1beta1":
@@ -105,13 +110,13 @@ def convert_profile(profile: Profile, version: str, path: str) -> Converted:
 
 def _settle_relisted(draft: Draft) -> None:
     """Defaults that are enabled again: an error in v1beta1, an override in place in v1beta2."""
-    for point in GO_TYPES:
+    for point in BUILT:
         defaults = default_names_at(draft.version, point)
         for name in draft.enabled(point):
             if name not in defaults or draft.is_off(point, name):
                 continue
             if draft.version == "v1beta1":
-                message = f'plugin "{name}" already registered as "{GO_TYPES[point]}"'
+                message = f'plugin "{name}" already registered as "{BY_NAME[point].go_type}"'
                 hint = "it is enabled by default; disable it here too, or write the file as v1"
                 draft.problem(Problem(path=draft.where(point, name), message=message, hint=hint))
             elif point != "score":
@@ -122,10 +127,10 @@ def _settle_relisted(draft: Draft) -> None:
 def _refuse_gone(draft: Draft) -> None:
     text = f'was invalid in version "{GROUP}/v1beta2" (KubeSchedulerConfiguration is version'
     detail = f'{text} "{GROUP}/{draft.version}")'
-    for name in history.GONE_SINCE_V1BETA2:
+    for name in versions.GONE_SINCE_V1BETA2:
         for point in draft.points():
             if name in draft.enabled(point):
-                draft.problem(invalid(draft.where(point, name), name, detail, history.successor(name)))
+                draft.problem(invalid(draft.where(point, name), name, detail, versions.successor(name)))
 
 
 def _report_service_affinity(draft: Draft) -> None:
@@ -134,7 +139,7 @@ def _report_service_affinity(draft: Draft) -> None:
     had_args = draft.take_args(name) is not None
     points = [point for point in draft.points() if name in draft.enabled(point)]
     for point in points:
-        message = f"{name} does not exist in v1: {history.successor(name)}"
+        message = f"{name} does not exist in v1: {versions.successor(name)}"
         draft.problem(Problem(path=draft.where(point, name), message=message))
     if had_args and not points:
         draft.note(path, f"dropped, because {name} is not enabled")
@@ -144,7 +149,7 @@ def _report_prefer_avoid_pods(draft: Draft) -> None:
     name = "NodePreferAvoidPods"
     listed = name in draft.enabled("score")
     if listed or not draft.is_off("score", name):
-        draft.note(draft.where("score", name), f"{name} is gone: {history.successor(name)}")
+        draft.note(draft.where("score", name), f"{name} is gone: {versions.successor(name)}")
     draft.replace("score", name)
     draft.replace_disabled("score", name)
 
@@ -158,8 +163,7 @@ def _convert_selector_spread(draft: Draft) -> None:
         path = draft.where(point, name)
         runs = not draft.is_off(point, successor) and not draft.is_off(MULTI_POINT, successor)
         draft.replace(point, name, *(() if runs else (Plugin(name=successor, weight=entry.weight),)))
-        args = draft.args(successor)
-        if isinstance(args, PodTopologySpreadArgs) and args.defaulting_type == LIST_DEFAULTING:
+        if draft.written_args(successor).get("defaultingType") == _LIST:
             draft.note(path, f"{name} is gone: {successor} spreads by the defaultConstraints in its args")
         else:
             draft.note(path, f"{name} became {successor} with defaultingType System")
@@ -167,7 +171,7 @@ def _convert_selector_spread(draft: Draft) -> None:
 
 def _convert_limits(draft: Draft) -> None:
     successor = "NodeVolumeLimits"
-    for name in history.LIMITS_PLUGINS:
+    for name in versions.LIMITS_PLUGINS:
         for point in draft.points():
             path = draft.where(point, name)
             if name in draft.enabled(point):

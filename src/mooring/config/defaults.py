@@ -1,5 +1,5 @@
-"""What a configuration contains when nobody says otherwise: the default plugins of each version, as data,
-and the fields whose default depends on another field or on being absent.
+"""What a configuration contains when its file does not say: the default plugins of each version, as data, and
+the fields whose default depends on another field or on being absent.
 
 Constant defaults are written where the field is (`types`); the rules for joining default and chosen plugins
 are in `merging`.
@@ -131,7 +131,7 @@ def fill_absent(body: Mapping[str, object]) -> dict[str, object]:
     profiles = filled.get("profiles")
     if profiles is None or profiles == []:
         filled["profiles"] = profiles = [{}]
-    # Only a lone profile may stay nameless: several would not be told apart.
+    # Only a lone profile may stay nameless: several could not be distinguished.
     if isinstance(profiles, list) and len(profiles) == 1 and isinstance(profiles[0], Mapping):
         only = dict(profiles[0])
         if only.get("schedulerName") is None:

@@ -6,8 +6,9 @@ Parses `A=true,B=false` as `--feature-gates` takes it. What a gate switches is d
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from mooring.api.record import Record
-from mooring.config.problems import ConfigError, Problem, did_you_mean
+from mooring.api.meta import Record
+from mooring.api.problems import Problem, did_you_mean
+from mooring.config.types import ConfigError
 
 
 class Gate(NamedTuple):

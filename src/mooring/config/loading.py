@@ -1,7 +1,7 @@
 """From the text of a file to a complete configuration: the order of the steps, and nothing else.
 
 text -> plain values -> version -> records -> args -> validation -> conversion -> merging -> default args.
-Every step adds to one list of problems, so that all mistakes are told at once.
+Every step adds to one list of problems, so that all mistakes are reported at once.
 """
 
 from collections.abc import Iterable, Mapping
@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from mooring.config import conversion, defaults, merging, noting, validation, versions, yaml_source
-from mooring.config.aliasing import rename
-from mooring.config.args_reading import ArgsReader, args_types
-from mooring.config.decoding import decode
+from mooring.api.problems import Problem, child
+from mooring.config import conversion, defaults, merging, validation, versions, yaml_source
 from mooring.config.gates import DEFAULT_GATES, FeatureGates
-from mooring.config.problems import ConfigError, Note, Problem, child
-from mooring.config.types import KubeSchedulerConfiguration, PluginConfig, Profile
+from mooring.config.plugin_args import ArgsReader
+from mooring.config.references import rename
+from mooring.config.types import ConfigError, KubeSchedulerConfiguration, Note, PluginConfig, Profile
+from mooring.config.wire import decode
 
 _HEADER = ("apiVersion", "kind")
 
@@ -41,10 +41,11 @@ def load(
 
 
 class _Profile(NamedTuple):
-    """A profile under way, with its place in the file."""
+    """A profile under way, with its place in the file and the args that it has there."""
 
     value: Profile
     path: str
+    written_args: Mapping[str, object] = {}
 
 
 class _Loader:
@@ -67,9 +68,8 @@ class _Loader:
         if problems or not isinstance(tree, Mapping):
             return None
         self._version = version
-        self._args = ArgsReader(
-            version, args_types(conversion.legacy_args(version), self._types), self._gates
-        )
+        types = {**conversion.legacy_args(version), **self._types}
+        self._args = ArgsReader(version, types, self._gates)
         return self._complete(self._read(tree))
 
     def _read(self, tree: Mapping[str, object]) -> KubeSchedulerConfiguration:
@@ -96,8 +96,8 @@ class _Loader:
 
     def _add(self, problems: Iterable[Problem]) -> None:
         """Problems about fields that are not already known to be unreadable."""
-        told = {problem.path for problem in self.problems}
-        self.problems += [problem for problem in problems if problem.path not in told]
+        known = {problem.path for problem in self.problems}
+        self.problems += [problem for problem in problems if problem.path not in known]
 
     def _read_args(self, profile: _Profile) -> _Profile:
         entries = [
@@ -105,22 +105,26 @@ class _Loader:
             for entry in profile.value.plugin_config
         ]
         read = self._args.read(entries, child(profile.path, "pluginConfig"))
-        return profile._replace(value=replace(profile.value, plugin_config=read))
+        written = {entry.name: entry.args for entry in entries}
+        return profile._replace(value=replace(profile.value, plugin_config=read), written_args=written)
 
     def _complete_profile(self, profile: _Profile) -> Profile:
         own = defaults.default_plugins(self._version, self._gates)
-        converted, notes, problems = conversion.convert_profile(profile.value, self._version, profile.path)
+        converted, notes, problems = conversion.convert_profile(
+            profile.value, profile.written_args, self._version, profile.path
+        )
         custom = converted.plugins
         completed = replace(
             converted,
+            plugin_config=self._args.read_converted(converted.plugin_config),
             plugins=merging.merge(own, custom),
             user_named=merging.user_named(own, custom),
             written=profile.value.plugins,
         )
         self.problems += problems
         self.notes += notes
-        self.notes += noting.idle_disables(profile.value.plugins, own, self._version, profile.path)
-        self.notes += noting.idle_args(profile.value, completed, profile.path)
+        self.notes += merging.idle_disables(profile.value.plugins, own, self._version, profile.path)
+        self.notes += merging.idle_args(profile.value, completed, profile.path)
         return self._with_default_args(completed, profile.path)
 
     def _with_default_args(self, profile: Profile, path: str) -> Profile:

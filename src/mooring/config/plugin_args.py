@@ -1,277 +1,104 @@
-"""Arguments of the in-tree plugins: types, defaults, and the rules for their values.
+"""Decoding the `pluginConfig` of a profile: each plugin's arguments into its own type, and the defaults for
+enabled plugins that have none written.
 
-A plugin reads these values; what they do is the plugin's business. `completed` fills in what depends on
-other fields or on feature gates, `validate` says what is wrong; both know which fields the file wrote,
-because some are refused while their gate is off even when they repeat the default.
+The types come from the caller, who knows the plugins, or from an old version's table; without a type the
+arguments stay the plain mapping that they are. Types derived from `framework.args.PluginArgs` say themselves
+what is wrong with their values.
 """
 
-from collections.abc import Collection, Iterator, Mapping
-from typing import Self
+from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
-from mooring.api.pod import NodeAffinity, TopologySpreadConstraint
-from mooring.api.record import Record
-from mooring.config import affinity_rules
-from mooring.config.durations import Duration
-from mooring.config.durations import format as format_duration
-from mooring.config.gates import DEFAULT_GATES, FeatureGates
-from mooring.config.names import qualified_name_faults
-from mooring.config.problems import Problem, child, duplicate, forbidden, invalid, required, unsupported
-from mooring.config.scoring_args import (
-    DEFAULT_RESOURCES,
-    DEFAULT_STORAGE_SHAPE,
-    LEAST_ALLOCATED,
-    ResourceSpec,
-    ScoringStrategy,
-    UtilizationShapePoint,
-    validate_shape,
-    weighted,
-)
-from mooring.config.types import Int32, Int64
+from mooring.api.problems import Problem, child, did_you_mean
+from mooring.config.gates import FeatureGates
+from mooring.config.types import GROUP, PluginConfig, wire_fields
+from mooring.config.wire import decode
+from mooring.framework.args import ArgsContext, PluginArgs
 
-__all__ = [
-    "IN_TREE_ARGS",
-    "DefaultPreemptionArgs",
-    "DynamicResourcesArgs",
-    "InterPodAffinityArgs",
-    "NodeAffinityArgs",
-    "NodeResourcesBalancedAllocationArgs",
-    "NodeResourcesFitArgs",
-    "PluginArgs",
-    "PodTopologySpreadArgs",
-    "ResourceSpec",
-    "ScoringStrategy",
-    "UtilizationShapePoint",
-    "VolumeBindingArgs",
-]
-
-SYSTEM_DEFAULTING = "System"
-LIST_DEFAULTING = "List"
+_HEADER = ("apiVersion", "kind")
 
 
-class PluginArgs(Record):
-    """Base of all in-tree arguments."""
+class ArgsReader:
+    """Decodes arguments and collects what is wrong with them."""
 
-    def completed(self, gates: FeatureGates, written: Collection[str]) -> Self:
-        """With the defaults filled in that are not constants; `written` names the fields in the file."""
-        return self
+    def __init__(self, version: str, types: Mapping[str, type], gates: FeatureGates) -> None:
+        self.problems: list[Problem] = []
+        self._version = version
+        self._types = types
+        self._gates = gates
 
-    def validate(
-        self, path: str, gates: FeatureGates = DEFAULT_GATES, written: Collection[str] = ()
-    ) -> Iterator[Problem]:
-        """What is wrong, with field paths below `path`."""
-        return iter(())
-
-
-class DefaultPreemptionArgs(PluginArgs):
-    """How many nodes preemption tries: the larger of a share of all nodes and a fixed number."""
-
-    min_candidate_nodes_percentage: Int32 = 10
-    min_candidate_nodes_absolute: Int32 = 100
-
-    def validate(
-        self, path: str, gates: FeatureGates = DEFAULT_GATES, written: Collection[str] = ()
-    ) -> Iterator[Problem]:
-        percentage, absolute = self.min_candidate_nodes_percentage, self.min_candidate_nodes_absolute
-        percentage_path = child(path, "minCandidateNodesPercentage")
-        absolute_path = child(path, "minCandidateNodesAbsolute")
-        if not 0 <= percentage <= 100:
-            yield invalid(percentage_path, percentage, "not in valid range [0, 100]")
-        if absolute < 0:
-            yield invalid(absolute_path, absolute, "not in valid range [0, inf)")
-        if percentage == 0 and absolute == 0:
-            text = "cannot be zero at the same time as"
-            yield invalid(percentage_path, percentage, f"{text} minCandidateNodesAbsolute")
-            yield invalid(absolute_path, absolute, f"{text} minCandidateNodesPercentage")
-
-
-class InterPodAffinityArgs(PluginArgs):
-    """Weight of a running pod's required affinity towards the incoming one."""
-
-    hard_pod_affinity_weight: Int32 = 1
-    ignore_preferred_terms_of_existing_pods: bool = False
-
-    def validate(
-        self, path: str, gates: FeatureGates = DEFAULT_GATES, written: Collection[str] = ()
-    ) -> Iterator[Problem]:
-        weight = self.hard_pod_affinity_weight
-        if not 0 <= weight <= 100:
-            yield invalid(child(path, "hardPodAffinityWeight"), weight, "not in valid range [0, 100]")
-
-
-class NodeAffinityArgs(PluginArgs):
-    """A node affinity that every pod of the profile gets on top of its own."""
-
-    added_affinity: NodeAffinity | None = None
-
-    def validate(
-        self, path: str, gates: FeatureGates = DEFAULT_GATES, written: Collection[str] = ()
-    ) -> Iterator[Problem]:
-        if self.added_affinity is not None:
-            yield from affinity_rules.check(self.added_affinity, child(path, "addedAffinity"))
-
-
-class NodeResourcesFitArgs(PluginArgs):
-    """Which extended resources are not looked at, and how the rest is scored."""
-
-    ignored_resources: tuple[str, ...] = ()
-    ignored_resource_groups: tuple[str, ...] = ()
-    scoring_strategy: ScoringStrategy = ScoringStrategy(type=LEAST_ALLOCATED)
-
-    def completed(self, gates: FeatureGates, written: Collection[str]) -> Self:
-        strategy = self.scoring_strategy
-        complete = msgspec.structs.replace(strategy, resources=weighted(strategy.resources))
-        return msgspec.structs.replace(self, scoring_strategy=complete)
-
-    def validate(
-        self, path: str, gates: FeatureGates = DEFAULT_GATES, written: Collection[str] = ()
-    ) -> Iterator[Problem]:
-        for index, name in enumerate(self.ignored_resources):
-            for fault in qualified_name_faults(name):
-                yield invalid(child(path, "ignoredResources", index), name, fault)
-        for index, group in enumerate(self.ignored_resource_groups):
-            where = child(path, "ignoredResourceGroups", index)
-            if "/" in group:
-                yield invalid(where, group, "resource group name can't contain '/'")
-            for fault in qualified_name_faults(group):
-                yield invalid(where, group, fault)
-        yield from self.scoring_strategy.validate(child(path, "scoringStrategy"))
-
-
-class NodeResourcesBalancedAllocationArgs(PluginArgs):
-    """Resources whose utilization should be alike."""
-
-    resources: tuple[ResourceSpec, ...] = DEFAULT_RESOURCES
-
-    def completed(self, gates: FeatureGates, written: Collection[str]) -> Self:
-        return msgspec.structs.replace(self, resources=weighted(self.resources))
-
-    def validate(
-        self, path: str, gates: FeatureGates = DEFAULT_GATES, written: Collection[str] = ()
-    ) -> Iterator[Problem]:
-        seen: set[str] = set()
-        for index, resource in enumerate(self.resources):
-            where = child(path, "resources", index)
-            if resource.name in seen:
-                yield duplicate(child(where, "name"), resource.name)
-            seen.add(resource.name)
-            if resource.weight != 1:
-                yield invalid(child(where, "weight"), resource.weight, "must be 1")
-
-
-class PodTopologySpreadArgs(PluginArgs):
-    """Spread constraints for pods that bring none."""
-
-    default_constraints: tuple[TopologySpreadConstraint, ...] = ()
-    defaulting_type: str = SYSTEM_DEFAULTING
-
-    def completed(self, gates: FeatureGates, written: Collection[str]) -> Self:
-        return msgspec.structs.replace(self, defaulting_type=self.defaulting_type or SYSTEM_DEFAULTING)
-
-    def validate(
-        self, path: str, gates: FeatureGates = DEFAULT_GATES, written: Collection[str] = ()
-    ) -> Iterator[Problem]:
-        where = child(path, "defaultingType")
-        if self.defaulting_type not in (SYSTEM_DEFAULTING, LIST_DEFAULTING):
-            yield unsupported(where, self.defaulting_type, (SYSTEM_DEFAULTING, LIST_DEFAULTING))
-        elif self.defaulting_type == SYSTEM_DEFAULTING and self.default_constraints:
-            yield invalid(where, self.defaulting_type, "when .defaultConstraints are not empty")
-        seen: set[tuple[str, str]] = set()
-        for index, constraint in enumerate(self.default_constraints):
-            where = child(path, "defaultConstraints", index)
-            yield from _validate_constraint(constraint, where)
-            key = (constraint.topology_key, constraint.when_unsatisfiable)
-            if key in seen:
-                yield duplicate(where, f"{{{key[0]}, {key[1]}}}")
-            seen.add(key)
-
-
-def _validate_constraint(constraint: TopologySpreadConstraint, path: str) -> Iterator[Problem]:
-    if constraint.max_skew <= 0:
-        yield invalid(child(path, "maxSkew"), constraint.max_skew, "not in valid range (0, inf)")
-    if not constraint.topology_key:
-        yield required(child(path, "topologyKey"), "can not be empty")
-    else:
-        for fault in qualified_name_faults(constraint.topology_key):
-            yield invalid(child(path, "topologyKey"), constraint.topology_key, fault)
-    actions = ("DoNotSchedule", "ScheduleAnyway")
-    if not constraint.when_unsatisfiable:
-        yield required(child(path, "whenUnsatisfiable"), "can not be empty")
-    elif constraint.when_unsatisfiable not in actions:
-        yield unsupported(child(path, "whenUnsatisfiable"), constraint.when_unsatisfiable, actions)
-    if constraint.label_selector is not None:
-        detail = "constraint must not define a selector, as they deduced for each pod"
-        yield forbidden(child(path, "labelSelector"), detail)
-
-
-class VolumeBindingArgs(PluginArgs):
-    """How long a bind waits for volumes, and how free capacity of storage scores."""
-
-    bind_timeout_seconds: Int64 = 600
-    shape: tuple[UtilizationShapePoint, ...] | None = None
-
-    def completed(self, gates: FeatureGates, written: Collection[str]) -> Self:
-        if gates("StorageCapacityScoring") and not self.shape:
-            return msgspec.structs.replace(self, shape=DEFAULT_STORAGE_SHAPE)
-        return self
-
-    def validate(
-        self, path: str, gates: FeatureGates = DEFAULT_GATES, written: Collection[str] = ()
-    ) -> Iterator[Problem]:
-        if self.bind_timeout_seconds < 0:
-            detail = "invalid BindTimeoutSeconds, should not be a negative value"
-            yield invalid(child(path, "bindTimeoutSeconds"), self.bind_timeout_seconds, detail)
-        if gates("StorageCapacityScoring"):
-            yield from validate_shape(self.shape or (), child(path, "shape"))
-        elif self.shape is not None:
-            detail = "unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring"
-            yield invalid(child(path, "shape"), msgspec.to_builtins(self.shape), detail)
-
-
-class DynamicResourcesArgs(PluginArgs):
-    """Limits in seconds; filter_timeout 0 means none, None means that the gate is off."""
-
-    filter_timeout: Duration | None = 10.0
-    binding_timeout: Duration | None = 600.0
-
-    def completed(self, gates: FeatureGates, written: Collection[str]) -> Self:
-        return msgspec.structs.replace(
-            self,
-            filter_timeout=self.filter_timeout if gates("DRASchedulerFilterTimeout") else None,
-            binding_timeout=self.binding_timeout if _binding_conditions(gates) else None,
+    def read(self, entries: Iterable[PluginConfig], path: str) -> tuple[PluginConfig, ...]:
+        """The entries with their args decoded; `path` is that of the list."""
+        return tuple(
+            PluginConfig(name=entry.name, args=self._read_one(entry, child(path, index, "args")))
+            for index, entry in enumerate(entries)
         )
 
-    def validate(
-        self, path: str, gates: FeatureGates = DEFAULT_GATES, written: Collection[str] = ()
-    ) -> Iterator[Problem]:
-        where = child(path, "filterTimeout")
-        if not gates("DRASchedulerFilterTimeout"):
-            if "filterTimeout" in written:
-                yield forbidden(where, "DRASchedulingFilterTimeout feature gate is disabled")
-        elif self.filter_timeout is not None and self.filter_timeout < 0:
-            yield invalid(where, format_duration(self.filter_timeout), "must be zero or positive")
-        where = child(path, "bindingTimeout")
-        if not _binding_conditions(gates):
-            if "bindingTimeout" in written:
-                names = "DRADeviceBindingConditions or DRAResourceClaimDeviceStatus"
-                yield forbidden(where, f"{names} feature gate is disabled")
-        elif self.binding_timeout is not None and self.binding_timeout < 1:
-            yield invalid(where, format_duration(self.binding_timeout), "must be at least 1 second")
+    def defaults(self, names: Collection[str], present: Collection[str], path: str) -> list[PluginConfig]:
+        """Default args of the named plugins that have a type and are not present, ordered by name."""
+        missing = sorted(name for name in names if name in self._types and name not in present)
+        return [
+            PluginConfig(name=name, args=self._decode(name, {}, f'{path}["{name}"].args')) for name in missing
+        ]
 
+    def read_converted(self, entries: Iterable[PluginConfig]) -> tuple[PluginConfig, ...]:
+        """The entries with those decoded that conversion has written as plain mappings. Mistakes in them are
+        reported already, with their place in the file."""
+        known = len(self.problems)
+        read = tuple(
+            PluginConfig(name=entry.name, args=self._decode(entry.name, entry.args, ""))
+            if isinstance(entry.args, dict) and entry.name in self._types
+            else entry
+            for entry in entries
+        )
+        del self.problems[known:]
+        return read
 
-def _binding_conditions(gates: FeatureGates) -> bool:
-    return gates("DRADeviceBindingConditions") and gates("DRAResourceClaimDeviceStatus")
+    def _read_one(self, entry: PluginConfig, path: str) -> object:
+        raw = {} if entry.args is None else entry.args
+        if not isinstance(raw, dict):
+            self.problems.append(Problem(path=path, message="expected a mapping", value=raw))
+            return None
+        if entry.name not in self._types:
+            return raw or None
+        return self._decode(entry.name, raw, path)
 
+    def _decode(self, name: str, raw: Mapping[str, object], path: str) -> object:
+        target = self._types[name]
+        body = self._without_header(name, raw, path)
+        decoded = decode(body, target, path, self.problems)
+        if isinstance(decoded, PluginArgs):
+            written = [key for key, value in body.items() if value is not None]
+            return self._complete(decoded, path, ArgsContext(self._gates, written))
+        return decoded
 
-# By plugin name; the kind on the wire is the plugin's name with "Args" behind it.
-IN_TREE_ARGS: Mapping[str, type[PluginArgs]] = {
-    "DefaultPreemption": DefaultPreemptionArgs,
-    "DynamicResources": DynamicResourcesArgs,
-    "InterPodAffinity": InterPodAffinityArgs,
-    "NodeAffinity": NodeAffinityArgs,
-    "NodeResourcesBalancedAllocation": NodeResourcesBalancedAllocationArgs,
-    "NodeResourcesFit": NodeResourcesFitArgs,
-    "PodTopologySpread": PodTopologySpreadArgs,
-    "VolumeBinding": VolumeBindingArgs,
-}
+    def _complete(self, args: PluginArgs, path: str, context: ArgsContext) -> PluginArgs:
+        try:
+            completed = args.completed(context)
+            self.problems += list(completed.validate(path, context))
+        except Exception as error:  # the code of a plugin, which may be anything
+            message = f"checking these arguments raised {type(error).__name__}: {error}"
+            self.problems.append(Problem(path=path, message=message))
+            return args
+        return completed
+
+    def _without_header(self, name: str, raw: Mapping[str, object], path: str) -> dict[str, object]:
+        """The arguments without apiVersion and kind, once those are known to fit."""
+        target = self._types[name]
+        own = wire_fields(target) if issubclass(target, msgspec.Struct) else {}
+        if issubclass(target, PluginArgs):
+            self._check_header(name, raw, path)
+        return {key: value for key, value in raw.items() if key not in _HEADER or key in own}
+
+    def _check_header(self, name: str, raw: Mapping[str, object], path: str) -> None:
+        kind, version = raw.get("kind") or f"{name}Args", raw.get("apiVersion") or f"{GROUP}/{self._version}"
+        if kind != f"{name}Args":
+            message = f"args for plugin {name} were not of type {name}Args.{GROUP}, got {kind}.{GROUP}"
+            hint = did_you_mean(str(kind), [f"{name}Args"])
+            self.problems.append(Problem(path=child(path, "kind"), message=message, value=kind, hint=hint))
+        if version != f"{GROUP}/{self._version}":
+            message = f'no kind "{name}Args" is registered for version "{version}"'
+            hint = f"the file is {GROUP}/{self._version}"
+            where = child(path, "apiVersion")
+            self.problems.append(Problem(path=where, message=message, value=version, hint=hint))

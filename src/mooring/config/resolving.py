@@ -7,16 +7,24 @@ Builds nothing: that is the runtime's business.
 
 from collections.abc import Callable, Collection, Mapping
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from mooring.api.record import Record
-from mooring.config import history
-from mooring.config.aliasing import rename
+from mooring.api.meta import Record
+from mooring.api.problems import Problem, child, did_you_mean
+from mooring.config import versions
 from mooring.config.defaults import DEFAULT_NAMES
-from mooring.config.extension_points import GO_TYPES, MULTI_POINT, POINTS, UNSUPPORTED_POINTS
-from mooring.config.plugin_args import NodeResourcesFitArgs
-from mooring.config.problems import ConfigError, Problem, child, did_you_mean
-from mooring.config.types import Extender, KubeSchedulerConfiguration, Profile
+from mooring.config.references import rename
+from mooring.config.types import (
+    MULTI_POINT,
+    UNSUPPORTED_POINTS,
+    ConfigError,
+    Extender,
+    KubeSchedulerConfiguration,
+    Profile,
+    wire_fields,
+)
+from mooring.framework.extension_points import BUILT, BY_NAME
 
 MAX_NODE_SCORE = 100
 MAX_TOTAL_SCORE = 2**63 - 1
@@ -40,7 +48,7 @@ class ResolvedProfile(Record):
     percentage_of_nodes_to_score: int
     points: dict[str, tuple[PluginRef, ...]]
     plugin_args: dict[str, object]
-    # Default plugins that nobody offers: left out.
+    # Default plugins that do not exist in this process: left out.
     missing: tuple[str, ...] = ()
 
     @property
@@ -94,7 +102,7 @@ class _Resolver:
         missing_defaults: bool,
     ) -> None:
         self.problems: list[Problem] = []
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self._profile = profile
         self._path = path
         self._known = known
@@ -108,12 +116,12 @@ class _Resolver:
     def resolve(self, config: KubeSchedulerConfiguration) -> ResolvedProfile:
         profile = self._profile
         self._refuse_unsupported_points()
-        own = {point: self._own(point) for point in GO_TYPES}
-        order = {point: self._order(point, own[point]) for point in GO_TYPES}
+        own = {point: self._own(point) for point in BUILT}
+        order = {point: self._order(point, own[point]) for point in BUILT}
         weights = self._weights()
         points = {
             point: tuple(self._ref(name, weights[name] if point == "score" else 0) for name in order[point])
-            for point in POINTS
+            for point in BY_NAME
         }
         self._check_counts(points)
         percentage = profile.percentage_of_nodes_to_score
@@ -161,12 +169,12 @@ class _Resolver:
             if entry.name in self._missing:
                 continue
             if entry.name not in self._points:
-                self._tell_unknown(point, point, index)
+                self._report_unknown(point, point, index)
             elif point not in self._points[entry.name]:
-                message = f'plugin "{entry.name}" does not extend {GO_TYPES[point]} plugin'
+                message = f'plugin "{entry.name}" does not extend {BY_NAME[point].go_type} plugin'
                 self._problem(message, *self._where(point, index))
             elif entry.name in usable:
-                self._tell_twice(point, point, index)
+                self._report_twice(point, point, index)
             else:
                 usable.append(entry.name)
         return usable
@@ -180,28 +188,28 @@ class _Resolver:
             if entry.name in self._missing:
                 continue
             if entry.name not in self._points:
-                self._tell_unknown(point, MULTI_POINT, index)
+                self._report_unknown(point, MULTI_POINT, index)
             elif point in self._points[entry.name]:
                 if entry.name not in spread:
                     spread.append(entry.name)
                 elif entry.name not in own | off:
-                    self._tell_twice(point, MULTI_POINT, index)
+                    self._report_twice(point, MULTI_POINT, index)
         return spread
 
-    def _tell_unknown(self, point: str, set_name: str, index: int) -> None:
+    def _report_unknown(self, point: str, set_name: str, index: int) -> None:
         name = self._sets[set_name].enabled[index].name
-        # A multiPoint entry comes by at every point; the first one tells.
-        if set_name != MULTI_POINT or name not in self._told:
-            message = f'{GO_TYPES[point]} "{name}" does not exist'
+        # A multiPoint entry comes by at every point; the first one reports it.
+        if set_name != MULTI_POINT or name not in self._reported:
+            message = f'{BY_NAME[point].go_type} "{name}" does not exist'
             self._problem(message, *self._where(set_name, index), hint=self._nearest(name) or _HOW_TO_FIND)
-        self._told.add(name)
+        self._reported.add(name)
 
-    def _tell_twice(self, point: str, set_name: str, index: int) -> None:
+    def _report_twice(self, point: str, set_name: str, index: int) -> None:
         name = self._sets[set_name].enabled[index].name
-        if set_name != MULTI_POINT or name not in self._told:
-            message = f'plugin "{name}" already registered as "{GO_TYPES[point]}"'
+        if set_name != MULTI_POINT or name not in self._reported:
+            message = f'plugin "{name}" already registered as "{BY_NAME[point].go_type}"'
             self._problem(message, *self._where(set_name, index))
-        self._told.add(name)
+        self._reported.add(name)
 
     def _where(self, set_name: str, index: int) -> tuple[str | int, ...]:
         """Where an entry of a merged set stands in the file; merging has moved it."""
@@ -217,7 +225,7 @@ class _Resolver:
         return ("plugins", set_name, "enabled", position)
 
     def _nearest(self, name: str) -> str:
-        return history.successor(name) or did_you_mean(name, sorted({*self._known, *self._points}))
+        return versions.successor(name) or did_you_mean(name, sorted({*self._known, *self._points}))
 
     def _weights(self) -> dict[str, int]:
         """Score weights by plugin: score's own before multiPoint's; 0 counts as 1."""
@@ -233,7 +241,7 @@ class _Resolver:
         return weights
 
     def _check_counts(self, points: Mapping[str, tuple[PluginRef, ...]]) -> None:
-        # A plugin that is unknown or in the wrong place is told already; counting without it would mislead.
+        # A plugin that is unknown or misplaced is reported already; counting without it would mislead.
         if self.problems:
             return
         name = self._profile.scheduler_name
@@ -254,9 +262,10 @@ class _Resolver:
         ignored = _ignored_resources(extenders)
         if ignored:
             fit = args.get("NodeResourcesFit")
-            if isinstance(fit, NodeResourcesFitArgs):
+            field = wire_fields(type(fit)).get("ignoredResources") if isinstance(fit, Struct) else None
+            if isinstance(fit, Struct) and field is not None:
                 # What the profile ignores is replaced, not extended: upstream's rule.
-                args["NodeResourcesFit"] = replace(fit, ignored_resources=ignored)
+                args["NodeResourcesFit"] = replace(fit, **{field.name: ignored})
             else:
                 self._problem("can't find NodeResourcesFitArgs in plugin config", "pluginConfig")
         return args

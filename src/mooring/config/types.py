@@ -5,22 +5,24 @@ are plain: decoding, defaults that depend on each other, merging and validation 
 """
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Annotated
 
 import msgspec
 
-from mooring.api.record import Record
-from mooring.config.durations import Duration
-from mooring.config.problems import Note
+from mooring.api.errors import MooringError
+from mooring.api.meta import Int32, Int64, Record
+from mooring.api.problems import Problem
+from mooring.api.times import Duration
 
 GROUP = "kubescheduler.config.k8s.io"
 API_VERSION = f"{GROUP}/v1"
 KIND = "KubeSchedulerConfiguration"
 
-Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
-Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+MULTI_POINT = "multiPoint"
+# Accepted in a file because v1 has them, but nothing runs them yet.
+UNSUPPORTED_POINTS = ("placementGenerate", "placementScore")
 
 # Marks a field that only lives in Python: never read from a file, never written, not part of equality.
 NOT_ON_WIRE = msgspec.Meta(extra={"wire": "absent"})
@@ -48,6 +50,26 @@ class Traced(Record, eq=False):
         return all(getattr(self, name) == getattr(other, name) for name in names)
 
     __hash__ = None  # type: ignore[assignment]  # plugin args may be dicts
+
+
+class Note(Record):
+    """Something worth knowing that stops no scheduler: what was converted, dropped or has no effect."""
+
+    path: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}" if self.path else self.message
+
+
+class ConfigError(MooringError):
+    """A configuration cannot be used; `problems` lists every reason found."""
+
+    def __init__(self, problems: Iterable[Problem], source: str = "<config>") -> None:
+        self.problems = tuple(problems)
+        self.source = source
+        count = f"{len(self.problems)} problem{'s' if len(self.problems) != 1 else ''}"
+        super().__init__("\n".join([f"{source}: {count}", *(f"  {problem}" for problem in self.problems)]))
 
 
 class Plugin(Record):

@@ -2,16 +2,14 @@
 
 Messages are upstream's. A profile is judged as written, so that paths are those of the file; only the rule
 that profiles share a queue sort is judged after conversion and merging. Plugin arguments bring their own
-rules (`plugin_args`); what only shows when the plugins are known is found by `resolving`.
+rules (`framework.args`); what only shows when the plugins are known is found by `resolving`.
 """
 
 from collections.abc import Collection, Iterator
 
-from mooring.config import durations
-from mooring.config.extension_points import POINTS
-from mooring.config.history import LIMITS_PLUGINS
-from mooring.config.names import is_extended_resource, qualified_name_faults
-from mooring.config.problems import Problem, child, duplicate, invalid, required
+from mooring.api import times
+from mooring.api.names import is_extended_resource, qualified_name_faults
+from mooring.api.problems import Problem, child, duplicate, invalid, required
 from mooring.config.types import (
     API_VERSION,
     ClientConnection,
@@ -20,6 +18,8 @@ from mooring.config.types import (
     LeaderElection,
     Profile,
 )
+from mooring.config.versions import LIMITS_PLUGINS
+from mooring.framework.extension_points import BY_NAME
 
 
 def validate(config: KubeSchedulerConfiguration, version: str) -> Iterator[Problem]:
@@ -70,9 +70,9 @@ def _leader_election(election: LeaderElection, path: str) -> Iterator[Problem]:
         ("retryPeriod", election.retry_period),
     ):
         if seconds <= 0:
-            yield invalid(child(path, name), durations.format(seconds), "must be greater than zero")
+            yield invalid(child(path, name), times.format_duration(seconds), "must be greater than zero")
     if election.lease_duration <= election.renew_deadline:
-        shown = durations.format(election.lease_duration)
+        shown = times.format_duration(election.lease_duration)
         yield invalid(child(path, "leaseDuration"), shown, "must be greater than `RenewDeadline`")
     if election.resource_lock != "leases":
         detail = 'resourceLock value must be "leases"'
@@ -120,7 +120,7 @@ def _plugin_names(profile: Profile, removed: Collection[str], path: str) -> Iter
                 if not entry.name:
                     yield required(child(where, "name"))
                 # Upstream looks for removed names at the single points only, never in multiPoint.
-                elif kind == "enabled" and point in POINTS and entry.name in removed:
+                elif kind == "enabled" and point in BY_NAME and entry.name in removed:
                     yield _removed(where, entry.name)
 
 

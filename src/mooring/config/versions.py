@@ -1,10 +1,50 @@
-"""Which kind and version a file says it is, and what to do about those that cannot be read."""
+"""Versions of the configuration: which one a file says it is, which are read, and what became of plugins that
+are gone. Data for conversion and for better messages.
+"""
 
 from collections.abc import Mapping
 
-from mooring.config import history
-from mooring.config.problems import Problem, did_you_mean, required
+from mooring.api.problems import Problem, did_you_mean, required
 from mooring.config.types import API_VERSION, GROUP, KIND
+
+# Versions of the group that are read, with the Kubernetes releases that served them.
+SERVED: Mapping[str, str] = {
+    "v1": "1.25 and later",
+    "v1beta3": "1.23 to 1.28",
+    "v1beta2": "1.22 to 1.27",
+    "v1beta1": "1.19 to 1.22",
+}
+# Versions that are recognised but not read.
+GONE: Mapping[str, str] = {"v1alpha2": "1.18 only", "v1alpha1": "up to 1.18"}
+
+LIMITS_PLUGINS = ("AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits")
+
+# Plugins that v1beta1 was the last version to accept.
+GONE_SINCE_V1BETA2 = (
+    "NodeLabel",
+    "NodePreferAvoidPods",
+    "NodeResourcesLeastAllocated",
+    "NodeResourcesMostAllocated",
+    "RequestedToCapacityRatio",
+    "ServiceAffinity",
+)
+
+_FIT = "NodeResourcesFit took its place, with scoringStrategy.type"
+_SUCCESSORS: Mapping[str, str] = {
+    "NodeLabel": "NodeAffinity took its place, with addedAffinity in its args",
+    "NodePreferAvoidPods": "it has no equivalent; mark the nodes with taints",
+    "NodeResourcesLeastAllocated": f"{_FIT} LeastAllocated",
+    "NodeResourcesMostAllocated": f"{_FIT} MostAllocated",
+    "RequestedToCapacityRatio": f"{_FIT} RequestedToCapacityRatio",
+    "SelectorSpread": "PodTopologySpread took its place, with defaultingType System",
+    "ServiceAffinity": "it has no equivalent; pod affinity and PodTopologySpread come nearest",
+    **dict.fromkeys(LIMITS_PLUGINS, "NodeVolumeLimits took its place"),
+}
+
+
+def successor(name: str) -> str:
+    """What to use instead of a plugin that is gone, in words; empty for any other name."""
+    return _SUCCESSORS.get(name, "")
 
 
 def identify(tree: object) -> tuple[str, list[Problem]]:
@@ -19,7 +59,7 @@ def identify(tree: object) -> tuple[str, list[Problem]]:
     if kind != KIND:
         return "", [_wrong_kind(tree, api_version, kind)]
     group, _, version = str(api_version).rpartition("/")
-    if group == GROUP and version in history.SERVED:
+    if group == GROUP and version in SERVED:
         return version, []
     return "", [_wrong_version(str(api_version), group, version)]
 
@@ -40,12 +80,12 @@ def _wrong_kind(tree: Mapping[str, object], api_version: object, kind: object) -
 
 
 def _wrong_version(api_version: str, group: str, version: str) -> Problem:
-    if group == GROUP and version in history.GONE:
-        message = f"{api_version} was served by Kubernetes {history.GONE[version]} and is not accepted"
+    if group == GROUP and version in GONE:
+        message = f"{api_version} was served by Kubernetes {GONE[version]} and is not accepted"
         hint = f"write the file as {API_VERSION}; v1beta1 and later are converted when read"
         return Problem(path="apiVersion", message=message, value=api_version, hint=hint)
     message = f'no kind "{KIND}" is registered for version "{api_version}"'
-    known = [f"{GROUP}/{name}" for name in history.SERVED]
+    known = [f"{GROUP}/{name}" for name in SERVED]
     return Problem(
         path="apiVersion", message=message, value=api_version, hint=did_you_mean(api_version, known)
     )

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import yaml
 
-from mooring.config.problems import Problem, child
+from mooring.api.problems import Problem, child
 
 MAX_BYTES = 1 << 20  # a ConfigMap holds no more
 MAX_DEPTH = 64

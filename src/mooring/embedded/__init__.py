@@ -1,1 +1,4 @@
-"""A Kubernetes cluster inside the process: the object store and its in-process client."""
+"""A Kubernetes cluster inside one process: API server, controllers and kubelets on the store.
+
+Only the server process of `mooring up` imports it.
+"""

@@ -1,6 +1,6 @@
 """Requests and answers of the API server, as values that its parts hand to each other.
 
-Shared by `serving`, which reads requests from the wire, authenticates and routes them, and by `catalog`,
+Shared by `apiserver`, which reads requests from the wire, authenticates and routes them, and by `catalog`,
 whose endpoints (discovery, OpenAPI, reviews, metrics) answer some of them. Neither imports the other for it.
 """
 
@@ -13,18 +13,11 @@ from typing import Any, Protocol
 import msgspec
 
 from mooring.api.errors import ApiError
-from mooring.embedded import refusals
+from mooring.serving.certificates import User
+from mooring.store import refusals
 
 JSON = "application/json"
 TEXT = "text/plain; charset=utf-8"
-
-
-@dataclass(frozen=True, slots=True)
-class User:
-    """Who asks."""
-
-    name: str
-    groups: tuple[str, ...] = ()
 
 
 ANONYMOUS = User("system:anonymous", ("system:unauthenticated",))
@@ -96,5 +89,5 @@ def status_json(error: ApiError) -> dict[str, Any]:
 
 
 def page_not_found() -> ApiError:
-    """For a path that nobody serves, as clients get it for an unknown group or resource."""
+    """For a path that is not served, as clients get it for an unknown group or resource."""
     return refusals.failure(404, "NotFound", "the server could not find the requested resource")

@@ -5,6 +5,7 @@ The contract of every extension point is in `mooring.framework.points`; the form
 here. Nothing here knows a concrete plugin, a queue or a transport."""
 
 from mooring.framework.access import Access, Dependency, Kind, Reads, Version
+from mooring.framework.args import ArgsContext, PluginArgs
 from mooring.framework.cycle_state import CycleState, StateKeyError
 from mooring.framework.events import (
     ActionType,
@@ -52,6 +53,7 @@ __all__ = [
     "Access",
     "ActionType",
     "ApiClient",
+    "ArgsContext",
     "AssumeCache",
     "BindPlugin",
     "Clock",
@@ -74,6 +76,7 @@ __all__ = [
     "Normalization",
     "PermitPlugin",
     "Plugin",
+    "PluginArgs",
     "PostBindPlugin",
     "PostFilterPlugin",
     "PostFilterResult",

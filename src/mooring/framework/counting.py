@@ -66,7 +66,7 @@ class PodCounter(Protocol):
     def changed_since(self, version: int) -> list[int] | None:
         """The rows whose number has changed since the counter had that version, some of them several times:
         for those who keep something of their own up to date. None where that is not known: there were many
-        changes, nobody had asked before, or the counter was evicted. Then start anew."""
+        changes, it had not been asked before, or the counter was evicted. Then start anew."""
         ...
 
     def sums(self, topology: Topology, where: BoolArray | None = None) -> FloatArray:
@@ -84,14 +84,14 @@ class PodCounters(Protocol):
 
 
 class TermKind(enum.Enum):
-    """What a running pod demands or wishes."""
+    """What a running pod demands or prefers."""
 
     __hash__ = object.__hash__  # members are single objects; the hash of Enum is a Python function
 
     ANTI_AFFINITY = "required anti-affinity"
     AFFINITY = "required affinity"
     PREFERRED = "preferred affinity"
-    """Wishes to be away have a negative weight."""
+    """Preferences to be away have a negative weight."""
 
 
 class HeldTerm(Protocol):
@@ -109,7 +109,7 @@ class HeldTerm(Protocol):
         ...
 
     def few(self) -> Mapping[int, int] | None:
-        """The same as `PodCounter.few` for holders."""
+        """The rows with holders and how many there are; see `PodCounter.few`."""
         ...
 
     def sums(self, topology: Topology) -> FloatArray:
@@ -122,12 +122,12 @@ class AffinityTerms(Protocol):
 
     @property
     def version(self) -> Version:
-        """Bumped when a term comes that nobody held, and when its last holder goes: as long as it stays the
+        """Bumped when a term comes that no pod held, and when its last holder goes: as long as it stays the
         same, a pod that no term means is still meant by none."""
         ...
 
     def __len__(self) -> int:
-        """The number of distinct terms; where there are none, nobody is meant."""
+        """The number of distinct terms; where there are none, no pod is meant."""
         ...
 
     def matching(

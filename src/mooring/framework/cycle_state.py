@@ -12,7 +12,7 @@ from typing import Any
 
 
 class StateKeyError(KeyError):
-    """A plugin read a key that nobody wrote in this attempt."""
+    """A plugin read a key that no plugin wrote in this attempt."""
 
     def __str__(self) -> str:
         return (
@@ -46,7 +46,7 @@ class CycleState:
         """Pods (by key) that a plugin wants in the active queue when this attempt has succeeded."""
 
     def read(self, key: str, default: Any = _ABSENT) -> Any:
-        """The value under `key`; raises `StateKeyError` when nobody wrote it and no default is given."""
+        """The value under `key`; raises `StateKeyError` when it was not written and no default is given."""
         state: CycleState | None = self
         while state is not None:
             if key in state._data:
@@ -80,10 +80,10 @@ class CycleState:
     def clone(self) -> CycleState:
         """A state that reads as this one does now. What either of them changes later is its own."""
         if self._data:
-            # What is here becomes the common ground of both; from now on this state is a delta on it too.
-            ground = CycleState(self._parent)
-            ground._data = self._data
-            self._data, self._parent = {}, ground
+            # What is here becomes the common parent of both; from now on this state is a delta on it too.
+            common = CycleState(self._parent)
+            common._data = self._data
+            self._data, self._parent = {}, common
         clone = CycleState(self._parent)
         clone.skip_filter, clone.skip_score = set(self.skip_filter), set(self.skip_score)
         return clone
@@ -102,8 +102,8 @@ class CycleState:
         return alone
 
     def child(self, asked: bool = True) -> CycleState:
-        """The same as `clone` for a state that nobody writes any more: this one is left as it is. Where no
-        PreFilter or PreScore is `asked` any more, nobody can say Skip, and the sets are shared."""
+        """A clone of a state that is not written any more, which therefore stays as it is. Where no PreFilter
+        or PreScore is `asked` any more, no plugin can say Skip, and the sets are shared."""
         child = CycleState.__new__(CycleState)
         child._parent, child._data, child.to_activate = self, {}, {}
         child.skip_filter = self.skip_filter.copy() if asked else self.skip_filter

@@ -1,8 +1,8 @@
 """DomainCounts: how many pods there are per domain of a topology, in one attempt and in its dry runs.
 
-The counts of the cluster are an array that nobody changes; a dry run keeps what it changed beside it. A clone
+The counts of the cluster are an array that is not changed; a dry run keeps what it changed beside it. A clone
 therefore costs as much as was changed, not as much as there are domains. Where every node is a domain of its
-own and few of them have pods, even the array is only made when somebody needs it.
+own and few of them have pods, even the array is only made when it is needed.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ class Nominator(Protocol):
     """Pods that are to run on a node once their victims are gone."""
 
     def nodes(self) -> Collection[str]:
-        """Names of the nodes that somebody is nominated to."""
+        """Names of the nodes that a pod is nominated to."""
         ...
 
     def nominated_on(self, node_name: str) -> Sequence[Pod]: ...
@@ -212,11 +212,11 @@ class Handle(Protocol):
         ...
 
     def node_index(self, name: str, extract: NodeKeys) -> NodeIndex:
-        """The same over the nodes."""
+        """The index of that name over the nodes."""
         ...
 
     def object_index(self, name: str, resource: Resource, extract: ObjectKeys) -> ObjectIndex:
-        """The same over the objects of a kind that the plugin declared in `needs`."""
+        """The index of that name over the objects of a kind that the plugin declared in `needs`."""
         ...
 
     def topology(self, key: str) -> Topology:

@@ -46,6 +46,11 @@ def writes(plugin: object, method: str) -> bool:
     return not hasattr(getattr(cls, method), "__derived__")
 
 
+def is_marked(method: object) -> bool:
+    """Whether a member of a base class is a method for plugins to define."""
+    return hasattr(method, "__required__") or hasattr(method, "__derived__")
+
+
 def unwritten(cls: type) -> list[str]:
     """Complaints about methods that the base classes of a plugin class require and that it does not
     define."""
@@ -96,7 +101,7 @@ def lift_filter(plugin: Any, state: CycleState, pod: Pod, nodes: Nodes) -> Refus
 def _add_scalar_refusals(
     result: Refusals, code: Code, indices: list[int], statuses: dict[int, Status]
 ) -> None:
-    # A node may have several reasons; the k-th entry holds everybody's k-th reason.
+    # A node may have several reasons; the k-th entry holds the k-th reason of all nodes.
     depth = max(1, *(len(status.reasons) for status in statuses.values()))
     for level in range(depth):
         hit = [i for i in indices if level == 0 or len(statuses[i].reasons) > level]

@@ -29,11 +29,11 @@ Amounts = Literal["allocatable", "requested", "nonzero_requested"]
 Compute = Callable[["Nodes"], npt.NDArray[Any]]
 """A derived column for some nodes: one entry per node of the view that is handed in."""
 ComputeRow = Callable[["NodeView"], Any]
-"""The same for a single node; cheaper when few rows have changed."""
+"""A derived column's entry for a single node; cheaper when few rows have changed."""
 
 T = TypeVar("T")
 _MOST_KEPT = 64
-"""What a view keeps for plugins; keys may come from pods, so anybody can name many."""
+"""What a view keeps for plugins; keys may come from pods, so a user can name many."""
 
 Reason = str | Sequence[str] | Callable[[int], str]
 """One text for all refused nodes, one per node of the view, or a function of the index in the view."""
@@ -87,7 +87,7 @@ class Columns(Protocol):
         ...
 
     def nonzero_requested(self, resource: str) -> IntArray:
-        """The same with the defaults that scoring uses; kept for cpu and memory."""
+        """Requests with the defaults that scoring uses; kept for cpu and memory."""
         ...
 
     def free(self, resource: str) -> IntArray:
@@ -123,7 +123,7 @@ class Columns(Protocol):
     def row_column(
         self, key: Hashable, compute: Compute, compute_row: ComputeRow | None = None
     ) -> npt.NDArray[Any]:
-        """The same for what depends on the pods of the node too (requested, pods)."""
+        """A column of the caller's own that depends on the pods of the node too (requested, pods)."""
         ...
 
     def node_names(self) -> Sequence[str]:
@@ -375,7 +375,7 @@ class Nodes:
 
 
 class SomeNodes(Nodes):
-    """Nodes given by a mask, listed when somebody looks at them: many hooks are handed nodes and need
+    """Nodes given by a mask, listed when they are looked at: many hooks are handed nodes and need
     none."""
 
     __slots__ = ("_chosen", "_every", "_mask")

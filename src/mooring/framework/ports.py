@@ -6,11 +6,12 @@ by itself; that one rule is what makes virtual time, fault tests and replay from
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, Required, TypedDict, Unpack
 
-from mooring.api.resources import Resource
+from mooring.api.resources import PODS, Resource
 
 
 class Timer(Protocol):
@@ -80,37 +81,62 @@ class PatchType:
     JSON = "application/json-patch+json"
 
 
+class ListOptions(TypedDict, total=False):
+    """What a list call may say beside the resource."""
+
+    namespace: str
+    label_selector: str
+    field_selector: str
+    resource_version: str
+    limit: int
+    page: str
+    """The continue token of the page before."""
+
+
+class WatchOptions(TypedDict, total=False):
+    """What a watch says beside the resource."""
+
+    resource_version: Required[str]
+    namespace: str
+    label_selector: str
+    field_selector: str
+    timeout: float | None
+    send_initial_events: bool
+
+
+class PatchOptions(TypedDict, total=False):
+    """What a patch may say beside the object's name and the change."""
+
+    namespace: str
+    subresource: str
+    patch_type: str
+    """A `PatchType`; STRATEGIC unless given."""
+
+
+class DeleteOptions(TypedDict, total=False):
+    """What a delete may say beside the object's name; `uid` and `resource_version` are preconditions:
+    Conflict when they do not hold."""
+
+    namespace: str
+    uid: str
+    resource_version: str
+    grace_period: int | None
+
+
+Patch = Mapping[str, Any] | Sequence[Mapping[str, Any]]
+
+
 class ApiClient(Protocol):
-    """The Kubernetes API as the scheduler, the informers and plugins know it.
+    """The Kubernetes API as the scheduler, the informers and plugins know it. Options are keywords.
 
     Every call raises an `api.errors.ApiError` for an answer that is not a success and a `TransportError`
     when there is no answer; `OutcomeUnknown` means that a write may or may not have happened. Objects are
     the typed records of `mooring.api`, or `Unstructured` for custom resources.
     """
 
-    async def list(
-        self,
-        resource: Resource,
-        *,
-        namespace: str = "",
-        label_selector: str = "",
-        field_selector: str = "",
-        resource_version: str = "",
-        limit: int = 0,
-        page: str = "",
-    ) -> ObjectList: ...
+    async def list(self, resource: Resource, **options: Unpack[ListOptions]) -> ObjectList: ...
 
-    def watch(
-        self,
-        resource: Resource,
-        *,
-        resource_version: str,
-        namespace: str = "",
-        label_selector: str = "",
-        field_selector: str = "",
-        timeout: float | None = None,
-        send_initial_events: bool = False,
-    ) -> AsyncIterator[WatchEvent]:
+    def watch(self, resource: Resource, **options: Unpack[WatchOptions]) -> AsyncIterator[WatchEvent]:
         """Events after `resource_version`, bookmarks included. Ends quietly when the server closes it;
         raises `Gone` when the version is too old."""
         ...
@@ -124,32 +150,63 @@ class ApiClient(Protocol):
         ...
 
     async def patch(
-        self,
-        resource: Resource,
-        name: str,
-        patch: Mapping[str, Any] | Sequence[Mapping[str, Any]],
-        *,
-        namespace: str = "",
-        subresource: str = "",
-        patch_type: str = PatchType.STRATEGIC,
+        self, resource: Resource, name: str, patch: Patch, **options: Unpack[PatchOptions]
     ) -> Any: ...
 
-    async def delete(
-        self,
-        resource: Resource,
-        name: str,
-        *,
-        namespace: str = "",
-        uid: str = "",
-        resource_version: str = "",
-        grace_period: int | None = None,
-    ) -> None:
-        """`uid` and `resource_version` are preconditions: Conflict when they do not hold."""
-        ...
+    async def delete(self, resource: Resource, name: str, **options: Unpack[DeleteOptions]) -> None: ...
 
     async def bind(self, name: str, namespace: str, uid: str, node: str) -> None:
         """POST pods/<name>/binding, with the UID as precondition."""
         ...
+
+
+class DelegatingClient(ABC):
+    """Implements `ApiClient` by passing calls on to another client, each after `before` has let it.
+
+    Nothing is awaited between `before` and the call of the other client.
+    """
+
+    def __init__(self, client: ApiClient) -> None:
+        self._client = client
+
+    @abstractmethod
+    def before(self, verb: str, resource: Resource, subresource: str = "") -> None:
+        """Raises to stop a call. `verb` is RBAC's: list, watch, get, create, update, patch or delete; a bind
+        creates the subresource `binding`."""
+
+    async def list(self, resource: Resource, **options: Unpack[ListOptions]) -> ObjectList:
+        self.before("list", resource)
+        return await self._client.list(resource, **options)
+
+    def watch(self, resource: Resource, **options: Unpack[WatchOptions]) -> AsyncIterator[WatchEvent]:
+        self.before("watch", resource)
+        return self._client.watch(resource, **options)
+
+    async def get(self, resource: Resource, name: str, namespace: str = "") -> Any:
+        self.before("get", resource)
+        return await self._client.get(resource, name, namespace)
+
+    async def create(self, resource: Resource, obj: Any, *, dry_run: bool = False) -> Any:
+        self.before("create", resource)
+        return await self._client.create(resource, obj, dry_run=dry_run)
+
+    async def replace(self, resource: Resource, obj: Any, *, subresource: str = "") -> Any:
+        self.before("update", resource, subresource)
+        return await self._client.replace(resource, obj, subresource=subresource)
+
+    async def patch(
+        self, resource: Resource, name: str, patch: Patch, **options: Unpack[PatchOptions]
+    ) -> Any:
+        self.before("patch", resource, options.get("subresource", ""))
+        return await self._client.patch(resource, name, patch, **options)
+
+    async def delete(self, resource: Resource, name: str, **options: Unpack[DeleteOptions]) -> None:
+        self.before("delete", resource)
+        await self._client.delete(resource, name, **options)
+
+    async def bind(self, name: str, namespace: str, uid: str, node: str) -> None:
+        self.before("create", PODS, "binding")
+        await self._client.bind(name, namespace, uid, node)
 
 
 class EventRecorder(Protocol):

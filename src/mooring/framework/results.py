@@ -17,7 +17,7 @@ class PreFilterResult:
 
 @dataclass(frozen=True, slots=True)
 class PostFilterResult:
-    """PostFilter's wish for the pod's nomination.
+    """What PostFilter decided about the pod's nomination.
 
     `nominated_node` None leaves `status.nominatedNodeName` alone, "" clears it, a name sets it. `victims` are
     the pods that have to go; for the decision record.

@@ -140,7 +140,7 @@ class Status:
         return ", ".join(self.reasons)
 
     def by(self, plugin: str) -> Status:
-        """The same answer, attributed to `plugin` unless it names somebody already."""
+        """This answer, attributed to `plugin` unless it names one already."""
         if self.plugin:
             return self
         return Status(self.code, self.reasons, plugin, self.timeout, self.cause)

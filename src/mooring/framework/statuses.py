@@ -76,12 +76,12 @@ class NodeStatuses:
     def copy(self) -> NodeStatuses:
         """A copy that may be changed; until then it reads what is here, so this one should stay as it is.
         Most attempts refuse nothing beyond what is remembered, and copy nothing."""
-        twin = NodeStatuses.__new__(NodeStatuses)
-        twin.nodes, twin.ids = self.nodes, self.ids
-        twin.verdicts, twin.counts = self.verdicts, self.counts
-        twin._ids_by_status = self._ids_by_status
-        twin._lent = True
-        return twin
+        copied = NodeStatuses.__new__(NodeStatuses)
+        copied.nodes, copied.ids = self.nodes, self.ids
+        copied.verdicts, copied.counts = self.verdicts, self.counts
+        copied._ids_by_status = self._ids_by_status
+        copied._lent = True
+        return copied
 
     @property
     def is_lent(self) -> bool:
@@ -95,13 +95,14 @@ class NodeStatuses:
         self._ids_by_status = dict(self._ids_by_status)
 
     def set_rows(self, rows: IntArray, status: Status) -> None:
-        """Refuse rows that nobody has refused yet."""
+        """Refuse rows that are not refused yet."""
         found = self.intern(status)
         self.ids[rows] = found
         self.counts[found] += len(rows)
 
     def set_where(self, mask: BoolArray, status: Status, number: int | None = None) -> None:
-        """The same with a mask over the first rows of the table; `number` is how many it hits, if known."""
+        """Refuse the rows of a mask over the first rows of the table; `number` is how many it hits, if
+        known."""
         found = self.intern(status)
         np.putmask(self.ids[: len(mask)], mask, found)
         self.counts[found] += int(np.count_nonzero(mask)) if number is None else number

@@ -12,7 +12,7 @@ from mooring.framework.nodes import BoolArray, FloatArray, Nodes
 
 ScalarT = TypeVar("ScalarT", bound=np.generic)
 Bins = npt.NDArray[np.intp]
-_NOBODY: BoolArray = np.zeros(1, dtype=np.bool_)
+_NO_LABEL: BoolArray = np.zeros(1, dtype=np.bool_)
 
 
 class Topology:
@@ -62,7 +62,7 @@ class Topology:
         self._by_domain: tuple[Bins, Bins] | None = None
         """The rows, sorted by bin, and where each bin ends."""
         self._witnesses: Bins | None = None
-        """A row in each domain that has nodes: those where somebody was found the last time."""
+        """A row in each domain that has nodes: those that were found the last time."""
 
     @property
     def inhabited_domains(self) -> Bins:
@@ -114,7 +114,7 @@ class Topology:
     def present_in(self, nodes: Nodes) -> BoolArray:
         """Bin → whether some node of the view is there; the first is for nodes without the label."""
         if self.is_covered_by(nodes):
-            return np.concatenate((_NOBODY, self.nodes > 0))
+            return np.concatenate((_NO_LABEL, self.nodes > 0))
         return np.bincount(self.bins_of(nodes), minlength=self.size + 1) > 0
 
     def is_covered_by(self, nodes: Nodes) -> bool:
@@ -139,5 +139,5 @@ class Topology:
         return self._witnesses is not None
 
     def sums_of(self, rows: npt.NDArray[Any], numbers: npt.NDArray[Any]) -> FloatArray:
-        """The same for a column that is 0 but in a few rows."""
+        """Per domain the sum of a column that is 0 but in a few rows."""
         return np.bincount(self.bins[rows], numbers, self.size + 1)[1:]  # type: ignore[return-value]  # floats

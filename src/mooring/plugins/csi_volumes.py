@@ -23,7 +23,7 @@ class MissingClaim(MooringError):
 
 
 class BadVolume(MooringError):
-    """A volume that nobody can count; the attempt fails."""
+    """A volume that cannot be counted; the attempt fails."""
 
 
 class CsiVolumes:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
+from mooring.api.meta import Int32
 from mooring.api.pod import Pod
-from mooring.config.plugin_args import DefaultPreemptionArgs
+from mooring.api.problems import Problem, child, invalid
+from mooring.framework.args import ArgsContext, PluginArgs
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import ASSIGNED_POD_DELETE, QueueingHint, Registration
 from mooring.framework.handle import Handle
@@ -18,6 +20,26 @@ from mooring.framework.status import Status
 from mooring.framework.statuses import NodeStatuses
 
 IN_PROGRESS = "waiting for the preemption for this pod to be finished"
+
+
+class DefaultPreemptionArgs(PluginArgs):
+    """How many nodes preemption tries: the larger of a share of all nodes and a fixed number."""
+
+    min_candidate_nodes_percentage: Int32 = 10
+    min_candidate_nodes_absolute: Int32 = 100
+
+    def validate(self, path: str, context: ArgsContext) -> Iterator[Problem]:
+        percentage, absolute = self.min_candidate_nodes_percentage, self.min_candidate_nodes_absolute
+        percentage_path = child(path, "minCandidateNodesPercentage")
+        absolute_path = child(path, "minCandidateNodesAbsolute")
+        if not 0 <= percentage <= 100:
+            yield invalid(percentage_path, percentage, "not in valid range [0, 100]")
+        if absolute < 0:
+            yield invalid(absolute_path, absolute, "not in valid range [0, inf)")
+        if percentage == 0 and absolute == 0:
+            text = "cannot be zero at the same time as"
+            yield invalid(percentage_path, percentage, f"{text} minCandidateNodesAbsolute")
+            yield invalid(absolute_path, absolute, f"{text} minCandidateNodesPercentage")
 
 
 class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, ReusablePlugin):

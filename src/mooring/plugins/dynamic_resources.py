@@ -6,13 +6,17 @@ for a line in its message. A pod with claims is refused, and never placed as if 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
+from typing import Self
 
+import msgspec
 import numpy as np
 
 from mooring.api.pod import Pod
-from mooring.config.plugin_args import DynamicResourcesArgs
+from mooring.api.problems import Problem, child, forbidden, invalid
+from mooring.api.times import Duration, format_duration
 from mooring.framework.access import Dependency
+from mooring.framework.args import ArgsContext, PluginArgs
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Registration
 from mooring.framework.hot import WholeTableFilterPlugin, WholeTableScorePlugin
@@ -27,6 +31,40 @@ REASON_UNSUPPORTED = "allocating devices for resource claims is not supported ye
 REASON_NO_CLAIMS = "no new claims to deallocate"
 NOT_FOUND = "not found"
 SEEN = "DynamicResources"
+
+
+class DynamicResourcesArgs(PluginArgs):
+    """Limits in seconds; filter_timeout 0 means none, None means that the gate is off."""
+
+    filter_timeout: Duration | None = 10.0
+    binding_timeout: Duration | None = 600.0
+
+    def completed(self, context: ArgsContext) -> Self:
+        return msgspec.structs.replace(
+            self,
+            filter_timeout=self.filter_timeout if context.feature_gate("DRASchedulerFilterTimeout") else None,
+            binding_timeout=self.binding_timeout if _binding_conditions(context) else None,
+        )
+
+    def validate(self, path: str, context: ArgsContext) -> Iterator[Problem]:
+        where = child(path, "filterTimeout")
+        if not context.feature_gate("DRASchedulerFilterTimeout"):
+            if "filterTimeout" in context.written:
+                yield forbidden(where, "DRASchedulingFilterTimeout feature gate is disabled")
+        elif self.filter_timeout is not None and self.filter_timeout < 0:
+            yield invalid(where, format_duration(self.filter_timeout), "must be zero or positive")
+        where = child(path, "bindingTimeout")
+        if not _binding_conditions(context):
+            if "bindingTimeout" in context.written:
+                names = "DRADeviceBindingConditions or DRAResourceClaimDeviceStatus"
+                yield forbidden(where, f"{names} feature gate is disabled")
+        elif self.binding_timeout is not None and self.binding_timeout < 1:
+            yield invalid(where, format_duration(self.binding_timeout), "must be at least 1 second")
+
+
+def _binding_conditions(context: ArgsContext) -> bool:
+    gates = ("DRADeviceBindingConditions", "DRAResourceClaimDeviceStatus")
+    return all(map(context.feature_gate, gates))
 
 
 class DynamicResources(

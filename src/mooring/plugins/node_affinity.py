@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Sequence
+import re
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from typing import Any
 
 from mooring.api.errors import SelectorError
-from mooring.api.node import Node
-from mooring.api.pod import NodeAffinity as NodeAffinitySpec
-from mooring.api.pod import Pod
-from mooring.api.selectors import (
+from mooring.api.names import qualified_name_faults
+from mooring.api.node import Node, NodeSelectorRequirement, NodeSelectorTerm
+from mooring.api.node_selectors import (
     PreferredTerms,
     RequiredNodeAffinity,
     compile_node_selector,
@@ -17,8 +17,11 @@ from mooring.api.selectors import (
     required_node_affinity,
     required_node_names,
 )
-from mooring.config.plugin_args import NodeAffinityArgs
+from mooring.api.pod import NodeAffinity as NodeAffinitySpec
+from mooring.api.pod import Pod
+from mooring.api.problems import Problem, child, invalid, unsupported
 from mooring.framework.access import Dependency, Reads
+from mooring.framework.args import ArgsContext, PluginArgs
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import NODE, ActionType, ClusterEvent, QueueingHint, Registration
 from mooring.framework.handle import Handle
@@ -43,6 +46,21 @@ _POD_REFUSED = Status.unresolvable(REASON_POD)
 _ENFORCED_REFUSED = Status.unresolvable(REASON_ENFORCED)
 
 
+_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
+_FIELD_OPERATORS = ("In", "NotIn")
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+
+
+class NodeAffinityArgs(PluginArgs):
+    """A node affinity that every pod of the profile gets on top of its own."""
+
+    added_affinity: NodeAffinitySpec | None = None
+
+    def validate(self, path: str, context: ArgsContext) -> Iterator[Problem]:
+        if self.added_affinity is not None:
+            yield from _check_affinity(self.added_affinity, child(path, "addedAffinity"))
+
+
 class NodeAffinity(
     PreFilterPlugin, WholeTableFilterPlugin, PreScorePlugin, WholeTableScorePlugin, ReusablePlugin
 ):
@@ -55,8 +73,8 @@ class NodeAffinity(
         super().__init__(args, handle)
         added = args.added_affinity or NOTHING
         self._added = _added_required(added)
-        self._wishes = added.preferred_during_scheduling_ignored_during_execution
-        self._added_wishes = compile_preferred_terms(self._wishes)
+        self._preferences = added.preferred_during_scheduling_ignored_during_execution
+        self._added_preferences = compile_preferred_terms(self._preferences)
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult | Status | None:
         """Terms that all name nodes narrow the search to those."""
@@ -84,24 +102,24 @@ class NodeAffinity(
         return answer.add(refused, REASON_POD, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status | None:
-        wishes = affinity_of(pod).preferred_during_scheduling_ignored_during_execution
-        if not wishes and not self._wishes:
+        preferences = affinity_of(pod).preferred_during_scheduling_ignored_during_execution
+        if not preferences and not self._preferences:
             return Status.skip()
         try:
-            state.write(PREFERRED, compile_preferred_terms(wishes))
+            state.write(PREFERRED, compile_preferred_terms(preferences))
         except SelectorError as error:
             return Status.error(str(error), cause=error)
         return None
 
     def score(self, state: CycleState, pod: Pod, node: NodeView) -> int:
         own = _preferred(state, pod).score(node.labels, node.name)
-        return own + self._added_wishes.score(node.labels, node.name)
+        return own + self._added_preferences.score(node.labels, node.name)
 
     def score_into(self, state: CycleState, pod: Pod, nodes: Nodes, out: IntArray) -> None:
         out.fill(0)
-        for wishes in (_preferred(state, pod), self._added_wishes):
-            if wishes.terms:
-                out += preference(nodes, wishes)
+        for preferences in (_preferred(state, pod), self._added_preferences):
+            if preferences.terms:
+                out += preference(nodes, preferences)
 
     def events_to_register(self) -> Sequence[Registration]:
         node = ClusterEvent(NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL)
@@ -155,3 +173,57 @@ def _unreadable(required: RequiredNodeAffinity, node: Node) -> bool:
     if required.terms is None or not required.terms.errors:
         return False
     return required.selector is None or required.selector.matches(node.labels)
+
+
+def _check_affinity(affinity: NodeAffinitySpec, path: str) -> Iterator[Problem]:
+    required = affinity.required_during_scheduling_ignored_during_execution
+    if required is not None:
+        where = child(path, "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
+        for index, term in enumerate(required.node_selector_terms):
+            yield from _check_term(term, child(where, index))
+    where = child(path, "preferredDuringSchedulingIgnoredDuringExecution")
+    for index, preferred in enumerate(affinity.preferred_during_scheduling_ignored_during_execution):
+        # A weight of zero switches the term off, whatever it says.
+        if preferred.weight != 0:
+            yield from _check_term(preferred.preference, child(where, index, "preference"))
+
+
+def _check_term(term: NodeSelectorTerm, path: str) -> Iterator[Problem]:
+    for index, requirement in enumerate(term.match_expressions):
+        yield from _check_expression(requirement, child(path, "matchExpressions", index))
+    for index, requirement in enumerate(term.match_fields):
+        yield from _check_field(requirement, child(path, "matchFields", index))
+
+
+def _check_expression(requirement: NodeSelectorRequirement, path: str) -> Iterator[Problem]:
+    for fault in qualified_name_faults(requirement.key):
+        yield invalid(child(path, "key"), requirement.key, fault)
+    if requirement.operator not in _OPERATORS:
+        yield unsupported(child(path, "operator"), requirement.operator, _OPERATORS)
+        return
+    fault = _values_fault(requirement)
+    if fault:
+        yield invalid(child(path, "values"), requirement.values, fault)
+
+
+def _values_fault(requirement: NodeSelectorRequirement) -> str:
+    operator, values = requirement.operator, requirement.values
+    if operator in ("In", "NotIn") and not values:
+        return "for 'in', 'notin' operators, values set can't be empty"
+    if operator in ("Exists", "DoesNotExist") and values:
+        return "values set must be empty for exists and does not exist"
+    if operator in ("Gt", "Lt"):
+        if len(values) != 1:
+            return "for 'Gt', 'Lt' operators, exactly one value is required"
+        if not _INTEGER.fullmatch(values[0]):
+            return "for 'Gt', 'Lt' operators, the value must be an integer"
+    return ""
+
+
+def _check_field(requirement: NodeSelectorRequirement, path: str) -> Iterator[Problem]:
+    if requirement.key != "metadata.name":
+        yield unsupported(child(path, "key"), requirement.key, ("metadata.name",))
+    if requirement.operator not in _FIELD_OPERATORS:
+        yield unsupported(child(path, "operator"), requirement.operator, _FIELD_OPERATORS)
+    if len(requirement.values) != 1:
+        yield invalid(child(path, "values"), requirement.values, "must have one element")

@@ -10,9 +10,8 @@ from typing import cast
 
 import numpy as np
 
-from mooring.api.node_selectors import METADATA_NAME
-from mooring.api.requirements import GT, IN, Requirement, parse_integer
-from mooring.api.selectors import NodeTerm, PreferredTerms, RequiredNodeAffinity
+from mooring.api.node_selectors import METADATA_NAME, NodeTerm, PreferredTerms, RequiredNodeAffinity
+from mooring.api.selectors import GT, IN, Requirement, parse_integer
 from mooring.framework.nodes import BoolArray, IntArray, Nodes
 
 _FLOAT_EXACT = 2**53
@@ -29,7 +28,7 @@ def required_mask(nodes: Nodes, required: RequiredNodeAffinity) -> BoolArray:
 
 
 def compute_required(nodes: Nodes, required: RequiredNodeAffinity) -> BoolArray:
-    """The same, worked out and not kept."""
+    """The mask of a term, computed and not kept."""
     mask: BoolArray = np.ones(len(nodes), dtype=np.bool_)
     if required.selector is not None:
         for requirement in required.selector.requirements:
@@ -42,16 +41,16 @@ def compute_required(nodes: Nodes, required: RequiredNodeAffinity) -> BoolArray:
     return mask
 
 
-def preference(nodes: Nodes, wishes: PreferredTerms) -> IntArray:
-    """The sum of the weights of the wishes that each node fulfils."""
+def preference(nodes: Nodes, preferences: PreferredTerms) -> IntArray:
+    """The sum of the weights of the preferences that each node fulfils."""
 
     def compute(some: Nodes) -> IntArray:
         total: IntArray = np.zeros(len(some), dtype=np.int64)
-        for wish in wishes.terms:
-            total += wish.weight * compute_term(some, wish.term)
+        for preferred in preferences.terms:
+            total += preferred.weight * compute_term(some, preferred.term)
         return total
 
-    return cast(IntArray, nodes.node_column(("NodeAffinity.preferred", wishes), compute))
+    return cast(IntArray, nodes.node_column(("NodeAffinity.preferred", preferences), compute))
 
 
 def compute_term(nodes: Nodes, term: NodeTerm) -> BoolArray:

@@ -1,6 +1,6 @@
 """NodeVolumeLimits: a node attaches only so many volumes of each CSI driver, as its CSINode says.
 
-Most nodes are far from their limits, and that can be told from the number of volumes that their pods mention;
+Most nodes are far from their limits, and that can be seen from the number of volumes that their pods mention;
 only where that bound is not enough are volumes looked up and counted once each.
 """
 
@@ -50,7 +50,7 @@ MENTIONED = "NodeVolumeLimits.mentioned"
 ATTACHED = "NodeVolumeLimits.attached"
 UNLIMITED = 1 << 62
 LOOK_CLOSELY = 1 << 31
-"""More volumes than any limit: the pods of the node have some that cannot be told by counting."""
+"""More volumes than any limit: the pods of the node have some that counting cannot find."""
 
 
 @dataclass(frozen=True, slots=True)

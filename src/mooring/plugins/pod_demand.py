@@ -61,7 +61,7 @@ class PodDemand:
 
 
 def _order(requests: Mapping[str, int]) -> list[str]:
-    """The resources that count, in the order in which their reasons are told."""
+    """The resources that count, in the order in which their reasons are reported."""
     named = [name for name in _STANDARD if name in requests]
     if len(named) < len(requests):
         named += [name for name in requests if name not in _STANDARD and is_scalar_resource(name)]

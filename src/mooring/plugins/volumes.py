@@ -51,7 +51,8 @@ def named_claims(pod: Pod) -> list[str]:
 
 
 def foreign_claim(pod: Pod, claim: PersistentVolumeClaim) -> str:
-    """Why the claim of an ephemeral volume may not be used: it is somebody else's. Empty if it is fine."""
+    """Why the claim of an ephemeral volume may not be used: it belongs to another pod. Empty if it is
+    fine."""
     owner = controller_of(claim)
     if owner is not None and owner.uid == pod.uid and claim.namespace == pod.namespace:
         return ""

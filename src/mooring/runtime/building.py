@@ -12,8 +12,7 @@ from mooring.framework.points import Plugin
 from mooring.runtime.handle import PluginHandle
 from mooring.runtime.profile import Profile
 from mooring.runtime.registry import PluginError
-from mooring.runtime.services import Services
-from mooring.runtime.tasks import Tasks
+from mooring.runtime.services import Services, Tasks
 
 
 def build_profile(

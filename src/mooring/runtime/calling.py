@@ -78,7 +78,7 @@ async def maybe_await(answer: Any) -> Any:
 
 
 def is_being_cancelled() -> bool:
-    """Whether somebody wants the running task to end. If not, a CancelledError comes from inside a plugin,
+    """Whether the running task was asked to end. If not, a CancelledError comes from inside a plugin,
     from work of its own that was cancelled, and is a failure like any other."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0

@@ -125,7 +125,7 @@ def filter_one(profile: Profile, state: CycleState, pod: Pod, node: NodeView) ->
 
 
 def filter_with(plugins: Iterable[FilterPlugin], state: CycleState, pod: Pod, node: NodeView) -> Status:
-    """The same with some of the plugins."""
+    """Some of the Filter plugins on one node, in the scalar form; the first refusal or Error ends it."""
     for plugin in plugins:
         if plugin.name not in state.skip_filter:
             status = filter_by(plugin, state, pod, node)

@@ -20,8 +20,7 @@ from mooring.framework.topology import Topology
 from mooring.runtime.dry_run import Session
 from mooring.runtime.guarding import GuardedClient, undeclared
 from mooring.runtime.profile import Profile
-from mooring.runtime.services import Services
-from mooring.runtime.tasks import Tasks
+from mooring.runtime.services import Services, Tasks
 
 T = TypeVar("T")
 

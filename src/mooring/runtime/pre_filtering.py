@@ -1,4 +1,5 @@
-"""PreFilter: what is said about the pod as a whole, and which nodes are worth a look."""
+"""PreFilter and PostFilter: what is said about the pod as a whole, before any node and when none is
+feasible."""
 
 from __future__ import annotations
 
@@ -9,9 +10,10 @@ from mooring.api.pod import Pod
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.nodes import Nodes
 from mooring.framework.points import PreFilterPlugin
-from mooring.framework.results import PreFilterResult
+from mooring.framework.results import PostFilterResult, PreFilterResult
 from mooring.framework.status import SKIP, SUCCESS, Code, Status
-from mooring.runtime.calling import checked, failed, unexpected
+from mooring.framework.statuses import NodeStatuses
+from mooring.runtime.calling import checked, failed, maybe_await, unexpected
 from mooring.runtime.profile import Profile
 
 
@@ -27,7 +29,7 @@ class PreFiltered:
 
 
 _PASSED = PreFiltered(SUCCESS)
-"""Nobody has anything to say, as for most pods."""
+"""No plugin has anything to say, as for most pods."""
 
 
 def run_pre_filter(
@@ -56,7 +58,7 @@ def run_pre_filter(
             narrowed.append(plugin.name)
             names = answer.node_names if names is None else names & answer.node_names
             if not names:
-                return PreFiltered(_nothing_left(narrowed), frozenset(), tuple(narrowed))
+                return PreFiltered(_no_node(narrowed), frozenset(), tuple(narrowed))
             continue
         status = checked(plugin, "PreFilter", pod, answer)
         match status.code:
@@ -65,7 +67,7 @@ def run_pre_filter(
             case Code.SKIP:
                 state.skip_filter.add(plugin.name)
             case Code.UNSCHEDULABLE:
-                refused = status  # the last one is told, as upstream
+                refused = status  # the last one is reported, as upstream
             case Code.UNSCHEDULABLE_AND_UNRESOLVABLE | Code.ERROR:
                 return PreFiltered(status)
             case _:
@@ -81,8 +83,53 @@ def outside(plugins: Sequence[str]) -> Status:
     return Status.unresolvable(f"node(s) didn't satisfy plugin(s) [{names}]")
 
 
-def _nothing_left(plugins: Sequence[str]) -> Status:
+def _no_node(plugins: Sequence[str]) -> Status:
     if len(plugins) == 1:
         return Status.unresolvable(f"node(s) didn't satisfy plugin {plugins[0]}").by(plugins[0])
     names = " ".join(sorted(plugins))
     return Status.unresolvable(f"node(s) didn't satisfy plugin(s) [{names}] simultaneously").by(plugins[-1])
+
+
+async def run_post_filter(
+    profile: Profile, state: CycleState, pod: Pod, statuses: NodeStatuses
+) -> tuple[PostFilterResult | None, Status]:
+    """PostFilter plugins in order, until one succeeds, calls it hopeless, or fails. Reasons are joined; the
+    result that is kept is the last one that says something about the nomination."""
+    kept: PostFilterResult | None = None
+    reasons: list[str] = []
+    rejector = ""
+    for plugin in profile.post_filter:
+        try:
+            result, answer = _split(await maybe_await(plugin.post_filter(state, pod, statuses)))
+        except Exception as error:
+            return None, failed(plugin, "PostFilter", pod, error)
+        status = checked(plugin, "PostFilter", pod, answer)
+        if status.is_success:
+            return result, status
+        if status.code is Code.ERROR:
+            # As it is, without a prefix: it ends up at the tail of the pod's message.
+            return None, Status(Code.ERROR, status.reasons if answer is None else answer.reasons, plugin.name)
+        if not status.is_rejected:
+            return None, unexpected(plugin, "PostFilter", pod, status)
+        if result is not None and result.nominated_node is not None:
+            kept = result
+        reasons.extend(status.reasons)
+        rejector = rejector or plugin.name
+        if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+            return kept, Status(status.code, tuple(reasons), rejector)
+    return kept, Status(Code.UNSCHEDULABLE, tuple(reasons), rejector)
+
+
+def _split(answer: object) -> tuple[PostFilterResult | None, Status | None]:
+    match answer:
+        case None:
+            return None, None
+        case Status():
+            return None, answer
+        case (PostFilterResult() | None as result, Status() | None as status):
+            return result, status
+        case _:
+            raise TypeError(
+                f"post_filter() must return a Status, a (PostFilterResult, Status) pair or None, "
+                f"got {answer!r}"
+            )

@@ -14,9 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 
 from mooring.api.errors import MooringError
-from mooring.framework.lifting import unwritten
+from mooring.framework.extension_points import implemented_by, mistakes
 from mooring.framework.points import Plugin
-from mooring.runtime.extension_points import implemented_by
 
 ENTRY_POINT_GROUP = "mooring.plugins"
 
@@ -107,7 +106,7 @@ def check_class(cls: object, source: str) -> None:
         raise PluginError(
             f"{source}: {cls!r} is not a plugin: it must be a class derived from mooring.framework.Plugin"
         )
-    problems = unwritten(cls)
+    problems = mistakes(cls)
     if not isinstance(cls.name, str) or not cls.name:
         problems.append("has no `name` (a non-empty string, as configurations will spell it)")
     if cls.Args is not None and not (isinstance(cls.Args, type) and issubclass(cls.Args, msgspec.Struct)):

@@ -164,7 +164,7 @@ class Ranker:
         """Points between the best row and the last one that is looked at."""
 
     def rank(self, masked: IntArray, every: EveryRow, count: int) -> list[int]:
-        """The same as `rank` in snapshot order."""
+        """Up to `count` rows in order of their totals, equals in snapshot order, as `rank` gives them."""
         if not len(masked):
             return []
         best = int(masked[masked.argmax()])

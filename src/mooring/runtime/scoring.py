@@ -200,7 +200,7 @@ def add_scores(
 
 
 class TimedScoring(Scoring):
-    """The same scores; how long each plugin took is told to the meter."""
+    """Scores with a watch on each plugin, for the cycles in which plugins are timed one by one."""
 
     def __init__(self, meter: ProfileMeter, *args: Any) -> None:
         super().__init__(*args)

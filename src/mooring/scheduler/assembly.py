@@ -8,43 +8,32 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from mooring.api.pod import Pod
 from mooring.api.resources import NODES, PODS, Resource
 from mooring.config.resolving import ResolvedProfile
 from mooring.config.types import KubeSchedulerConfiguration
 from mooring.framework.extending import Extender
+from mooring.framework.extension_points import FILTER, PRE_FILTER, PRE_SCORE, SCORE
 from mooring.framework.points import Plugin, SortKeyPlugin
 from mooring.framework.ports import ApiClient, Clock, EventRecorder
 from mooring.queue.scheduling_queue import SchedulingQueue
 from mooring.runtime.building import build_profile
-from mooring.runtime.enqueuing import goes_before, sort_key
 from mooring.runtime.profile import Profile
 from mooring.runtime.reuse.cache import ReuseCache
-from mooring.runtime.services import Services
-from mooring.runtime.tasks import Tasks
-from mooring.runtime.waiting import WaitingPods
-from mooring.scheduler.binding import Aftermath, BindingCycle
+from mooring.runtime.services import Services, Tasks, WaitingPods
+from mooring.scheduler.binding import BindingCycle
 from mooring.scheduler.choosing import NodeChooser
 from mooring.scheduler.cluster import ClusterState
 from mooring.scheduler.cycle import SchedulingCycle
-from mooring.scheduler.engine import Engine
+from mooring.scheduler.engine import Engine, Inbox
 from mooring.scheduler.failing import FailureHandler
 from mooring.scheduler.fencing import FencedClient, MayWrite, always
 from mooring.scheduler.handlers import Handlers
-from mooring.scheduler.hooks import ProfileHooks
-from mooring.scheduler.inbox import Inbox
+from mooring.scheduler.instructions import Activate, Executor, Resort
 from mooring.scheduler.overcommitting import OvercommitWatch
+from mooring.scheduler.placements import Placements
+from mooring.scheduler.queue_hooks import ProfileHooks, goes_before, sort_key
 from mooring.scheduler.records import DEFAULT_BYTES, RecordRing
 from mooring.scheduler.status_writer import StatusWriter
-from mooring.state.assume_cache import AssumeStore
-from mooring.state.cache import ClusterCache
-from mooring.state.counting import Counting
-from mooring.state.indexes import Indexes
-from mooring.state.node_table import NodeTable
-from mooring.state.object_index import ObjectIndexes
-from mooring.state.stores import Stores
-from mooring.state.topologies import Topologies
-from mooring.state.what_if import WhatIfRow, WhatIfRows
 from mooring.telemetry.metrics import METRICS, ProfileMeter, SchedulerMetrics
 
 FLUSH_AFTER = 300.0
@@ -77,57 +66,50 @@ def assemble(
 ) -> Engine:
     """An engine that is ready to run: profiles built, queue empty, nothing started."""
     ports = dataclasses.replace(ports, client=FencedClient(ports.client, ports.may_bind))
-    inbox, stores, tasks, bindings = Inbox(), Stores(), Tasks(), Tasks()
-    table = NodeTable()
-    cache = ClusterCache(table)
+    inbox, tasks, bindings, cluster = Inbox(), Tasks(), Tasks(), ClusterState()
     profiles: dict[str, Profile] = {}
+    hooks = ProfileHooks(profiles)
     queue = SchedulingQueue(
         clock=ports.clock,
-        hooks=ProfileHooks(profiles),
+        hooks=hooks,
         initial_backoff=float(config.pod_initial_backoff_seconds),
         max_backoff=float(config.pod_max_backoff_seconds),
         flush_after=flush_after,
         on_incoming=ports.metrics.came if ports.metrics is not None else None,
         on_hint=ports.metrics.hinted if ports.metrics is not None else None,
     )
-    after = Aftermath(
-        permitted=lambda placement: engine.permitted(placement),
-        bound=lambda placement: engine.bound(placement),
-        failed=lambda placement, failure: engine.failed(placement, failure),
-        dropped=lambda placement: engine.dropped(placement),
-    )
+    cluster.nominator = queue.nominator
     writer, waiting = StatusWriter(ports.client, ports.clock, tasks), WaitingPods(ports.clock)
-    binding = BindingCycle(ports.client, ports.clock, ports.recorder, writer, waiting, after, ports.may_bind)
-    services = _services(ports, inbox, stores, cache, queue, tasks, waiting, binding)
+    binding = BindingCycle(
+        ports.client, ports.clock, ports.recorder, writer, waiting, inbox.post, ports.may_bind
+    )
+    services = _services(ports, inbox, cluster, queue, tasks, waiting, binding)
     if ports.metrics is not None:
         services.shared[METRICS] = ports.metrics
     for profile in resolved:
         built = profiles[profile.scheduler_name] = build_profile(profile, registry, services, tasks)
         built.meter = _meter(built, ports.metrics)
     _sort_by(queue, next(iter(profiles.values())))
-    records = RecordRing(record_bytes)
-    cluster = ClusterState(table, cache, queue)
-    cycle = SchedulingCycle(
-        cluster,
-        ports.clock,
-        ports.recorder,
-        records,
-        NodeChooser(ReuseCache(lambda resource: stores[resource].version)),
-    )
-    overcommits = OvercommitWatch(cache, ports.recorder, next(iter(profiles)), ports.metrics)
-    handlers = Handlers(
-        stores, cache, queue, waiting, lambda pod: pod.scheduler_name in profiles, overcommits.appeared
-    )
-    engine = Engine(
+    records, chooser = RecordRing(record_bytes), NodeChooser(ReuseCache(cluster.version))
+    overcommits = OvercommitWatch(cluster.cache, ports.recorder, next(iter(profiles)), ports.metrics)
+    failures = FailureHandler(queue, cluster.stores.lister(PODS), ports.recorder, writer)
+    return Engine(
         inbox=inbox,
-        stores=stores,
-        cache=cache,
+        stores=cluster.stores,
+        cache=cluster.cache,
         queue=queue,
         profiles=profiles,
-        handlers=handlers,
-        cycle=cycle,
+        handlers=Handlers(
+            cluster.stores,
+            cluster.cache,
+            waiting,
+            hooks.serves,
+            overcommits.appeared,
+        ),
+        placements=Placements(cluster.cache, ports.clock, ports.metrics),
+        executor=Executor(queue, cluster.cache, failures),
+        cycle=SchedulingCycle(cluster, ports.clock, ports.recorder, records, chooser),
         binding=binding,
-        failures=FailureHandler(queue, stores.lister(PODS), ports.recorder, writer),
         records=records,
         services=services,
         clock=ports.clock,
@@ -136,66 +118,48 @@ def assemble(
         may_bind=ports.may_bind,
         metrics=ports.metrics,
     )
-    return engine
 
 
 def _meter(profile: Profile, metrics: SchedulerMetrics | None) -> ProfileMeter | None:
     if metrics is None:
         return None
-    points: dict[str, Sequence[Plugin]] = {
-        "PreFilter": profile.pre_filter,
-        "Filter": profile.filter,
-        "PreScore": profile.pre_score,
-        "Score": profile.score,
-    }
-    names = {point: [plugin.name for plugin in plugins] for point, plugins in points.items()}
-    return metrics.profile(profile.name, names)
+    filters = {PRE_FILTER: _names(profile.pre_filter), FILTER: _names(profile.filter)}
+    scores = {PRE_SCORE: _names(profile.pre_score), SCORE: _names(profile.score)}
+    return metrics.profile(profile.name, filters, scores)
+
+
+def _names(plugins: Iterable[Plugin]) -> list[str]:
+    return [plugin.name for plugin in plugins]
 
 
 def _services(
     ports: Ports,
     inbox: Inbox,
-    stores: Stores,
-    cache: ClusterCache,
+    cluster: ClusterState,
     queue: SchedulingQueue,
     tasks: Tasks,
     waiting: WaitingPods,
     binding: BindingCycle,
 ) -> Services:
-    def activate(pods: Iterable[Pod]) -> None:
-        wanted = list(pods)
-        inbox.post(lambda: lambda: queue.activate(wanted))
-
-    def resort(uids: Iterable[str]) -> None:
-        wanted = list(uids)
-        inbox.post(lambda: lambda: queue.resort(wanted))
-
-    table = cache.table
-    indexes, counting = Indexes(table), Counting(table)
-    assumed: dict[Resource, AssumeStore] = {}
-
-    def assume_cache(resource: Resource) -> AssumeStore:
-        return assumed.setdefault(resource, AssumeStore(stores.lister(resource)))
-
     return Services(
         client=ports.client,
         clock=ports.clock,
         random=ports.random,
         recorder=ports.recorder,
         nominator=queue.nominator,
-        nodes=table.nodes,
-        what_if=lambda name: WhatIfRow(table, cache.entry, name),
-        what_if_rows=lambda names: WhatIfRows(table, cache.entry, names),
-        lister=stores.lister,
-        assume_cache=assume_cache,
-        pod_index=indexes.pod_index,
-        node_index=indexes.node_index,
-        object_index=ObjectIndexes(stores.lister).object_index,
-        topology=Topologies(table).topology,
-        pod_counters=counting.pod_counters,
-        affinity_terms=counting.affinity_terms,
-        activate=activate,
-        resort=resort,
+        nodes=cluster.table.nodes,
+        what_if=cluster.what_if,
+        what_if_rows=cluster.what_if_rows,
+        lister=cluster.stores.lister,
+        assume_cache=cluster.assume_cache,
+        pod_index=cluster.indexes.pod_index,
+        node_index=cluster.indexes.node_index,
+        object_index=cluster.object_indexes.object_index,
+        topology=cluster.topologies.topology,
+        pod_counters=cluster.counting.pod_counters,
+        affinity_terms=cluster.counting.affinity_terms,
+        activate=lambda pods: inbox.post(Activate(tuple(pods))),
+        resort=lambda uids: inbox.post(Resort(tuple(uids))),
         stop_binding=binding.stop_pre_bind,
         waiting=waiting,
         tasks=tasks,

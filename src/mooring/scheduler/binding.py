@@ -15,51 +15,35 @@ import enum
 from collections.abc import Callable
 
 from mooring.api.errors import Conflict, MooringError, NotFound, OutcomeUnknown
+from mooring.api.node import Node
 from mooring.api.pod import Pod
-from mooring.api.resources import PODS
+from mooring.api.resources import NODES, PODS
+from mooring.api.taints import NO_SCHEDULE, TAINT_UNSCHEDULABLE, Taint, tolerates
 from mooring.framework.extending import ExtenderError
+from mooring.framework.extension_points import BIND, POST_BIND, PRE_BIND, PRE_FLIGHT
 from mooring.framework.ports import ApiClient, Clock, EventRecorder
 from mooring.framework.status import SUCCESS, Status
 from mooring.runtime.binding import Flight, pre_flight, run_bind, run_post_bind, run_pre_bind
-from mooring.runtime.waiting import HeldPod, WaitingPods
-from mooring.scheduler import last_look
-from mooring.scheduler.cycle import Placement, refusal
+from mooring.runtime.profile import Profile
+from mooring.runtime.services import HeldPod, WaitingPods
+from mooring.scheduler.cycle import Placement
 from mooring.scheduler.fencing import NOT_LEADING, MayWrite, always
-from mooring.scheduler.outcome import Failure, Outcome
+from mooring.scheduler.outcome import Failure, Outcome, refusal
+from mooring.scheduler.placements import BindingEvent, Bound, Dropped, Failed, Permitted
 from mooring.scheduler.status_writer import StatusWriter
 from mooring.telemetry import logs
-from mooring.telemetry.metrics import BIND, POST_BIND, PRE_BIND, PRE_FLIGHT
 
 _log = logs.get(__name__)
 
 
-class Truth(enum.Enum):
-    """What the API says about a pod whose bind is in doubt."""
+class BindOutcome(enum.Enum):
+    """What the API says about a pod whose bind is in doubt; the values are a metric's labels."""
 
-    HERE = "bound to our node"
-    ELSEWHERE = "bound to another node"
-    GONE = "deleted, being deleted or replaced"
-    UNBOUND = "not bound"
-
-
-class Aftermath:
-    """What a binding task asks the scheduler to do between two cycles; implemented by the assembly."""
-
-    def __init__(
-        self,
-        *,
-        permitted: Callable[[Placement], None],
-        bound: Callable[[Placement], None],
-        failed: Callable[[Placement, Failure], None],
-        dropped: Callable[[Placement], None],
-    ) -> None:
-        self.permitted = permitted
-        """The pod left Permit: its in-flight events are no longer needed."""
-        self.bound = bound
-        self.failed = failed
-        """Unreserve, forget, wake others, requeue."""
-        self.dropped = dropped
-        """The pod is somebody else's, or gone: unreserve and forget, no requeue."""
+    BOUND_HERE = "bound_here"
+    BOUND_ELSEWHERE = "bound_elsewhere"
+    GONE = "gone"
+    """Deleted, being deleted, or replaced by another pod of that name."""
+    UNBOUND = "unbound"
 
 
 class BindingCycle:
@@ -70,7 +54,7 @@ class BindingCycle:
         recorder: EventRecorder,
         writer: StatusWriter,
         waiting: WaitingPods,
-        after: Aftermath,
+        post: Callable[[BindingEvent], None],
         may_bind: MayWrite = always,
     ) -> None:
         self._client = client
@@ -78,7 +62,8 @@ class BindingCycle:
         self._recorder = recorder
         self._writer = writer
         self._waiting = waiting
-        self._after = after
+        self._post = post
+        """Hands the scheduler what has become of a pod, for the time between two cycles."""
         self._may_bind = may_bind
         self._pre_binding: dict[str, asyncio.Task[Status]] = {}
         """UID → the PreBind under way, which preemption may cancel."""
@@ -111,11 +96,11 @@ class BindingCycle:
         finally:
             self._waiting.release(placement.pod.uid)
         if not status.is_success:
-            return self._after.failed(placement, refusal(status))
-        self._after.permitted(placement)
+            return self._post(Failed(placement, refusal(status)))
+        self._post(Permitted(placement))
         status = await self._pre_bind(placement, flight)
         if not status.is_success:
-            return self._after.failed(placement, _error(status))
+            return self._post(Failed(placement, _error(status)))
         # From here on cancellation must not lose the outcome of a request that may be on its way.
         sent = asyncio.ensure_future(self._bind(placement))
         self._sent.add(sent)
@@ -131,7 +116,7 @@ class BindingCycle:
         return status
 
     async def _announce(self, placement: Placement) -> tuple[Flight, Status]:
-        """Pre-flight; where work or waiting lies ahead others are told which node the pod is going to."""
+        """Pre-flight; where work or waiting lies ahead, the node that the pod is going to is published."""
         began = self._clock.now()
         flight, status = pre_flight(placement.profile, placement.attempt.state, placement.pod, placement.node)
         _observe(placement, PRE_FLIGHT, began, SKIPPED if status.is_success and not flight.groups else status)
@@ -159,7 +144,7 @@ class BindingCycle:
             del self._pre_binding[uid]
             reason = self._stopped.pop(uid, None)
             _observe(placement, PRE_BIND, began, status)
-        # Whatever PreBind made of being cancelled: the pod's place is given to somebody else.
+        # Whatever PreBind made of being cancelled: the pod's place is given to another pod.
         return status if reason is None else Status.error(reason)
 
     def stop_pre_bind(self, uid: str, reason: str) -> bool:
@@ -184,28 +169,28 @@ class BindingCycle:
                 node=placement.node,
                 err=str(error),
             )
-            truth = await self._settle(placement)
-            status = SUCCESS if truth is Truth.HERE else Status.error(str(error), cause=error)
+            outcome = await self._settle(placement)
+            status = SUCCESS if outcome is BindOutcome.BOUND_HERE else Status.error(str(error), cause=error)
         else:
-            truth = Truth.HERE if status.is_success else Truth.UNBOUND
+            outcome = BindOutcome.BOUND_HERE if status.is_success else BindOutcome.UNBOUND
             if isinstance(status.cause, Conflict | NotFound):
-                truth = await self._settle(placement)
-        match truth:
-            case Truth.HERE:
+                outcome = await self._settle(placement)
+        match outcome:
+            case BindOutcome.BOUND_HERE:
                 await self._bound(placement)
-            case Truth.UNBOUND:
-                self._after.failed(placement, _error(status))
+            case BindOutcome.UNBOUND:
+                self._post(Failed(placement, _error(status)))
             case _:
-                _log.info(2, "Pod is no longer ours to bind", pod=placement.pod.key, truth=truth.value)
-                self._after.dropped(placement)
+                _log.info(2, "Pod is no longer ours to bind", pod=placement.pod.key, outcome=outcome.value)
+                self._post(Dropped(placement))
 
     async def _send(self, placement: Placement) -> Status:
         """The first interested binding extender, else the Bind plugins."""
         profile, pod = placement.profile, placement.pod
         if not self._may_bind():
             return Status.error(NOT_LEADING)
-        if objection := last_look.objection(profile, pod, placement.node):
-            return Status.error(objection)
+        if reason := objection(profile, pod, placement.node):
+            return Status.error(reason)
         for extender in profile.services.extenders:
             if extender.binds and extender.is_interested(pod):
                 try:
@@ -216,29 +201,29 @@ class BindingCycle:
                 except Exception as error:
                     if not extender.ignorable:
                         known = isinstance(error, ExtenderError)
-                        told = str(error) if known else f"{type(error).__name__}: {error}"
-                        return Status.error(told, cause=error)
+                        message = str(error) if known else f"{type(error).__name__}: {error}"
+                        return Status.error(message, cause=error)
                     _log.warning(
                         "Skipping extender that failed to bind", extender=extender.name, err=str(error)
                     )
         return await run_bind(profile, placement.attempt.state, pod, placement.node)
 
-    async def _settle(self, placement: Placement) -> Truth:
+    async def _settle(self, placement: Placement) -> BindOutcome:
         """Ask until there is an answer; the pod stays assumed all the while."""
         pod, delay = placement.pod, 0.5
         while True:
             try:
-                truth = judge(await self._client.get(PODS, pod.name, pod.namespace), placement)
+                outcome = judge(await self._client.get(PODS, pod.name, pod.namespace), placement)
             except NotFound:
-                truth = Truth.GONE
+                outcome = BindOutcome.GONE
             except MooringError as error:
                 _log.warning("Cannot learn the outcome of a bind yet", pod=pod.key, err=str(error))
                 await self._clock.sleep(delay)
                 delay = min(delay * 2, 10.0)
                 continue
             if (meter := placement.profile.meter) is not None:
-                meter.metrics.unknown_binds.inc(truth.value)
-            return truth
+                meter.metrics.unknown_binds.inc(outcome.value)
+            return outcome
 
     async def _bound(self, placement: Placement) -> None:
         attempt, pod = placement.attempt, placement.pod
@@ -258,7 +243,7 @@ class BindingCycle:
             note=f"Successfully assigned {pod.key} to {placement.node}",
             controller=placement.profile.name,
         )
-        self._after.bound(placement)
+        self._post(Bound(placement, self._clock.now()))
         began = self._clock.now()
         await run_post_bind(placement.profile, attempt.state, pod, placement.node)
         _observe(placement, POST_BIND, began, SUCCESS)
@@ -269,7 +254,7 @@ SKIPPED = Status.skip()
 """No plugin has anything to do in PreBind."""
 
 
-def _observe(placement: Placement, point: int, began: float, status: Status) -> None:
+def _observe(placement: Placement, point: str, began: float, status: Status) -> None:
     if (meter := placement.profile.meter) is not None:
         if status is SUCCESS:
             meter.observe(point, began)
@@ -277,17 +262,36 @@ def _observe(placement: Placement, point: int, began: float, status: Status) -> 
             meter.observe(point, began, status.code.label)
 
 
-def judge(current: Pod, placement: Placement) -> Truth:
+def judge(current: Pod, placement: Placement) -> BindOutcome:
     """What a freshly read pod tells about our bind."""
     if current.uid != placement.pod.uid:
-        return Truth.GONE
+        return BindOutcome.GONE
     if current.spec.node_name == placement.node:
-        return Truth.HERE
+        return BindOutcome.BOUND_HERE
     if current.spec.node_name:
-        return Truth.ELSEWHERE
-    return Truth.GONE if current.is_terminating else Truth.UNBOUND
+        return BindOutcome.BOUND_ELSEWHERE
+    return BindOutcome.GONE if current.is_terminating else BindOutcome.UNBOUND
 
 
 def _error(status: Status) -> Failure:
     """After Permit every failure is an error: the pod retries by backoff."""
     return Failure(Outcome.ERROR, status.message, nominated_node="", status=status)
+
+
+CORDON = Taint(key=TAINT_UNSCHEDULABLE, effect=NO_SCHEDULE)
+HEEDS_CORDONS = "NodeUnschedulable"
+"""A profile without this plugin places pods on cordoned nodes on purpose."""
+
+
+def objection(profile: Profile, pod: Pod, name: str) -> str:
+    """Why the pod must not be bound to the node any more; empty when it may. Permit and PreBind may take
+    minutes, and the API server checks neither whether the node still exists nor whether it is cordoned. What
+    else has changed is left to the kubelet, which judges a pod before it starts it."""
+    node = profile.services.lister(NODES).get(name)
+    if not isinstance(node, Node):
+        return f'node "{name}" is gone'
+    if not node.spec.unschedulable or HEEDS_CORDONS not in profile.plugins:
+        return ""
+    if any(tolerates(toleration, CORDON) for toleration in pod.spec.tolerations):
+        return ""
+    return f'node "{name}" was cordoned before the pod was bound'

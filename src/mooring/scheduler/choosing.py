@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from mooring.framework.extension_points import FILTER, PRE_FILTER, PRE_SCORE, SCORE
 from mooring.framework.points import FilterPlugin, PreScorePlugin
 from mooring.framework.status import SUCCESS, Code, Status
 from mooring.runtime.attempt import Attempt, Baseline
@@ -19,7 +20,6 @@ from mooring.runtime.scoring import Scoring, TimedScoring, run_pre_score
 from mooring.scheduler.extending import ask_extenders, prioritize
 from mooring.scheduler.sampling import NOT_EXAMINED, beside_nominated, sample, sample_size
 from mooring.telemetry import logs
-from mooring.telemetry.metrics import FILTER, PRE_FILTER, PRE_SCORE, SCORE
 
 _log = logs.get(__name__)
 
@@ -105,7 +105,7 @@ class NodeChooser:
         baseline.begin(attempt)
         plugins = baseline.remaining.pre_filters
         meter = attempt.profile.meter
-        asked = meter.timed(plugins, "PreFilter") if meter is not None and meter.sampled else plugins
+        asked = meter.timed(plugins, PRE_FILTER) if meter is not None and meter.sampled else plugins
         pre = run_pre_filter(attempt.profile, attempt.state, attempt.pod, attempt.nodes, asked)
         if meter is not None:
             lap(attempt, PRE_FILTER, pre.status)
@@ -167,13 +167,14 @@ class NodeChooser:
 
     def _filter_all(self, attempt: Attempt) -> Status:
         """Every row that is in play."""
-        status = beside_nominated(attempt, attempt.every.nodes, attempt.ok)
-        if status is not SUCCESS:
-            return status
+        if attempt.profile.services.nominator.nodes():
+            status = beside_nominated(attempt, attempt.every.nodes, attempt.ok)
+            if status is not SUCCESS:
+                return status
         filters: Iterable[FilterPlugin] = attempt.baseline.remaining.filters
         meter = attempt.profile.meter
         if meter is not None and meter.sampled:
-            filters = meter.timed(filters, "Filter")
+            filters = meter.timed(filters, FILTER)
         return attempt.baseline.filter(attempt, filters)
 
     async def _score(self, attempt: Attempt) -> Status:
@@ -185,7 +186,7 @@ class NodeChooser:
         if meter is not None:
             meter.skip()
             if meter.sampled:
-                plugins = meter.timed(plugins, "PreScore")
+                plugins = meter.timed(plugins, PRE_SCORE)
                 scoring = TimedScoring(
                     meter, attempt.state, attempt.pod, attempt.every, attempt.ok, self._buffers
                 )
@@ -215,7 +216,7 @@ class NodeChooser:
             _log_scores(attempt, board)
 
 
-def lap(attempt: Attempt, point: int, status: Status) -> None:
+def lap(attempt: Attempt, point: str, status: Status) -> None:
     """An extension point is over: record its duration."""
     meter = attempt.profile.meter
     if meter is not None:

@@ -1,31 +1,69 @@
-"""The cluster state as cycle and plugins use it: cache and NodeTable behind the protocols they know."""
+"""The cluster as cycle, handlers and plugins see it: stores, cache, node table, and what is counted over
+them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 
 from mooring.api.pod import Pod
+from mooring.api.resources import Resource
+from mooring.framework.handle import Nominator
 from mooring.framework.nodes import EveryRow
 from mooring.framework.record import NodeEpoch
-from mooring.queue.scheduling_queue import SchedulingQueue
+from mooring.state.assume_cache import AssumeStore
 from mooring.state.cache import ClusterCache
+from mooring.state.counting import Counting
+from mooring.state.indexes import Indexes
 from mooring.state.node_table import NodeTable
+from mooring.state.object_index import ObjectIndexes
+from mooring.state.stores import Stores
+from mooring.state.topologies import Topologies
+from mooring.state.what_if import WhatIfRow, WhatIfRows
 
 
 class ClusterState:
-    """Implements `scheduler.cycle.Cluster`."""
+    """One per process. Implements `scheduler.cycle.Cluster`; the parts are for whoever needs one of them."""
 
-    def __init__(self, table: NodeTable, cache: ClusterCache, queue: SchedulingQueue) -> None:
-        self._cache = cache
-        self._queue = queue
-        self.every_row: Callable[[], EveryRow] = table.every_row
-        self.epoch: Callable[[], NodeEpoch] = table.epoch
-        self.is_assumed: Callable[[str], bool] = cache.is_assumed
+    def __init__(self) -> None:
+        self.stores = Stores()
+        self.table = NodeTable()
+        self.cache = ClusterCache(self.table)
+        self.indexes = Indexes(self.table)
+        self.counting = Counting(self.table)
+        self.object_indexes = ObjectIndexes(self.stores.lister)
+        self.topologies = Topologies(self.table)
+        self._assumed: dict[Resource, AssumeStore] = {}
+        self.nominator: Nominator | None = None
+        """The queue's, once there is one."""
+
+    def every_row(self) -> EveryRow:
+        return self.table.every_row()
+
+    def epoch(self) -> NodeEpoch:
+        return self.table.epoch()
+
+    def is_assumed(self, uid: str) -> bool:
+        return self.cache.is_assumed(uid)
 
     def assume(self, pod: Pod, node: str) -> None:
-        """Count the pod on the node from now on; its nomination has done its service."""
-        self._cache.assume(pod, node)
-        self._queue.nominator.forget(pod.metadata.uid)
+        """Count the pod on the node from now on; its nomination has served its purpose."""
+        self.cache.assume(pod, node)
+        if self.nominator is not None:
+            self.nominator.forget(pod.metadata.uid)
 
     def forget(self, pod: Pod) -> None:
-        self._cache.forget(pod.uid)
+        self.cache.forget(pod.uid)
+
+    def version(self, resource: Resource) -> int:
+        """A number that grows with every change of an object of this kind."""
+        return self.stores[resource].version
+
+    def assume_cache(self, resource: Resource) -> AssumeStore:
+        return self._assumed.setdefault(resource, AssumeStore(self.stores.lister(resource)))
+
+    def what_if(self, node_name: str) -> WhatIfRow:
+        """A copy of the row of a node, for a dry run."""
+        return WhatIfRow(self.table, self.cache.entry, node_name)
+
+    def what_if_rows(self, node_names: Sequence[str]) -> WhatIfRows:
+        return WhatIfRows(self.table, self.cache.entry, node_names)

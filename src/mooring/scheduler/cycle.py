@@ -9,22 +9,22 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from mooring.api.pod import Pod
+from mooring.framework.extension_points import PERMIT, POST_FILTER, RESERVE, UNRESERVE
 from mooring.framework.nodes import EveryRow
 from mooring.framework.ports import Clock, EventRecorder
 from mooring.framework.queued import QueuedPod
 from mooring.framework.record import SCHEDULED, DecisionRecord, NodeEpoch
-from mooring.framework.status import SUCCESS, Code, Status
+from mooring.framework.status import SUCCESS, Code
 from mooring.runtime.attempt import Attempt
-from mooring.runtime.committing import run_permit, run_reserve, run_unreserve
-from mooring.runtime.post_filtering import run_post_filter
+from mooring.runtime.binding import run_permit, run_reserve, run_unreserve
+from mooring.runtime.pre_filtering import run_post_filter
 from mooring.runtime.profile import Profile
-from mooring.runtime.waiting import HeldPod
-from mooring.scheduler import messages
+from mooring.runtime.services import HeldPod
 from mooring.scheduler.choosing import NodeChooser, lap
-from mooring.scheduler.outcome import Failure, Outcome, make_record
-from mooring.scheduler.records import RecordRing
+from mooring.scheduler.outcome import NO_NODES, Failure, Outcome, fit_error, refusal
+from mooring.scheduler.records import RecordRing, make_record
 from mooring.telemetry import logs
-from mooring.telemetry.metrics import PERMIT, POST_FILTER, RESERVE, UNRESERVE, ProfileMeter
+from mooring.telemetry.metrics import ProfileMeter
 
 _log = logs.get(__name__)
 
@@ -140,7 +140,7 @@ class SchedulingCycle:
 
     async def _place(self, attempt: Attempt) -> Placement | Failure:
         if not len(attempt.nodes.rows):
-            return Failure(Outcome.UNSCHEDULABLE, messages.NO_NODES, nominated_node="")
+            return Failure(Outcome.UNSCHEDULABLE, NO_NODES, nominated_node="")
         status = await self._chooser.choose(attempt)
         if attempt.profile.meter is not None:
             attempt.profile.meter.chose(attempt.started, attempt.baseline.by_template)
@@ -166,7 +166,7 @@ class SchedulingCycle:
             attempt.victims = result.victims if result is not None else ()
             if not status.is_success:
                 attempt.post_filter_message = status.message
-        message = messages.fit_error(
+        message = fit_error(
             len(attempt.nodes),
             pre_filter=attempt.pre_filter_message,
             reasons=attempt.statuses.histogram(),
@@ -207,22 +207,6 @@ def _measure(meter: ProfileMeter, attempt: Attempt, result: Placement | Failure,
         state, shared = attempt.state, attempt.baseline.state
         scored = state.skip_score | shared.skip_score if attempt.board is not None else None
         meter.evaluated(state.skip_filter | shared.skip_filter, scored)
-
-
-def refusal(status: Status) -> Failure:
-    """Reserve or Permit said no: a rejection is told as a cluster of one node, an Error as it is."""
-    if not status.is_rejected:
-        return Failure(Outcome.ERROR, status.message, nominated_node="", status=status)
-    by = frozenset({status.plugin} if status.plugin else ())
-    pending = status.code is Code.PENDING
-    return Failure(
-        Outcome.UNSCHEDULABLE,
-        messages.refused_after_choice(status.reasons),
-        frozenset() if pending else by,
-        by if pending else frozenset(),
-        nominated_node="",
-        status=status,
-    )
 
 
 def _record_failure(record: DecisionRecord, result: Failure) -> None:

@@ -77,7 +77,7 @@ async def prioritize(attempt: Attempt, board: ScoreBoard) -> None:
 
 
 def checked_scores(scores: object) -> Mapping[str, int]:
-    """Scores that can be added up. As upstream, nobody insists on 10 as the highest."""
+    """Scores that can be added up. As upstream, 10 is not enforced as the highest."""
     if not isinstance(scores, Mapping):
         raise ExtenderError(f"expected a score per node, got {scores!r}")
     for name, score in scores.items():

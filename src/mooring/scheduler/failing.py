@@ -9,7 +9,7 @@ from mooring.framework.ports import EventRecorder
 from mooring.framework.queued import QueuedPod
 from mooring.queue.scheduling_queue import SchedulingQueue
 from mooring.scheduler.outcome import Failure, Outcome
-from mooring.scheduler.status_writer import SCHEDULER_ERROR, UNSCHEDULABLE, StatusWriter, Wish
+from mooring.scheduler.status_writer import SCHEDULER_ERROR, UNSCHEDULABLE, StatusUpdate, StatusWriter
 from mooring.telemetry import logs
 
 _log = logs.get(__name__)
@@ -47,7 +47,6 @@ class FailureHandler:
             pending_plugins=failure.pending_plugins if rejected else frozenset(),
             retry_after=_retry_after(failure),
         )
-        self._queue.done(pod.uid)
         self._nominate(current, failure.nominated_node)
         self._recorder.event(
             current,
@@ -58,7 +57,7 @@ class FailureHandler:
             controller=profile,
         )
         reason = UNSCHEDULABLE if rejected else SCHEDULER_ERROR
-        self._writer.submit(Wish(current, reason, failure.message, failure.nominated_node))
+        self._writer.submit(StatusUpdate(current, reason, failure.message, failure.nominated_node))
 
     def _nominate(self, pod: Pod, node: str | None) -> None:
         if node:

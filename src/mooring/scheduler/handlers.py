@@ -1,7 +1,6 @@
-"""What a delivered change means: for the stores and the cache at once, for the queue afterwards.
+"""What a delivered change means: for the stores and the cache at once, for the queue as instructions.
 
-`apply` brings stores and cache up to date and returns the wake-ups, which the engine runs when all caches of
-the batch are current. So no pod is woken into a state that does not yet show what woke it.
+The informer splits a changed UID into a delete and an add, so old and new object of a change are one pod.
 """
 
 from __future__ import annotations
@@ -17,9 +16,8 @@ from mooring.framework import events
 from mooring.framework.changes import node_changes, pod_changes
 from mooring.framework.events import ActionType, ClusterEvent, EventResource
 from mooring.framework.ports import Change
-from mooring.queue.scheduling_queue import SchedulingQueue
-from mooring.runtime.waiting import WaitingPods
-from mooring.scheduler.inbox import WakeUp
+from mooring.runtime.services import WaitingPods
+from mooring.scheduler.instructions import Enqueue, Instruction, Remove, Update, Wake
 from mooring.state.cache import ClusterCache, Outcome
 from mooring.state.stores import Stores
 
@@ -55,43 +53,41 @@ def place_of(pod: Pod | None) -> Place:
 
 
 class Handlers:
+    """Brings stores and cache up to date with delivered changes, and says what they mean for the queue."""
+
     def __init__(
         self,
         stores: Stores,
         cache: ClusterCache,
-        queue: SchedulingQueue,
         waiting: WaitingPods,
         serves: Callable[[Pod], bool],
         on_foreign: Callable[[Pod], None] | None = None,
     ) -> None:
         self._stores = stores
         self._cache = cache
-        self._queue = queue
         self._waiting = waiting
         self._serves = serves
         """Whether one of our profiles schedules the pod."""
         self._on_foreign = on_foreign
-        """Told of each pod that somebody else has bound."""
+        """Called with each pod that another scheduler has bound."""
         self._foreign: Pod | None = None
         """The one among the pods of this change."""
 
-    def apply(self, change: Change) -> list[WakeUp]:
+    def apply(self, change: Change) -> list[Instruction]:
         """Bring stores and cache up to date; returns what to do with the queue afterwards."""
         self._stores.apply(change)
         if change.resource == kinds.PODS:
-            wake_ups = self._pod(change.old, change.new)
+            instructions = self._pod(change.old, change.new)
             if self._foreign is not None:
                 if self._on_foreign is not None and not change.initial:
                     self._on_foreign(self._foreign)
                 self._foreign = None
-            return wake_ups
+            return instructions
         if change.resource == kinds.NODES:
             return self._node(change.old, change.new)
-        return [lambda: self._queue.on_event(_plain_event(change), change.old, change.new)]
+        return [Wake(_plain_event(change), change.old, change.new)]
 
-    def _pod(self, old: Pod | None, new: Pod | None) -> list[WakeUp]:
-        if old is not None and new is not None and old.uid != new.uid:
-            return self._pod(old, None) + self._pod(None, new)
+    def _pod(self, old: Pod | None, new: Pod | None) -> list[Instruction]:
         before, after = place_of(old), place_of(new)
         if old is not None and new is not None and before is after:
             match after:
@@ -99,92 +95,77 @@ class Handlers:
                     return self._pending_updated(old, new)
                 case Place.ASSIGNED:
                     return self._assigned_updated(old, new)
-        left = self._left(before, old, new if after is Place.ASSIGNED else None) if old is not None else []
-        return left + (self._came(after, new) if new is not None else [])
+        bound = new if after is Place.ASSIGNED else None
+        instructions = self._gone(before, old, bound) if old is not None else []
+        return instructions + (self._came(after, new) if new is not None else [])
 
-    def _came(self, place: Place, pod: Pod) -> list[WakeUp]:
+    def _came(self, place: Place, pod: Pod) -> list[Instruction]:
         if place is Place.ASSIGNED:
             return self._assigned_added(pod)
         if place is Place.GONE or not self._serves(pod):
             return []
         self._cache.expect(pod)
-        return [
-            lambda: self._queue.add(pod),
-            lambda: self._tell_others(events.UNSCHEDULED_POD_ADD, None, pod),
-        ]
+        # The new pod may be what another one waits for.
+        return [Enqueue(pod), Wake(events.UNSCHEDULED_POD_ADD, None, pod, besides=pod.uid)]
 
-    def _left(self, place: Place, pod: Pod, bound: Pod | None) -> list[WakeUp]:
+    def _gone(self, place: Place, pod: Pod, bound: Pod | None) -> list[Instruction]:
         if place is Place.ASSIGNED:
             self._cache.remove_pod(pod)
-            return [lambda: self._queue.on_event(events.ASSIGNED_POD_DELETE, pod, None)]
+            return [Wake(events.ASSIGNED_POD_DELETE, pod)]
         if place is Place.GONE or not self._serves(pod):
             return []
         self._cache.expect_no_more(pod.uid)
         if bound is not None:
-            # The new object: a pod that is bound where it was nominated gives no room up.
-            return [lambda: self._queue.delete(bound)]
-        return [lambda: self._queue.delete(pod), *self._pending_deleted(pod)]
+            return [Remove(bound)]
+        return [Remove(pod), *self._pending_deleted(pod)]
 
-    def _pending_deleted(self, pod: Pod) -> list[WakeUp]:
+    def _pending_deleted(self, pod: Pod) -> list[Instruction]:
         """A pod that is deleted on its way to a node gives its place back at once."""
         cached = self._cache.get(pod.uid)
         if self._waiting.reject(pod.uid) or cached is None or not cached.assumed:
             return []
         placed = cached.pod  # unlike the deleted object it says where
         self._cache.forget(pod.uid)
-        return [lambda: self._queue.on_event(events.ASSIGNED_POD_DELETE, placed, None)]
+        return [Wake(events.ASSIGNED_POD_DELETE, placed)]
 
-    def _assigned_added(self, pod: Pod) -> list[WakeUp]:
+    def _assigned_added(self, pod: Pod) -> list[Instruction]:
         added = self._cache.add_pod(pod)
         if added is Outcome.ADDED or added is Outcome.MOVED:
             self._foreign = pod
-        wake: list[WakeUp] = [lambda: self._queue.on_event(events.ASSIGNED_POD_ADD, None, pod)]
+        instructions: list[Instruction] = [Wake(events.ASSIGNED_POD_ADD, None, pod)]
         if added is Outcome.MOVED:
-            # Somebody bound it elsewhere: the room that we had booked is free again.
-            wake.append(lambda: self._queue.on_event(events.ASSIGNED_POD_DELETE, pod, None))
-        return wake
+            # Another scheduler bound it elsewhere: what was reserved for it here is free again.
+            instructions.append(Wake(events.ASSIGNED_POD_DELETE, pod))
+        return instructions
 
-    def _pending_updated(self, old: Pod, new: Pod) -> list[WakeUp]:
+    def _pending_updated(self, old: Pod, new: Pod) -> list[Instruction]:
         if not self._serves(new):
             return []
         self._cache.expect(new)
-        wake: list[WakeUp] = [lambda: self._update(old, new)]
+        instructions: list[Instruction] = [Update(old, new)]
         if old.labels != new.labels:
             # A changed label may complete a group that others wait for.
             event = ClusterEvent(events.UNSCHEDULED_POD, ActionType.UPDATE_POD_LABEL)
-            wake.append(lambda: self._tell_others(event, old, new))
-        return wake
+            instructions.append(Wake(event, old, new, besides=new.uid))
+        return instructions
 
-    def _tell_others(self, event: ClusterEvent, old: Pod | None, new: Pod) -> None:
-        """A pending pod may be what another one waits for; itself it has been dealt with already."""
-        self._queue.on_event(event, old, new, only=lambda other: other.uid != new.uid)
-
-    def _update(self, old: Pod, new: Pod) -> None:
-        """A pod that is being bound is no longer the queue's; until then its own changes are."""
-        if new.uid in self._queue or not self._cache.is_assumed(new.uid):
-            self._queue.update(old, new)
-
-    def _assigned_updated(self, old: Pod, new: Pod) -> list[WakeUp]:
+    def _assigned_updated(self, old: Pod, new: Pod) -> list[Instruction]:
         self._cache.update_pod(old, new)
         changed = pod_changes(old, new)
-        if not changed:
-            return []
-        return [lambda: self._queue.on_event(ClusterEvent(events.ASSIGNED_POD, changed), old, new)]
+        return [Wake(ClusterEvent(events.ASSIGNED_POD, changed), old, new)] if changed else []
 
-    def _node(self, old: Node | None, new: Node | None) -> list[WakeUp]:
+    def _node(self, old: Node | None, new: Node | None) -> list[Instruction]:
         if new is None:
             if old is None:
                 return []
             self._cache.remove_node(old)
-            return [lambda: self._queue.on_event(events.NODE_DELETE, old, None)]
+            return [Wake(events.NODE_DELETE, old)]
         if old is None:
             self._cache.add_node(new)
-            return [lambda: self._queue.on_event(events.NODE_ADD, None, new)]
+            return [Wake(events.NODE_ADD, None, new)]
         self._cache.update_node(old, new)
         changed = node_changes(old, new)
-        if not changed:
-            return []
-        return [lambda: self._queue.on_event(ClusterEvent(events.NODE, changed), old, new)]
+        return [Wake(ClusterEvent(events.NODE, changed), old, new)] if changed else []
 
 
 def event_label(change: Change) -> str:

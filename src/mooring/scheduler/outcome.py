@@ -1,26 +1,17 @@
-"""How an attempt ended, and the decision record that is made of it."""
+"""How an attempt ended without a bound pod, with the texts in the exact form that kube-scheduler writes
+them."""
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
-import numpy.typing as npt
+from mooring.framework.record import ERROR, SCHEDULED, UNSCHEDULABLE
+from mooring.framework.status import Code, Status
 
-from mooring.framework.record import (
-    ERROR,
-    SCHEDULED,
-    UNSCHEDULABLE,
-    DecisionRecord,
-    Diagnosis,
-    NodeEpoch,
-    RefusalCount,
-)
-from mooring.framework.status import Status
-from mooring.runtime.attempt import Attempt
+NO_NODES = "no nodes available to schedule pods"
 
 
 class Outcome(enum.Enum):
@@ -45,48 +36,39 @@ class Failure:
     """The plugin's answer behind it, where a single one decided."""
 
 
-def make_record(
-    attempt: Attempt, wall: float, duration: float, epoch: Callable[[], NodeEpoch]
-) -> DecisionRecord:
-    """What the attempt found; small arrays only, names stay in the shared epoch."""
-    info, meta = attempt.info, attempt.pod.metadata
-    record = DecisionRecord(
-        f"{meta.namespace}/{meta.name}", meta.uid, attempt.profile.name, info.attempts, wall
+def refusal(status: Status) -> Failure:
+    """Reserve or Permit said no: a rejection is reported as by a cluster of one node, an Error as it is."""
+    if not status.is_rejected:
+        return Failure(Outcome.ERROR, status.message, nominated_node="", status=status)
+    by = frozenset({status.plugin} if status.plugin else ())
+    pending = status.code is Code.PENDING
+    return Failure(
+        Outcome.UNSCHEDULABLE,
+        refused_after_choice(status.reasons),
+        frozenset() if pending else by,
+        by if pending else frozenset(),
+        nominated_node="",
+        status=status,
     )
-    record.duration = duration
-    record.node = attempt.node
-    if not attempt.node:
-        record.pre_filter = attempt.pre_filter_message
-        record.post_filter = attempt.post_filter_message
-        record.victims = tuple([victim.key for victim in attempt.victims])
-    if info.woken_by:
-        record.woken_by = info.woken_by
-        record.woken_hint = info.woken_hint
-    baseline, statuses = attempt.baseline, attempt.statuses
-    if statuses is baseline.statuses or (statuses.is_lent and attempt.feasible == baseline.feasible):
-        # Shared by all attempts that refuse nothing beyond what their baseline does, and did not break.
-        if baseline.diagnosis is None:
-            baseline.diagnosis = _diagnosis(attempt, epoch(), keep=True)
-        record.diagnosis = baseline.diagnosis
-    else:
-        record.diagnosis = _diagnosis(attempt, epoch(), keep=statuses.is_lent)
-    if attempt.board is not None and attempt.node and attempt.ranking is not None:
-        record.top = attempt.board.top(attempt.ranking)
-        record.margin = attempt.board.margin(attempt.ranking)
-    return record
 
 
-def _diagnosis(attempt: Attempt, epoch: NodeEpoch, keep: bool = False) -> Diagnosis:
-    """What the attempt found out. `keep`: its statuses belong to a baseline, which changes; records do
-    not."""
-    statuses = attempt.statuses
-    refusals: tuple[RefusalCount, ...] = ()
-    ids: npt.NDArray[np.unsignedinteger[Any]] | None = None
-    if len(statuses.verdicts) > 1:
-        refusals = tuple(
-            RefusalCount(verdict.plugin, verdict.code.label, verdict.reasons, statuses.counts[i])
-            for i, verdict in enumerate(statuses.verdicts)
-            if i
-        )
-        ids = statuses.ids.copy() if keep else statuses.ids
-    return Diagnosis(len(attempt.nodes.rows), attempt.evaluated, attempt.feasible, refusals, ids, epoch)
+def histogram(counts: Counter[str]) -> str:
+    """`1 reason a, 2 reason b`, sorted as strings: "10 x" stands before "2 y"."""
+    return ", ".join(sorted(f"{count} {reason}" for reason, count in counts.items()))
+
+
+def fit_error(
+    nodes: int, *, pre_filter: str = "", reasons: Counter[str] | None = None, post_filter: str = ""
+) -> str:
+    """The FailedScheduling message."""
+    text = f"0/{nodes} nodes are available:"
+    if pre_filter:
+        text += f" {pre_filter}."
+    elif reasons:
+        text += f" {histogram(reasons)}."
+    return f"{text} {post_filter}" if post_filter else text
+
+
+def refused_after_choice(reasons: Iterable[str]) -> str:
+    """Reserve or Permit refused the chosen node: reported as if the cluster had only that one."""
+    return fit_error(1, reasons=Counter(reasons))

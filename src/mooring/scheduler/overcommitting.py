@@ -1,9 +1,8 @@
-"""Notices when somebody else's bind leaves a node with more requested than it has.
+"""Notices when another scheduler's bind leaves a node with more requested than it has.
 
 Two schedulers on the same nodes cannot exclude that: each binds by what its watch has shown it. It is seen
-when the watch shows the other's pod, told in the log, in an event and in a metric; the kubelet decides the
-rest.
-"""
+when the watch shows the other's pod, reported in the log, in an event and in a metric; the kubelet decides
+the rest."""
 
 from __future__ import annotations
 
@@ -35,7 +34,7 @@ class OvercommitWatch:
         self._metrics = metrics
 
     def appeared(self, pod: Pod) -> None:
-        """Look at the node that a pod was bound to by somebody else."""
+        """Look at the node that a pod was bound to by another scheduler."""
         table = self._cache.table
         row = table.row_of(pod.spec.node_name)
         if row < 0:
@@ -47,12 +46,12 @@ class OvercommitWatch:
             if table.requested(resource)[row] > table.allocatable(resource)[row]
         }
         if over:
-            self._tell(pod, over)
+            self._report(pod, over)
 
-    def _tell(self, pod: Pod, over: dict[str, tuple[int, int]]) -> None:
-        told = ", ".join(f"{name} {have} of {most}" for name, (have, most) in sorted(over.items()))
+    def _report(self, pod: Pod, over: dict[str, tuple[int, int]]) -> None:
+        summary = ", ".join(f"{name} {have} of {most}" for name, (have, most) in sorted(over.items()))
         _log.warning(
-            "Node overcommitted by another scheduler", node=pod.spec.node_name, pod=pod, requested=told
+            "Node overcommitted by another scheduler", node=pod.spec.node_name, pod=pod, requested=summary
         )
         if self._metrics is not None:
             for resource in over:
@@ -63,6 +62,6 @@ class OvercommitWatch:
             reason=REASON,
             action="Binding",
             note=f"Node {pod.spec.node_name} is overcommitted since this pod was bound to it: "
-            f"requested {told}",
+            f"requested {summary}",
             controller=self._controller,
         )

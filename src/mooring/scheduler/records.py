@@ -1,11 +1,23 @@
-"""The ring of decision records: the newest attempts, bounded in bytes."""
+"""Decision records: made of finished attempts, and kept in a ring that is bounded in bytes."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
-from mooring.framework.record import NOTHING_SEEN, SMALL_RECORD, DecisionRecord, Diagnosis
+import numpy as np
+import numpy.typing as npt
+
+from mooring.framework.record import (
+    NOTHING_SEEN,
+    SMALL_RECORD,
+    DecisionRecord,
+    Diagnosis,
+    NodeEpoch,
+    RefusalCount,
+)
+from mooring.runtime.attempt import Attempt
 
 DEFAULT_BYTES = 32 * 1024 * 1024
 
@@ -60,3 +72,50 @@ class RecordRing:
 
     def last(self, pod_key: str) -> DecisionRecord | None:
         return next((record for _, record in reversed(self._ring) if record.pod == pod_key), None)
+
+
+def make_record(
+    attempt: Attempt, wall: float, duration: float, epoch: Callable[[], NodeEpoch]
+) -> DecisionRecord:
+    """What the attempt found; small arrays only, names stay in the shared epoch."""
+    info, meta = attempt.info, attempt.pod.metadata
+    record = DecisionRecord(
+        f"{meta.namespace}/{meta.name}", meta.uid, attempt.profile.name, info.attempts, wall
+    )
+    record.duration = duration
+    record.node = attempt.node
+    if not attempt.node:
+        record.pre_filter = attempt.pre_filter_message
+        record.post_filter = attempt.post_filter_message
+        record.victims = tuple([victim.key for victim in attempt.victims])
+    if info.woken_by:
+        record.woken_by = info.woken_by
+        record.woken_hint = info.woken_hint
+    baseline, statuses = attempt.baseline, attempt.statuses
+    if statuses is baseline.statuses or (statuses.is_lent and attempt.feasible == baseline.feasible):
+        # Shared by all attempts that refuse nothing beyond what their baseline does, and did not break.
+        if baseline.diagnosis is None:
+            baseline.diagnosis = _diagnosis(attempt, epoch(), keep=True)
+        record.diagnosis = baseline.diagnosis
+    else:
+        record.diagnosis = _diagnosis(attempt, epoch(), keep=statuses.is_lent)
+    if attempt.board is not None and attempt.node and attempt.ranking is not None:
+        record.top = attempt.board.top(attempt.ranking)
+        record.margin = attempt.board.margin(attempt.ranking)
+    return record
+
+
+def _diagnosis(attempt: Attempt, epoch: NodeEpoch, keep: bool = False) -> Diagnosis:
+    """What the attempt found out. `keep`: its statuses belong to a baseline, which changes; records do
+    not."""
+    statuses = attempt.statuses
+    refusals: tuple[RefusalCount, ...] = ()
+    ids: npt.NDArray[np.unsignedinteger[Any]] | None = None
+    if len(statuses.verdicts) > 1:
+        refusals = tuple(
+            RefusalCount(verdict.plugin, verdict.code.label, verdict.reasons, statuses.counts[i])
+            for i, verdict in enumerate(statuses.verdicts)
+            if i
+        )
+        ids = statuses.ids.copy() if keep else statuses.ids
+    return Diagnosis(len(attempt.nodes.rows), attempt.evaluated, attempt.feasible, refusals, ids, epoch)

@@ -47,8 +47,8 @@ def _filter_block(attempt: Attempt, nodes: Nodes) -> tuple[Nodes, Status]:
     status = beside_nominated(attempt, nodes, ok)
     if not status.is_success:
         return nodes, status
-    left = nodes if ok.all() else nodes.where(ok)
-    return run_filters(attempt.profile, attempt.state, attempt.pod, left, attempt.statuses)
+    passed = nodes if ok.all() else nodes.where(ok)
+    return run_filters(attempt.profile, attempt.state, attempt.pod, passed, attempt.statuses)
 
 
 def beside_nominated(attempt: Attempt, nodes: Nodes, ok: BoolArray) -> Status:

@@ -25,7 +25,7 @@ from mooring.api.pod import Pod, PodCondition
 from mooring.api.resources import PODS
 from mooring.api.times import format_time
 from mooring.framework.ports import ApiClient, Clock
-from mooring.runtime.tasks import Tasks
+from mooring.runtime.services import Tasks
 from mooring.telemetry import logs
 
 _log = logs.get(__name__)
@@ -39,7 +39,7 @@ REMEMBERED = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class StatusUpdate:
     """What the pod's status should say. `None` leaves that part alone."""
 
     pod: Pod
@@ -54,28 +54,28 @@ class StatusWriter:
         self._client = client
         self._clock = clock
         self._tasks = tasks
-        self._waiting: dict[str, Wish | None] = {}
+        self._waiting: dict[str, StatusUpdate | None] = {}
         """UID → what to write after the patch under way; None: nothing yet."""
         self._sent: dict[str, str] = {}
         """UID → the nomination that was sent last, the newest pods only."""
 
-    def submit(self, wish: Wish) -> None:
+    def submit(self, update: StatusUpdate) -> None:
         """Write soon. Nothing is sent when the pod already says so."""
-        uid = wish.pod.uid
+        uid = update.pod.uid
         if uid in self._waiting:
-            self._waiting[uid] = merge(self._waiting[uid], wish)
-        elif patch := self._patch_for(wish):
+            self._waiting[uid] = merge(self._waiting[uid], update)
+        elif patch := self._patch_for(update):
             self._waiting[uid] = None
-            self._tasks.spawn(self._write(uid, wish, patch), "status", wish.pod.key)
+            self._tasks.spawn(self._write(uid, update, patch), "status", update.pod.key)
 
-    def _patch_for(self, wish: Wish) -> dict[str, Any]:
+    def _patch_for(self, update: StatusUpdate) -> dict[str, Any]:
         """What to send. A nomination is compared with what was sent last as well: the object may not show it
         yet, and would show it for ever if it were not taken back."""
-        pod, sent = wish.pod, self._sent.get(wish.pod.uid)
-        if sent is not None and sent != pod.nominated_node_name == wish.nominated_node:
+        pod, sent = update.pod, self._sent.get(update.pod.uid)
+        if sent is not None and sent != pod.nominated_node_name == update.nominated_node:
             status = msgspec.structs.replace(pod.status, nominated_node_name=sent)
-            wish = dataclasses.replace(wish, pod=msgspec.structs.replace(pod, status=status))
-        return patch_for(wish, self._clock.wall())
+            update = dataclasses.replace(update, pod=msgspec.structs.replace(pod, status=status))
+        return patch_for(update, self._clock.wall())
 
     def _note(self, pod: Pod, patch: dict[str, Any]) -> None:
         """Remember a nomination that is being sent, whatever becomes of it."""
@@ -86,7 +86,7 @@ class StatusWriter:
                 del self._sent[next(iter(self._sent))]
 
     async def announce(self, pod: Pod, node: str) -> None:
-        """Tell others now where the pod is going, before it gets there: after the binding it would be a lie.
+        """Publish where the pod is going, before it gets there: after the binding it would be untrue.
         One try; a failure costs nothing but the news."""
         if pod.nominated_node_name == node:
             return
@@ -97,18 +97,18 @@ class StatusWriter:
         except (ApiError, TransportError) as error:
             _log.warning("Cannot announce the nominated node", pod=pod.key, node=node, err=str(error))
 
-    async def _write(self, uid: str, wish: Wish, patch: dict[str, Any]) -> None:
+    async def _write(self, uid: str, update: StatusUpdate, patch: dict[str, Any]) -> None:
         try:
             while True:
-                self._note(wish.pod, patch)
-                updated = await self._send(wish.pod, patch)
+                self._note(update.pod, patch)
+                updated = await self._send(update.pod, patch)
                 following = self._waiting[uid]
                 self._waiting[uid] = None
                 if following is None:
                     return
                 current = following.pod if updated is None else updated
-                wish = Wish(current, following.reason, following.message, following.nominated_node)
-                if not (patch := self._patch_for(wish)):
+                update = StatusUpdate(current, following.reason, following.message, following.nominated_node)
+                if not (patch := self._patch_for(update)):
                     return
         finally:
             del self._waiting[uid]
@@ -133,40 +133,40 @@ class StatusWriter:
         return None
 
 
-def merge(first: Wish | None, second: Wish) -> Wish:
-    """The later wish, with what only the earlier one asked for."""
+def merge(first: StatusUpdate | None, second: StatusUpdate) -> StatusUpdate:
+    """The later update, with what only the earlier one had to say."""
     if first is None:
         return second
     reason, message = (
         (first.reason, first.message) if second.reason is None else (second.reason, second.message)
     )
     nominated = first.nominated_node if second.nominated_node is None else second.nominated_node
-    return Wish(second.pod, reason, message, nominated)
+    return StatusUpdate(second.pod, reason, message, nominated)
 
 
-def patch_for(wish: Wish, wall: float) -> dict[str, Any]:
+def patch_for(update: StatusUpdate, wall: float) -> dict[str, Any]:
     """A strategic merge patch of pods/status; empty when nothing would change."""
     status: dict[str, Any] = {}
-    if wish.reason is not None and (condition := changed_condition(wish, wall)):
+    if update.reason is not None and (condition := changed_condition(update, wall)):
         status["conditions"] = [condition]
-    if wish.nominated_node is not None and wish.nominated_node != wish.pod.nominated_node_name:
-        status["nominatedNodeName"] = wish.nominated_node or None
-    return {"metadata": {"uid": wish.pod.uid}, "status": status} if status else {}
+    if update.nominated_node is not None and update.nominated_node != update.pod.nominated_node_name:
+        status["nominatedNodeName"] = update.nominated_node or None
+    return {"metadata": {"uid": update.pod.uid}, "status": status} if status else {}
 
 
-def changed_condition(wish: Wish, wall: float) -> dict[str, Any]:
+def changed_condition(update: StatusUpdate, wall: float) -> dict[str, Any]:
     """The PodScheduled condition as it should be; empty when the pod has just that."""
-    current = next((c for c in wish.pod.status.conditions if c.type == POD_SCHEDULED), PodCondition())
-    generation = wish.pod.metadata.generation
+    current = next((c for c in update.pod.status.conditions if c.type == POD_SCHEDULED), PodCondition())
+    generation = update.pod.metadata.generation
     same = (current.status, current.reason, current.message, current.observed_generation)
-    if same == ("False", wish.reason, wish.message, generation):
+    if same == ("False", update.reason, update.message, generation):
         return {}
     since = current.last_transition_time if current.status == "False" else format_time(wall)
     return {
         "type": POD_SCHEDULED,
         "status": "False",
-        "reason": wish.reason,
-        "message": wish.message,
+        "reason": update.reason,
+        "message": update.message,
         "lastProbeTime": None,
         "lastTransitionTime": since,
         **({"observedGeneration": generation} if generation else {}),

@@ -9,7 +9,7 @@ from typing import Any
 from mooring.framework.ports import Timer
 
 EPOCH = 1_767_225_600.0
-"""2026-01-01T00:00:00Z, where virtual wall clocks start unless told otherwise."""
+"""2026-01-01T00:00:00Z, where virtual wall clocks start unless a test says otherwise."""
 
 
 class VirtualClock:

@@ -96,7 +96,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         super().__init__()
         self.until = until
         self.failures: list[BaseException] = []
-        """Exceptions of callbacks and of tasks that nobody awaited, in the order they came up."""
+        """Exceptions of callbacks and of tasks that were never awaited, in the order they came up."""
         self._random = None if seed is None else random.Random(seed)
         self._now = 0.0
         self._spins = 0
@@ -215,7 +215,7 @@ def run(
 ) -> T:
     """Runs to the end under a fresh VirtualLoop, then cancels what is left over and closes the loop.
 
-    Failures that nobody awaited are raised as an ExceptionGroup once `coro` itself has succeeded.
+    Failures that were never awaited are raised as an ExceptionGroup once `coro` itself has succeeded.
     """
     loop = VirtualLoop(seed, until=timeout_virtual)
     try:
@@ -228,7 +228,7 @@ def run(
             asyncio.set_event_loop(None)
             loop.close()
     if loop.failures:
-        raise BaseExceptionGroup("failures that nobody awaited", loop.failures)
+        raise BaseExceptionGroup("failures that were never awaited", loop.failures)
     return result
 
 

@@ -159,7 +159,7 @@ class ClusterCache:
         if cached is None:
             return Outcome.IGNORED
         if pod.spec.node_name not in ("", cached.node_name):
-            self._correct("removed from another node", pod, cached)
+            self._correct("removed_from_another_node", pod, cached)
         return self._release(cached)
 
     # Nodes as the API server has them
@@ -167,7 +167,7 @@ class ClusterCache:
     def add_node(self, node: Node) -> None:
         """A node was seen, for the first time or in a new version. Another UID is another node."""
         if not node.name:
-            self.corrections["node without a name"] += 1
+            self.corrections["node_without_a_name"] += 1
             _log.warning("node without a name set aside", extra={"uid": node.uid})
             return
         row = self.table.row_of(node.name)
@@ -212,7 +212,7 @@ class ClusterCache:
             self.table.replace_pod(node_name, cached, entry)
         else:
             outcome = Outcome.MOVED
-            self._correct("assumed on another node" if cached.assumed else "moved", entry.pod, cached)
+            self._correct("assumed_on_another_node" if cached.assumed else "moved", entry.pod, cached)
             self.table.remove_pod(cached.node_name, cached)
             self.table.add_pod(node_name, entry)
         self._pods[entry.uid] = entry
@@ -223,7 +223,7 @@ class ClusterCache:
         """A version without a node. A bound pod never loses its node, so this version is older than the
         cached one: nothing changes. That is expected of assumed pods only."""
         if cached is not None and not cached.assumed:
-            self._correct("seen without its node", cached.pod, cached)
+            self._correct("seen_without_its_node", cached.pod, cached)
         return Outcome.IGNORED
 
     def _correct(self, what: str, seen: Pod, cached: PodEntry) -> None:

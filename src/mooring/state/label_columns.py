@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from mooring.api.requirements import parse_integer
+from mooring.api.selectors import parse_integer
 from mooring.framework.nodes import CodeArray, FloatArray
 from mooring.state.interning import Interner
 from mooring.state.read_only import read_only

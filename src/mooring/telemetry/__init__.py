@@ -1,1 +1,1 @@
-"""Logging, metrics and tracing. Knows nobody."""
+"""Logging and metrics. Imports no other package of Mooring."""

@@ -7,7 +7,7 @@ as they are in a kube-scheduler with those gates off.
 
 from __future__ import annotations
 
-from mooring.telemetry.instruments import Counts, Family, Spreads, exponential
+from mooring.telemetry.instruments import Counter, Family, Gauge, Histogram, exponential
 
 ATTEMPT = exponential(0.001, 2, 15)
 POINT = exponential(0.0001, 2, 12)
@@ -31,55 +31,55 @@ class Catalog:
         return [value for value in vars(self).values() if isinstance(value, Family)]
 
     def _scheduling(self) -> None:
-        self.attempts = Counts(
+        self.attempts = Counter(
             "scheduler_schedule_attempts_total",
             "[STABLE] Attempts to schedule pods by result: scheduled, unschedulable (no node fits) or error.",
             ("result", "profile"),
         )
-        self.attempt_seconds = Spreads(
+        self.attempt_seconds = Histogram(
             "scheduler_scheduling_attempt_duration_seconds",
             "[STABLE] Duration of an attempt, its binding included.",
             ("result", "profile"),
             bounds=ATTEMPT,
         )
-        self.algorithm_seconds = Spreads(
+        self.algorithm_seconds = Histogram(
             "scheduler_scheduling_algorithm_duration_seconds",
             "[ALPHA] Duration of the search for a node.",
             bounds=ATTEMPT,
         )
-        self.point_seconds = Spreads(
+        self.point_seconds = Histogram(
             "scheduler_framework_extension_point_duration_seconds",
             "[STABLE] Duration of all plugins of an extension point together.",
             ("extension_point", "status", "profile"),
             bounds=POINT,
         )
-        self.plugin_seconds = Spreads(
+        self.plugin_seconds = Histogram(
             "scheduler_plugin_execution_duration_seconds",
             "[ALPHA] Duration of a plugin at an extension point, in one cycle of ten.",
             ("plugin", "extension_point", "status"),
             bounds=PLUGIN,
         )
-        self.evaluations = Counts(
+        self.evaluations = Counter(
             "scheduler_plugin_evaluation_total",
             "[BETA] Attempts in which a plugin was asked, by extension point. One call judges all nodes.",
             ("plugin", "extension_point", "profile"),
         )
-        self.sli_seconds = Spreads(
+        self.sli_seconds = Histogram(
             "scheduler_pod_scheduling_sli_duration_seconds",
             "[BETA] From the first time that a pod could be tried until it was bound, by number of attempts.",
             ("attempts",),
             bounds=SLI,
         )
-        self.pod_attempts = Spreads(
+        self.pod_attempts = Histogram(
             "scheduler_pod_scheduling_attempts",
             "[STABLE] Attempts that it took to schedule a pod.",
             bounds=exponential(1, 2, 5),
         )
-        self.after_flush = Counts(
+        self.after_flush = Counter(
             "scheduler_pod_scheduled_after_flush_total",
             "[ALPHA] Pods scheduled only after the timeout for parked pods: a wake-up is missing.",
         )
-        self.permit_seconds = Spreads(
+        self.permit_seconds = Histogram(
             "scheduler_permit_wait_duration_seconds",
             "[BETA] How long pods waited for Permit, by result.",
             ("result",),
@@ -87,107 +87,107 @@ class Catalog:
         )
 
     def _queueing(self) -> None:
-        self.pending = Counts(
+        self.pending = Gauge(
             "scheduler_pending_pods",
             "[STABLE] Pending pods by place: active, backoff, unschedulable or gated.",
             ("queue",),
         )
-        self.incoming = Counts(
+        self.incoming = Counter(
             "scheduler_queue_incoming_pods_total",
             "[STABLE] Pods that came to a place of the queue, by the event that brought them.",
             ("queue", "event"),
         )
-        self.unschedulable = Counts(
+        self.unschedulable = Gauge(
             "scheduler_unschedulable_pods",
             "[BETA] Pending pods by the plugin that refused them; a pod counts for each of its plugins.",
             ("plugin", "profile"),
         )
-        self.hint_seconds = Spreads(
+        self.hint_seconds = Histogram(
             "scheduler_queueing_hint_execution_duration_seconds",
             "[ALPHA] Duration of a queueing hint, by plugin, event and answer.",
             ("plugin", "event", "hint"),
             bounds=PLUGIN,
         )
-        self.event_seconds = Spreads(
+        self.event_seconds = Histogram(
             "scheduler_event_handling_duration_seconds",
             "[ALPHA] Duration of handling an event of the cluster.",
             ("event",),
             bounds=POINT,
         )
-        self.inflight = Counts(
+        self.inflight = Gauge(
             "scheduler_inflight_events",
             "[ALPHA] Events kept for pods that are being scheduled, and those pods as PodPopped.",
             ("event",),
         )
-        self.cache_size = Counts(
+        self.cache_size = Gauge(
             "scheduler_cache_size", "[ALPHA] Nodes, pods and assumed pods in the cache.", ("type",)
         )
-        self.goroutines = Counts(
+        self.goroutines = Gauge(
             "scheduler_goroutines", "[BETA] Tasks under way, by what they do.", ("operation",)
         )
 
     def _preempting(self) -> None:
-        self.preemptions = Counts(
+        self.preemptions = Counter(
             "scheduler_preemption_attempts_total", "[STABLE] Attempts that went as far as preemption."
         )
-        self.victims = Spreads(
+        self.victims = Histogram(
             "scheduler_preemption_victims",
             "[STABLE] Victims of a preemption.",
             bounds=exponential(1, 2, 7),
         )
-        self.preemption_seconds = Spreads(
+        self.preemption_seconds = Histogram(
             "scheduler_preemption_goroutines_duration_seconds",
             "[ALPHA] Duration of sending the victims away, by result.",
             ("result",),
             bounds=SLI,
         )
-        self.preemption_runs = Counts(
+        self.preemption_runs = Counter(
             "scheduler_preemption_goroutines_execution_total",
             "[ALPHA] How often victims were sent away, by result.",
             ("result",),
         )
 
     def _reusing(self) -> None:
-        self.batches = Counts(
+        self.batches = Counter(
             "scheduler_batch_attempts_total",
             "[ALPHA] Attempts that stood on the evaluation of an earlier pod (hint_used) or not (no_hint).",
             ("profile", "result"),
         )
 
     def _talking(self) -> None:
-        self.leader = Counts(
+        self.leader = Gauge(
             "leader_election_master_status",
             "[ALPHA] 1 while this process holds the lease, else 0.",
             ("name",),
         )
-        self.slow_path = Counts(
+        self.slow_path = Counter(
             "leader_election_slowpath_total",
             "[ALPHA] Renewals that met another version of the lease.",
             ("name",),
         )
-        self.requests = Counts(
+        self.requests = Counter(
             "rest_client_requests_total",
             "[ALPHA] Requests to the API server by answer.",
             ("code", "method", "host"),
         )
-        self.request_seconds = Spreads(
+        self.request_seconds = Histogram(
             "rest_client_request_duration_seconds",
             "[ALPHA] Duration of requests to the API server.",
             ("verb", "host"),
             bounds=REST,
         )
-        self.limiter_seconds = Spreads(
+        self.limiter_seconds = Histogram(
             "rest_client_rate_limiter_duration_seconds",
             "[ALPHA] How long the client's own limit held requests up.",
             ("verb", "host"),
             bounds=REST,
         )
-        self.retries = Counts(
+        self.retries = Counter(
             "rest_client_request_retries_total",
             "[ALPHA] Requests that were sent again.",
             ("code", "verb", "host"),
         )
-        self.build = Counts(
+        self.build = Gauge(
             "kubernetes_build_info",
             "[ALPHA] Always 1; the labels tell the version, whose behaviour is that of kube-scheduler's.",
             (
@@ -202,57 +202,57 @@ class Catalog:
                 "platform",
             ),
         )
-        self.features = Counts(
+        self.features = Gauge(
             "kubernetes_feature_enabled", "[BETA] Whether a feature gate is on.", ("name", "stage")
         )
 
     def _own(self) -> None:
-        self.malformed = Counts(
+        self.malformed = Counter(
             "mooring_malformed_objects_total",
             "Objects that were set aside because they could not be read.",
             ("resource",),
         )
-        self.differences = Counts(
+        self.differences = Counter(
             "mooring_comparer_differences_total",
             "Differences between cache or queue and the API server that were found and repaired.",
             ("kind",),
         )
-        self.comparisons = Counts(
+        self.comparisons = Counter(
             "mooring_comparer_rounds_total", "Complete comparisons of cache and queue with the API server."
         )
-        self.corrections = Counts(
+        self.corrections = Counter(
             "mooring_cache_corrections_total",
             "Events that contradicted the cache, by what was wrong.",
             ("kind",),
         )
-        self.watch_lag = Spreads(
+        self.watch_lag = Histogram(
             "mooring_watch_lag_seconds",
             "From the answer to a bind until the watch showed the bound pod.",
             bounds=exponential(0.001, 2, 16),
         )
-        self.slow_hooks = Counts(
+        self.slow_hooks = Counter(
             "mooring_slow_hooks_total",
             "Calls that held the scheduling loop up, by plugin.",
             ("plugin", "hook"),
         )
-        self.loop_lag = Spreads(
+        self.loop_lag = Histogram(
             "mooring_loop_lag_seconds",
             "How late the scheduling loop's heartbeat came, where it was late.",
             bounds=exponential(0.001, 2, 16),
         )
-        self.unknown_binds = Counts(
+        self.unknown_binds = Counter(
             "mooring_binds_in_doubt_total",
             "Binds without a clear answer, by what the API server said afterwards.",
-            ("truth",),
+            ("outcome",),
         )
-        self.overcommits = Counts(
+        self.overcommits = Counter(
             "mooring_overcommits_total",
             "Binds of other schedulers that left a node with more requested than it has, by resource.",
             ("resource",),
         )
-        self.plugin_failures = Counts(
+        self.plugin_failures = Counter(
             "mooring_plugin_failures_total", "Exceptions and wrong answers of plugins.", ("plugin", "point")
         )
-        self.events_dropped = Counts(
+        self.events_dropped = Counter(
             "mooring_events_dropped_total", "Events for users that were not written."
         )

@@ -28,8 +28,8 @@ def exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
     return tuple(bounds)
 
 
-class Count:
-    """One counter or gauge with its labels; write `value`."""
+class Value:
+    """One counter or gauge of a family; write `value`."""
 
     __slots__ = ("value",)
 
@@ -37,8 +37,8 @@ class Count:
         self.value: float = 0
 
 
-class Spread:
-    """One histogram with its labels."""
+class Buckets:
+    """One histogram of a family."""
 
     __slots__ = ("bounds", "counts", "total")
 
@@ -53,7 +53,7 @@ class Spread:
         self.total += value
 
     def observe_many(self, value: float, times: int) -> None:
-        """The same value so many times."""
+        """One value, so many times."""
         self.counts[bisect_left(self.bounds, value)] += times
         self.total += value * times
 
@@ -75,40 +75,36 @@ class Family(ABC):
         """All children as they are now, for exposition."""
 
 
-class Counts(Family):
-    """Counters, whose names end in `_total`, or gauges."""
+class _Values(Family):
+    """What counters and gauges have in common."""
+
+    _exposed: type[CounterMetricFamily | GaugeMetricFamily]
 
     def __init__(self, name: str, help: str, labels: Sequence[str] = ()) -> None:  # noqa: A002
         super().__init__(name, help, labels)
-        self._children: dict[Labels, Count] = {}
+        self._children: dict[Labels, Value] = {}
         self._sources: list[Callable[[], Iterable[tuple[Labels, float]]]] = []
         if not self.labels:
             self.child()
 
-    def child(self, *values: str) -> Count:
-        """The counter with these label values, made at its first use. Keep it where it is used often."""
+    def child(self, *values: str) -> Value:
+        """The one with these label values, made at its first use. Keep it where it is used often."""
         found = self._children.get(values)
         if found is None:
             if len(values) != len(self.labels):
                 raise ValueError(f"{self.name} has the labels {self.labels}, not {len(values)} of them")
-            found = self._children[values] = Count()
+            found = self._children[values] = Value()
         return found
 
-    def inc(self, *values: str, by: float = 1) -> None:
-        self.child(*values).value += by
-
-    def set(self, *values: str, to: float) -> None:
-        self.child(*values).value = to
-
     def read_from(self, source: Callable[[], Iterable[tuple[Labels, float]]]) -> None:
-        """Values that are reckoned when somebody looks, besides the children."""
+        """Values that are reckoned when the metrics are read, besides the children."""
         self._sources.append(source)
 
     def replace(self, values: Iterable[tuple[Labels, float]]) -> None:
-        """Exactly these children from now on; for gauges that are taken from elsewhere."""
-        fresh: dict[Labels, Count] = {}
+        """Exactly these children from now on; for values that are kept elsewhere."""
+        fresh: dict[Labels, Value] = {}
         for labels, value in values:
-            fresh[labels] = Count()
+            fresh[labels] = Value()
             fresh[labels].value = value
         self._children = fresh
 
@@ -120,17 +116,31 @@ class Counts(Family):
         return found
 
     def collect(self) -> Metric:
-        family: CounterMetricFamily | GaugeMetricFamily
-        if self.name.endswith("_total"):
-            family = CounterMetricFamily(self.name.removesuffix("_total"), self.help, labels=self.labels)
-        else:
-            family = GaugeMetricFamily(self.name, self.help, labels=self.labels)
+        family = self._exposed(self.name.removesuffix("_total"), self.help, labels=self.labels)
         for labels, value in self.samples().items():
             family.add_metric(labels, value)
         return family
 
 
-class Spreads(Family):
+class Counter(_Values):
+    """Counters; the name ends in `_total`."""
+
+    _exposed = CounterMetricFamily
+
+    def inc(self, *values: str, by: float = 1) -> None:
+        self.child(*values).value += by
+
+
+class Gauge(_Values):
+    """Gauges."""
+
+    _exposed = GaugeMetricFamily
+
+    def set(self, *values: str, to: float) -> None:
+        self.child(*values).value = to
+
+
+class Histogram(Family):
     """Histograms with the same buckets."""
 
     def __init__(
@@ -143,16 +153,16 @@ class Spreads(Family):
     ) -> None:
         super().__init__(name, help, labels)
         self.bounds = bounds
-        self._children: dict[Labels, Spread] = {}
+        self._children: dict[Labels, Buckets] = {}
         if not self.labels:
             self.child()
 
-    def child(self, *values: str) -> Spread:
+    def child(self, *values: str) -> Buckets:
         found = self._children.get(values)
         if found is None:
             if len(values) != len(self.labels):
                 raise ValueError(f"{self.name} has the labels {self.labels}, not {len(values)} of them")
-            found = self._children[values] = Spread(self.bounds)
+            found = self._children[values] = Buckets(self.bounds)
         return found
 
     def observe(self, value: float, *values: str) -> None:

@@ -1,7 +1,8 @@
 """Structured logging in klog's manner: a constant message, then key="value" pairs, one line per record.
 
 Stands on the standard `logging`, so that handlers, levels and test tools keep working: verbosity v is the
-level INFO - v. How a line looks is in `log_lines`; how often one may be written is in `throttle`.
+level INFO - v. How a line looks is in `log_lines`. A Throttle
+keeps one repeated complaint from filling the log.
 
     log = logs.get(__name__)
     log.info(3, "Attempting to schedule pod", pod="default/web-1")
@@ -104,4 +105,33 @@ def remove() -> None:
 
 
 class _Handler(logging.StreamHandler[TextIO]):
-    """Told apart by its type from handlers that others installed."""
+    """A type of its own, by which `remove` knows it among the handlers that others installed."""
+
+
+class Throttle:
+    """Admits `burst` calls in each period of `seconds`; `now` is a monotonic reading."""
+
+    __slots__ = ("_admitted", "_burst", "_now", "_period", "_since", "_suppressed")
+
+    def __init__(self, now: Callable[[], float], seconds: float = 60.0, burst: int = 5) -> None:
+        self._now = now
+        self._period = seconds
+        self._burst = burst
+        self._since = now()
+        self._admitted = 0
+        self._suppressed = 0
+
+    def admits(self) -> bool:
+        now = self._now()
+        if now - self._since >= self._period:
+            self._since, self._admitted = now, 0
+        if self._admitted < self._burst:
+            self._admitted += 1
+            return True
+        self._suppressed += 1
+        return False
+
+    def take_suppressed(self) -> int:
+        """How many were refused since this was asked last; belongs into the next line that is written."""
+        taken, self._suppressed = self._suppressed, 0
+        return taken

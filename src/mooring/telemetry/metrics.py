@@ -1,8 +1,8 @@
-"""What the scheduler tells its metrics, in the fewest steps: one object per process, one meter per profile.
+"""What the scheduler reports to its metrics: one object per process, one meter per profile.
 
 The scheduling cycle runs one pod at a time, so a meter is a stopwatch that laps at each extension point: one
 reading of the clock and two additions. What can be reckoned later is: evaluations of plugins are kept as
-counts of equal attempts and multiplied out when somebody reads them.
+counts of equal attempts and multiplied out when they are read.
 """
 
 from __future__ import annotations
@@ -13,16 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from mooring.telemetry.catalog import POINT, Catalog
-from mooring.telemetry.instruments import Labels, Spread
+from mooring.telemetry.instruments import Buckets, Histogram, Labels
 
-POINTS = (
-    "PreFilter", "Filter", "PostFilter", "PreScore", "Score", "Reserve", "Permit", "Unreserve",
-    "PreBindPreFlight", "PreBind", "Bind", "PostBind", "PreEnqueue", "Sign",
-)  # fmt: skip
-(PRE_FILTER, FILTER, POST_FILTER, PRE_SCORE, SCORE, RESERVE, PERMIT, UNRESERVE,
- PRE_FLIGHT, PRE_BIND, BIND, POST_BIND, PRE_ENQUEUE, SIGN) = range(len(POINTS))  # fmt: skip
-EVALUATED = ("PreFilter", "Filter", "PreScore", "Score")
-"""The points of `plugin_evaluation_total`."""
 SUCCESS = "Success"
 METRICS = "mooring.metrics"
 """The key under which plugins find the metrics among what the process shares."""
@@ -31,6 +23,8 @@ SAMPLE = 10
 MANY_ATTEMPTS = 15
 
 P = TypeVar("P")
+Plugins = Mapping[str, Sequence[str]]
+"""Label of an extension point → the names of its plugins."""
 Skipped = tuple[frozenset[str], frozenset[str] | None]
 """The plugins that PreFilter, and so Filter, had nothing to do for, and the same of PreScore and Score; None:
 nothing was scored."""
@@ -48,9 +42,9 @@ class SchedulerMetrics(Catalog):
         self._incoming: Counter[tuple[str, str]] = Counter()
         self.incoming.read_from(lambda: list(self._incoming.items()))
 
-    def profile(self, name: str, plugins: Mapping[str, Sequence[str]]) -> ProfileMeter:
-        """The meter of a profile; `plugins` are the names at each extension point."""
-        self.profiles[name] = made = ProfileMeter(self, name, plugins)
+    def profile(self, name: str, filters: Plugins, scores: Plugins) -> ProfileMeter:
+        """The meter of a profile; `filters` and `scores` are its plugins whose evaluations are counted."""
+        self.profiles[name] = made = ProfileMeter(self, name, filters, scores)
         return made
 
     def came(self, queue: str, event: str) -> None:
@@ -77,21 +71,35 @@ class SchedulerMetrics(Catalog):
             yield from meter.evaluations()
 
 
+class _Successes(dict[str, Buckets]):
+    """Label of an extension point → where its duration goes when it succeeds; made at its first use."""
+
+    def __init__(self, seconds: Histogram, profile: str) -> None:
+        super().__init__()
+        self._seconds = seconds
+        self._profile = profile
+
+    def __missing__(self, point: str) -> Buckets:
+        found = self[point] = self._seconds.child(point, SUCCESS, self._profile)
+        return found
+
+
 class ProfileMeter:
     """The stopwatch of one profile."""
 
-    def __init__(self, metrics: SchedulerMetrics, name: str, plugins: Mapping[str, Sequence[str]]) -> None:
+    def __init__(self, metrics: SchedulerMetrics, name: str, filters: Plugins, scores: Plugins) -> None:
         self.metrics = metrics
         self.name = name
         self.sampled = False
         """Whether this cycle's plugins are timed one by one."""
         self._now = metrics.now
-        self._plugins = plugins
+        self._filters = filters
+        self._scores = scores
         self._last = 0.0
         self._cycles = 0
-        self._success = tuple(metrics.point_seconds.child(point, SUCCESS, name) for point in POINTS)
+        self._success = _Successes(metrics.point_seconds, name)
         self._skipped: dict[Skipped, int] = {}
-        self._timed: dict[str, dict[str, Spread]] = {}
+        self._timed: dict[str, dict[str, Buckets]] = {}
         """Point → plugin → where its duration goes; for the cycles in which plugins are timed."""
         self._warm = metrics.batches.child(name, "hint_used")
         self._cold = metrics.batches.child(name, "no_hint")
@@ -103,27 +111,27 @@ class ProfileMeter:
         self._cycles += 1
         self.sampled = self._cycles % SAMPLE == 1
 
-    def lap(self, point: int, status: str = SUCCESS) -> None:
+    def lap(self, point: str, status: str = SUCCESS) -> None:
         """An extension point has ended, the one before it having ended at the last lap."""
         now = self._now()
         seconds = now - self._last
         self._last = now
-        spread = self._success[point] if status is SUCCESS else self._other(point, status)
-        spread.counts[bisect_left(POINT, seconds)] += 1
-        spread.total += seconds
+        buckets = self._success[point] if status is SUCCESS else self._other(point, status)
+        buckets.counts[bisect_left(POINT, seconds)] += 1
+        buckets.total += seconds
 
     def skip(self) -> None:
         """Time that belongs to no extension point."""
         self._last = self._now()
 
-    def observe(self, point: int, since: float, status: str = SUCCESS) -> float:
+    def observe(self, point: str, since: float, status: str = SUCCESS) -> float:
         """An extension point outside the cycle, which began at `since`; returns the present."""
         now = self._now()
-        spread = self._success[point] if status is SUCCESS else self._other(point, status)
-        spread.observe(now - since)
+        buckets = self._success[point] if status is SUCCESS else self._other(point, status)
+        buckets.observe(now - since)
         return now
 
-    def empty(self, point: int) -> None:
+    def empty(self, point: str) -> None:
         """An extension point without plugins was passed."""
         self._success[point].counts[0] += 1
 
@@ -149,38 +157,41 @@ class ProfileMeter:
     def timed(self, plugins: Iterable[P], point: str) -> Iterable[P]:
         """The plugins, one after the other; each is timed until the next one is asked for. One that ends the
         loop is not timed."""
-        spreads, began = self._timed.setdefault(point, {}), self._now()
+        buckets_of, began = self._timed.setdefault(point, {}), self._now()
         for plugin in plugins:
             yield plugin
             now = self._now()
             name: str = plugin.name  # type: ignore[attr-defined]  # plugins of any kind have one
-            spread = spreads.get(name)
-            if spread is None:
-                spread = spreads[name] = self.metrics.plugin_seconds.child(name, point, SUCCESS)
-            spread.observe(now - began)
+            buckets = buckets_of.get(name)
+            if buckets is None:
+                buckets = buckets_of[name] = self.metrics.plugin_seconds.child(name, point, SUCCESS)
+            buckets.observe(now - began)
             began = now
 
     def plugin(self, name: str, point: str, seconds: float, status: str = SUCCESS) -> None:
         self.metrics.plugin_seconds.child(name, point, status).observe(seconds)
 
-    def _other(self, point: int, status: str) -> Spread:
-        return self.metrics.point_seconds.child(POINTS[point], status, self.name)
+    def _other(self, point: str, status: str) -> Buckets:
+        return self.metrics.point_seconds.child(point, status, self.name)
 
     def evaluations(self) -> Iterator[tuple[Labels, float]]:
         """Every plugin has a row at each of its points from the start. One that skips was not asked."""
-        found = {(plugin, point): 0 for point in EVALUATED for plugin in self._plugins.get(point, ())}
+        found = {
+            (plugin, point): 0
+            for plugins in (self._filters, self._scores)
+            for point, names in plugins.items()
+            for plugin in names
+        }
         for (skip_filter, skip_score), times in list(self._skipped.items()):
-            self._add(found, "PreFilter", skip_filter, times)
-            self._add(found, "Filter", skip_filter, times)
+            _add(found, self._filters, skip_filter, times)
             if skip_score is not None:
-                self._add(found, "PreScore", skip_score, times)
-                self._add(found, "Score", skip_score, times)
+                _add(found, self._scores, skip_score, times)
         for (plugin, point), times in found.items():
             yield (plugin, point, self.name), float(times)
 
-    def _add(
-        self, found: dict[tuple[str, str], int], point: str, left_out: frozenset[str], times: int
-    ) -> None:
-        for plugin in self._plugins.get(point, ()):
-            if plugin not in left_out:
+
+def _add(found: dict[tuple[str, str], int], plugins: Plugins, skipped: frozenset[str], times: int) -> None:
+    for point, names in plugins.items():
+        for plugin in names:
+            if plugin not in skipped:
                 found[plugin, point] += times

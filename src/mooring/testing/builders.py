@@ -44,7 +44,6 @@ from mooring.api.pod import (
     TopologySpreadConstraint,
     Volume,
 )
-from mooring.api.policy import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
 from mooring.api.quantity import Quantity, ResourceList
 from mooring.api.scheduling import (
     GangSchedulingPolicy,
@@ -70,7 +69,13 @@ from mooring.api.storage import (
     VolumeResourceRequirements,
 )
 from mooring.api.taints import Taint, Toleration
-from mooring.api.workloads import Service, ServiceSpec
+from mooring.api.workloads import (
+    PodDisruptionBudget,
+    PodDisruptionBudgetSpec,
+    PodDisruptionBudgetStatus,
+    Service,
+    ServiceSpec,
+)
 
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"

@@ -10,22 +10,22 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from mooring.api import decoding
+from mooring.api.core import Event
 from mooring.api.errors import NotFound
-from mooring.api.events import Event
 from mooring.api.meta import Object
 from mooring.api.node import Node
 from mooring.api.pod import Pod
 from mooring.api.resources import EVENTS, NODES, PODS, Resource, Unstructured, by_kind
 from mooring.app.scheduler import Scheduler
-from mooring.embedded.faults import Faults
-from mooring.embedded.local import LocalClient
-from mooring.embedded.objects import Stored
-from mooring.embedded.store import Store
 from mooring.framework.points import Plugin
 from mooring.framework.ports import PatchType
 from mooring.framework.record import DecisionRecord
 from mooring.sim.clock import VirtualClock
 from mooring.sim.loop import VirtualLoop, finish
+from mooring.store.faults import Faults
+from mooring.store.local import LocalClient
+from mooring.store.objects import Stored
+from mooring.store.store import Store
 
 T = TypeVar("T")
 

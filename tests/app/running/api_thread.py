@@ -14,8 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from mooring.embedded.serving.server import HttpServer
-from tests.embedded.serving.load import build
+from mooring.embedded.apiserver.server import HttpServer
+from tests.embedded.apiserver.load import build
 
 ROOT = Path(__file__).resolve().parents[3]
 

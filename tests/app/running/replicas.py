@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from mooring.api import decoding
-from mooring.api.coordination import Lease
+from mooring.api.core import Lease
 from mooring.api.meta import Object
 from mooring.api.pod import Pod
 from mooring.api.resources import EVENTS, PODS
@@ -19,12 +19,12 @@ from mooring.app.running import takeover
 from mooring.app.scheduler import Scheduler
 from mooring.client.election import Election
 from mooring.client.lease import Candidate, Fence, Terms
-from mooring.embedded.faults import Call, Faults
-from mooring.embedded.local import LocalClient
-from mooring.embedded.store import Store
 from mooring.framework.points import Plugin
 from mooring.sim import loop as virtual
 from mooring.sim.clock import VirtualClock
+from mooring.store.faults import Call, Faults
+from mooring.store.local import LocalClient
+from mooring.store.store import Store
 from mooring.telemetry.metrics import SchedulerMetrics
 from mooring.testing.cluster import resource_of
 

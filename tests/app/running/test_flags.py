@@ -7,7 +7,7 @@ import pytest
 from mooring.api.errors import MooringError
 from mooring.app.running.flag_table import FLAGS, GROUPS
 from mooring.app.running.flags import FlagError, parse
-from mooring.app.running.preparing import configuration_of, gate_warnings, options_of
+from mooring.app.running.options import configuration_of, gate_warnings, options_of
 from mooring.config import ConfigError
 
 KUBE_SCHEDULER = """
@@ -53,7 +53,7 @@ def test_values_after_an_equals_sign_or_as_the_next_word(args):
     ("word", "on"), [("--leader-elect", True), ("--leader-elect=false", False), ("--leader-elect=T", True)]
 )
 def test_a_truth_value_takes_its_own_only_after_an_equals_sign(word, on):
-    assert parse([word]).truth("leader-elect") is on
+    assert parse([word]).boolean("leader-elect") is on
     with pytest.raises(FlagError, match="unexpected argument 'false'"):
         parse(["--leader-elect", "false"])
 

@@ -13,10 +13,10 @@ import pytest
 from mooring.api.resources import LEASES, NODES, PODS
 from mooring.api.resources import PERSISTENT_VOLUME_CLAIMS as CLAIMS
 from mooring.api.resources import PERSISTENT_VOLUMES as VOLUMES
-from mooring.embedded import faults
-from mooring.embedded.faults import Fault
 from mooring.framework import PermitPlugin, Status
 from mooring.plugins.volumes import BIND_COMPLETED, SELECTED_NODE
+from mooring.store import faults
+from mooring.store.faults import Fault
 from mooring.testing import make_node, make_nodes, make_pod, make_pods
 from mooring.testing.builders import make_pv, make_pvc, make_storage_class
 from tests.app.running.replicas import World, play

@@ -113,10 +113,10 @@ def test_c15_it_is_ready_when_a_large_cluster_has_been_read_and_binds_nothing_be
 BLOCKED = """
 import asyncio, random, time
 from mooring.app.clock import LeaseClock
-from mooring.app.running.electing import ElectionThread, make_candidate
+from mooring.app.running.election import ElectionThread, make_candidate
 from mooring.client.lease import Fence, Terms
-from mooring.embedded.local import LocalClient
-from mooring.embedded.store import Store
+from mooring.store.local import LocalClient
+from mooring.store.store import Store
 
 class Client(LocalClient):
     async def close(self):

@@ -15,9 +15,8 @@ from mooring.api.errors import MooringError
 from mooring.api.resources import CONFIG_MAPS, NODES, PODS
 from mooring.app.clock import SystemClock
 from mooring.app.up import pools
-from mooring.app.up.messages import Orders
-from mooring.app.up.process import ServerProcess
-from mooring.client.connecting import connect
+from mooring.app.up.process import Orders, ServerProcess
+from mooring.client.connection import connect
 from mooring.client.credentials import Credentials, Pem
 from mooring.client.http_client import HttpClient
 

@@ -9,9 +9,9 @@ import pytest
 from mooring.api.errors import Invalid
 from mooring.api.resources import Resource
 from mooring.embedded.admission.strict import StrictRules
-from mooring.embedded.objects import Raw
-from mooring.embedded.store import Store
-from tests.embedded.kit import Wall, new_store
+from mooring.store.objects import Raw
+from mooring.store.store import Store
+from tests.store.kit import Wall, new_store
 
 
 def strict_store(wall: Wall | None = None, **options: Any) -> Store:

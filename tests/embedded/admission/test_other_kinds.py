@@ -23,9 +23,9 @@ from mooring.api.resources import (
     SERVICES,
     STORAGE_CLASSES,
 )
-from mooring.embedded.objects import Raw
+from mooring.store.objects import Raw
 from tests.embedded.admission.kit import case, named, problems, strict_store, update_problems
-from tests.embedded.kit import Wall
+from tests.store.kit import Wall
 
 
 def service(name: str = "web", **spec: Any) -> Raw:

@@ -8,7 +8,7 @@ import pytest
 
 from mooring.api.errors import Invalid
 from mooring.api.resources import PODS
-from mooring.embedded.store import Store
+from mooring.store.store import Store
 from tests.embedded.admission.kit import case, causes, container, pod, strict_store
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

@@ -11,10 +11,9 @@ from mooring.api import resources
 from mooring.api.errors import BadRequest, Conflict, Forbidden, Invalid
 from mooring.api.resources import Resource
 from mooring.embedded.admission.strict import StrictRules
-from mooring.embedded.objects import Raw, copy_json
-from mooring.embedded.schemas.library import library
-from mooring.embedded.schemas.notation import Definition, ListOf, MapOf, Plain, Type
-from tests.embedded.kit import new_store
+from mooring.store.objects import Raw, copy_json
+from mooring.store.schemas import Definition, ListOf, MapOf, Plain, Type, library
+from tests.store.kit import new_store
 
 WORDS = [
     "",

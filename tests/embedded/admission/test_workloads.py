@@ -15,7 +15,7 @@ from mooring.api.resources import (
     REPLICATION_CONTROLLERS,
     STATEFUL_SETS,
 )
-from mooring.embedded.objects import Raw
+from mooring.store.objects import Raw
 from tests.embedded.admission.kit import (
     case,
     container,

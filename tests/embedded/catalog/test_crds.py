@@ -13,8 +13,8 @@ from mooring.api.resources import CUSTOM_RESOURCE_DEFINITIONS as CRDS
 from mooring.api.resources import custom
 from mooring.embedded.catalog.builtin import built_in_catalog
 from mooring.embedded.catalog.crds.definitions import FINALIZER, DefinitionRules
+from mooring.embedded.catalog.crds.kinds import served_kinds
 from mooring.embedded.catalog.crds.registrar import Registrar
-from mooring.embedded.catalog.crds.serving_kinds import served_kinds
 from mooring.embedded.catalog.kinds import ScalePaths, Served
 from tests.embedded.catalog.kit import NOW, make_store
 from tests.embedded.catalog.widgets import definition, widget

@@ -7,9 +7,8 @@ import pytest
 
 from mooring.api.resources import custom
 from mooring.embedded.catalog.builtin import BUILT_IN, built_in_catalog
-from mooring.embedded.catalog.discovery import Discovery
+from mooring.embedded.catalog.discovery import Discovery, version_rank
 from mooring.embedded.catalog.kinds import Catalog, Served
-from mooring.embedded.catalog.listings import version_rank
 from tests.embedded.catalog.kit import ask, told
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList"

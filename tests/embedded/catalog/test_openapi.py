@@ -7,13 +7,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from mooring.embedded.apiserver.field_validation import unknown_fields
 from mooring.embedded.catalog.builtin import BUILT_IN, built_in_catalog
-from mooring.embedded.catalog.crds.serving_kinds import served_kinds
-from mooring.embedded.catalog.fields import unknown_fields
-from mooring.embedded.catalog.openapi import protobuf
-from mooring.embedded.catalog.openapi.endpoint import OpenApi
-from mooring.embedded.schemas import notation
-from mooring.embedded.schemas.library import library
+from mooring.embedded.catalog.crds.kinds import served_kinds
+from mooring.embedded.catalog.openapi.endpoint import CONTENT_TYPE, OpenApi
+from mooring.store import schemas
+from mooring.store.schemas import library
 from tests.embedded.catalog.kit import ask, served, told
 from tests.embedded.catalog.widgets import definition
 
@@ -43,10 +42,10 @@ def test_every_served_kind_is_described_and_every_reference_leads_somewhere():
                 types.resolve(ref)
 
 
-def _refs(type_: notation.Type) -> list[notation.Ref]:
-    if isinstance(type_, notation.Ref):
+def _refs(type_: schemas.Type) -> list[schemas.Ref]:
+    if isinstance(type_, schemas.Ref):
         return [type_]
-    return _refs(type_.item) if isinstance(type_, notation.ListOf | notation.MapOf) else []
+    return _refs(type_.item) if isinstance(type_, schemas.ListOf | schemas.MapOf) else []
 
 
 def test_merge_keys_are_fields_of_what_they_merge():
@@ -54,8 +53,8 @@ def test_merge_keys_are_fields_of_what_they_merge():
     for definition_ in types.all():
         for field in (definition_.fields or {}).values():
             if field.merge_key:
-                assert isinstance(field.type, notation.ListOf)
-                assert isinstance(field.type.item, notation.Ref)
+                assert isinstance(field.type, schemas.ListOf)
+                assert isinstance(field.type.item, schemas.Ref)
                 fields = types.resolve(field.type.item).fields
                 assert fields is not None
                 assert field.merge_key in fields, f"{definition_.name}.{field.name}"
@@ -71,8 +70,8 @@ def test_merge_keys_are_fields_of_what_they_merge():
     ],
 )
 def test_mistakes_in_a_types_file_are_named(text, problem):
-    with pytest.raises(notation.NotationError, match=f"core/v1: {problem}"):
-        list(notation.parse(text, "core/v1"))
+    with pytest.raises(schemas.NotationError, match=f"core/v1: {problem}"):
+        list(schemas.parse(text, "core/v1"))
 
 
 # Version 3
@@ -140,7 +139,7 @@ def test_protocol_buffers_carry_the_same_names(openapi):
     accept = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
     answer = ask(openapi, "/openapi/v2", accept=accept)
     assert answer is not None
-    assert answer.content_type == protobuf.CONTENT_TYPE
+    assert answer.content_type == CONTENT_TYPE
     document = told(openapi, "/openapi/v2")
     message = wire(answer.body)
     assert message[1] == [b"2.0"]

@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from mooring.api.times import format_time
-from mooring.embedded.catalog import printing
 from mooring.embedded.catalog.builtin import BUILT_IN
-from mooring.embedded.catalog.printing import custom, jsonpath
-from mooring.embedded.catalog.printing.values import human_duration
+from mooring.embedded.catalog.printing import custom_columns, tables
+from mooring.embedded.catalog.printing.columns import human_duration
 from tests.embedded.catalog.kit import NOW, served
 
 
@@ -24,7 +23,7 @@ def made(name: str = "x", ago: float = 60, **fields: Any) -> dict[str, Any]:
 
 def rows(plural: str, raw: dict[str, Any], group: str = "", version: str = "v1") -> dict[str, Any]:
     """The one row of an object, by column."""
-    table = printing.table(served(plural, group, version), [raw], NOW)
+    table = tables.table(served(plural, group, version), [raw], NOW)
     columns = [column["name"] for column in table["columnDefinitions"]]
     assert len(columns) == len(table["rows"][0]["cells"])
     return dict(zip(columns, table["rows"][0]["cells"], strict=True))
@@ -518,7 +517,7 @@ def test_a_series_tells_its_last_time_and_count():
 @pytest.mark.parametrize("include", ["Metadata", "Object", "None"])
 def test_rows_carry_as_much_of_the_object_as_is_asked_for(include):
     raw = made(spec={"a": 1})
-    table = printing.table(served("pods"), [raw], NOW, include, {"resourceVersion": "7"})
+    table = tables.table(served("pods"), [raw], NOW, include, {"resourceVersion": "7"})
     partial = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": raw["metadata"]}
     assert table["rows"][0]["object"] == {"Metadata": partial, "Object": raw, "None": None}[include]
     assert table["metadata"] == {"resourceVersion": "7"}
@@ -526,11 +525,11 @@ def test_rows_carry_as_much_of_the_object_as_is_asked_for(include):
 
 
 def test_later_tables_of_a_watch_have_no_columns():
-    assert printing.table(served("pods"), [made()], NOW, headers=False)["columnDefinitions"] is None
+    assert tables.table(served("pods"), [made()], NOW, headers=False)["columnDefinitions"] is None
 
 
 def test_finished_pods_are_marked():
-    table = printing.table(served("pods"), [made(status={"phase": "Failed"}), made()], NOW)
+    table = tables.table(served("pods"), [made(status={"phase": "Failed"}), made()], NOW)
     assert [row.get("conditions", [{}])[0].get("reason") for row in table["rows"]] == ["Failed", None]
 
 
@@ -540,7 +539,7 @@ def test_no_object_is_too_odd_to_be_shown(kind):
     odds: list[Any] = [None, [], "text", 7, {"a": None}, [None], [[{}]]]
     for odd in odds:
         meta = {"name": "x", "labels": odd, "annotations": odd, "ownerReferences": odd}
-        table = printing.table(kind, [{"metadata": meta, **dict.fromkeys(names, odd)}], NOW)
+        table = tables.table(kind, [{"metadata": meta, **dict.fromkeys(names, odd)}], NOW)
         assert len(table["rows"][0]["cells"]) == len(table["columnDefinitions"])
 
 
@@ -568,13 +567,13 @@ PATHS = {
     ],
 )
 def test_json_paths(path, value):
-    assert jsonpath.first(jsonpath.compile_path(path), PATHS) == value
+    assert custom_columns.first(custom_columns.compile_path(path), PATHS) == value
 
 
 @pytest.mark.parametrize("path", [".spec[", ".spec[?(@.a)]", "spec", "..", ".a[b]"])
 def test_paths_outside_the_notation_are_refused(path):
-    with pytest.raises(jsonpath.PathError, match="is not understood at"):
-        jsonpath.compile_path(path)
+    with pytest.raises(custom_columns.PathError, match="is not understood at"):
+        custom_columns.compile_path(path)
 
 
 def test_custom_columns_show_values_of_their_type_only():
@@ -590,7 +589,7 @@ def test_custom_columns_show_values_of_their_type_only():
     ]
     declared = tuple({"name": name, "type": kind, "jsonPath": path} for name, kind, path in columns)
     raw = made(n=3, s="text", m={"a": 1}, b=True, d=at(30))
-    printer = custom.printer(declared)
+    printer = custom_columns.printer(declared)
     assert printer.cells(raw, NOW) == ["x", 3, 3.0, "text", '{"a":1}', True, "30s", None, None]
-    assert [column.name for column in custom.printer(()).columns] == ["Name", "Age"]
-    assert custom.printer(()).cells(raw, NOW) == ["x", "60s"]
+    assert [column.name for column in custom_columns.printer(()).columns] == ["Name", "Age"]
+    assert custom_columns.printer(()).cells(raw, NOW) == ["x", "60s"]

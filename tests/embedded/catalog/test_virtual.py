@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from mooring.api.errors import ApiError, Invalid, NotFound
 from mooring.api.resources import NODES, PODS
-from mooring.embedded.catalog.event_views import CORE_EVENTS_VIEW
-from mooring.embedded.catalog.metrics import Metrics
+from mooring.embedded.catalog.kinds import CORE_EVENTS_VIEW
+from mooring.embedded.catalog.metrics import Metrics, NoUsage, Usage
 from mooring.embedded.catalog.reviews import Reviews
-from mooring.embedded.catalog.usage import NoUsage, Usage
-from mooring.embedded.http import ADMIN, User
+from mooring.embedded.http import ADMIN
+from mooring.serving.certificates import User
 from tests.embedded.catalog.kit import NOW, ask, make_store, told
 
 METRICS = "/apis/metrics.k8s.io/v1beta1"

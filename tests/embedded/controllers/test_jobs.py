@@ -10,8 +10,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from mooring.api.times import format_time, parse_time
-from mooring.embedded.controllers import cron_schedule, kinds
-from mooring.embedded.controllers.job_counts import format_indexes, parse_indexes
+from mooring.embedded.controllers import cron_jobs, kinds
+from mooring.embedded.controllers.job_status import format_indexes, parse_indexes
 from tests.embedded.controllers.world import World, template
 
 Raw = dict[str, Any]
@@ -179,27 +179,27 @@ SCHEDULES = [
 
 @pytest.mark.parametrize(("text", "after", "expected"), SCHEDULES)
 def test_schedules(text: str, after: str, expected: str):
-    found = cron_schedule.parse(text).after(parse_time(after) or 0.0, UTC)
+    found = cron_jobs.parse(text).after(parse_time(after) or 0.0, UTC)
     assert found is not None
     assert format_time(found) == expected
 
 
 def test_a_schedule_without_a_next_time():
-    assert cron_schedule.parse("0 0 30 2 *").after(0.0, UTC) is None
+    assert cron_jobs.parse("0 0 30 2 *").after(0.0, UTC) is None
 
 
 def test_schedules_follow_the_zone():
     zone = ZoneInfo("Europe/Berlin")
     start = datetime(2026, 7, 1, tzinfo=UTC).timestamp()
-    assert format_time(cron_schedule.parse("0 8 * * *").after(start, zone) or 0) == "2026-07-01T06:00:00Z"
+    assert format_time(cron_jobs.parse("0 8 * * *").after(start, zone) or 0) == "2026-07-01T06:00:00Z"
 
 
 @pytest.mark.parametrize(
     "text", ["", "* * * *", "60 * * * *", "* * 0 * *", "a * * * *", "*/0 * * * *", "5-1 * * * *"]
 )
 def test_what_is_no_schedule_is_refused(text: str):
-    with pytest.raises(cron_schedule.ScheduleError):
-        cron_schedule.parse(text)
+    with pytest.raises(cron_jobs.ScheduleError):
+        cron_jobs.parse(text)
 
 
 def cron(**spec: Any) -> Raw:

@@ -10,8 +10,7 @@ import pytest
 from mooring.api.resources import Unstructured
 from mooring.api.taints import Taint, Toleration
 from mooring.embedded.controllers import kinds
-from mooring.embedded.controllers.node_lifecycle import wanted_taints, with_taints
-from mooring.embedded.controllers.taint_eviction import eviction_time
+from mooring.embedded.controllers.node_lifecycle import eviction_time, wanted_taints, with_taints
 from tests.embedded.controllers.world import World, template, workload
 
 Raw = dict[str, Any]

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from mooring.api.errors import ApiError
-from mooring.embedded import faults as effects
 from mooring.embedded.controllers import kinds
-from mooring.embedded.faults import Effect, Fault
+from mooring.store import faults as effects
+from mooring.store.faults import Effect, Fault
 from tests.embedded.controllers.world import World, node, template, workload
 
 Raw = dict[str, Any]

@@ -1,4 +1,4 @@
-"""StatefulSets: the plan as a table, and whole lives in a cluster."""
+"""StatefulSets: the next step as a table, and whole lives in a cluster."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mooring.embedded.controllers import kinds
-from mooring.embedded.controllers.stateful_plan import Member, Plan, Wanted, plan
+from mooring.embedded.controllers.stateful_sets import Member, NextStep, Wanted, next_step
 from tests.embedded.controllers.world import World, workload
 
 Raw = dict[str, Any]
@@ -23,40 +23,42 @@ def wanted(replicas: int = 3, **more: Any) -> Wanted:
 
 
 PLANS = {
-    "the first pod comes alone": (wanted(), [], Plan({0: "r2"})),
-    "the next waits for the one before": (wanted(), [Member(0, "r2", ready=True)], Plan()),
-    "the next follows when it is available": (wanted(), [well(0)], Plan({1: "r2"})),
-    "parallel makes all": (wanted(ordered=False), [], Plan({0: "r2", 1: "r2", 2: "r2"})),
+    "the first pod comes alone": (wanted(), [], NextStep({0: "r2"})),
+    "the next waits for the one before": (wanted(), [Member(0, "r2", ready=True)], NextStep()),
+    "the next follows when it is available": (wanted(), [well(0)], NextStep({1: "r2"})),
+    "parallel makes all": (wanted(ordered=False), [], NextStep({0: "r2", 1: "r2", 2: "r2"})),
     "below the partition the current revision": (
-        wanted(ordered=False, partition=2), [], Plan({0: "r1", 1: "r1", 2: "r2"}),
+        wanted(ordered=False, partition=2), [], NextStep({0: "r1", 1: "r1", 2: "r2"}),
     ),
     "a finished pod is deleted first": (
-        wanted(), [Member(0, "r2", finished=True)], Plan({}, [0]),
+        wanted(), [Member(0, "r2", finished=True)], NextStep({}, [0]),
     ),
-    "the last goes first": (wanted(1), [well(0), well(1), well(2)], Plan({}, [2])),
-    "one at a time": (wanted(1), [well(0), well(1), Member(2, "r2", terminating=True)], Plan()),
-    "parallel removes all": (wanted(1, ordered=False), [well(0), well(1), well(2)], Plan({}, [1, 2])),
+    "the last goes first": (wanted(1), [well(0), well(1), well(2)], NextStep({}, [2])),
+    "one at a time": (wanted(1), [well(0), well(1), Member(2, "r2", terminating=True)], NextStep()),
+    "parallel removes all": (wanted(1, ordered=False), [well(0), well(1), well(2)], NextStep({}, [1, 2])),
     "an update begins with the last": (
-        wanted(), [well(0, "r1"), well(1, "r1"), well(2, "r1")], Plan({}, [2]),
+        wanted(), [well(0, "r1"), well(1, "r1"), well(2, "r1")], NextStep({}, [2]),
     ),
     "an update waits for the one before": (
         wanted(ordered=False),
         [well(0, "r1"), well(1, "r1"), Member(2, "r2")],
-        Plan(),
+        NextStep(),
     ),
     "an update stops at the partition": (
-        wanted(partition=2), [well(0, "r1"), well(1, "r1"), well(2)], Plan(),
+        wanted(partition=2), [well(0, "r1"), well(1, "r1"), well(2)], NextStep(),
     ),
     "more may be unavailable": (
-        wanted(max_unavailable=2), [well(0, "r1"), well(1, "r1"), well(2, "r1")], Plan({}, [2, 1]),
+        wanted(max_unavailable=2), [well(0, "r1"), well(1, "r1"), well(2, "r1")], NextStep({}, [2, 1]),
     ),
-    "on delete leaves them": (wanted(rolling=False), [well(0, "r1"), well(1, "r1"), well(2, "r1")], Plan()),
+    "on delete leaves them": (
+        wanted(rolling=False), [well(0, "r1"), well(1, "r1"), well(2, "r1")], NextStep(),
+    ),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("goal", "members", "expected"), PLANS.values(), ids=PLANS)
-def test_plan(goal: Wanted, members: list[Member], expected: Plan):
-    found = plan(goal, {member.ordinal: member for member in members})
+def test_next_step(goal: Wanted, members: list[Member], expected: NextStep):
+    found = next_step(goal, {member.ordinal: member for member in members})
     assert (found.create, sorted(found.delete)) == (expected.create, sorted(expected.delete))
 
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from mooring.embedded.controllers.together import Together
+from mooring.embedded.controllers.work_queue import Together
 from mooring.sim import loop as virtual
 
 

@@ -13,14 +13,14 @@ from mooring.embedded.admission.strict import StrictRules
 from mooring.embedded.controllers import kinds
 from mooring.embedded.controllers.controller import Controller
 from mooring.embedded.controllers.manager import DEFAULT, ControllerManager
-from mooring.embedded.faults import Faults
 from mooring.embedded.kubelet.kubelets import Kubelets
-from mooring.embedded.kubelet.settings import KubeletSettings
-from mooring.embedded.local import LocalClient
-from mooring.embedded.store import Store
+from mooring.embedded.kubelet.scripts import KubeletSettings
 from mooring.framework.ports import PatchType
 from mooring.sim.clock import VirtualClock
 from mooring.sim.loop import VirtualLoop, finish
+from mooring.store.faults import Faults
+from mooring.store.local import LocalClient
+from mooring.store.store import Store
 
 T = TypeVar("T")
 Raw = dict[str, Any]

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from mooring.embedded.durable.opening import DataDir, open_data_dir
-from mooring.embedded.objects import Raw
-from mooring.embedded.store import Store
-from tests.embedded.kit import NOW
+from mooring.store.objects import Raw
+from mooring.store.store import Store
+from tests.store.kit import NOW
 
 
 def open_dir(path: Path, **options: Any) -> DataDir:

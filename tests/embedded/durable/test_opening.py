@@ -10,10 +10,10 @@ import pytest
 
 from mooring.api.errors import Gone
 from mooring.api.resources import NODES, PODS, custom
-from mooring.embedded.durable.layout import DataDirError
 from mooring.embedded.durable.opening import open_data_dir
+from mooring.embedded.durable.recovery import DataDirError
 from tests.embedded.durable.kit import contents, files, flip, open_dir
-from tests.embedded.kit import NOW, node, pod
+from tests.store.kit import NOW, node, pod
 
 WIDGETS = custom("example.com", "v1", "widgets", "Widget")
 

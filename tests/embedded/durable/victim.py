@@ -14,8 +14,8 @@ import time
 
 from mooring.api.resources import PODS
 from mooring.embedded.durable.opening import open_data_dir
-from mooring.embedded.store import Store
-from tests.embedded.kit import pod
+from mooring.store.store import Store
+from tests.store.kit import pod
 
 WRITERS = 16
 

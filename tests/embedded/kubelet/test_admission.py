@@ -10,8 +10,8 @@ import pytest
 from mooring.api.node import Node
 from mooring.api.pod import Pod
 from mooring.api.taints import Taint
-from mooring.embedded.kubelet.addresses import Addresses
 from mooring.embedded.kubelet.admission import NodeLoad
+from mooring.embedded.kubelet.nodes import Addresses
 from mooring.testing.builders import make_node, make_pod
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from mooring.api.times import parse_time
 from mooring.embedded.controllers import kinds
-from mooring.embedded.kubelet.settings import KubeletSettings
+from mooring.embedded.kubelet.scripts import KubeletSettings
 from tests.embedded.controllers.world import FAST, World, node, template
 
 Raw = dict[str, Any]

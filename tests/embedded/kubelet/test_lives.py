@@ -11,8 +11,7 @@ import pytest
 from mooring.api.resources import Unstructured
 from mooring.embedded.kubelet import lives, pod_status
 from mooring.embedded.kubelet.lives import Life, Node
-from mooring.embedded.kubelet.scripts import Script, script_of
-from mooring.embedded.kubelet.settings import KubeletSettings
+from mooring.embedded.kubelet.scripts import KubeletSettings, Script, script_of
 
 NOW = 1_767_225_600.0
 HERE = Node("10.0.0.1")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from mooring.api.resources import PODS
-from mooring.embedded import faults
-from mooring.embedded.faults import Fault
 from mooring.framework import FilterPlugin, Reads, ReusablePlugin, Status
+from mooring.store import faults
+from mooring.store.faults import Fault
 from mooring.testing import make_nodes, make_pod
 
 CONFIG = """

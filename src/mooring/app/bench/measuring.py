@@ -1,26 +1,67 @@
-"""Blocks of pods between blocks of the kernel, so that both see the same machine."""
+"""Blocks of pods between blocks of the kernel, so that both see the same machine.
+
+The kernel is the yardstick: the arithmetic of one plain pod over all nodes, in plain NumPy, and nothing else:
+three-resource filter, LeastAllocated, balance with and without the pod, `where`, `argmax`; int64 with
+temporaries. Machines differ, so results are given in multiples of it.
+"""
 
 from __future__ import annotations
 
 import gc
+import random
 import resource
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any
 
-from mooring.app.bench.kernel import Kernel
+import numpy as np
+
 from mooring.app.bench.workloads import Workload
 from mooring.app.bench.world import World
-from mooring.app.running import collecting
+from mooring.app.running import garbage
+from mooring.framework.nodes import FloatArray, IntArray
 from mooring.framework.queued import QueuedPod
 from mooring.runtime.attempt import Attempt
 from mooring.scheduler.choosing import NodeChooser
 from mooring.scheduler.outcome import Failure
+
+
+class Kernel:
+    """One call is one bare evaluation of `nodes` nodes."""
+
+    def __init__(self, nodes: int, seed: int = 0) -> None:
+        draw = random.Random(seed)
+        self._cpu = _column(draw.choice((8_000, 16_000, 32_000)) for _ in range(nodes))
+        self._memory = _column(draw.choice((32, 64, 128)) << 30 for _ in range(nodes))
+        self._pods = _column(110 for _ in range(nodes))
+        self._used_cpu = _column(draw.randrange(0, 4_000) for _ in range(nodes))
+        self._used_memory = _column(draw.randrange(0, 16 << 30) for _ in range(nodes))
+        self._used_pods = _column(draw.randrange(0, 30) for _ in range(nodes))
+
+    def __call__(self, cpu: int = 100, memory: int = 200 << 20) -> int:
+        free_cpu, free_memory = self._cpu - self._used_cpu, self._memory - self._used_memory
+        fits = (free_cpu >= cpu) & (free_memory >= memory) & (self._used_pods + 1 <= self._pods)
+        least = (free_cpu - cpu) * 100 // self._cpu + (free_memory - memory) * 100 // self._memory
+        before = _balance(self._used_cpu / self._cpu, self._used_memory / self._memory)
+        after = _balance((self._used_cpu + cpu) / self._cpu, (self._used_memory + memory) / self._memory)
+        total = least // 2 + 50 + (50 + after - before) // 2
+        return int(np.argmax(np.where(fits, total, -1)))
+
+
+def _balance(first: FloatArray, second: FloatArray) -> IntArray:
+    spread = np.abs(np.minimum(first, 1.0) - np.minimum(second, 1.0)) / 2
+    result: IntArray = ((1.0 - spread) * 100).astype(np.int64)
+    return result
+
+
+def _column(values: Iterable[int]) -> IntArray:
+    return np.array(list(values), dtype=np.int64)
+
 
 POD_BLOCK, KERNEL_BLOCK = 25, 15
 SHORT_BLOCK = 5
@@ -98,10 +139,10 @@ class Measurement:
         )
 
     def _sizes(self) -> Iterator[int]:
-        left, size = self.measure, SHORT_BLOCK if self.workload.attempts else POD_BLOCK
-        while left > 0:
-            yield min(size, left)
-            left -= size
+        remaining, size = self.measure, SHORT_BLOCK if self.workload.attempts else POD_BLOCK
+        while remaining > 0:
+            yield min(size, remaining)
+            remaining -= size
 
     async def _block(self, size: int, progress: Callable[[int], None]) -> list[int]:
         times = []
@@ -161,7 +202,7 @@ class Measurement:
 def collected_as_when_running() -> Iterator[None]:
     """Garbage is collected as `mooring run` does it once the cluster is listed."""
     before = gc.get_threshold()
-    collecting.settle()
+    garbage.settle()
     try:
         yield
     finally:

@@ -40,7 +40,7 @@ def plain(world: World) -> Pods:
 
 
 def replicasets(world: World) -> Pods:
-    """The same, each owned by a ReplicaSet of its own, so that the system's soft spread applies."""
+    """Plain pods, each owned by a ReplicaSet of its own, so that the system's soft spread applies."""
     sets = ({"metadata": _meta(f"rs-{i}"), "spec": _selects(f"rs-{i}")} for i in range(500))
     world.put(REPLICA_SETS, sets)
     for i in _numbers():
@@ -81,7 +81,7 @@ def spread(world: World) -> Pods:
 
 
 def spread_first_sight(world: World) -> Pods:
-    """Every pod brings a selector that nobody has seen."""
+    """Every pod brings a selector that is new."""
     for i in _numbers():
         app = {"app": f"app-{i % 500}", "new": f"{i}"}
         constraint = {
@@ -193,8 +193,8 @@ def _fill(world: World) -> None:
     free = zip(columns.names, columns.free("cpu").tolist(), strict=True)
 
     def fillers() -> Pods:
-        for name, left in free:
-            pod = make(f"filler-{name}", cpu=max(left - 1000, 0), memory=64, labels={"app": "filler"})
+        for name, cpu in free:
+            pod = make(f"filler-{name}", cpu=max(cpu - 1000, 0), memory=64, labels={"app": "filler"})
             pod["spec"]["nodeName"] = name
             pod["status"] = {"phase": "Running", "startTime": "2026-01-02T00:00:00Z"}
             yield pod

@@ -39,7 +39,7 @@ class World:
     def put(self, resource: Resource, raw: Iterable[dict[str, Any]]) -> None:
         """Deliver objects and apply them, in batches."""
         for count, item in enumerate(raw, 1):
-            self.engine.inbox.deliver(Change(resource, None, decoding.convert(resource, item), initial=True))
+            self.engine.inbox.post(Change(resource, None, decoding.convert(resource, item), initial=True))
             if count % BATCH == 0:
                 self.engine.drain()
         self.engine.drain()
@@ -83,7 +83,7 @@ class World:
         cached = self.engine.cache.get(info.uid)
         bound: Pod | None = cached.pod if cached else None
         if bound is not None:
-            self.engine.inbox.deliver(Change(PODS, info.pod, bound))
+            self.engine.inbox.post(Change(PODS, info.pod, bound))
             self.engine.drain()
 
 

@@ -1,4 +1,4 @@
-"""What somebody who deploys Mooring can choose, and the check of it."""
+"""What a user who deploys Mooring can choose, and the check of it."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import hashlib
 from typing import Any
 
 from mooring.app.deploying.options import PORT, DeployOptions
-from mooring.app.deploying.roles import metadata
+from mooring.app.deploying.rbac import metadata
 
 Json = dict[str, Any]
 CONFIG_FILE = "scheduler.yaml"

@@ -23,17 +23,15 @@ from mooring.api.errors import Forbidden, MooringError, NotFound
 from mooring.api.pod import Pod
 from mooring.api.resources import Resource, Unstructured
 from mooring.app.clock import SystemClock
-from mooring.app.running import gauging
+from mooring.app.running import gauges
 from mooring.app.running.options import ServingOptions
-from mooring.app.serving.endpoints import Inside, NotNow, application
-from mooring.app.serving.guarding import Guard
-from mooring.app.serving.health import Health
-from mooring.app.serving.reviewing import Authenticator, Authorizer
-from mooring.app.serving.server import ServingThread
-from mooring.app.serving.tls import ServingCertificate
-from mooring.client.connecting import connect, default_user_agent
+from mooring.client.connection import connect, default_user_agent
 from mooring.client.credentials import Credentials
 from mooring.client.http_client import HttpClient
+from mooring.serving.access import Authenticator, Authorizer, Guard
+from mooring.serving.certificates import ServingCertificate
+from mooring.serving.endpoints import Health, Inside, NotNow, application
+from mooring.serving.server import ServingThread
 from mooring.telemetry import logs
 from mooring.telemetry.instruments import Exposed
 from mooring.telemetry.metrics import SchedulerMetrics
@@ -139,7 +137,7 @@ class _PodResources(Collector):
         )
         for pod in self._pods:
             who = (pod.namespace, pod.name, pod.spec.node_name, pod.scheduler_name, str(pod.priority))
-            for kind, resource, unit, amount in gauging.pod_resources(pod):
+            for kind, resource, unit, amount in gauges.pod_resources(pod):
                 (request if kind == "request" else limit).add_metric((*who, resource, unit), amount)
         yield request
         yield limit
@@ -235,7 +233,7 @@ class Endpoints:
         app, options, clock = application(self._inside), self._options, SystemClock()
         if options.skip_authentication:
             _log.warning(
-                "The endpoints are open to everybody who reaches them: authentication is switched off"
+                "The endpoints are open to every caller that reaches them: authentication is switched off"
             )
             return _App(Guard(app, authenticator=None, authorizer=None), [])
         reviewing = self._connect(self._reviewer, clock)
@@ -306,7 +304,7 @@ def status_page(started: float, profiles: str, leads: Callable[[], bool]) -> Cal
             "Started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
             "Up": f"{int(time.time() - started)}s",
             "Version": mooring.__version__,
-            "Behaviour of": f"kube-scheduler {gauging.VERSION}",
+            "Behaviour of": f"kube-scheduler {gauges.VERSION}",
             "Profiles": profiles,
             "Leads": "yes" if leads() else "no",
         }

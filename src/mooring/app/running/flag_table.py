@@ -1,7 +1,7 @@
 """The flags of `mooring run`: those of kube-scheduler 1.36, and a few of its own. Data only.
 
 A flag whose `note` is set is known but does nothing here: it is accepted with that note as a warning, or
-refused where ignoring it would leave somebody with less protection than they asked for.
+refused where ignoring it would leave a user with less protection than was asked for.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
             "insecure-skip-authentication",
             _B,
             "false",
-            "Let everybody who reaches the port read metrics, configuration and records.",
+            "Let every caller that reaches the port read metrics, configuration and records.",
         ),
         _refused("requestheader-client-ca-file", _T, "", _PROXY),
         _refused("requestheader-allowed-names", _L, "", _PROXY),
@@ -153,7 +153,7 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
             "authorization-always-allow-paths",
             _L,
             "/healthz,/readyz,/livez",
-            "Paths that everybody may read; one that ends with * stands for all that begin so.",
+            "Paths that every caller may read; one that ends with * stands for all that begin so.",
         ),
         Flag("authorization-webhook-cache-authorized-ttl", _D, "10s", "How long a yes is kept."),
         Flag("authorization-webhook-cache-unauthorized-ttl", _D, "10s", "How long a no is kept."),

@@ -1,7 +1,7 @@
 """Reads a command line as Go's flag library does, against the table of known flags.
 
-`--name=value`, `--name value`, `--flag` for a truth value (which takes its own only after `=`), `-v=3` and
-`-v 3`. All mistakes are collected and told together.
+`--name=value`, `--name value`, `--flag` for a boolean (which takes its own only after `=`), `-v=3` and
+`-v 3`. All mistakes are collected and reported together.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from mooring.api import times
 from mooring.api.errors import MooringError
+from mooring.api.problems import did_you_mean
 from mooring.app.running.flag_table import FLAGS, SHORT, Flag, Kind
-from mooring.config import durations
-from mooring.config.problems import did_you_mean
 
 _TRUE, _FALSE = ("1", "t", "T", "TRUE", "true", "True"), ("0", "f", "F", "FALSE", "false", "False")
 
@@ -35,7 +35,7 @@ class Flags:
     def text(self, name: str) -> str:
         return self.given.get(name, FLAGS[name].default)
 
-    def truth(self, name: str) -> bool:
+    def boolean(self, name: str) -> bool:
         return self.text(name) in _TRUE
 
     def number(self, name: str) -> int:
@@ -45,7 +45,7 @@ class Flags:
         return float(self.text(name))
 
     def seconds(self, name: str) -> float:
-        return durations.parse(self.text(name))
+        return times.parse_duration(self.text(name))
 
     def items(self, name: str) -> tuple[str, ...]:
         return tuple(filter(None, (part.strip() for part in self.text(name).split(","))))
@@ -131,7 +131,7 @@ def _is_real(value: str) -> bool:
 
 def _duration_mistake(value: str) -> str:
     try:
-        seconds = durations.parse(value)
+        seconds = times.parse_duration(value)
     except ValueError as error:
         return f"{error}; write a duration such as 10s or 1m30s"
     return "" if seconds >= 0 else "write a duration that is not negative"

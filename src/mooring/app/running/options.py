@@ -1,11 +1,20 @@
-"""What `mooring run` was asked for, beyond the configuration file."""
+"""What `mooring run` is made of: the options beyond the configuration file, and both from the flags."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from mooring.config.gates import DEFAULT_GATES, FeatureGates
+import msgspec
+
+from mooring.api.errors import MooringError
+from mooring.app.configuring import EMPTY, Configuration, configure, configure_file
+from mooring.app.running.flags import Flags
+from mooring.config.gates import DEFAULT_GATES, GATES, FeatureGates
+from mooring.config.types import ClientConnection, LeaderElection
+from mooring.framework.points import Plugin
+from mooring.runtime.registry import Registry
 
 HEALTH_PATHS = ("/healthz", "/readyz", "/livez")
 
@@ -27,7 +36,7 @@ class ServingOptions:
     """Empty: the scheduler's own credentials."""
     authorization_kubeconfig: str = ""
     skip_authentication: bool = False
-    """Everybody may read everything; for machines where nobody else can reach the port."""
+    """Every caller may read everything; for machines where no one else reaches the port."""
     skip_client_ca_lookup: bool = False
     """Do not read the client CA of the cluster; tokens are reviewed all the same."""
     tolerate_lookup_failure: bool = False
@@ -55,3 +64,102 @@ class RunOptions:
     flags: Mapping[str, str] = field(default_factory=dict)
     """Every flag with its value, for /flagz."""
     disabled_metrics: frozenset[str] = frozenset()
+
+
+def configuration_of(flags: Flags) -> Configuration:
+    """The configuration file with what flags say on top; ConfigError or MooringError where it is wrong."""
+    plugins = [_find(reference) for reference in flags.items("plugin")]
+    gates = FeatureGates.parse(flags.text("feature-gates"))
+    if path := flags.text("config"):
+        found = configure_file(Path(path), plugins=plugins, gates=gates)
+    else:
+        found = configure(EMPTY, plugins=plugins, source="the default configuration", gates=gates)
+    election = _election(found.config.leader_election, flags)
+    connection = _connection(found.config.client_connection, flags)
+    config = msgspec.structs.replace(found.config, leader_election=election, client_connection=connection)
+    return Configuration(config, found.profiles, found.registry)
+
+
+def _find(reference: str) -> type[Plugin]:
+    registry = Registry()
+    return registry[registry.follow(reference)]
+
+
+def _election(election: LeaderElection, flags: Flags) -> LeaderElection:
+    """Flags that were given win over the file, as with kube-scheduler."""
+    changes: dict[str, object] = {}
+    if flags.has("leader-elect"):
+        changes["leader_elect"] = flags.boolean("leader-elect")
+    for name in ("lease-duration", "renew-deadline", "retry-period"):
+        if flags.has(f"leader-elect-{name}"):
+            changes[name.replace("-", "_")] = flags.seconds(f"leader-elect-{name}")
+    for name in ("resource-lock", "resource-name", "resource-namespace"):
+        if flags.has(f"leader-elect-{name}"):
+            changes[name.replace("-", "_")] = flags.text(f"leader-elect-{name}")
+    changed = msgspec.structs.replace(election, **changes)
+    if changed.leader_elect and changed.resource_lock != "leases":
+        raise MooringError(
+            f'--leader-elect-resource-lock: "{changed.resource_lock}" is not supported; use "leases"'
+        )
+    return changed
+
+
+def _connection(connection: ClientConnection, flags: Flags) -> ClientConnection:
+    changes: dict[str, object] = {}
+    if not flags.has("config"):
+        if flags.has("kube-api-qps"):
+            changes["qps"] = flags.real("kube-api-qps")
+        if flags.has("kube-api-burst"):
+            changes["burst"] = flags.number("kube-api-burst")
+    return msgspec.structs.replace(connection, **changes)
+
+
+def options_of(flags: Flags) -> RunOptions:
+    """Everything else."""
+    return RunOptions(
+        kubeconfig=flags.text("kubeconfig"),
+        master=flags.text("master"),
+        gates=FeatureGates.parse(flags.text("feature-gates")),
+        flush_after=flags.seconds("pod-max-in-unschedulable-pods-duration"),
+        serving=_serving(flags),
+        disabled_metrics=frozenset(flags.items("disabled-metrics")),
+        flags=flags.everything(),
+    )
+
+
+def gate_warnings(gates: FeatureGates) -> list[str]:
+    """What a user who switches gates must know: they decide about the configuration only."""
+    switched = [name for name, on in gates.chosen.items() if on != GATES[name].default]
+    return [
+        f"--feature-gates: {name} changes which plugins and arguments are defaults, and nothing else yet"
+        for name in switched
+    ]
+
+
+def _serving(flags: Flags) -> ServingOptions:
+    port = flags.number("secure-port")
+    if not 0 <= port <= 65535:
+        raise MooringError(f"--secure-port: {port} is no port; write a number from 0 to 65535")
+    if flags.has("tls-cert-file") != flags.has("tls-private-key-file"):
+        raise MooringError("--tls-cert-file and --tls-private-key-file go together: set both or none")
+    if flags.text("tls-min-version") not in ("VersionTLS12", "VersionTLS13"):
+        raise MooringError("--tls-min-version: write VersionTLS12 or VersionTLS13")
+    return ServingOptions(
+        bind_address=flags.text("bind-address"),
+        port=port,
+        cert_file=flags.text("tls-cert-file"),
+        key_file=flags.text("tls-private-key-file"),
+        cert_dir=flags.text("cert-dir"),
+        min_version=flags.text("tls-min-version"),
+        cipher_suites=flags.items("tls-cipher-suites"),
+        client_ca_file=flags.text("client-ca-file"),
+        authentication_kubeconfig=flags.text("authentication-kubeconfig"),
+        authorization_kubeconfig=flags.text("authorization-kubeconfig"),
+        skip_authentication=flags.boolean("insecure-skip-authentication"),
+        skip_client_ca_lookup=flags.boolean("authentication-skip-lookup"),
+        tolerate_lookup_failure=flags.boolean("authentication-tolerate-lookup-failure"),
+        token_cache_seconds=flags.seconds("authentication-token-webhook-cache-ttl"),
+        allow_cache_seconds=flags.seconds("authorization-webhook-cache-authorized-ttl"),
+        deny_cache_seconds=flags.seconds("authorization-webhook-cache-unauthorized-ttl"),
+        always_allow_paths=flags.items("authorization-always-allow-paths"),
+    )

@@ -19,30 +19,28 @@ from typing import Any
 
 import uvloop
 
-from mooring.api.coordination import Lease
+from mooring.api.core import Lease
 from mooring.api.pod import Pod
 from mooring.api.resources import NODES, PODS
 from mooring.app.clock import LeaseClock, SystemClock
 from mooring.app.configuring import Configuration
-from mooring.app.running import collecting, gauging, takeover
-from mooring.app.running.comparing import Comparer
-from mooring.app.running.electing import ElectionThread, make_candidate
+from mooring.app.running import garbage, gauges, takeover
+from mooring.app.running.comparer import Comparer
+from mooring.app.running.election import ElectionThread, make_candidate
 from mooring.app.running.endpoints import Endpoints, Exposition, LoopDoor, status_page
-from mooring.app.running.heart import Heart
-from mooring.app.running.observing import RequestMeter
+from mooring.app.running.gauges import RequestMeter
 from mooring.app.running.options import RunOptions
-from mooring.app.running.watchdog import Watchdog
+from mooring.app.running.watchdog import Heart, Watchdog
 from mooring.app.scheduler import Scheduler
-from mooring.app.serving.endpoints import Inside
-from mooring.app.serving.health import PING, Check, Health
-from mooring.client import finding
-from mooring.client.connecting import connect, default_user_agent
+from mooring.client import connection
+from mooring.client.connection import connect, default_user_agent
 from mooring.client.credentials import Credentials
 from mooring.client.http_client import HttpClient
 from mooring.client.lease import Fence, Terms
-from mooring.config.dumping import to_wire
 from mooring.config.types import API_VERSION, KIND
+from mooring.config.wire import to_wire
 from mooring.scheduler.engine import GRACE_SECONDS
+from mooring.serving.endpoints import PING, Check, Health, Inside
 from mooring.telemetry import logs
 from mooring.telemetry.metrics import SchedulerMetrics
 
@@ -90,7 +88,7 @@ class Process:
         self._won: asyncio.Future[Lease] = loop.create_future()
         for number in SIGNALS:
             loop.add_signal_handler(number, self._on_signal, number)
-        gauging.describe(self._metrics, self._options.gates)
+        gauges.describe(self._metrics, self._options.gates)
         credentials = await self._credentials(self._options.kubeconfig)
         self._client = self._connect(credentials)
         watchdog = Watchdog(self._heart, self._metrics)
@@ -114,7 +112,7 @@ class Process:
     # Starting
 
     async def _credentials(self, named: str) -> Credentials:
-        found = await finding.find(named or self._config.client_connection.kubeconfig)
+        found = await connection.find(named or self._config.client_connection.kubeconfig)
         return dataclasses.replace(found, server=self._options.master) if self._options.master else found
 
     def _connect(self, credentials: Credentials) -> HttpClient:
@@ -140,7 +138,7 @@ class Process:
         )
 
     async def _live(self, credentials: Credentials) -> None:
-        """Until this replica schedules, or for ever as a follower."""
+        """Until this replica schedules, or for ever as a standby."""
         if self._elects:
             await self._win(credentials)
         else:
@@ -158,7 +156,7 @@ class Process:
             self._metrics,
         )
         self._start(comparer.run(), "comparer")
-        self._start(collecting.run(self._clock, self._is_idle), "garbage collection")
+        self._start(garbage.run(self._clock, self._is_idle), "garbage collection")
 
     async def _win(self, credentials: Credentials) -> None:
         """Return when the lease is ours and the cache is as new as that."""
@@ -183,16 +181,16 @@ class Process:
         self._metrics.leader.set(election.resource_name, to=1)
         if self._config.delay_cache_until_active:
             await self._follow()
-        self._tell_lease(lease, "became leader")
+        self._record_lease(lease, "became leader")
         await takeover.catch_up(self._client, self._scheduler.informers.informers[PODS], self._clock)
 
     async def _follow(self) -> None:
         await self._scheduler.follow()
-        collecting.settle()
+        garbage.settle()
         self._synced = True
         _log.info(1, "Caches are synced")
 
-    def _tell_lease(self, lease: Lease, what: str) -> None:
+    def _record_lease(self, lease: Lease, what: str) -> None:
         """The event on the lease that kube-scheduler writes too."""
         self._scheduler.recorder.event(
             lease,
@@ -230,7 +228,7 @@ class Process:
         engine, door, health = self._scheduler.engine, LoopDoor(loop), self._health()
         exposition = Exposition(
             self._metrics,
-            lambda: gauging.refresh(self._metrics, engine, self._scheduler.recorder),
+            lambda: gauges.refresh(self._metrics, engine, self._scheduler.recorder),
             self._pods,
             lambda: self._leads,
             health,
@@ -341,7 +339,7 @@ def run(
     options: RunOptions,
     loop_factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop,
 ) -> int:
-    """Run a scheduler until it is told to stop or loses the lease; the exit code of the process."""
+    """Run a scheduler until it is asked to stop or loses the lease; the exit code of the process."""
     process = Process(configuration, options)
     with asyncio.Runner(loop_factory=loop_factory) as runner:
         return runner.run(process.run())

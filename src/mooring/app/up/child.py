@@ -11,9 +11,9 @@ import msgspec
 import uvloop
 
 from mooring.api.errors import MooringError
-from mooring.app.up.messages import Answer, Orders, Refused
-from mooring.app.up.serving import EmbeddedServer
-from mooring.embedded.serving.server import PortInUse
+from mooring.app.up.process import Answer, Orders, Refused
+from mooring.app.up.server import EmbeddedServer
+from mooring.embedded.apiserver.server import PortInUse
 from mooring.telemetry import logs
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from urllib.parse import urlsplit
@@ -15,11 +16,9 @@ from mooring.api.errors import MooringError
 from mooring.app.clock import SystemClock
 from mooring.app.scheduler import Scheduler
 from mooring.app.up import kubeconfig
-from mooring.app.up.counting import Counts
-from mooring.app.up.messages import Ready
-from mooring.app.up.plan import Plan
-from mooring.app.up.process import PortInUse, ServerProcess
-from mooring.client.connecting import connect
+from mooring.app.up.cluster_plan import ClusterPlan
+from mooring.app.up.process import PortInUse, Ready, ServerProcess
+from mooring.client.connection import connect
 from mooring.client.credentials import Credentials, Pem
 from mooring.client.http_client import HttpClient
 
@@ -27,10 +26,19 @@ QPS, BURST = 5000.0, 10_000
 """The API server is our own: nothing is spared by being slow."""
 
 
-class EmbeddedCluster:
-    """`async with EmbeddedCluster(Plan.of()) as cluster:`, up inside and gone after."""
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """As the scheduler sees the cluster."""
 
-    def __init__(self, plan: Plan) -> None:
+    nodes: int = 0
+    bound: int = 0
+    pending: int = 0
+
+
+class EmbeddedCluster:
+    """`async with EmbeddedCluster(ClusterPlan.of()) as cluster:`, up inside and gone after."""
+
+    def __init__(self, plan: ClusterPlan) -> None:
         self._plan = plan
         self._process: ServerProcess | None = None
         self._client: HttpClient | None = None

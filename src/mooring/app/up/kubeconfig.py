@@ -29,8 +29,8 @@ def text(server: str, token: str, ca: bytes) -> str:
 
 
 def write(path: Path, content: str) -> None:
-    """Readers see the old file or the whole new one; nobody else may read the token. A kubeconfig of
-    another origin is never overwritten: it may hold the only copy of somebody's credentials."""
+    """Readers see the old file or the whole new one; no other user may read the token. A kubeconfig of
+    another origin is never overwritten: it may hold the only copy of a user's credentials."""
     try:
         if path.exists() and not _is_ours(path):
             raise MooringError(

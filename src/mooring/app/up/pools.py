@@ -22,8 +22,9 @@ import msgspec
 
 from mooring.api import quantity
 from mooring.api.errors import MooringError, QuantityError
+from mooring.api.problems import Problem, child
 from mooring.config import yaml_source
-from mooring.config.problems import ConfigError, Problem, child
+from mooring.config.types import ConfigError
 
 MAX_NODES = 100_000
 CAPACITY = {"cpu": "8", "memory": "32Gi", "ephemeral-storage": "100Gi", "pods": "110"}

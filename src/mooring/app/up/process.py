@@ -1,6 +1,9 @@
-"""The API server process as its parent sees it: started with orders, ready or refused, stopped.
+"""The API server process as its parent sees it, and the JSON line that each sends to the other.
 
-A process of its own, so that serving and the stand-ins never take time from the scheduler.
+The parent writes `Orders` to the child's standard input and keeps it open: its end is the sign that the
+parent is gone. The child answers `Ready` or `Refused` on standard output. Whatever else it has to say goes to
+standard error as log lines. It is a process of its own, so that serving and the stand-ins never take time
+from the scheduler.
 """
 
 from __future__ import annotations
@@ -8,16 +11,63 @@ from __future__ import annotations
 import asyncio
 import sys
 from asyncio.subprocess import PIPE, Process
+from importlib.util import find_spec
+from typing import Any, Literal
 
 import msgspec
 
 from mooring.api.errors import MooringError
-from mooring.app.up.messages import Answer, Orders, Ready, Refused
+from mooring.app.up.pools import Pool
 
 START_SECONDS = 120.0
 """For loading a large data directory and making its nodes."""
 STOP_SECONDS = 10.0
 LINE_LIMIT = 16 << 20
+EXTRA = ("jsonschema",)
+"""What only the server process imports: the packages of the extra `up`."""
+
+
+class Orders(msgspec.Struct, kw_only=True):
+    """What kind of cluster to serve."""
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    """0: any free one."""
+    data_dir: str = ""
+    """Empty: in memory only."""
+    pools: list[Pool] = []
+    """Nodes that exist already stay as they are."""
+    only_if_empty: bool = False
+    """Make the pools only in a cluster that has no nodes yet."""
+    objects: list[dict[str, Any]] = []
+    """Applied in this order before the first request is answered."""
+    objects_source: str = ""
+    """Where the objects came from, for messages."""
+    verbosity: int = 0
+    logging_format: Literal["text", "json"] = "text"
+
+
+class Ready(msgspec.Struct, tag=True, kw_only=True):
+    """The API answers."""
+
+    server: str
+    """https://127.0.0.1:port"""
+    token: str
+    ca: str
+    """The certificate authority, PEM."""
+    nodes: int
+    applied: list[str] = []
+    """`deployment.apps/web created`, one line an object, as kubectl says it."""
+
+
+class Refused(msgspec.Struct, tag=True):
+    """It cannot be served."""
+
+    error: str
+    port_in_use: bool = False
+
+
+Answer = Ready | Refused
 
 
 class PortInUse(MooringError):
@@ -34,6 +84,9 @@ class ServerProcess:
     @classmethod
     async def start(cls, orders: Orders) -> ServerProcess:
         """Raises a MooringError with the server's own sentence when it cannot serve."""
+        if missing := [package for package in EXTRA if find_spec(package) is None]:
+            needs = f"the embedded cluster needs {', '.join(missing)}, which is not installed"
+            raise MooringError(f"{needs}: pip install 'mooring[up]'")
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",

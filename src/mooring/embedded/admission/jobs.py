@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from mooring.embedded.admission import names
-from mooring.embedded.admission.kinds import Rules
+from mooring.embedded.admission import syntax
 from mooring.embedded.admission.problems import Problems
-from mooring.embedded.admission.templates import check_selector, check_template, fill_in_template
-from mooring.embedded.objects import Raw, with_meta
-from mooring.embedded.rules import Cluster
+from mooring.embedded.admission.rules import Rules
+from mooring.embedded.admission.workloads import check_selector, check_template, fill_in_template
+from mooring.store.objects import Raw, with_meta
+from mooring.store.rules import Cluster
 
 _UID_LABELS = ("controller-uid", "batch.kubernetes.io/controller-uid")
 _NAME_LABELS = ("job-name", "batch.kubernetes.io/job-name")
@@ -53,7 +53,7 @@ def fill_in_job_spec(given: Raw | None) -> Raw:
 
 
 def _admit_job(raw: Raw, cluster: Cluster) -> Raw:
-    """Its labels are those of its template, and its pods are told from all others by its UID."""
+    """Its labels are those of its template, and its pods are distinguished from all others by its UID."""
     given = raw["spec"]["template"]["metadata"].get("labels")
     if given and not raw["metadata"].get("labels"):
         raw = with_meta(raw, labels=given)
@@ -162,7 +162,7 @@ JOBS = Rules(
     admit=_admit_job,
     check=_check_job,
     check_update=_check_job_update,
-    name=names.subdomain,
+    name=syntax.subdomain,
     first_status={},
 )
 CRON_JOBS = Rules(default=_default_cron_job, check=_check_cron_job, first_status={})

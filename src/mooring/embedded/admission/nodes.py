@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ipaddress
 
-from mooring.embedded.admission import names
-from mooring.embedded.admission.kinds import Rules
-from mooring.embedded.admission.pods.placement import check_taints
+from mooring.embedded.admission import syntax
+from mooring.embedded.admission.placement import check_taints
 from mooring.embedded.admission.problems import Problems
-from mooring.embedded.admission.quantities import check_amount
-from mooring.embedded.objects import Raw, with_meta
-from mooring.embedded.rules import Cluster
+from mooring.embedded.admission.rules import Rules
+from mooring.embedded.admission.syntax import check_amount
+from mooring.store.objects import Raw, with_meta
+from mooring.store.rules import Cluster
 
 _NAME_LABEL = "kubernetes.io/metadata.name"
 _CIDR_FIXED = 'node updates may not change podCIDR except from "" to valid'
@@ -92,7 +92,7 @@ def _carry_namespace(new: Raw, old: Raw, cluster: Cluster) -> Raw:
 
 def _check_namespace(raw: Raw, problems: Problems) -> None:
     for finalizer in raw["spec"].get("finalizers") or ():
-        problems.all_invalid("spec.finalizers", finalizer, names.qualified(finalizer))
+        problems.all_invalid("spec.finalizers", finalizer, syntax.qualified(finalizer))
 
 
 NODES = Rules(
@@ -107,6 +107,6 @@ NAMESPACES = Rules(
     admit=_admit_namespace,
     carry=_carry_namespace,
     check=_check_namespace,
-    name=names.label,
+    name=syntax.label,
     first_status={"phase": "Active"},
 )

@@ -12,7 +12,7 @@ from typing import Any
 from mooring.api.errors import ApiError
 from mooring.api.meta import StatusCause
 from mooring.api.resources import Resource
-from mooring.embedded import refusals
+from mooring.store import refusals
 
 IMMUTABLE = "field is immutable"
 NOT_NEGATIVE = "must be greater than or equal to 0"

@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from mooring.api import resources
-from mooring.embedded.admission import names
-from mooring.embedded.admission.kinds import Rules
-from mooring.embedded.admission.metadata import check_labels
-from mooring.embedded.admission.pods.containers import PROTOCOLS
+from mooring.embedded.admission import syntax
+from mooring.embedded.admission.containers import PROTOCOLS
 from mooring.embedded.admission.problems import Problems
-from mooring.embedded.objects import Raw
-from mooring.embedded.rules import Cluster
+from mooring.embedded.admission.rules import Rules, check_labels
+from mooring.store.objects import Raw
+from mooring.store.rules import Cluster
 
 ADDRESSES = ipaddress.ip_network("10.96.0.0/16")
 NODE_PORTS = range(30000, 32768)
@@ -113,7 +112,7 @@ def _check(raw: Raw, problems: Problems) -> None:
         if not name:
             problems.required("spec.externalName")
         else:
-            problems.all_invalid("spec.externalName", name, names.subdomain(name.removesuffix(".")))
+            problems.all_invalid("spec.externalName", name, syntax.subdomain(name.removesuffix(".")))
     elif not headless:
         _check_address(spec.get("clusterIP") or "", problems)
     if headless and spec["type"] in _WITH_NODE_PORTS:
@@ -139,15 +138,15 @@ def _check_ports(ports: Sequence[Raw], problems: Problems) -> None:
         if not name and len(ports) > 1:
             problems.required(f"{here}.name")
         elif name:
-            problems.all_invalid(f"{here}.name", name, names.label(name))
+            problems.all_invalid(f"{here}.name", name, syntax.label(name))
             if name in seen:
                 problems.duplicate(f"{here}.name", name)
             seen.add(name)
         number = port.get("port") or 0
-        problems.all_invalid(f"{here}.port", number, names.port_number(number))
+        problems.all_invalid(f"{here}.port", number, syntax.port_number(number))
         problems.one_of(f"{here}.protocol", port.get("protocol"), PROTOCOLS)
         target: int | str = port.get("targetPort") or number
-        sentences = names.port_name(target) if isinstance(target, str) else names.port_number(target)
+        sentences = syntax.port_name(target) if isinstance(target, str) else syntax.port_number(target)
         problems.all_invalid(f"{here}.targetPort", target, sentences)
         if (port.get("protocol") or "", number) in pairs:
             problems.duplicate(here, {"port": number, "protocol": port.get("protocol")})
@@ -173,6 +172,6 @@ SERVICES = Rules(
     carry=_carry,
     check=_check,
     check_update=_check_update,
-    name=names.label_1035,
+    name=syntax.label_1035,
     first_status={"loadBalancer": {}},
 )

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 
 from mooring.api import quantity, resources
 from mooring.api.errors import QuantityError
-from mooring.embedded.admission import names
-from mooring.embedded.admission.kinds import Rules
+from mooring.embedded.admission import syntax
 from mooring.embedded.admission.problems import POSITIVE, Problems
-from mooring.embedded.admission.quantities import amount
-from mooring.embedded.admission.selectors import check_label_selector, check_node_selector
-from mooring.embedded.objects import Raw
-from mooring.embedded.rules import Cluster
+from mooring.embedded.admission.rules import Rules, check_label_selector, check_node_selector
+from mooring.embedded.admission.syntax import amount
+from mooring.store.objects import Raw
+from mooring.store.rules import Cluster
 
 _MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 _DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
@@ -74,7 +73,7 @@ def check_claim_spec(spec: Raw, path: str, problems: Problems) -> None:
         _check_size(wanted, f"{path}.resources[storage]", problems)
     if spec.get("storageClassName"):
         name = spec["storageClassName"]
-        problems.all_invalid(f"{path}.storageClassName", name, names.subdomain(name))
+        problems.all_invalid(f"{path}.storageClassName", name, syntax.subdomain(name))
     _check_volume_mode(spec, path, problems)
 
 
@@ -181,7 +180,7 @@ def _check_class(raw: Raw, problems: Problems) -> None:
     if not raw.get("provisioner"):
         problems.required("provisioner")
     else:
-        problems.all_invalid("provisioner", raw["provisioner"], names.qualified(raw["provisioner"].lower()))
+        problems.all_invalid("provisioner", raw["provisioner"], syntax.qualified(raw["provisioner"].lower()))
     problems.one_of("reclaimPolicy", raw["reclaimPolicy"], ("Delete", "Retain"))
     modes = ("Immediate", "WaitForFirstConsumer")
     problems.one_of("volumeBindingMode", raw["volumeBindingMode"], modes)
@@ -201,7 +200,7 @@ def _check_csi_node(raw: Raw, problems: Problems) -> None:
         if not name:
             problems.required(f"{here}.name")
         else:
-            problems.all_invalid(f"{here}.name", name, names.subdomain(name.lower()))
+            problems.all_invalid(f"{here}.name", name, syntax.subdomain(name.lower()))
         if name in seen:
             problems.duplicate(f"{here}.name", name)
         seen.add(name)

@@ -1,23 +1,25 @@
-"""Deployments, replica sets, stateful sets, daemon sets and replication controllers."""
+"""The workload kinds but jobs, and what all workload kinds share.
+
+Deployments, replica sets, stateful sets, daemon sets and replication controllers. Shared are selectors, pod
+templates, and numbers that may be percentages.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from mooring.embedded.admission import names
-from mooring.embedded.admission.kinds import Rules
-from mooring.embedded.admission.problems import Problems
-from mooring.embedded.admission.templates import (
-    check_always,
-    check_selector,
-    check_share,
-    check_template,
-    fill_in_template,
-    limit_share,
-    share,
-)
-from mooring.embedded.objects import Raw, with_meta
+import msgspec
+
+from mooring.api.errors import SelectorError
+from mooring.api.meta import LabelSelector
+from mooring.api.selectors import compile_label_selector
+from mooring.embedded.admission import syntax
+from mooring.embedded.admission.pod_spec import check_spec
+from mooring.embedded.admission.pods import fill_in_template_spec
+from mooring.embedded.admission.problems import NOT_NEGATIVE, Problems
+from mooring.embedded.admission.rules import Rules, check_label_selector, check_labels, is_empty
+from mooring.store.objects import Raw, with_meta
 
 _QUARTER = "25%"
 _STATEFUL_FIXED = (
@@ -35,6 +37,76 @@ _STATEFUL_CHANGEABLE = frozenset(
         "minReadySeconds",
     )
 )
+
+
+def fill_in_template(given: Raw | None) -> Raw:
+    template = given or {}
+    metadata = {"creationTimestamp": None, **(template.get("metadata") or {})}
+    return {
+        **template,
+        "metadata": {field: value for field, value in metadata.items() if value is not None},
+        "spec": fill_in_template_spec(template.get("spec")),
+    }
+
+
+def check_template(template: Raw, path: str, problems: Problems) -> None:
+    labels = (template.get("metadata") or {}).get("labels")
+    if labels:
+        check_labels(labels, f"{path}.metadata.labels", problems)
+    check_spec(template["spec"], f"{path}.spec", problems)
+
+
+def check_always(template: Raw, path: str, kind: str, problems: Problems) -> None:
+    """Pods that are replaced for ever run for ever."""
+    policy = template["spec"].get("restartPolicy")
+    if policy in ("OnFailure", "Never"):
+        problems.not_supported(f"{path}.spec.restartPolicy", policy, ("Always",))
+    if template["spec"].get("activeDeadlineSeconds") is not None:
+        problems.forbidden(
+            f"{path}.spec.activeDeadlineSeconds", f"activeDeadlineSeconds in {kind} is not Supported"
+        )
+
+
+def check_selector(spec: Raw, kind: str, problems: Problems) -> None:
+    """There is one, it selects something, and the template's own pods are among it."""
+    selector = spec.get("selector")
+    if selector is None:
+        problems.required("spec.selector")
+        return
+    check_label_selector(selector, "spec.selector", problems)
+    if is_empty(selector):
+        problems.invalid("spec.selector", selector, f"empty selector is invalid for {kind}")
+        return
+    labels = (spec["template"].get("metadata") or {}).get("labels") or {}
+    try:
+        compiled = compile_label_selector(msgspec.convert(selector, LabelSelector))
+    except SelectorError:
+        return  # said already
+    if not compiled.matches(labels):
+        problems.invalid(
+            "spec.template.metadata.labels", labels, "`selector` does not match template `labels`"
+        )
+
+
+def check_share(value: Any, path: str, problems: Problems) -> None:
+    """A number of pods, or a percentage of them."""
+    if isinstance(value, str):
+        if not syntax.is_percent(value):
+            problems.invalid(path, value, "must be an integer or percentage (e.g '5%%')")
+    elif value < 0:
+        problems.invalid(path, value, NOT_NEGATIVE)
+
+
+def share(value: Any) -> int:
+    """The number in it, with or without percent sign; -1 for a text that has none."""
+    if isinstance(value, str):
+        return int(value[:-1]) if syntax.is_percent(value) else -1
+    return int(value)
+
+
+def limit_share(value: Any, path: str, problems: Problems) -> None:
+    if isinstance(value, str) and syntax.is_percent(value) and int(value[:-1]) > 100:
+        problems.invalid(path, value, "must not be greater than 100%")
 
 
 def _defaulting(**defaults: Any) -> Callable[[Raw], Raw]:
@@ -207,7 +279,7 @@ STATEFUL_SETS = Rules(
     default=_default_stateful_set,
     check=_check_stateful_set,
     check_update=_check_stateful_set_update,
-    name=names.label,
+    name=syntax.label,
     first_status={},
 )
 DAEMON_SETS = Rules(

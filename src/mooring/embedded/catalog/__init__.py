@@ -1,4 +1,4 @@
 """What the embedded API server serves beyond stored objects: kinds, discovery, OpenAPI, tables, CRDs, access.
 
-Pure: no socket and no clock of its own. Requests, paths, streams and authentication belong to `serving`.
+Pure: no socket and no clock of its own. Requests, paths, streams and authentication belong to `apiserver`.
 """

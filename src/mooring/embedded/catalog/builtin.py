@@ -5,12 +5,18 @@ from __future__ import annotations
 from mooring.api import resources as r
 from mooring.api.resources import Resource
 from mooring.embedded.catalog.crds.definitions import DefinitionRules
-from mooring.embedded.catalog.event_views import CORE_EVENTS_VIEW
-from mooring.embedded.catalog.kinds import SCALE, STATUS, Catalog, ScalePaths, Served, Subresource
+from mooring.embedded.catalog.kinds import (
+    CORE_EVENTS_VIEW,
+    SCALE,
+    STATUS,
+    Catalog,
+    ScalePaths,
+    Served,
+    Subresource,
+)
 
 _ENDPOINTS = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
 _WITHOUT_COLLECTION = ("create", "delete", "get", "list", "patch", "update", "watch")
-
 _POD_SUBRESOURCES = (
     Subresource("binding", ("create",), "Binding", "", "v1"),
     Subresource("eviction", ("create",), "Eviction", "policy", "v1"),

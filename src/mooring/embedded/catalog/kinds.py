@@ -2,8 +2,14 @@
 
 A `Served` is one kind in one version. Several of them may be the same stored objects: both event groups, or
 the versions of a CustomResourceDefinition. Then `stored` says which resource the store holds them under, and
-`view` turns one form into the other. Which kinds are built in is told by `builtin`; CRDs add theirs while
+`view` turns one form into the other. Which kinds are built in is listed in `builtin`; CRDs add theirs while
 the server runs.
+
+Events are one set under two groups: stored as events.k8s.io/v1, seen as core/v1 through a view. The scheduler
+writes the new form, `kubectl describe` reads the old one; an event written through either is there in both.
+
+Kinds that are served but not stored have only their names here, for discovery and OpenAPI; `metrics` and
+`reviews` answer them.
 """
 
 from __future__ import annotations
@@ -12,11 +18,43 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from mooring.api.resources import Resource
-from mooring.embedded.objects import Raw
+from mooring.api.resources import CORE_EVENTS, EVENTS, Resource, custom
+from mooring.store.objects import Raw
 
 VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 """What can be done with objects of a kind, unless its `Served` says otherwise."""
+_READ_WRITE = ("get", "patch", "update")
+_AUTHORIZATION, _AUTHENTICATION, _METRICS = "authorization.k8s.io", "authentication.k8s.io", "metrics.k8s.io"
+LOCAL_ACCESS_REVIEWS = custom(_AUTHORIZATION, "v1", "localsubjectaccessreviews", "LocalSubjectAccessReview")
+SELF_ACCESS_REVIEWS = custom(
+    _AUTHORIZATION, "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", False
+)
+SELF_RULES_REVIEWS = custom(_AUTHORIZATION, "v1", "selfsubjectrulesreviews", "SelfSubjectRulesReview", False)
+ACCESS_REVIEWS = custom(_AUTHORIZATION, "v1", "subjectaccessreviews", "SubjectAccessReview", False)
+SELF_REVIEWS = custom(_AUTHENTICATION, "v1", "selfsubjectreviews", "SelfSubjectReview", False)
+TOKEN_REVIEWS = custom(_AUTHENTICATION, "v1", "tokenreviews", "TokenReview", False)
+NODE_METRICS = custom(_METRICS, "v1beta1", "nodes", "NodeMetrics", False)
+POD_METRICS = custom(_METRICS, "v1beta1", "pods", "PodMetrics")
+REVIEWS: tuple[Resource, ...] = (
+    SELF_REVIEWS,
+    TOKEN_REVIEWS,
+    LOCAL_ACCESS_REVIEWS,
+    SELF_ACCESS_REVIEWS,
+    SELF_RULES_REVIEWS,
+    ACCESS_REVIEWS,
+)
+_OLD_TO_NEW = {
+    "involvedObject": "regarding",
+    "message": "note",
+    "reportingComponent": "reportingController",
+    "source": "deprecatedSource",
+    "firstTimestamp": "deprecatedFirstTimestamp",
+    "lastTimestamp": "deprecatedLastTimestamp",
+    "count": "deprecatedCount",
+}
+"""The fields with other names; all others are the same in both."""
+_NEW_TO_OLD = {new: old for old, new in _OLD_TO_NEW.items()}
+_OUTER = ("apiVersion", "kind")
 
 
 class View(Protocol):
@@ -33,6 +71,33 @@ class View(Protocol):
     def field(self, path: str) -> str:
         """The path in stored objects of a field that a field selector names."""
         ...
+
+
+class CoreEvents:
+    """The view of core/v1."""
+
+    def inward(self, raw: Raw) -> Raw:
+        """As stored. The reporter is taken from the source where an old writer names only that."""
+        event = {_OLD_TO_NEW.get(field, field): value for field, value in raw.items() if field not in _OUTER}
+        source = event.get("deprecatedSource")
+        if not event.get("reportingController") and isinstance(source, dict) and source.get("component"):
+            event["reportingController"] = source["component"]
+        return {"apiVersion": EVENTS.api_version, "kind": EVENTS.kind, **event}
+
+    def outward(self, raw: Raw) -> Raw:
+        event = {_NEW_TO_OLD.get(field, field): value for field, value in raw.items() if field not in _OUTER}
+        event.setdefault("involvedObject", {})
+        event.setdefault("source", {})
+        return {"apiVersion": CORE_EVENTS.api_version, "kind": CORE_EVENTS.kind, **event}
+
+    def field(self, path: str) -> str:
+        if path == "source":
+            return "reportingController"
+        head, dot, rest = path.partition(".")
+        return f"{_OLD_TO_NEW.get(head, head)}{dot}{rest}"
+
+
+CORE_EVENTS_VIEW = CoreEvents()
 
 
 class Rules(Protocol):
@@ -57,7 +122,6 @@ class Subresource:
     version: str = ""
 
 
-_READ_WRITE = ("get", "patch", "update")
 STATUS = Subresource("status", _READ_WRITE)
 SCALE = Subresource("scale", _READ_WRITE, "Scale", "autoscaling", "v1")
 
@@ -157,3 +221,9 @@ class Catalog:
 def _key(served: Served) -> tuple[str, str, str]:
     resource = served.resource
     return resource.group, resource.version, resource.plural
+
+
+VIRTUAL: tuple[Served, ...] = (
+    *(Served(resource, resource.kind.lower(), verbs=("create",)) for resource in REVIEWS),
+    *(Served(resource, "", verbs=("get", "list")) for resource in (NODE_METRICS, POD_METRICS)),
+)

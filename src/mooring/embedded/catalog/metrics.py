@@ -1,26 +1,54 @@
 """metrics.k8s.io/v1beta1: what nodes and pods use now, from a `UsageSource`. `kubectl top` reads it.
 
-Nodes and pods that the source does not know of are left out, as a metrics server leaves out what it has not
-scraped yet.
+The source is a port that the kubelet stand-in implements. Nodes and pods that it does not know of are left
+out, as a metrics server leaves out what it has not scraped yet.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
 
 from mooring.api import resources
 from mooring.api.errors import ApiError, NotFound
-from mooring.embedded import refusals
-from mooring.embedded.catalog.usage import Usage, UsageSource
-from mooring.embedded.catalog.virtual import NODE_METRICS, POD_METRICS
+from mooring.embedded.catalog.kinds import NODE_METRICS, POD_METRICS
 from mooring.embedded.http import Answer, Request, json_answer
-from mooring.embedded.objects import Raw, Stored
-from mooring.embedded.store import Store
-from mooring.embedded.timestamps import timestamp
+from mooring.store import refusals
+from mooring.store.objects import Raw, Stored, timestamp
+from mooring.store.store import Store
 
 WINDOW = "15s"
 """Over how long the usage is said to be measured."""
 _PREFIX = NODE_METRICS.path_prefix
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What is in use at a moment."""
+
+    cpu_cores: float
+    memory_bytes: int
+
+
+class UsageSource(Protocol):
+    """Current usage; None where nothing is known (no such object, not running, not measured yet)."""
+
+    def node(self, name: str) -> Usage | None: ...
+
+    def pod(self, namespace: str, name: str) -> Mapping[str, Usage] | None:
+        """Usage by container."""
+        ...
+
+
+class NoUsage:
+    """The source of a server without kubelets: knows nothing."""
+
+    def node(self, name: str) -> Usage | None:
+        return None
+
+    def pod(self, namespace: str, name: str) -> Mapping[str, Usage] | None:
+        return None
 
 
 class Metrics:

@@ -13,11 +13,12 @@ import msgspec
 
 from mooring.api.errors import ApiError
 from mooring.api.resources import Resource
-from mooring.embedded import refusals
-from mooring.embedded.catalog import virtual
-from mooring.embedded.http import ANONYMOUS, Answer, Request, User, json_answer
-from mooring.embedded.objects import Raw
-from mooring.embedded.schemas import protobuf
+from mooring.embedded import protobuf
+from mooring.embedded.catalog import kinds
+from mooring.embedded.http import ANONYMOUS, Answer, Request, json_answer
+from mooring.serving.certificates import User
+from mooring.store import refusals
+from mooring.store.objects import Raw
 
 Tokens: TypeAlias = Callable[[str], User | None]
 """Whose token it is; None for one that is not known."""
@@ -39,12 +40,12 @@ class Reviews:
     def __init__(self, tokens: Tokens) -> None:
         self._tokens = tokens
         self._judges: dict[Resource, Callable[[User, Raw], Raw]] = {
-            virtual.SELF_ACCESS_REVIEWS: _self_access,
-            virtual.ACCESS_REVIEWS: _access,
-            virtual.LOCAL_ACCESS_REVIEWS: _access,
-            virtual.SELF_RULES_REVIEWS: _rules,
-            virtual.SELF_REVIEWS: _who,
-            virtual.TOKEN_REVIEWS: self._token,
+            kinds.SELF_ACCESS_REVIEWS: _self_access,
+            kinds.ACCESS_REVIEWS: _access,
+            kinds.LOCAL_ACCESS_REVIEWS: _access,
+            kinds.SELF_RULES_REVIEWS: _rules,
+            kinds.SELF_REVIEWS: _who,
+            kinds.TOKEN_REVIEWS: self._token,
         }
 
     def answer(self, request: Request) -> Answer | None:
@@ -59,13 +60,13 @@ class Reviews:
         status = self._judges[resource](request.user, spec if isinstance(spec, dict) else {})
         meta = review.get("metadata") or {}
         head = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": meta}
-        told = {} if spec is None else {"spec": spec}
-        return json_answer({**head, **told, "status": status}, 201)
+        echoed = {} if spec is None else {"spec": spec}
+        return json_answer({**head, **echoed, "status": status}, 201)
 
     def _token(self, user: User, spec: Raw) -> Raw:
         token = spec.get("token")
         if not isinstance(token, str) or not token:
-            raise refusals.invalid(virtual.TOKEN_REVIEWS, "", "spec.token", "Required value")
+            raise refusals.invalid(kinds.TOKEN_REVIEWS, "", "spec.token", "Required value")
         owner = self._tokens(token)
         if owner is None:
             return {"authenticated": False, "user": {}, "error": "the token is not known to this server"}
@@ -73,7 +74,7 @@ class Reviews:
 
 
 def _addressed(path: str) -> Resource | None:
-    for resource in virtual.REVIEWS:
+    for resource in kinds.REVIEWS:
         if not path.startswith(f"{resource.path_prefix}/"):
             continue
         rest = path.removeprefix(f"{resource.path_prefix}/").rstrip("/").split("/")
@@ -100,17 +101,17 @@ def _read(resource: Resource, request: Request) -> Raw:
 
 
 def _self_access(user: User, spec: Raw) -> Raw:
-    _check_attributes(virtual.SELF_ACCESS_REVIEWS, spec)
+    _check_attributes(kinds.SELF_ACCESS_REVIEWS, spec)
     return _verdict(user.name, user.groups)
 
 
 def _access(user: User, spec: Raw) -> Raw:
-    _check_attributes(virtual.ACCESS_REVIEWS, spec)
+    _check_attributes(kinds.ACCESS_REVIEWS, spec)
     name, groups = spec.get("user"), spec.get("groups")
     groups = groups if isinstance(groups, list) else []
     if not name and not groups:
         problem = 'Invalid value: "": at least one of user or group must be specified'
-        raise refusals.invalid(virtual.ACCESS_REVIEWS, "", "spec.user", problem)
+        raise refusals.invalid(kinds.ACCESS_REVIEWS, "", "spec.user", problem)
     return _verdict(name, groups)
 
 

@@ -17,11 +17,9 @@ from typing import ClassVar
 
 from mooring.api.errors import Conflict, MooringError
 from mooring.api.resources import Resource, Unstructured
-from mooring.embedded.controllers.cache import Cache
-from mooring.embedded.controllers.caches import Caches
-from mooring.embedded.controllers.eventing import Events
+from mooring.embedded.controllers.caches import Cache, Caches
 from mooring.embedded.controllers.work_queue import WorkQueue
-from mooring.embedded.controllers.writing import Writer
+from mooring.embedded.controllers.writes import Events, Writer
 from mooring.framework.ports import ApiClient, Clock
 from mooring.telemetry import logs
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from mooring.api.resources import Unstructured
 from mooring.api.times import format_time, parse_time
-from mooring.embedded.controllers.pod_states import condition, with_condition
-from mooring.embedded.controllers.rolling import Limits
+from mooring.embedded.controllers.kinds import condition, with_condition
+from mooring.embedded.controllers.rollout import Limits
 
 Raw = dict[str, Any]
 

@@ -7,12 +7,12 @@ from typing import Any
 
 from mooring.api.errors import AlreadyExists
 from mooring.api.resources import Unstructured
-from mooring.embedded.controllers import deployment_status, kinds, rolling
-from mooring.embedded.controllers import revisions_of_sets as revisions
-from mooring.embedded.controllers.claiming import claim, index_orphans, possible_owners
+from mooring.embedded.controllers import deployment_status, kinds, rollout
+from mooring.embedded.controllers import rollout as revisions
 from mooring.embedded.controllers.controller import Controller, World, own_key
-from mooring.embedded.controllers.pod_states import is_finished, is_terminating
-from mooring.embedded.controllers.rolling import Limits, SetSize
+from mooring.embedded.controllers.kinds import is_finished, is_terminating
+from mooring.embedded.controllers.ownership import claim, index_orphans, possible_owners
+from mooring.embedded.controllers.rollout import Limits, SetSize
 
 Raw = dict[str, Any]
 
@@ -73,7 +73,7 @@ class Deployments(Controller):
         self, deployment: Unstructured, limits: Limits, new: Unstructured | None, old: Sequence[Unstructured]
     ) -> tuple[Unstructured, Unstructured]:
         deployment, current = await self._new_set(deployment, limits, new, old)
-        sizes = rolling.step(limits, revisions.size_of(current), [revisions.size_of(one) for one in old])
+        sizes = rollout.step(limits, revisions.size_of(current), [revisions.size_of(one) for one in old])
         for one in (current, *old):
             if one.name in sizes:
                 await self._resize(deployment, limits, one, sizes[one.name])
@@ -106,7 +106,7 @@ class Deployments(Controller):
         elif _strategy(deployment) == "Recreate":
             sizes = {}
         else:
-            sizes = rolling.in_proportion(limits, [revisions.size_of(one) for one in active])
+            sizes = rollout.in_proportion(limits, [revisions.size_of(one) for one in active])
         noted = revisions.scale_annotations(limits)
         for one in every:
             size = sizes.get(one.name, revisions.size_of(one).replicas)
@@ -139,7 +139,7 @@ class Deployments(Controller):
         sizes = [revisions.size_of(one) for one in old]
         size = limits.replicas
         if _strategy(deployment) != "Recreate":
-            size = rolling.grow(limits, SetSize("", 0, 0, ""), sizes)
+            size = rollout.grow(limits, SetSize("", 0, 0, ""), sizes)
         raw = revisions.make_set(deployment, kinds.DEPLOYMENTS, limits, number, size)
         try:
             made = await self.writer.create(kinds.REPLICA_SETS, raw)

@@ -8,11 +8,10 @@ from typing import Any
 from mooring.api.resources import Unstructured
 from mooring.api.times import format_time, parse_time
 from mooring.embedded.controllers import kinds
-from mooring.embedded.controllers.claiming import selector_of
 from mooring.embedded.controllers.controller import Controller, World, own_key
-from mooring.embedded.controllers.pod_states import is_finished, is_ready, is_terminating, with_condition
-from mooring.embedded.controllers.replicas import wanted_replicas
-from mooring.embedded.controllers.templates import resolve
+from mooring.embedded.controllers.kinds import is_finished, is_ready, is_terminating, with_condition
+from mooring.embedded.controllers.ownership import resolve, selector_of
+from mooring.embedded.controllers.replica_sets import wanted_replicas
 
 Raw = dict[str, Any]
 
@@ -71,7 +70,7 @@ class DisruptionBudgets(Controller):
         return min((max(0.1, t) for t in ends), default=None)
 
     def _expected(self, budget: Unstructured, pods: list[Unstructured]) -> tuple[int, int, str]:
-        """Expected pods, how many must be healthy, and why that cannot be told."""
+        """Expected pods, how many must be healthy, and why that is not known."""
         spec = budget.raw.get("spec") or {}
         least, most = spec.get("minAvailable"), spec.get("maxUnavailable")
         if most is not None or isinstance(least, str):

@@ -6,18 +6,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from mooring.api.errors import AlreadyExists
-from mooring.api.label_selectors import selector_from_labels
 from mooring.api.resources import Resource, Unstructured
+from mooring.api.selectors import selector_from_labels
 from mooring.embedded.controllers import kinds
-from mooring.embedded.controllers.cache import Cache
+from mooring.embedded.controllers.caches import Cache
 from mooring.embedded.controllers.controller import Controller, World, own_key
-from mooring.embedded.controllers.pod_states import (
-    is_finished,
-    is_ready,
-    is_terminating,
-    node_name,
-)
-from mooring.embedded.controllers.templates import owner_reference
+from mooring.embedded.controllers.kinds import is_finished, is_ready, is_terminating, node_name
+from mooring.embedded.controllers.ownership import owner_reference
 
 Raw = dict[str, Any]
 

@@ -1,6 +1,4 @@
-"""ControllerRevisions: the past templates of StatefulSets and DaemonSets, which `kubectl rollout undo`
-reads.
-"""
+"""ControllerRevisions: past templates of StatefulSets and DaemonSets, for `kubectl rollout undo`."""
 
 from __future__ import annotations
 
@@ -10,9 +8,9 @@ from typing import Any
 from mooring.api.errors import AlreadyExists
 from mooring.api.resources import Resource, Unstructured
 from mooring.embedded.controllers import kinds
-from mooring.embedded.controllers.cache import Cache
-from mooring.embedded.controllers.templates import owner_reference, short_hash, shortened
-from mooring.embedded.controllers.writing import Writer
+from mooring.embedded.controllers.caches import Cache
+from mooring.embedded.controllers.ownership import owner_reference, short_hash, shortened
+from mooring.embedded.controllers.writes import Writer
 
 Raw = dict[str, Any]
 

@@ -11,20 +11,24 @@ from mooring.api.resources import Unstructured
 from mooring.api.times import format_time
 from mooring.embedded.controllers import kinds
 from mooring.embedded.controllers.controller import Controller, World, own_key
-from mooring.embedded.controllers.job_counts import FINALIZER, Counts, count, is_indexed, missing_indexes
 from mooring.embedded.controllers.job_status import (
+    FINALIZER,
+    Counts,
     Verdict,
+    count,
     finished_at,
+    is_indexed,
     is_over,
     is_suspended,
     judge,
+    missing_indexes,
     pod_for,
-    seconds_left,
+    seconds_remaining,
     status_of,
     wanted_active,
 )
-from mooring.embedded.controllers.pod_states import is_finished, is_terminating, is_true
-from mooring.embedded.controllers.replicas import BURST
+from mooring.embedded.controllers.kinds import is_finished, is_terminating, is_true
+from mooring.embedded.controllers.replica_sets import BURST
 
 PAUSES = (10.0, 600.0)
 """The first and the longest pause before a failed pod is replaced, in seconds."""
@@ -73,13 +77,13 @@ class Jobs(Controller):
             await self._stop(job, counts)
         else:
             again = await self._scale(job, counts)
-        # The end is told only when every pod is in the counts that stay.
+        # The end is reported only when every pod is in the counts that stay.
         uncounted = bool(counts.uncounted_succeeded or counts.uncounted_failed)
         await self._report(job.key, counts, None if uncounted else verdict)
         await self._release(counts.to_release)
         if uncounted:
             return 0.0
-        deadline = seconds_left(self.jobs.get(key), wall)
+        deadline = seconds_remaining(self.jobs.get(key), wall)
         return min((t for t in (again, deadline) if t is not None), default=None)
 
     def _note_failures(self, job: Unstructured, counts: Counts) -> None:
@@ -170,8 +174,8 @@ class Jobs(Controller):
         ttl = job.raw["spec"].get("ttlSecondsAfterFinished")
         if ttl is None:
             return None
-        left = finished_at(job, self.clock.wall()) + float(ttl) - self.clock.wall()
-        if left > 0:
-            return left
+        remaining = finished_at(job, self.clock.wall()) + float(ttl) - self.clock.wall()
+        if remaining > 0:
+            return remaining
         await self.writer.delete(kinds.JOBS, job)
         return None

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from random import Random
 
 from mooring.client.events import ApiEventRecorder
-from mooring.embedded.controllers.bootstrap import Bootstrap
 from mooring.embedded.controllers.caches import Caches
 from mooring.embedded.controllers.controller import Controller, World
 from mooring.embedded.controllers.cron_jobs import CronJobs
@@ -15,19 +14,16 @@ from mooring.embedded.controllers.daemon_sets import DaemonSets
 from mooring.embedded.controllers.deployments import Deployments
 from mooring.embedded.controllers.disruption import DisruptionBudgets
 from mooring.embedded.controllers.endpoints import ServiceEndpoints
-from mooring.embedded.controllers.eventing import Events
-from mooring.embedded.controllers.garbage import GarbageCollector
+from mooring.embedded.controllers.garbage import GarbageCollector, PodGarbage
 from mooring.embedded.controllers.jobs import Jobs
-from mooring.embedded.controllers.namespaces import NamespaceDeletion
-from mooring.embedded.controllers.node_lifecycle import NodeLifecycle
-from mooring.embedded.controllers.pod_gc import PodGarbage
-from mooring.embedded.controllers.replicas import ReplicaSets, ReplicationControllers
+from mooring.embedded.controllers.namespaces import Bootstrap, NamespaceDeletion
+from mooring.embedded.controllers.node_lifecycle import NodeLifecycle, TaintEviction
+from mooring.embedded.controllers.replica_sets import ReplicaSets, ReplicationControllers
 from mooring.embedded.controllers.stateful_sets import StatefulSets
-from mooring.embedded.controllers.taint_eviction import TaintEviction
-from mooring.embedded.controllers.together import Together
 from mooring.embedded.controllers.volume_binder import VolumeBinder
 from mooring.embedded.controllers.volume_claims import ClaimProtection, EphemeralClaims, VolumeProtection
-from mooring.embedded.controllers.writing import Writer
+from mooring.embedded.controllers.work_queue import Together
+from mooring.embedded.controllers.writes import Events, Writer
 from mooring.framework.ports import ApiClient, Clock
 
 DEFAULT: tuple[type[Controller], ...] = (

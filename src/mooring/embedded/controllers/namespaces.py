@@ -1,21 +1,79 @@
-"""Namespaces that are deleted: first what is in them, then themselves."""
+"""Namespaces: those that a cluster has from the start, and what happens when one is deleted.
+
+The start: the namespaces, the system priority classes, and a ServiceAccount each. The end: first what is in a
+namespace, then itself.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from mooring.api import resources
-from mooring.api.errors import Conflict, NotFound
-from mooring.api.resources import Unstructured
+from mooring.api.errors import AlreadyExists, Conflict, NotFound
+from mooring.api.resources import Resource, Unstructured
 from mooring.embedded.controllers import kinds
 from mooring.embedded.controllers.controller import Controller, World, own_key
-from mooring.embedded.controllers.pod_states import is_terminating
+from mooring.embedded.controllers.kinds import is_terminating
 
 Raw = dict[str, Any]
 
+NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+PRIORITY_CLASSES: dict[str, tuple[int, str]] = {
+    "system-node-critical": (
+        2_000_001_000,
+        "Used for system critical pods that must not be moved from their current node.",
+    ),
+    "system-cluster-critical": (
+        2_000_000_000,
+        "Used for system critical pods that must run in the cluster, but can be moved to another node if "
+        "necessary.",
+    ),
+}
+_START = "#start"
 FINALIZER = "kubernetes"
 RETRY = 1.0
 """Seconds between two looks at a namespace that still has something in it."""
+
+
+class Bootstrap(Controller):
+    """Keys are names of namespaces; the first key makes what every cluster has."""
+
+    name = "serviceaccount-controller"
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self.namespaces = self.watch(kinds.NAMESPACES, own_key)
+        self.accounts = self.watch(kinds.SERVICE_ACCOUNTS, lambda account: (account.namespace,))
+        self.classes = self.caches.of(kinds.PRIORITY_CLASSES)
+        self.queue.add(_START)
+
+    async def reconcile(self, key: str) -> float | None:
+        if key == _START:
+            await self._first_objects()
+            return None
+        namespace = self.namespaces.get(key)
+        if namespace is None or is_terminating(namespace):
+            return None
+        if self.accounts.get(f"{key}/default") is None:
+            raw = {"metadata": {"name": "default", "namespace": key}}
+            await self._make(kinds.SERVICE_ACCOUNTS, raw)
+        return None
+
+    async def _first_objects(self) -> None:
+        for name in NAMESPACES:
+            if self.namespaces.get(name) is None:
+                await self._make(kinds.NAMESPACES, {"metadata": {"name": name}})
+        for name, (value, description) in PRIORITY_CLASSES.items():
+            if self.classes.get(name) is None:
+                raw = {"metadata": {"name": name}, "value": value, "description": description}
+                await self._make(kinds.PRIORITY_CLASSES, {**raw, "preemptionPolicy": "PreemptLowerPriority"})
+
+    async def _make(self, resource: Resource, raw: Raw) -> None:
+        try:
+            await self.writer.create(resource, raw)
+        except AlreadyExists:
+            meta = raw["metadata"]
+            await self.writer.refresh(resource, meta["name"], meta.get("namespace", ""))
 
 
 class NamespaceDeletion(Controller):
@@ -31,11 +89,11 @@ class NamespaceDeletion(Controller):
         namespace = self.namespaces.get(key)
         if namespace is not None and not is_terminating(namespace):
             return None
-        left = await self._empty(key)
+        remaining = await self._empty(key)
         if namespace is None:
-            return RETRY if left else None
-        if left:
-            await self._tell(namespace, left)
+            return RETRY if remaining else None
+        if remaining:
+            await self._report_terminating(namespace)
             return RETRY
         await self._delete_events(key)
         await self._finalize(namespace)
@@ -43,18 +101,18 @@ class NamespaceDeletion(Controller):
 
     async def _empty(self, name: str) -> int:
         """Deletes everything in it; says how much is still there."""
-        left = 0
+        remaining = 0
         for cache in self.caches.all():
             if not cache.resource.namespaced:
                 continue
             for obj in cache.in_namespace(name):
-                left += 1
+                remaining += 1
                 if not is_terminating(obj):
                     await self.writer.delete(cache.resource, obj)
-        return left
+        return remaining
 
     async def _delete_events(self, name: str) -> None:
-        """Events are in no cache; nobody watches them here."""
+        """Events are in no cache; no controller watches them."""
         listing = await self.world.client.list(resources.EVENTS, namespace=name)
         for event in listing.items:
             try:
@@ -62,7 +120,7 @@ class NamespaceDeletion(Controller):
             except (NotFound, Conflict):
                 continue
 
-    async def _tell(self, namespace: Unstructured, left: int) -> None:
+    async def _report_terminating(self, namespace: Unstructured) -> None:
         if (namespace.raw.get("status") or {}).get("phase") != "Terminating":
             status = {**(namespace.raw.get("status") or {}), "phase": "Terminating"}
             await self.writer.update_status(kinds.NAMESPACES, namespace, status)

@@ -1,17 +1,22 @@
-"""StatefulSets: pods with lasting names and claims. The order of steps is in `stateful_plan`."""
+"""StatefulSets: pods with lasting names and claims.
+
+OrderedReady takes one step at a time: a pod is made only when all before it are available, one is removed
+only when all others are well, and an update goes from the last pod to the first. Parallel makes and removes
+all at once, and differs in nothing else. What to do next is decided purely, from what is there.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from mooring.api.errors import AlreadyExists
 from mooring.api.resources import Unstructured
 from mooring.embedded.controllers import history, kinds
-from mooring.embedded.controllers.claiming import claim, index_orphans, possible_owners
 from mooring.embedded.controllers.controller import Controller, World, own_key
 from mooring.embedded.controllers.history import History
-from mooring.embedded.controllers.pod_states import (
+from mooring.embedded.controllers.kinds import (
     is_finished,
     is_ready,
     is_terminating,
@@ -19,15 +24,122 @@ from mooring.embedded.controllers.pod_states import (
     phase,
     seconds_to_available,
 )
-from mooring.embedded.controllers.replicas import wanted_replicas
-from mooring.embedded.controllers.stateful_plan import Member, Wanted, plan
-from mooring.embedded.controllers.templates import owner_reference, pod_from, resolve
+from mooring.embedded.controllers.ownership import (
+    claim,
+    index_orphans,
+    owner_reference,
+    pod_from,
+    possible_owners,
+    resolve,
+)
+from mooring.embedded.controllers.replica_sets import wanted_replicas
 
 Raw = dict[str, Any]
-
 REVISION_LABEL = "controller-revision-hash"
 POD_NAME_LABEL = "statefulset.kubernetes.io/pod-name"
 INDEX_LABEL = "apps.kubernetes.io/pod-index"
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One pod of the set."""
+
+    ordinal: int
+    revision: str
+    ready: bool = False
+    """Running and ready."""
+    available: bool = False
+    terminating: bool = False
+    finished: bool = False
+
+    @property
+    def healthy(self) -> bool:
+        return self.ready and not self.terminating
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the set asks for."""
+
+    start: int
+    replicas: int
+    current: str
+    update: str
+    ordered: bool = True
+    rolling: bool = True
+    partition: int = 0
+    max_unavailable: int = 1
+
+    @property
+    def ordinals(self) -> range:
+        return range(self.start, self.start + self.replicas)
+
+    def revision_for(self, ordinal: int) -> str:
+        below = self.rolling and ordinal < self.start + self.partition
+        return self.current if below else self.update
+
+
+@dataclass(slots=True)
+class NextStep:
+    """Ordinals to make, with their revision, and ordinals to delete."""
+
+    create: dict[int, str] = field(default_factory=dict)
+    delete: list[int] = field(default_factory=list)
+
+
+def next_step(wanted: Wanted, members: Mapping[int, Member]) -> NextStep:
+    step = NextStep()
+    if not _fill(wanted, members, step):
+        return step
+    if not _condemn(wanted, members, step):
+        return step
+    if wanted.rolling:
+        _update(wanted, members, step)
+    return step
+
+
+def _fill(wanted: Wanted, members: Mapping[int, Member], step: NextStep) -> bool:
+    """Makes what is missing; False when the rest has to wait."""
+    for ordinal in wanted.ordinals:
+        member = members.get(ordinal)
+        if member is None:
+            step.create[ordinal] = wanted.revision_for(ordinal)
+        elif member.finished and not member.terminating:
+            step.delete.append(ordinal)  # it is made anew once it is gone
+        elif not wanted.ordered or (member.available and not member.terminating):
+            continue
+        if wanted.ordered:
+            return False
+    return not step.create and not step.delete
+
+
+def _condemn(wanted: Wanted, members: Mapping[int, Member], step: NextStep) -> bool:
+    """Removes what is beyond the wanted number, the last first; False when the rest has to wait."""
+    condemned = sorted((o for o in members if o not in wanted.ordinals), reverse=True)
+    if not condemned:
+        return True
+    if not wanted.ordered:
+        step.delete += [o for o in condemned if not members[o].terminating]
+        return False
+    if not any(member.terminating for member in members.values()):
+        step.delete.append(condemned[0])
+    return False
+
+
+def _update(wanted: Wanted, members: Mapping[int, Member], step: NextStep) -> None:
+    """Removes pods of other revisions, the last first, as long as few enough are unwell."""
+    unwell = sum(not members[o].healthy for o in wanted.ordinals if o in members)
+    for ordinal in sorted(wanted.ordinals, reverse=True):
+        member = members.get(ordinal)
+        if ordinal < wanted.start + wanted.partition or member is None:
+            return
+        if member.revision != wanted.update and not member.terminating:
+            if unwell >= wanted.max_unavailable and member.healthy:
+                return
+            step.delete.append(ordinal)
+            unwell += member.healthy
+        if unwell >= wanted.max_unavailable:
+            return
 
 
 class StatefulSets(Controller):
@@ -79,7 +191,7 @@ class StatefulSets(Controller):
 
     async def _step(self, owner: Unstructured, wanted: Wanted, revisions: dict[str, Unstructured]) -> None:
         members = self._members(owner)
-        step = plan(wanted, {ordinal: member for ordinal, (_, member) in members.items()})
+        step = next_step(wanted, {ordinal: member for ordinal, (_, member) in members.items()})
         for ordinal, revision in step.create.items():
             await self._create(owner, ordinal, revisions[revision])
         for ordinal in step.delete:

@@ -16,8 +16,8 @@ from mooring.api.errors import AlreadyExists, NotFound
 from mooring.api.resources import Unstructured
 from mooring.embedded.controllers import kinds
 from mooring.embedded.controllers.controller import Controller, World
-from mooring.embedded.controllers.pod_states import is_terminating
-from mooring.embedded.controllers.volume_matching import (
+from mooring.embedded.controllers.kinds import is_terminating
+from mooring.embedded.controllers.volume_claims import (
     BIND_COMPLETED,
     BOUND_BY_CONTROLLER,
     DEFAULT_CLASS,

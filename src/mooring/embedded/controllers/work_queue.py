@@ -1,4 +1,4 @@
-"""Which objects a controller looks at next.
+"""Which objects a controller looks at next, and endless works that live and end together.
 
     add ──▶ ready ──get──▶ being worked on ──done──▶ out
              ▲                  │ added meanwhile
@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import Hashable
+from collections.abc import Coroutine, Hashable
 from itertools import count
 from random import Random
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from mooring.framework.ports import Clock, Timer
 
@@ -146,7 +146,7 @@ class WorkQueue(Generic[K]):
         return 0.0 if until is None else until - self._clock.now()
 
     def _forget_old(self) -> None:
-        """Drops times that hold nobody back any more, as far as they come first."""
+        """Drops times that hold no key back any more, as far as they come first."""
         now = self._clock.now()
         while self._rest:
             key = next(iter(self._rest))
@@ -169,3 +169,29 @@ class WorkQueue(Generic[K]):
                 self._rest.pop(key, None)  # it has waited; rounding must not make it wait again
                 self.add(key)
         self._set_timer()
+
+
+class Together:
+    """Runs once at a time. When one of the works fails all end, and the failure is raised."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def run(self, **works: Coroutine[Any, Any, None]) -> None:
+        """Runs until cancelled, which is raised, or stopped, which is not."""
+        self._tasks = [asyncio.create_task(work, name=f"{self._name} {name}") for name, work in works.items()]
+        try:
+            await asyncio.gather(*self._tasks)
+        except asyncio.CancelledError:
+            if self._tasks:
+                raise
+        finally:
+            await self.stop()
+
+    async def stop(self) -> None:
+        """Returns when all have ended."""
+        tasks, self._tasks = self._tasks, []
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,7 +1,11 @@
-"""Opens a data directory: checks it, locks it, loads its objects into a store that goes on writing to it."""
+"""Opens a data directory: locks it, checks it, loads its objects into a store that goes on writing to it.
+
+One process at a time has the directory. The kernel frees the lock however the process ends.
+"""
 
 from __future__ import annotations
 
+import fcntl
 import os
 import random
 import sqlite3
@@ -10,13 +14,39 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from mooring.embedded.durable import reading
-from mooring.embedded.durable.layout import DATABASE, SCHEMA, DataDirError, state_checksum
-from mooring.embedded.durable.locking import DirectoryLock
-from mooring.embedded.durable.reading import Contents
-from mooring.embedded.durable.transactions import Database
-from mooring.embedded.durable.writing import SqliteDurability
-from mooring.embedded.store import Store
+from mooring.embedded.durable import recovery
+from mooring.embedded.durable.recovery import DATABASE, LOCK, SCHEMA, Contents, DataDirError, state_checksum
+from mooring.embedded.durable.writer import Database, SqliteDurability
+from mooring.store.store import Store
+
+
+class DirectoryLock:
+    """Held from `__init__` to `release`."""
+
+    def __init__(self, directory: Path) -> None:
+        path = directory / LOCK
+        try:
+            self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise DataDirError(
+                f"the data directory {directory} cannot be written: {error.strerror}; "
+                "make it writable for this user, or name another one"
+            ) from error
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            owner = os.read(self._fd, 32).decode("ascii", "replace").strip() or "unknown"
+            os.close(self._fd)
+            raise DataDirError(
+                f"the data directory {directory} is in use by another process (pid {owner}); "
+                "stop that one, or name another directory"
+            ) from error
+        os.ftruncate(self._fd, 0)
+        os.pwrite(self._fd, f"{os.getpid()}\n".encode(), 0)
+
+    def release(self) -> None:
+        """The file stays: removing it would let two processes lock two files of one name."""
+        os.close(self._fd)
 
 
 class DataDir:
@@ -59,12 +89,12 @@ def open_data_dir(
     then.
     """
     directory = _directory(Path(path))
-    new = reading.is_new(directory)
+    new = recovery.is_new(directory)
     lock = DirectoryLock(directory)
     try:
         if new:
             _make_database(directory)
-        contents = reading.read(directory)
+        contents = recovery.read(directory)
         database = _open_database(directory, contents, synchronous)
     except BaseException:
         lock.release()

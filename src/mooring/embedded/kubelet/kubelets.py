@@ -4,8 +4,8 @@ Changes of pods and nodes, and the times of their next steps, come together in t
 from them, compare what should be with what is, and write the difference. Dead nodes (`fail`, or the
 annotation) do nothing at all: their pods stay as they are, as on a machine without power.
 
-Nodes are made by others. What is done for them is in `node_keeping`, for pods in `pod_keeping`; the leases
-are in `heartbeats`.
+Nodes are made by others. What is done for them is in `nodes`, for pods in `pods`; the leases and the
+usage are in `reports`.
 """
 
 from __future__ import annotations
@@ -18,18 +18,15 @@ from mooring.api.errors import MooringError
 from mooring.api.resources import Unstructured
 from mooring.client.events import ApiEventRecorder
 from mooring.embedded.controllers.caches import Caches
-from mooring.embedded.controllers.eventing import Events
-from mooring.embedded.controllers.pod_states import node_name
-from mooring.embedded.controllers.together import Together
-from mooring.embedded.controllers.work_queue import WorkQueue
-from mooring.embedded.controllers.writing import Writer
+from mooring.embedded.controllers.kinds import node_name
+from mooring.embedded.controllers.work_queue import Together, WorkQueue
+from mooring.embedded.controllers.writes import Events, Writer
 from mooring.embedded.kubelet import scripts
-from mooring.embedded.kubelet.heartbeats import Heartbeats
-from mooring.embedded.kubelet.node_keeping import REPORT_SECONDS, NodeKeeper
-from mooring.embedded.kubelet.pod_keeping import PodKeeper
-from mooring.embedded.kubelet.settings import KubeletSettings
-from mooring.embedded.kubelet.telling import Teller
-from mooring.embedded.kubelet.usage import SimulatedUsage
+from mooring.embedded.kubelet.lives import KubeletEvents
+from mooring.embedded.kubelet.nodes import REPORT_SECONDS, NodeKeeper
+from mooring.embedded.kubelet.pods import PodKeeper
+from mooring.embedded.kubelet.reports import Heartbeats, SimulatedUsage
+from mooring.embedded.kubelet.scripts import KubeletSettings
 from mooring.framework.ports import ApiClient, Clock
 from mooring.telemetry import logs
 
@@ -56,10 +53,10 @@ class Kubelets:
         self._owns_caches = caches is None
         self._caches = caches if caches is not None else Caches(client, clock, random)
         self._recorder = ApiEventRecorder(client, clock, random, instance=instance, queue_size=5000)
-        teller = Teller(Events(self._recorder, clock, burst=_EVENT_BURST, rate=_EVENT_RATE))
+        events = KubeletEvents(Events(self._recorder, clock, burst=_EVENT_BURST, rate=_EVENT_RATE))
         writer = Writer(client, self._caches, clock)
-        self._nodes = NodeKeeper(self._caches, writer, teller, clock.wall, self.settings)
-        self._pods = PodKeeper(self._caches, writer, teller, clock, self.settings, self._nodes)
+        self._nodes = NodeKeeper(self._caches, writer, events, clock.wall, self.settings)
+        self._pods = PodKeeper(self._caches, writer, events, clock, self.settings, self._nodes)
         self._heartbeats = Heartbeats(client, clock, self.settings, self._nodes.living_uid)
         self._pod_queue: WorkQueue[str] = WorkQueue(clock, random)
         self._node_queue: WorkQueue[str] = WorkQueue(clock, random)

@@ -1,4 +1,4 @@
-"""The life of one pod on its node, as a state machine driven by time. Pure: no clock, no API.
+"""The life of one pod on its node, as a state machine driven by time, and the events that report it.
 
     starting ──start──▶ initializing ──▶ running ──run──▶ ended? ──restartPolicy──▶ Succeeded | Failed
        │ volumes not there: waits            ▲                │
@@ -6,7 +6,8 @@
     delete at any time ──stop──▶ gone (the driver deletes it with grace 0)
 
 A life is begun when the pod is admitted, or taken up again from its status after a restart of the stand-in.
-`advance` moves it as far as the time allows and says when to look again.
+`advance` moves it as far as the time allows and says when to look again. It is pure: no clock, no API. Events
+are worded as upstream's.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 
 from mooring.api.resources import Unstructured
 from mooring.api.times import format_time, parse_time
+from mooring.embedded.controllers.writes import Events
 from mooring.embedded.kubelet.pod_status import ENDED, RUNNING, WAITING, Containers, Picture, terminated
 from mooring.embedded.kubelet.scripts import Script
 
@@ -25,9 +27,12 @@ Raw = dict[str, Any]
 DEADLINE = "Pod was active on the node longer than the specified deadline"
 _CRASH = "back-off {0} restarting failed container"
 _SIGTERM, _SIGKILL = 143, 137
-"""Exit codes of containers that were told, or made, to stop."""
+"""Exit codes of containers that were asked, or made, to stop."""
 _CALM = 600.0
 """A container that ran for so long starts with the shortest pause again."""
+REPORTER = "kubelet"
+Before = tuple[str, int, str]
+"""Phase, restarts and state of a life before it went on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,3 +246,46 @@ def _duration(seconds: float) -> str:
     """As Go prints it: 10s, 1m20s, 5m0s."""
     minutes, rest = divmod(int(seconds), 60)
     return f"{minutes}m{rest}s" if minutes else f"{rest}s"
+
+
+def facts(life: Life) -> Before:
+    return (life.phase, life.main.restarts, life.main.state)
+
+
+class KubeletEvents:
+    """Tells what became of pods and nodes."""
+
+    def __init__(self, events: Events) -> None:
+        self._events = events
+
+    def problem(self, regarding: Unstructured, text: str) -> None:
+        self._events.warning(REPORTER, regarding, "InvalidAnnotation", text)
+
+    def rejected(self, pod: Unstructured, reason: str, message: str) -> None:
+        self._events.warning(REPORTER, pod, reason, message)
+
+    def killing(self, pod: Unstructured) -> None:
+        for container in _containers_of(pod):
+            self._events.normal(REPORTER, pod, "Killing", f"Stopping container {container.get('name')}")
+
+    def went_on(self, pod: Unstructured, life: Life, before: Before) -> None:
+        phase, restarts, state = before
+        if life.main.state == RUNNING and (restarts, state) != (life.main.restarts, RUNNING):
+            self._started(pod)
+        if life.main.reason == "CrashLoopBackOff" and restarts != life.main.restarts:
+            names = " ".join(str(container.get("name")) for container in _containers_of(pod))
+            note = f"Back-off restarting failed container {names} in pod {pod.name}"
+            self._events.warning(REPORTER, pod, "BackOff", note)
+        if life.reason == "DeadlineExceeded" and phase != life.phase:
+            self._events.normal(REPORTER, pod, "DeadlineExceeded", life.message)
+
+    def _started(self, pod: Unstructured) -> None:
+        for container in _containers_of(pod):
+            note = f'Container image "{container.get("image")}" already present on machine'
+            self._events.normal(REPORTER, pod, "Pulled", note)
+            self._events.normal(REPORTER, pod, "Created", "Container created")
+            self._events.normal(REPORTER, pod, "Started", "Container started")
+
+
+def _containers_of(pod: Unstructured) -> list[dict[str, Any]]:
+    return list((pod.raw.get("spec") or {}).get("containers") or ())

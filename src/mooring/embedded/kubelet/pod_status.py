@@ -8,7 +8,7 @@ from typing import Any
 
 from mooring.api.resources import Unstructured
 from mooring.api.times import format_time
-from mooring.embedded.controllers.pod_states import with_condition
+from mooring.embedded.controllers.kinds import with_condition
 
 Raw = dict[str, Any]
 

@@ -7,10 +7,9 @@ from collections.abc import Iterable
 import numpy as np
 
 from mooring.api.errors import SelectorError
-from mooring.api.label_selectors import NOTHING, Selector, compile_label_selector
 from mooring.api.pod import Pod
-from mooring.api.policy import PodDisruptionBudget
-from mooring.api.requirements import IN
+from mooring.api.selectors import IN, NOTHING, Selector, compile_label_selector
+from mooring.api.workloads import PodDisruptionBudget
 from mooring.framework.nodes import BoolArray
 from mooring.framework.ranking import PodTail, RankedPods, Tails
 

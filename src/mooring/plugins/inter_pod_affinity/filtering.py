@@ -151,7 +151,7 @@ def _meets(tables: Tables, node: NodeView) -> bool:
 
 
 def filter_nodes(state: AffinityState, nodes: Nodes) -> Refusals:
-    """The same for all nodes: a verdict per domain, spread to the nodes."""
+    """The verdict on all nodes: one per domain, spread to the nodes."""
     refusals = nodes.refusals()
     lonely = _lonely(state, nodes) if state.terms else None
     if lonely is not None:

@@ -29,14 +29,14 @@ def after_pod_change(pod: Pod, old: Any, new: Any) -> QueueingHint:
         return QueueingHint.SKIP
     terms = checked_terms(pod)
     if before is None:
-        return _told(after is not None and matches_all(terms.affinity, after))
+        return _hint(after is not None and matches_all(terms.affinity, after))
     if after is None:
-        return _told(
+        return _hint(
             matches_all(terms.anti_affinity, before) or matches_all(checked_terms(before).anti_affinity, pod)
         )
     met = not matches_all(terms.affinity, before) and matches_all(terms.affinity, after)
     freed = matches_all(terms.anti_affinity, before) and not matches_all(terms.anti_affinity, after)
-    return _told(met or freed)
+    return _hint(met or freed)
 
 
 def after_node_change(pod: Pod, old: Any, new: Any) -> QueueingHint:
@@ -46,12 +46,12 @@ def after_node_change(pod: Pod, old: Any, new: Any) -> QueueingHint:
     terms = checked_terms(pod)
     if not isinstance(old, Node):
         # A new node without the key is open to anti-affinity as well, so that any term is a reason to look.
-        return _told(any(t.topology_key in new.labels for t in terms.affinity) or bool(terms.anti_affinity))
+        return _hint(any(t.topology_key in new.labels for t in terms.affinity) or bool(terms.anti_affinity))
     came = any(_moved(t, old.labels, new.labels) and t.topology_key in new.labels for t in terms.affinity)
-    left = any(
+    went = any(
         _moved(t, old.labels, new.labels) and t.topology_key in old.labels for t in terms.anti_affinity
     )
-    return _told(came or left)
+    return _hint(came or went)
 
 
 def checked_terms(pod: Pod) -> PodTerms:
@@ -70,5 +70,5 @@ def _moved(term: AffinityTerm, old: Mapping[str, str], new: Mapping[str, str]) -
     return old.get(term.topology_key) != new.get(term.topology_key)
 
 
-def _told(helps: bool) -> QueueingHint:
+def _hint(helps: bool) -> QueueingHint:
     return QueueingHint.QUEUE if helps else QueueingHint.SKIP

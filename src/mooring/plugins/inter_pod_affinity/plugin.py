@@ -9,7 +9,6 @@ import msgspec
 from mooring.api.pod import Pod
 from mooring.api.pod_affinity import NO_TERMS, PodTerms, compile_pod_terms
 from mooring.api.resources import NAMESPACES
-from mooring.config.plugin_args import InterPodAffinityArgs
 from mooring.framework.access import LISTED, Access, Dependency, Reads
 from mooring.framework.counting import TermKind
 from mooring.framework.cycle_state import CycleState
@@ -21,6 +20,7 @@ from mooring.framework.points import PreFilterPlugin, PreScorePlugin
 from mooring.framework.reusable import ReusablePlugin
 from mooring.framework.status import SKIP, Status
 from mooring.plugins.inter_pod_affinity import filtering, hints, scoring
+from mooring.plugins.inter_pod_affinity.args import InterPodAffinityArgs
 from mooring.plugins.inter_pod_affinity.terms import Namespaces
 
 FILTER = "InterPodAffinity.filter"
@@ -28,9 +28,9 @@ SCORE = "InterPodAffinity.score"
 TERMS = "InterPodAffinity.terms"
 
 HOSTILE = frozenset((TermKind.ANTI_AFFINITY,))
-WISHES = frozenset((TermKind.PREFERRED,))
+PREFERRED_ONLY = frozenset((TermKind.PREFERRED,))
 ALL_KINDS = frozenset(TermKind)
-WISHES_AND_DEMANDS = frozenset((TermKind.PREFERRED, TermKind.AFFINITY))
+PREFERRED_AND_REQUIRED = frozenset((TermKind.PREFERRED, TermKind.AFFINITY))
 
 
 class InterPodAffinity(
@@ -93,15 +93,15 @@ class InterPodAffinity(
         if own.errors:
             return Status.error(f"failed to parse pod: {_joined(own)}")
         resolve = self._namespaces.resolve
-        wishes = [(resolve(wish.term), wish.weight) for wish in own.preferred]
-        wishes += [(resolve(wish.term), -wish.weight) for wish in own.preferred_anti]
-        if not wishes and self.args.ignore_preferred_terms_of_existing_pods:
+        preferences = [(resolve(preferred.term), preferred.weight) for preferred in own.preferred]
+        preferences += [(resolve(preferred.term), -preferred.weight) for preferred in own.preferred_anti]
+        if not preferences and self.args.ignore_preferred_terms_of_existing_pods:
             return Status.skip()
-        kinds = WISHES_AND_DEMANDS if self._hard_weight > 0 else WISHES
+        kinds = PREFERRED_AND_REQUIRED if self._hard_weight > 0 else PREFERRED_ONLY
         held = self._running.matching(pod, self._namespaces.labels(pod.namespace), kinds)
-        if not (wishes or held):
+        if not (preferences or held):
             return SKIP
-        tables = scoring.tables(wishes, held, self._hard_weight, self.handle)
+        tables = scoring.tables(preferences, held, self._hard_weight, self.handle)
         if not tables:
             return Status.skip()
         state.write(SCORE, tables)

@@ -1,4 +1,4 @@
-"""Scoring: wishes of the pod about others, and of others about the pod, added up per domain.
+"""Scoring: preferences of the pod about others, and of others about the pod, added up per domain.
 
 Each pod that runs in a domain adds, for each preferred term of the incoming pod that it matches, the term's
 weight (negative for anti-affinity), and for each of its own preferred terms that mean the incoming pod that
@@ -24,13 +24,13 @@ Table = tuple[Topology, FloatArray]
 
 
 def tables(
-    wishes: Iterable[tuple[AffinityTerm, int]],
+    preferences: Iterable[tuple[AffinityTerm, int]],
     held: Iterable[HeldTerm],
     hard_weight: int,
     handle: Handle,
 ) -> list[Table]:
-    """One table per topology key in which a running pod has something to say; `wishes` are the incoming pod's
-    terms with their signed weights."""
+    """One table per topology key in which a running pod has something to say; `preferences` are the incoming
+    pod's terms with their signed weights."""
     counters, topology_of = handle.pod_counters, handle.topology
     found: dict[str, FloatArray] = {}
 
@@ -38,7 +38,7 @@ def tables(
         if pods.any():
             found[key] = found[key] + weight * pods if key in found else weight * pods
 
-    for term, weight in wishes:
+    for term, weight in preferences:
         add(term.topology_key, counters.get(wanted(term)).sums(topology_of(term.topology_key)), weight)
     for other in held:
         weight = hard_weight if other.kind is TermKind.AFFINITY else other.weight

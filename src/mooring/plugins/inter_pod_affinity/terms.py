@@ -86,5 +86,5 @@ def wanted_by_all(terms: Iterable[AffinityTerm]) -> PodSelector:
 
 
 def matches_all(terms: Sequence[AffinityTerm], pod: Pod) -> bool:
-    """Whether one pod matches all resolved terms of an incoming pod; no terms match nobody."""
+    """Whether one pod matches all resolved terms of an incoming pod; no terms match no pod."""
     return bool(terms) and all(term.matches(pod) for term in terms)

@@ -1,4 +1,4 @@
-"""Is there room: the pod's requests against what a node offers and what its pods have taken.
+"""Is there free_columns: the pod's requests against what a node offers and what its pods have taken.
 
 The verdict on one node and the verdict on all of them say the same; the vector form reads columns, the scalar
 one the node's view alone.
@@ -66,9 +66,9 @@ def _status(hopeless: bool, full: bool, lacking: tuple[str, ...]) -> Status:
 
 def headroom(requests: Requests, nodes: Nodes) -> dict[str, IntArray]:
     """How much more others may take of what the pod asks for, and how many pods may still come beside it."""
-    left = {name: nodes.free(name) - ask for name, ask in requests}
-    left[PODS] = nodes.free(PODS) - 1
-    return left
+    remaining = {name: nodes.free(name) - ask for name, ask in requests}
+    remaining[PODS] = nodes.free(PODS) - 1
+    return remaining
 
 
 def refusals(requests: Requests, nodes: Nodes) -> Refusals | None:
@@ -76,11 +76,11 @@ def refusals(requests: Requests, nodes: Nodes) -> Refusals | None:
     if not len(nodes.rows):
         return None
     names = tuple([name for name, _ in requests])
-    room = nodes.kept(("NodeResourcesFit.room", names), lambda some: Room(some, names))
-    full: BoolArray = room.pods < 1
+    free_columns = nodes.kept(("NodeResourcesFit.free", names), lambda some: FreeColumns(some, names))
+    full: BoolArray = free_columns.pods < 1
     # argmax of a mask stops at its first True: the cheapest way to learn that there is none.
     answer = nodes.refuse(full, TOO_MANY_PODS) if full[full.argmax()] else None
-    for (name, ask), free, least in zip(requests, room.free, room.least, strict=True):
+    for (name, ask), free, least in zip(requests, free_columns.free, free_columns.least, strict=True):
         lacking: BoolArray = free < ask
         if lacking[lacking.argmax()]:
             answer = nodes.refusals() if answer is None else answer
@@ -91,7 +91,7 @@ def refusals(requests: Requests, nodes: Nodes) -> Refusals | None:
     return answer
 
 
-class Room:
+class FreeColumns:
     """What is free of some resources, found once until a node changes."""
 
     __slots__ = ("free", "least", "pods")

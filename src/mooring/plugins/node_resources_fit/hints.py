@@ -21,7 +21,7 @@ def _hint(helps: bool) -> QueueingHint:
     return QueueingHint.QUEUE if helps else QueueingHint.SKIP
 
 
-def pod_left_or_shrank(pod: Pod, old: Any, new: Any) -> QueueingHint:
+def pod_gone_or_smaller(pod: Pod, old: Any, new: Any) -> QueueingHint:
     """A pod with a place, or the promise of one, has gone; or some pod needs less than before."""
     if isinstance(old, Pod) and new is None:
         return _hint(bool(old.spec.node_name or old.nominated_node_name))
@@ -37,7 +37,7 @@ def _freed(pod: Pod, old: Pod, new: Pod) -> bool:
     return any(before.get(name, 0) > after.get(name, 0) for name in wanted)
 
 
-def node_has_room(pod: Pod, old: Any, new: Any) -> QueueingHint:
+def node_has_capacity(pod: Pod, old: Any, new: Any) -> QueueingHint:
     """The node would hold the pod if it were empty, and it is new or has grown in what the pod needs."""
     if not isinstance(new, Node):
         return QueueingHint.QUEUE

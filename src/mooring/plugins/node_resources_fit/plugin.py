@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Hashable, Sequence
 
 from mooring.api.pod import Pod
 from mooring.api.requests import PODS
-from mooring.config.plugin_args import NodeResourcesFitArgs
 from mooring.framework.access import Dependency, Reads
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import DEVICE_CLASS, NODE, POD, ActionType, ClusterEvent, Registration
@@ -22,8 +21,13 @@ from mooring.framework.nodes import IntArray, Nodes, NodeView, Refusals
 from mooring.framework.points import PreFilterPlugin, PreScorePlugin
 from mooring.framework.reusable import ReusablePlugin
 from mooring.framework.status import Status
+from mooring.plugins.node_resources_fit.args import NodeResourcesFitArgs
 from mooring.plugins.node_resources_fit.filtering import Ignored, Requests, headroom, refusal, refusals
-from mooring.plugins.node_resources_fit.hints import device_class_serves, node_has_room, pod_left_or_shrank
+from mooring.plugins.node_resources_fit.hints import (
+    device_class_serves,
+    node_has_capacity,
+    pod_gone_or_smaller,
+)
 from mooring.plugins.node_resources_fit.scoring import Asks, Scorer
 from mooring.plugins.pod_demand import PodDemands
 
@@ -69,7 +73,7 @@ class NodeResourcesFit(
                 if requested[PODS] < allocatable[PODS]:
                     return None
             except KeyError:
-                pass  # somebody does not know one of them, which `refusal` copes with
+                pass  # one of the sides does not know one of them, which `refusal` copes with
             return refusal(requests, allocatable, requested)
 
         return judge
@@ -106,8 +110,8 @@ class NodeResourcesFit(
         node = ClusterEvent(NODE, ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE)
         classes = ClusterEvent(DEVICE_CLASS, ActionType.ADD | ActionType.UPDATE)
         return [
-            Registration(pods, pod_left_or_shrank),
-            Registration(node, node_has_room),
+            Registration(pods, pod_gone_or_smaller),
+            Registration(node, node_has_capacity),
             Registration(classes, device_class_serves),
         ]
 

@@ -25,7 +25,7 @@ class Counted(NamedTuple):
     where: BoolArray | None
     """Rows that count, as far as their labels do not say so already; None for all."""
     counter: PodCounter | None
-    """None where no pod can match: an empty selector counts nobody here."""
+    """None where no pod can match: an empty selector counts no pod here."""
 
     def pods(self) -> FloatArray:
         """Matching pods per domain."""

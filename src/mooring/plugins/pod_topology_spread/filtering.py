@@ -132,7 +132,7 @@ def filter_node(state: SpreadState, node: NodeView) -> Status | None:
 
 
 def filter_nodes(state: SpreadState, nodes: Nodes) -> Refusals | None:
-    """The same for all nodes: a verdict per domain, spread to the nodes."""
+    """The verdict on all nodes: one per domain, spread to the nodes."""
     if len(state.spreads) == 1 and not state.spreads[0].counts.topology.unlabelled:
         return _filter_by_one(state.spreads[0], nodes)
     verdicts = None

@@ -38,8 +38,8 @@ class Part:
 NOTHING = Part(None, 0.0)
 
 
-class SpreadFollower:
-    """Implements `framework.scoring.ScoreFollower` for at most one zone and one hostname constraint."""
+class IncrementalSpread:
+    """Implements `framework.hot.IncrementalScore` for at most one zone and one hostname constraint."""
 
     def __init__(
         self,
@@ -120,7 +120,7 @@ class SpreadFollower:
         return True
 
     def _score_groups(self, weight: int) -> None:
-        """The same arithmetic as in `grouped`, in the same order, on the groups that have feasible rows."""
+        """The arithmetic of `grouped`, in the same order, on the groups that have feasible rows."""
         host, zone, stride = self._host, self._zone, self._stride
         raw: dict[int, int] = {}
         for group in self._present:
@@ -136,9 +136,9 @@ class SpreadFollower:
 
 def follow(
     state: ScoreState, nodes: Nodes, feasible: BoolArray, versions: Sequence[Version]
-) -> SpreadFollower | None:
-    """The follower of a pod that was scored; None where groups are not so simple. `versions` change when the
-    pod may get another selector."""
+) -> IncrementalSpread | None:
+    """The incremental score of a pod that was scored; None where groups are not so simple. `versions` change
+    when the pod may get another selector."""
     host, zone, counter, size = NOTHING, NOTHING, None, 1
     bins: Bins | None = None
     for found, weight in zip(state.counted, state.weights, strict=True):
@@ -161,4 +161,4 @@ def follow(
         return None
     if bins is None:
         bins = np.zeros(len(nodes), dtype=np.intp)
-    return SpreadFollower(counter, host, zone, bins, size, feasible, versions)
+    return IncrementalSpread(counter, host, zone, bins, size, feasible, versions)

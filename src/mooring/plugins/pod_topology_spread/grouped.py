@@ -20,7 +20,7 @@ from mooring.plugins.pod_topology_spread.counted import Counted
 _MOST_ZONES = 64
 """With more of them arrays are faster."""
 _MOST_ROWS = 64
-"""The same for nodes that differ from their zone."""
+"""With more nodes that differ from their zone arrays are faster."""
 
 
 class Grouped:
@@ -53,7 +53,7 @@ class Grouped:
             out[self._at] = special
 
     def normalized(self, feasible: BoolArray) -> IntArray | int:
-        """The same as `scoring.normalize` makes of the raw scores."""
+        """What `scoring.normalize` makes of the raw scores."""
         seen = self._of_zones(feasible)
         seen += [score for row, score in zip(self._rows, self._special, strict=True) if feasible[row]]
         highest = max(seen, default=0)
@@ -140,7 +140,7 @@ def turn(scores: Iterable[int], lowest: int, highest: int) -> list[int]:
 
 
 def turned(scores: IntArray, lowest: int, highest: int) -> IntArray:
-    """The same on an array."""
+    """Scores of an array turned round: fewest pods become the highest score."""
     found = scores * float(-MAX_NODE_SCORE)
     found += MAX_NODE_SCORE * (highest + lowest)
     found /= highest

@@ -40,8 +40,8 @@ class Hints:
             return QueueingHint.SKIP
         constraints = self._constraints(pod)
         if len(pods) == 2:
-            return _told(_changes(pod, pods[0], pods[1], constraints))
-        return _told(any(c.selector.matches(seen.labels) for c in constraints for seen in pods))
+            return _hint(_changes(pod, pods[0], pods[1], constraints))
+        return _hint(any(c.selector.matches(seen.labels) for c in constraints for seen in pods))
 
     def after_node_change(self, pod: Pod, old: Any, new: Any) -> QueueingHint:
         """A node with all topology keys comes or goes, or changes its domain or its taints."""
@@ -50,8 +50,8 @@ class Hints:
         after = isinstance(new, Node) and _has_all(new.labels, constraints)
         if isinstance(old, Node) and isinstance(new, Node):
             moved = any(old.labels.get(c.topology_key) != new.labels.get(c.topology_key) for c in constraints)
-            return _told(before != after or (after and (moved or old.taints != new.taints)))
-        return _told(before or after)
+            return _hint(before != after or (after and (moved or old.taints != new.taints)))
+        return _hint(before or after)
 
 
 def _involved(seen: Pod, pod: Pod) -> bool:
@@ -73,5 +73,5 @@ def _has_all(labels: Mapping[str, str], constraints: Sequence[Constraint]) -> bo
     return all(c.topology_key in labels for c in constraints)
 
 
-def _told(helps: bool) -> QueueingHint:
+def _hint(helps: bool) -> QueueingHint:
     return QueueingHint.QUEUE if helps else QueueingHint.SKIP

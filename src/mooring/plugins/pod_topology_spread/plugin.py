@@ -10,7 +10,6 @@ from mooring.api.errors import SelectorError
 from mooring.api.node_selectors import required_node_affinity
 from mooring.api.pod import Pod, TopologySpreadConstraint, controller_of
 from mooring.api.resources import REPLICA_SETS, REPLICATION_CONTROLLERS, SERVICES, STATEFUL_SETS
-from mooring.config.plugin_args import SYSTEM_DEFAULTING, PodTopologySpreadArgs
 from mooring.framework.access import LISTED, Access, Dependency, Reads
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Registration
@@ -21,6 +20,7 @@ from mooring.framework.points import PreFilterPlugin, PreScorePlugin
 from mooring.framework.reusable import ReusablePlugin
 from mooring.framework.status import SKIP, Status
 from mooring.plugins.pod_topology_spread import filtering, following, scoring
+from mooring.plugins.pod_topology_spread.args import SYSTEM_DEFAULTING, PodTopologySpreadArgs
 from mooring.plugins.pod_topology_spread.constraints import (
     DO_NOT_SCHEDULE,
     SCHEDULE_ANYWAY,

@@ -18,6 +18,7 @@ import msgspec
 from mooring.api.core import ObjectReference
 from mooring.api.errors import MooringError
 from mooring.api.meta import Object
+from mooring.api.node_selectors import compile_node_selector
 from mooring.api.pod import Pod
 from mooring.api.resources import (
     CSI_NODES,
@@ -25,13 +26,12 @@ from mooring.api.resources import (
     PERSISTENT_VOLUMES,
     PODS,
 )
-from mooring.api.selectors import compile_node_selector
 from mooring.api.storage import PersistentVolume, PersistentVolumeClaim
 from mooring.framework.handle import AssumeCache, Handle
 from mooring.framework.nodes import NodeView
 from mooring.framework.ports import PatchType
 from mooring.plugins import csi_translation as csi
-from mooring.plugins.volume_binding.finding import Plan
+from mooring.plugins.volume_binding.finding import VolumePlan
 from mooring.plugins.volume_binding.matching import is_bound_to
 from mooring.plugins.volumes import BOUND_BY_CONTROLLER, SELECTED_NODE, is_fully_bound, not_found
 
@@ -67,7 +67,7 @@ class Binder:
         self._assumed_volumes = handle.assume_cache(PERSISTENT_VOLUMES)
         self._assumed_claims = handle.assume_cache(PERSISTENT_VOLUME_CLAIMS)
 
-    def book(self, plan: Plan, booking: Booking) -> None:
+    def book(self, plan: VolumePlan, booking: Booking) -> None:
         """Assume the plan. If this raises, `release` takes back what was assumed so far."""
         for claim, volume in plan.static:
             bound = bound_to(volume, claim)
@@ -95,8 +95,8 @@ class Binder:
         await self._write(booking)
         clock = self._handle.clock
         deadline = clock.now() + self._timeout
-        while (left := deadline - clock.now()) > 0:
-            await clock.sleep(min(POLL_SECONDS, left))
+        while (remaining := deadline - clock.now()) > 0:
+            await clock.sleep(min(POLL_SECONDS, remaining))
             if clock.now() < deadline and self._is_done(pod, booking):
                 return
         raise BindingFailed("binding volumes: context deadline exceeded")

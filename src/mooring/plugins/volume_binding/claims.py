@@ -35,7 +35,7 @@ class PodClaims:
     delayed: tuple[PersistentVolumeClaim, ...] = ()
     """To be bound when a node has been chosen."""
     immediate: tuple[PersistentVolumeClaim, ...] = ()
-    """Not bound although somebody else should have done so."""
+    """Not bound although another controller should have done so."""
     volumes: Mapping[str, tuple[PersistentVolume, ...]] | None = None
     """Class → its volumes, for the classes of `delayed`."""
 

@@ -39,7 +39,7 @@ NO_PROVISIONER = "kubernetes.io/no-provisioner"
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class VolumePlan:
     """What the pod gets on one node: volumes that exist, and claims for which one must be made."""
 
     static: tuple[tuple[PersistentVolumeClaim, PersistentVolume], ...]
@@ -89,14 +89,14 @@ class Findings:
         errors = [error for mask, error in self._errors if mask[index]]
         return ", ".join(errors[:1] or [reason for reason, mask in self._refused.items() if mask[index]])
 
-    def plan(self, index: int) -> Plan:
+    def plan(self, index: int) -> VolumePlan:
         """What the pod gets on a node that was not refused."""
         static = tuple(
             (claim, volumes[picks[index]])
             for claim, volumes, picks in self._picks
             if picks[index] != matching.NONE
         )
-        return Plan(static, tuple(claim for claim, mask in self._made if mask[index]))
+        return VolumePlan(static, tuple(claim for claim, mask in self._made if mask[index]))
 
 
 class Finder:
@@ -223,24 +223,26 @@ class Finder:
         if storage_class.provisioner not in ("", NO_PROVISIONER):
             makes = reach.allowed(found.nodes, storage_class.allowed_topologies)
         found.refuse(asked & ~makes, REASON_NO_VOLUME)
-        room = self._has_room(claim, storage_class, found.nodes)
-        found.refuse(asked & makes & ~room, REASON_NO_SPACE)
-        fine &= ~asked | (makes & room)
+        large_enough = self._has_capacity(claim, storage_class, found.nodes)
+        found.refuse(asked & makes & ~large_enough, REASON_NO_SPACE)
+        fine &= ~asked | (makes & large_enough)
         return None
 
-    def _has_room(self, claim: PersistentVolumeClaim, storage_class: StorageClass, nodes: Nodes) -> BoolArray:
+    def _has_capacity(
+        self, claim: PersistentVolumeClaim, storage_class: StorageClass, nodes: Nodes
+    ) -> BoolArray:
         capacities = self.capacities(claim, storage_class)
         if capacities is None:
             return np.ones(len(nodes), dtype=np.bool_)
         found = np.zeros(len(nodes), dtype=np.bool_)
         for capacity in capacities:
-            found |= reach.has_room(nodes, capacity)
+            found |= reach.has_capacity(nodes, capacity)
         return found
 
     def capacities(
         self, claim: PersistentVolumeClaim, storage_class: StorageClass
     ) -> list[CSIStorageCapacity] | None:
-        """The capacities that are large enough for the claim; None where nobody has to look, because no size
+        """The capacities that are large enough for the claim; None where no look is needed, because no size
         is asked for or the driver does not publish them."""
         size = claim.spec.resources.requests.get("storage")
         driver = self._drivers.get(storage_class.provisioner)

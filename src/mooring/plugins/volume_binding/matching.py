@@ -12,8 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mooring.api import quantity
-from mooring.api.label_selectors import Selector
-from mooring.api.selectors import EVERYTHING, compile_label_selector
+from mooring.api.selectors import EVERYTHING, Selector, compile_label_selector
 from mooring.api.storage import PersistentVolume, PersistentVolumeClaim
 from mooring.framework.nodes import BoolArray
 from mooring.plugins.volumes import class_of_claim, class_of_volume
@@ -80,7 +79,7 @@ class _Wanted:
         )
 
     def may_take(self, volume: PersistentVolume) -> bool:
-        """The rest, for a volume that nobody has reserved."""
+        """The rest, for a volume that no claim has reserved."""
         return (
             volume.status.phase == AVAILABLE
             and self.access_modes.issubset(volume.spec.access_modes)
@@ -126,26 +125,26 @@ def pick(
         chosen[open_here & reach(index)] = index
         # It decides even where it cannot be reached: the claim has no other then.
         undecided &= ~open_here
-    left = int(np.count_nonzero(undecided))
-    for index in found.free if left else ():
+    remaining = int(np.count_nonzero(undecided))
+    for index in found.free if remaining else ():
         places = few(index)
         if places is None:
             reached = _open(undecided, earlier, index) & reach(index)
             chosen[reached] = index
             undecided &= ~reached
-            left = int(np.count_nonzero(undecided))
+            remaining = int(np.count_nonzero(undecided))
         else:
             for place in places:
                 if undecided[place] and all(picks[place] != index for picks in earlier):
                     chosen[place], undecided[place] = index, False
-                    left -= 1
-        if not left:
+                    remaining -= 1
+        if not remaining:
             break
     return chosen
 
 
 def _open(undecided: BoolArray, earlier: Sequence[PickArray], index: int) -> BoolArray:
-    """Nodes that still look for a volume, and on which nobody has taken this one."""
+    """Nodes that still look for a volume, and on which no claim has taken this one."""
     found = undecided.copy()
     for picks in earlier:
         found &= picks != index

@@ -16,7 +16,6 @@ from mooring.api.resources import (
     STORAGE_CLASSES,
 )
 from mooring.api.storage import CSIStorageCapacity, PersistentVolumeClaim
-from mooring.config.plugin_args import VolumeBindingArgs
 from mooring.framework.access import LISTED, Access, Dependency, Kind, Reads
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Registration
@@ -34,6 +33,7 @@ from mooring.framework.reusable import ReusablePlugin
 from mooring.framework.status import Status
 from mooring.framework.vectorized import VectorFilterPlugin
 from mooring.plugins.volume_binding import hints, reach, scoring
+from mooring.plugins.volume_binding.args import VolumeBindingArgs
 from mooring.plugins.volume_binding.binder import Binder, BindingFailed, Booking
 from mooring.plugins.volume_binding.claims import BadClass, ClassVolumes, PodClaims, sort_claims, why_unusable
 from mooring.plugins.volume_binding.finding import Finder
@@ -116,7 +116,7 @@ class VolumeBinding(
         """The first capacity of the node in which the claim finds room."""
         storage_class = self._classes.get(class_of_claim(claim))
         found = self._finder.capacities(claim, storage_class) if storage_class is not None else None
-        return next((each for each in found or () if reach.has_room(nodes, each)[0]), None)
+        return next((each for each in found or () if reach.has_capacity(nodes, each)[0]), None)
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status | None:
         """Book what the claims get on the chosen node; nothing to do when all are bound."""

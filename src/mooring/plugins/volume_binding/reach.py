@@ -11,15 +11,8 @@ import numpy as np
 from mooring.api import quantity
 from mooring.api.errors import SelectorError
 from mooring.api.node import NodeSelector
-from mooring.api.selectors import (
-    IN,
-    CompiledNodeSelector,
-    RequiredNodeAffinity,
-    compile_label_selector,
-    compile_node_selector,
-    make_requirement,
-    make_selector,
-)
+from mooring.api.node_selectors import CompiledNodeSelector, RequiredNodeAffinity, compile_node_selector
+from mooring.api.selectors import IN, compile_label_selector, make_requirement, make_selector
 from mooring.api.storage import CSIStorageCapacity, PersistentVolume, TopologySelectorTerm
 from mooring.framework.nodes import BoolArray, Nodes
 from mooring.framework.topology import Topology
@@ -42,7 +35,8 @@ def reachable(nodes: Nodes, selector: NodeSelector | None) -> BoolArray:
 
 
 def reachable_once(nodes: Nodes, selector: NodeSelector | None) -> BoolArray:
-    """The same, not kept: there may be thousands of volumes to choose from, each with a node of its own."""
+    """Which nodes reach it, not kept: there may be thousands of volumes to choose from, each with a node of
+    its own."""
     if selector is None:
         return np.ones(len(nodes), dtype=np.bool_)
     return compute_required(nodes, _by_labels(compile_node_selector(selector)))
@@ -92,7 +86,7 @@ def allowed(nodes: Nodes, terms: Sequence[TopologySelectorTerm]) -> BoolArray:
     return found
 
 
-def has_room(nodes: Nodes, capacity: CSIStorageCapacity) -> BoolArray:
+def has_capacity(nodes: Nodes, capacity: CSIStorageCapacity) -> BoolArray:
     """The nodes that a capacity speaks about; a null or broken topology is nowhere."""
     try:
         selector = compile_label_selector(capacity.node_topology)

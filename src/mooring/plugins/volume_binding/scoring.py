@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from mooring.api import quantity
 from mooring.api.storage import CSIStorageCapacity, PersistentVolumeClaim
-from mooring.config.scoring_args import UtilizationShapePoint
+from mooring.framework.args import UtilizationShapePoint
 from mooring.framework.scoring import MAX_NODE_SCORE
-from mooring.plugins.volume_binding.finding import Plan
+from mooring.plugins.volume_binding.finding import VolumePlan
 
 MAX_SHAPE_SCORE = 10
 FULL = 100
@@ -46,7 +46,7 @@ def shape_score(shape: Sequence[UtilizationShapePoint], percent: int) -> int:
     return shape[-1].score * scale
 
 
-def static_amounts(plan: Plan) -> list[Amounts]:
+def static_amounts(plan: VolumePlan) -> list[Amounts]:
     """What is asked for and what is taken, per class of the chosen volumes."""
     sums: defaultdict[str, Amounts] = defaultdict(lambda: (0, 0))
     for claim, volume in plan.static:
@@ -62,8 +62,8 @@ def dynamic_amounts(found: Sequence[tuple[PersistentVolumeClaim, CSIStorageCapac
     sums: defaultdict[str, Amounts] = defaultdict(lambda: (0, 0))
     for claim, capacity in found:
         name = claim.spec.storage_class_name or ""
-        room = quantity.value(capacity.capacity) if capacity.capacity is not None else 0
-        sums[name] = (sums[name][0] + requested_bytes(claim), room)
+        capacity_bytes = quantity.value(capacity.capacity) if capacity.capacity is not None else 0
+        sums[name] = (sums[name][0] + requested_bytes(claim), capacity_bytes)
     return list(sums.values())
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from mooring.api.resources import CUSTOM_RESOURCE_DEFINITIONS
 from mooring.embedded.admission.problems import IMMUTABLE, Problems
-from mooring.embedded.catalog.crds.structural import INT_OR_STRING, PRESERVE
-from mooring.embedded.catalog.printing import jsonpath
-from mooring.embedded.objects import Raw
+from mooring.embedded.catalog.crds.schemas import INT_OR_STRING, PRESERVE
+from mooring.embedded.catalog.printing import custom_columns
+from mooring.store.objects import Raw
 
 FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 """Keeps a definition until its objects are gone."""
@@ -186,8 +186,8 @@ def _check_path(value: Any, path: str, problems: Problems) -> None:
         problems.required(path)
         return
     try:
-        jsonpath.compile_path(value)
-    except jsonpath.PathError as error:
+        custom_columns.compile_path(value)
+    except custom_columns.PathError as error:
         problems.invalid(path, value, str(error))
 
 

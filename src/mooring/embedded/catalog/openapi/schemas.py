@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from mooring.embedded.catalog.kinds import Served
-from mooring.embedded.objects import Raw
-from mooring.embedded.schemas.library import TYPE_FIELDS, Library
-from mooring.embedded.schemas.notation import Definition, Field, ListOf, MapOf, Plain, Ref, Type
+from mooring.store.objects import Raw
+from mooring.store.schemas import TYPE_FIELDS, Definition, Field, Library, ListOf, MapOf, Plain, Ref, Type
 
 QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 INT_OR_STRING = "io.k8s.apimachinery.pkg.util.intstr.IntOrString"

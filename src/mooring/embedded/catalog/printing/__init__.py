@@ -1,5 +1,1 @@
 """Objects as tables, with the columns that users of kubectl know (meta.k8s.io/v1 Table)."""
-
-from mooring.embedded.catalog.printing.tables import Include, table
-
-__all__ = ["Include", "table"]

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from mooring.embedded.catalog.printing.columns import AGE, NAME, Cells, Printer, plain, wide
-from mooring.embedded.catalog.printing.values import (
+from mooring.embedded.catalog.printing.columns import (
+    AGE,
+    NAME,
     NONE,
     UNSET,
+    Cells,
+    Printer,
     age,
     at_most_three,
     dig,
@@ -15,11 +18,13 @@ from mooring.embedded.catalog.printing.values import (
     maps,
     name_of,
     number,
+    plain,
     selector_text,
     text,
+    wide,
     words,
 )
-from mooring.embedded.objects import Raw
+from mooring.store.objects import Raw
 
 _DEFAULT_CLASS = "ingressclass.kubernetes.io/is-default-class"
 

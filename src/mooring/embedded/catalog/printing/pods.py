@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from mooring.embedded.catalog.printing.columns import AGE, NAME, Cells, Column, Printer, plain, wide
-from mooring.embedded.catalog.printing.values import (
+from mooring.embedded.catalog.printing.columns import (
+    AGE,
+    NAME,
     NONE,
+    Cells,
+    Column,
+    Printer,
     age,
     containers,
     dig,
@@ -15,10 +19,12 @@ from mooring.embedded.catalog.printing.values import (
     maps,
     name_of,
     number,
+    plain,
     terminating,
     text,
+    wide,
 )
-from mooring.embedded.objects import Raw
+from mooring.store.objects import Raw
 
 _FINISHED = ("Succeeded", "Failed")
 

@@ -8,28 +8,19 @@ from typing import Any, Literal, TypeAlias
 
 from mooring.api import resources
 from mooring.embedded.catalog.kinds import Served
-from mooring.embedded.catalog.printing import (
-    custom,
-    events,
-    networking,
-    nodes,
-    pods,
-    settings,
-    volumes,
-    workloads,
-)
+from mooring.embedded.catalog.printing import cluster, custom_columns, networking, pods, volumes, workloads
 from mooring.embedded.catalog.printing.columns import Printer
-from mooring.embedded.objects import Raw
+from mooring.store.objects import Raw
 
 Include: TypeAlias = Literal["Metadata", "Object", "None"]
 
 PRINTERS: dict[resources.Resource, Printer] = {
     resources.PODS: pods.PODS,
     resources.POD_TEMPLATES: pods.POD_TEMPLATES,
-    resources.NODES: nodes.NODES,
-    resources.NAMESPACES: nodes.NAMESPACES,
-    resources.LEASES: nodes.LEASES,
-    resources.PRIORITY_CLASSES: nodes.PRIORITY_CLASSES,
+    resources.NODES: cluster.NODES,
+    resources.NAMESPACES: cluster.NAMESPACES,
+    resources.LEASES: cluster.LEASES,
+    resources.PRIORITY_CLASSES: cluster.PRIORITY_CLASSES,
     resources.DEPLOYMENTS: workloads.DEPLOYMENTS,
     resources.REPLICA_SETS: workloads.REPLICA_SETS,
     resources.REPLICATION_CONTROLLERS: workloads.REPLICATION_CONTROLLERS,
@@ -56,14 +47,14 @@ PRINTERS: dict[resources.Resource, Printer] = {
     resources.INGRESSES: networking.INGRESSES,
     resources.INGRESS_CLASSES: networking.INGRESS_CLASSES,
     resources.NETWORK_POLICIES: networking.NETWORK_POLICIES,
-    resources.EVENTS: events.EVENTS,
-    resources.CORE_EVENTS: events.EVENTS,
-    resources.CONFIG_MAPS: settings.CONFIG_MAPS,
-    resources.SECRETS: settings.SECRETS,
-    resources.SERVICE_ACCOUNTS: settings.SERVICE_ACCOUNTS,
-    resources.ROLE_BINDINGS: settings.ROLE_BINDINGS,
-    resources.CLUSTER_ROLE_BINDINGS: settings.ROLE_BINDINGS,
-    resources.RESOURCE_QUOTAS: settings.RESOURCE_QUOTAS,
+    resources.EVENTS: cluster.EVENTS,
+    resources.CORE_EVENTS: cluster.EVENTS,
+    resources.CONFIG_MAPS: cluster.CONFIG_MAPS,
+    resources.SECRETS: cluster.SECRETS,
+    resources.SERVICE_ACCOUNTS: cluster.SERVICE_ACCOUNTS,
+    resources.ROLE_BINDINGS: cluster.ROLE_BINDINGS,
+    resources.CLUSTER_ROLE_BINDINGS: cluster.ROLE_BINDINGS,
+    resources.RESOURCE_QUOTAS: cluster.RESOURCE_QUOTAS,
 }
 
 
@@ -82,7 +73,7 @@ def table(
     `include` says how much of each object comes with its row. Further tables of one watch go without
     `headers`: clients keep those of the first. `scale` is for answers of the scale subresource.
     """
-    printer = settings.SCALES if scale else printer_of(served)
+    printer = cluster.SCALES if scale else printer_of(served)
     is_pod = served.resource == resources.PODS
     return {
         "kind": "Table",
@@ -96,7 +87,7 @@ def table(
 def printer_of(served: Served) -> Printer:
     if served.columns is not None:
         return _custom_printer(_Columns(served.columns))
-    return PRINTERS.get(served.resource, settings.CREATED_AT)
+    return PRINTERS.get(served.resource, cluster.CREATED_AT)
 
 
 def _row(printer: Printer, raw: Raw, now: float, include: Include, is_pod: bool) -> Raw:
@@ -132,4 +123,4 @@ class _Columns:
 
 @lru_cache(maxsize=256)
 def _custom_printer(columns: _Columns) -> Printer:
-    return custom.printer(columns.declared)
+    return custom_columns.printer(columns.declared)

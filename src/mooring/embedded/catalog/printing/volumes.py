@@ -7,26 +7,24 @@ from typing import Any
 from mooring.embedded.catalog.printing.columns import (
     AGE,
     NAME,
-    Cells,
-    Printer,
-    boolean,
-    integer,
-    plain,
-    wide,
-)
-from mooring.embedded.catalog.printing.values import (
     NONE,
     UNSET,
+    Cells,
+    Printer,
     age,
+    boolean,
     dig,
     flag,
+    integer,
     maps,
     name_of,
+    plain,
     terminating,
     text,
+    wide,
     words,
 )
-from mooring.embedded.objects import Raw
+from mooring.store.objects import Raw
 
 _MODES = (
     ("ReadWriteOnce", "RWO"),

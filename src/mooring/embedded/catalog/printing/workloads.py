@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from mooring.embedded.catalog.printing.columns import AGE, NAME, Cells, Printer, integer, plain, wide
-from mooring.embedded.catalog.printing.values import (
+from mooring.embedded.catalog.printing.columns import (
+    AGE,
+    NAME,
     NONE,
+    Cells,
+    Printer,
     age,
     containers,
     dig,
     human_duration,
     instant,
+    integer,
     labels_text,
     maps,
     name_of,
     number,
+    plain,
     selector_terms,
     selector_text,
     since,
     terminating,
     text,
+    wide,
 )
-from mooring.embedded.objects import Raw
+from mooring.store.objects import Raw
 
 _TEMPLATE = wide("Containers", "Images", "Selector")
 _DAEMON_COUNTS = (

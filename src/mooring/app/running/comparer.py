@@ -1,0 +1,228 @@
+"""Compares what the scheduler believes with what the API server has, all the time, and repairs it.
+
+Two looks, both in small pieces: cache and queue against the informers' mirrors, and the mirrors against a
+list of the API server. What is different may only be on its way, so it must be so twice in a row to count.
+Then it is repaired, counted and logged: every such case is a bug or a lost event.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Hashable, Iterator
+from itertools import islice
+
+from mooring.api.errors import MooringError
+from mooring.api.node import Node
+from mooring.api.pod import Pod
+from mooring.app.running.takeover import reached
+from mooring.client.informers import FIELD_SELECTORS, Informer
+from mooring.framework.ports import ADDED, DELETED, ApiClient, Clock, WatchEvent
+from mooring.scheduler.engine import Engine
+from mooring.scheduler.instructions import Inspect
+from mooring.telemetry import logs
+from mooring.telemetry.logs import Throttle
+from mooring.telemetry.metrics import SchedulerMetrics
+
+_log = logs.get(__name__)
+
+SLICE = 500
+"""Objects looked at between two cycles: about half a millisecond."""
+PAUSE = 0.2
+"""Seconds between two slices."""
+ROUND = 30.0
+"""Seconds between two rounds over cache and queue."""
+LISTING = 600.0
+"""Seconds between two comparisons with lists of the API server."""
+PAGE = 500
+
+Repair = Callable[[], object]
+Finding = tuple[str, Hashable, Repair]
+"""What kind of difference, of what object, and how to mend it."""
+
+
+class Comparer:
+    """Runs beside the engine; everything that it touches it touches between two cycles."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        pods: Informer,
+        nodes: Informer,
+        client: ApiClient,
+        clock: Clock,
+        metrics: SchedulerMetrics,
+    ) -> None:
+        self._engine = engine
+        self._pods = pods
+        self._nodes = nodes
+        self._client = client
+        self._clock = clock
+        self._metrics = metrics
+        self._suspects: set[tuple[str, Hashable]] = set()
+        self._complaints = Throttle(clock.now)
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        listed = self._clock.now()
+        while True:
+            await self._clock.sleep(ROUND)
+            await self.round()
+            if self._clock.now() - listed >= LISTING:
+                listed = self._clock.now()
+                await self._compare_lists()
+
+    async def round(self) -> None:
+        """One look at everything in memory."""
+        seen: set[tuple[str, Hashable]] = set()
+        for look in (
+            self._nodes_differ,
+            self._mirrored_pods_differ,
+            self._cached_pods_differ,
+            self._queued_differ,
+        ):
+            found = look()
+            while await self._between_cycles(found, seen):
+                await self._clock.sleep(PAUSE)
+        self._suspects = seen
+        self._metrics.comparisons.inc()
+
+    async def _between_cycles(self, found: Iterator[Finding | None], seen: set[tuple[str, Hashable]]) -> bool:
+        """One slice, when no cycle runs and all that has arrived is applied. Whether there is more."""
+        done: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+
+        def look() -> None:
+            more = False
+            try:
+                for step, finding in enumerate(islice(found, SLICE), 1):
+                    more = step == SLICE
+                    if finding is not None:
+                        self._judge(finding, seen)
+            except Exception as error:
+                _log.error("Comparing failed", error=error, stack=True)
+            if not done.done():
+                done.set_result(more)
+
+        self._engine.inbox.post(Inspect("comparison", look))
+        return await done
+
+    def _judge(self, finding: Finding, seen: set[tuple[str, Hashable]]) -> None:
+        kind, what, repair = finding
+        if (kind, what) not in self._suspects:
+            seen.add((kind, what))
+            return
+        self._metrics.differences.inc(kind)
+        if self._complaints.admits():
+            _log.error("Cache or queue differed from the API server; repaired", kind=kind, object=str(what))
+        repair()
+
+    # What may differ. Each gives None for what is right, so that slices are of equal size.
+
+    def _mirrored_pods_differ(self) -> Iterator[Finding | None]:
+        for pod in list(self._pods.objects.values()):
+            yield self._pod_differs(pod)
+
+    def _pod_differs(self, pod: Pod) -> Finding | None:
+        if self._pods.objects.get(pod.key) is not pod or pod.is_terminal:
+            return None
+        cache, queue = self._engine.cache, self._engine.queue
+        cached = cache.get(pod.uid)
+        if pod.is_assigned:
+            if cached is None:
+                return "pod_not_cached", pod.uid, lambda: cache.add_pod(pod)
+            if cached.node_name != pod.spec.node_name:
+                return "pod_on_another_node", pod.uid, lambda: cache.add_pod(pod)
+            return None
+        ours = pod.scheduler_name in self._engine.profiles and not pod.is_terminating
+        if ours and cached is None and pod.uid not in queue:
+            return "pod_not_queued", pod.uid, lambda: queue.add(pod)
+        return None
+
+    def _cached_pods_differ(self) -> Iterator[Finding | None]:
+        cache = self._engine.cache
+        for cached in list(cache.pods()):
+            pod = cached.pod
+            mirrored = self._pods.objects.get(pod.key)
+            if mirrored is not None and mirrored.uid == pod.uid:
+                yield None
+            elif cached.assumed and pod.uid in self._engine.placements:
+                yield None  # the bind's outcome will tell
+            elif cache.get(pod.uid) is cached:
+                yield "pod_gone_but_cached", pod.uid, lambda pod=pod: cache.remove_pod(pod)  # type: ignore[misc]
+
+    def _queued_differ(self) -> Iterator[Finding | None]:
+        queue = self._engine.queue
+        for info, location in list(queue.pending()):
+            mirrored = self._pods.objects.get(info.pod.key)
+            if location.place == "inflight" or (mirrored is not None and mirrored.uid == info.uid):
+                yield None
+            else:
+                yield "pod_gone_but_queued", info.uid, lambda pod=info.pod: queue.delete(pod)  # type: ignore[misc]
+
+    def _nodes_differ(self) -> Iterator[Finding | None]:
+        cache, mirrored = self._engine.cache, self._nodes.objects
+        for node in list(mirrored.values()):
+            yield self._node_differs(node)
+        for name in list(cache.table.nodes().names):
+            if name not in mirrored:
+                view = cache.table.view(cache.table.row_of(name))
+                yield "node_gone_but_cached", name, lambda node=view.node: cache.remove_node(node)  # type: ignore[misc]
+
+    def _node_differs(self, node: Node) -> Finding | None:
+        cache = self._engine.cache
+        if self._nodes.objects.get(node.name) is not node or not node.name:
+            return None
+        row = cache.table.row_of(node.name)
+        if row < 0:
+            return "node_not_cached", node.name, lambda: cache.add_node(node)
+        if cache.table.view(row).node.resource_version != node.resource_version:
+            return "node_outdated", node.name, lambda: cache.add_node(node)
+        return None
+
+    # The mirrors against the API server.
+
+    async def _compare_lists(self) -> None:
+        for informer in (self._nodes, self._pods):
+            try:
+                first = await self._list_differs(informer)
+                if first:
+                    await self._clock.sleep(ROUND)
+                    second = await self._list_differs(informer)
+                    self._mend(informer, {key: event for key, event in second.items() if key in first})
+            except MooringError as error:
+                _log.warning("Cannot list for comparison", resource=informer.resource, err=str(error))
+
+    async def _list_differs(self, informer: Informer) -> dict[str, WatchEvent]:
+        """Key → the event that the mirror has missed, as far as a list can tell."""
+        missed: dict[str, WatchEvent] = {}
+        listed: set[str] = set()
+        page, version = "", ""
+        while True:
+            answer = await self._client.list(
+                informer.resource,
+                field_selector=FIELD_SELECTORS.get(informer.resource, ""),
+                resource_version="",
+                limit=PAGE,
+                page=page,
+            )
+            for obj in answer.items:
+                listed.add(obj.key)
+                known = informer.objects.get(obj.key)
+                if known is None or not reached(known.resource_version, obj.resource_version):
+                    missed[obj.key] = WatchEvent(ADDED, obj, "")
+            page, version = answer.next_page, answer.resource_version
+            if not page:
+                break
+            await asyncio.sleep(0)
+        for key, known in list(informer.objects.items()):
+            if key not in listed and reached(version, known.resource_version):
+                missed[key] = WatchEvent(DELETED, known, "")
+        return missed
+
+    def _mend(self, informer: Informer, missed: dict[str, WatchEvent]) -> None:
+        for key, event in missed.items():
+            known = informer.objects.get(key)
+            if event.type == DELETED and known is not event.object:
+                continue  # it has come back meanwhile
+            self._metrics.differences.inc("mirror_outdated")
+            _log.error("An event was lost; the list has repaired it", resource=informer.resource, object=key)
+            informer.apply(event)

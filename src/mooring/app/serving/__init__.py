@@ -1,1 +1,0 @@
-"""The HTTPS endpoints of a running scheduler: health, metrics, configuration, decision records."""

@@ -1,0 +1,132 @@
+"""What `mooring up` was asked for, read and judged before anything is started.
+
+Manifest files are YAML or JSON, with several documents, Lists opened; whether their objects are good is the
+API server's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from mooring.api.errors import MooringError
+from mooring.app.configuring import Configuration, configure, configure_file
+from mooring.app.up import pools
+from mooring.app.up.process import Orders
+from mooring.scheduler.assembly import FLUSH_AFTER
+from mooring.telemetry import logs
+
+MAX_BYTES = 64 << 20
+DEFAULT_PORT = 7443
+DEFAULT_NODES = 3
+HOME = Path("~/.mooring")
+
+
+class _Loader(yaml.CSafeLoader):
+    """Without timestamps, as sigs.k8s.io/yaml: a date in an annotation stays text."""
+
+    yaml_implicit_resolvers = {
+        first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
+        for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+    }
+
+
+def read_manifest(path: Path) -> list[dict[str, Any]]:
+    """All objects of the file in order; one sentence when it cannot be read or holds something else."""
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise MooringError(f"the file {path} cannot be read: {error.strerror}") from error
+    if len(text) > MAX_BYTES:
+        raise MooringError(f"the file {path} has {len(text)} bytes; at most {MAX_BYTES} are read")
+    try:
+        documents = list(yaml.load_all(text, _Loader))
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        raise MooringError(f"the file {path} is not YAML: {' '.join(str(error).split())}") from error
+    return [obj for number, value in enumerate(documents, 1) for obj in _objects(path, number, value)]
+
+
+def _objects(path: Path, number: int, value: Any) -> Iterator[dict[str, Any]]:
+    if value is None:
+        return  # an empty document, as templates leave them behind
+    if not isinstance(value, dict) or not value.get("kind") or not value.get("apiVersion"):
+        raise MooringError(
+            f"the file {path}, document {number}, is no object: apiVersion and kind are needed"
+        )
+    if str(value["kind"]).endswith("List") and isinstance(value.get("items"), list):
+        for item in value["items"]:
+            yield from _objects(path, number, item)
+        return
+    metadata = value.get("metadata")
+    if not isinstance(metadata, dict) or not (metadata.get("name") or metadata.get("generateName")):
+        kind = value["kind"]
+        raise MooringError(f"the file {path}, document {number}, is a {kind} without metadata.name: name it")
+    yield value
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterPlan:
+    """Everything that a cluster is started from."""
+
+    orders: Orders
+    configuration: Configuration | None
+    """None: without a scheduler."""
+    kubeconfig: Path | None = None
+    """None: chosen by the port."""
+    any_port_will_do: bool = False
+    """The port is our own choice: another one is taken when it is in use."""
+    flush_after: float | None = FLUSH_AFTER
+    """Seconds after which a parked pod is tried again without a reason; None: never."""
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        nodes: int | None = None,
+        cluster: Path | None = None,
+        config: Path | None = None,
+        apply: tuple[Path, ...] = (),
+        data_dir: Path | None = None,
+        port: int | None = None,
+        kubeconfig: Path | None = None,
+        scheduler: bool = True,
+    ) -> ClusterPlan:
+        """Reads the files; a MooringError or ConfigError says what is wrong with which."""
+        if nodes is not None and cluster is not None:
+            raise MooringError(
+                "--nodes and --cluster exclude each other: put the count into the file's pools"
+            )
+        if config is not None and not scheduler:
+            raise MooringError("--config configures the scheduler that --no-scheduler leaves out: drop one")
+        chosen = pools.read(cluster) if cluster is not None else None
+        if chosen is None:
+            # A kept cluster has its nodes; new ones are made only when the user asks for them.
+            chosen = pools.of_count(DEFAULT_NODES if nodes is None else nodes)
+        verbosity, logging_format = logs.current()
+        orders = Orders(
+            port=DEFAULT_PORT if port is None else port,
+            data_dir=str(data_dir.expanduser()) if data_dir is not None else "",
+            pools=chosen,
+            only_if_empty=nodes is None and cluster is None,
+            objects=[obj for path in apply for obj in read_manifest(path)],
+            objects_source=", ".join(map(str, apply)),
+            verbosity=verbosity,
+            logging_format=logging_format,
+        )
+        return cls(
+            orders,
+            (configure() if config is None else configure_file(config)) if scheduler else None,
+            kubeconfig,
+            port is None,
+        )
+
+    def kubeconfig_at(self, port: int) -> Path:
+        if self.kubeconfig is not None:
+            return self.kubeconfig
+        # Two clusters side by side must not overwrite each other's file.
+        name = "kubeconfig" if port == DEFAULT_PORT else f"kubeconfig-{port}"
+        return HOME.expanduser() / name

@@ -1,1 +1,0 @@
-"""Pods and pod templates: what is filled in, what is checked, what an update may change."""

@@ -1,0 +1,159 @@
+"""Which baseline an attempt gets, what is kept of it, and within which bounds."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+
+from mooring.api.pod import Pod
+from mooring.api.resources import NODES, PODS
+from mooring.app.evaluating import World
+from mooring.framework.queued import QueuedPod
+from mooring.runtime.attempt import Attempt, Baseline, NothingKnown
+from mooring.runtime.reuse.cache import Kept, NoReuse, ReuseCache
+from mooring.runtime.reuse.node_set import NodeSetBaseline
+from mooring.runtime.reuse.signatures import Key
+from mooring.runtime.reuse.template import TemplateBaseline
+from mooring.scheduler.choosing import NodeChooser
+from mooring.testing import make_node, make_nodes, make_pod
+
+
+class Clusters:
+    """Three nodes, a chooser that reuses answers, and pods that are placed one after the other."""
+
+    def __init__(self, reuse: NoReuse | None = None) -> None:
+        self.world = World({"pod": msgspec.to_builtins(make_pod("unused"))})
+        for node in make_nodes(3, cpu="4"):
+            self.world.put(NODES, node)
+        self.world.engine.drain()
+        stores = self.world.engine.stores
+        self.reuse = ReuseCache(lambda resource: stores[resource].version) if reuse is None else reuse
+        self.chooser = NodeChooser(self.reuse)
+
+    def place(self, pod: Pod) -> Attempt:
+        profile = next(iter(self.world.engine.profiles.values()))
+        info = QueuedPod(pod, 0.0, signature=self.world.signature(pod))
+        attempt = Attempt(info, profile, self.world.nodes)
+        asyncio.run(self.chooser.choose(attempt))
+        if attempt.node:
+            spec = msgspec.structs.replace(pod.spec, node_name=attempt.node)
+            self.change(PODS, msgspec.structs.replace(pod, spec=spec))
+        return attempt
+
+    def change(self, resource: Any, obj: Any, old: Any = None) -> None:
+        self.world.put(resource, obj, old)
+        self.world.engine.drain()
+
+
+def web(number: int, **options: Any) -> Pod:
+    return make_pod(f"web-{number}", cpu="10m", labels={"app": "web"}, **options)
+
+
+def test_a_signature_is_kept_when_it_comes_for_the_second_time_and_reused_from_the_third_on():
+    clusters = Clusters()
+    found = [type(clusters.place(web(number)).baseline) for number in range(4)]
+    assert found == [NodeSetBaseline, NodeSetBaseline, TemplateBaseline, TemplateBaseline]
+
+
+def test_without_reuse_every_attempt_starts_from_nothing():
+    clusters = Clusters(NoReuse())
+    assert {type(clusters.place(web(number)).baseline) for number in range(4)} == {NothingKnown}
+
+
+CHANGES: list[Any] = [
+    pytest.param(lambda c: None, TemplateBaseline, id="nothing"),
+    pytest.param(lambda c: c.place(make_pod("x", cpu="1")), TemplateBaseline, id="a pod elsewhere"),
+    pytest.param(
+        lambda c: c.change(NODES, make_node("node-0", cpu="8")), TemplateBaseline, id="a node's capacity"
+    ),
+    pytest.param(lambda c: c.change(NODES, make_node("new")), NodeSetBaseline, id="a new node"),
+]
+
+
+@pytest.mark.parametrize(("change", "expected"), CHANGES)
+def test_a_template_outlives_changed_rows_and_not_a_changed_set_of_nodes(change, expected):
+    clusters = Clusters()
+    for number in range(3):
+        clusters.place(web(number))
+    change(clusters)
+    assert type(clusters.place(web(3)).baseline) is expected
+
+
+def test_more_changed_rows_than_are_worth_judging_one_by_one_drop_a_template(monkeypatch):
+    monkeypatch.setattr("mooring.runtime.reuse.refreshing.MOST_CHANGED", 1)
+    clusters = Clusters()
+    for number in range(3):
+        clusters.place(web(number))
+    for node in ("node-0", "node-1"):
+        clusters.change(PODS, make_pod(f"on-{node}", node=node))
+    assert type(clusters.place(web(3)).baseline) is NodeSetBaseline
+
+
+SPECIAL: list[Any] = [
+    pytest.param({"nominated": "node-1"}, id="a nominated node"),
+]
+
+
+@pytest.mark.parametrize("options", SPECIAL)
+def test_attempts_that_try_one_node_first_start_from_nothing(options):
+    clusters = Clusters()
+    for number in range(3):
+        clusters.place(web(number))
+    pod = web(9)
+    status = msgspec.structs.replace(pod.status, nominated_node_name=options["nominated"])
+    attempt = clusters.place(msgspec.structs.replace(pod, status=status))
+    assert isinstance(attempt.baseline, NothingKnown)
+    assert attempt.node == "node-1"
+
+
+def test_a_pod_without_a_signature_starts_from_nothing():
+    clusters = Clusters()
+    profile = next(iter(clusters.world.engine.profiles.values()))
+    attempt = Attempt(QueuedPod(make_pod("p"), 0.0), profile, clusters.world.nodes)
+    assert isinstance(clusters.reuse.find(attempt), NothingKnown)
+
+
+def test_the_remaining_plugins_of_the_baselines():
+    """Fewer plugins remain the more is known; the last baseline of a plain pod leaves none."""
+    clusters = Clusters()
+    asked = []
+    for baseline in (Clusters(NoReuse()).place(web(0)).baseline, *_baselines(clusters)):
+        names = {p.name for p in baseline.remaining.filters} | {s.name for s in baseline.remaining.scores}
+        asked.append(names)
+    nothing, node_set, template = asked
+    assert {"NodeName", "NodeResourcesFit", "InterPodAffinity"} <= nothing
+    assert "NodeName" not in node_set
+    assert "NodeResourcesFit" in node_set
+    assert "NodeResourcesFit" not in template
+
+
+def _baselines(clusters: Clusters) -> tuple[Baseline, Baseline]:
+    found = [clusters.place(web(number)).baseline for number in range(3)]
+    return found[0], found[2]
+
+
+class Sized:
+    def __init__(self, nbytes: int) -> None:
+        self.nbytes = nbytes
+
+
+def test_what_is_kept_is_bounded_in_bytes_and_the_least_recently_used_goes_first():
+    kept: Kept[Sized] = Kept(100)
+    keys = [Key(number) for number in range(4)]
+    for key in keys[:3]:
+        kept.put(key, Sized(30))
+    kept.get(keys[0])
+    kept.put(keys[3], Sized(40))
+    assert [kept.get(key) is not None for key in keys] == [True, False, True, True]
+    kept.put(keys[0], Sized(90))
+    assert [kept.get(key) is not None for key in keys] == [True, False, False, False]
+
+
+def test_one_that_is_larger_than_the_bound_is_kept_alone():
+    kept: Kept[Sized] = Kept(10)
+    kept.put(Key(0), Sized(50))
+    kept.put(Key(1), Sized(50))
+    assert len(kept) == 1
