@@ -31,7 +31,7 @@ DONE = {"api", "client", "config", "embedded", "scheduler", "serving", "sim", "s
 PACKAGES = sorted(
     path.name for path in SOURCE.iterdir() if (path / "__init__.py").exists() and path.name in DONE
 )
-PAGES = [GLOSSARY]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")])
 
 
 FOREIGN = {"bisect_left"}
