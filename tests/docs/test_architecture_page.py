@@ -47,7 +47,9 @@ def test_a_pod_meets_few_modules():
     calls, number = traced()
     assert number == len(calls)
     assert 50 < number < MOST_MODULES
-    assert not [name for name in calls if name.startswith(("mooring.testing", "mooring.store", "mooring.sim"))]
+    assert not [
+        name for name in calls if name.startswith(("mooring.testing", "mooring.store", "mooring.sim"))
+    ]
 
 
 def test_the_files_on_the_way_are_those_that_a_pod_meets():

@@ -32,6 +32,12 @@ def test_links_lead_somewhere(page):
             assert not anchor or anchor in anchors(linked), anchor
 
 
+def test_the_contents_have_every_page():
+    contents = ROOT / "docs" / "README.md"
+    linked = {(contents.parent / target).resolve() for target, _ in _LINK.findall(contents.read_text())}
+    assert set(ROOT.glob("docs/**/*.md")) - {contents} - linked == set()
+
+
 @pytest.mark.parametrize(
     "snippet", snippets(ROOT / "docs" / "configuration.md", "yaml"), ids=lambda snippet: snippet.section
 )

@@ -74,7 +74,8 @@ def test_the_tutorial_works_step_by_step(tmp_path):
         if match[1].startswith("test_"):
             run_tests(tmp_path, match[1])
     assert written == [
-        "teams.py", "scheduler.yaml", "test_teams.py", "teams.py", "scheduler.yaml", "test_more.py", "pod.yaml",
+        "teams.py", "scheduler.yaml", "test_teams.py",
+        "teams.py", "scheduler.yaml", "test_more.py", "pod.yaml",
     ]  # fmt: skip
     run_tests(tmp_path, "test_teams.py")
     checked = run_in(tmp_path, "check", "scheduler.yaml")
