@@ -1,7 +1,7 @@
 """Counts the modules of Mooring that one pod meets: `python tools/trace_pod.py`.
 
 A cluster in memory with the default configuration and three nodes gets its first pod. Every call of a Python
-function is counted from the creation of the pod until it is bound, the watch has confirmed it and its event is
+function is counted from the creation of the pod until it is bound, confirmed by the watch, and its event is
 written. What belongs to the test kit and not to a scheduler is left out: the object store, the virtual clock,
 the builders.
 """
