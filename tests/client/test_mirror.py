@@ -5,7 +5,7 @@ import pytest
 from mooring.api.meta import ObjectMeta
 from mooring.api.node import Node, NodeStatus
 from mooring.api.resources import NODES, PODS, Resource
-from mooring.client.mirror import Mirror
+from mooring.client.informers import Mirror
 from mooring.framework.ports import ADDED, DELETED, MODIFIED, Change, Malformed, WatchEvent
 from tests.client.scripted import (
     GONE,

@@ -26,7 +26,20 @@ RETIRED = {
 }
 """Word → where it is refused, and what the glossary has in its place."""
 
-DONE = {"api", "client", "config", "embedded", "scheduler", "serving", "sim", "store", "telemetry"}
+DONE = {
+    "api",
+    "client",
+    "config",
+    "embedded",
+    "queue",
+    "scheduler",
+    "serving",
+    "sim",
+    "state",
+    "store",
+    "telemetry",
+    "testing",
+}
 """Packages that have been renamed so far; the others follow."""
 PACKAGES = sorted(
     path.name for path in SOURCE.iterdir() if (path / "__init__.py").exists() and path.name in DONE

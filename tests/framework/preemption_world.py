@@ -37,10 +37,10 @@ def asks(pod: Pod) -> int:
     return int(pod.spec.containers[0].resources.requests.get(CPU, 0))
 
 
-class Room(HeadroomFilterPlugin, ReusablePlugin):
-    """Sums of requests, with `slack`."""
+class Headroom(HeadroomFilterPlugin, ReusablePlugin):
+    """Sums of requests, with `headroom`."""
 
-    name = "Room"
+    name = "Headroom"
 
     def filter(self, state, pod, node):
         return None if asks(pod) <= node.free(CPU) else Status.unschedulable("no room")
@@ -129,7 +129,7 @@ def _alike(pod: Pod, other: Pod) -> bool:
     return other.labels.get("app") == pod.labels["app"]
 
 
-class RoomAsked(Room):
+class RoomAsked(Headroom):
     """The same without saying how much room there is, nor what it reads."""
 
     name = "RoomAsked"
@@ -165,7 +165,7 @@ class Scene:
 
     def pod_objects(self):
         return [
-            _pod(f"p{i}", spec, node=f"n{spec['node']}", started=f"2026-01-01T00:{spec['at'] + i:02d}:00Z")
+            _pod(f"p{i}", spec, node=f"n{spec['node']}", start_time=f"2026-01-01T00:{spec['at'] + i:02d}:00Z")
             for i, spec in enumerate(self.pods)
         ]
 
@@ -196,14 +196,14 @@ profiles:
 CONFIGURATIONS: dict[str, Configuration] = {}
 
 
-def configuration(room: type[Room]) -> Configuration:
+def configuration(room: type[Headroom]) -> Configuration:
     """Made once per room: building one takes longer than a scene."""
     if room.name not in CONFIGURATIONS:
         CONFIGURATIONS[room.name] = make_configuration(room)
     return CONFIGURATIONS[room.name]
 
 
-def make_configuration(room: type[Room]) -> Configuration:
+def make_configuration(room: type[Headroom]) -> Configuration:
     plugins: list[type[Plugin]] = [East, PortLabels, room, Apart]
     names = ["PrioritySort", *(p.name for p in plugins), "DefaultPreemption", "DefaultBinder"]
     listed = ", ".join(f"{{name: {name}}}" for name in names)
@@ -213,7 +213,7 @@ def make_configuration(room: type[Room]) -> Configuration:
 class World:
     """The scene in a real engine, with PreFilter and Filter done for the incoming pod."""
 
-    def __init__(self, scene: Scene, room: type[Room] = Room) -> None:
+    def __init__(self, scene: Scene, room: type[Headroom] = Headroom) -> None:
         made = configuration(room)
         ports = Ports(NoApi(), SystemClock(), random.Random(0), NoEvents())
         self.engine = assemble(made.config, made.profiles, made.registry, ports)

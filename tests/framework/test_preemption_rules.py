@@ -13,10 +13,10 @@ from mooring.api.resources import POD_DISRUPTION_BUDGETS
 from mooring.framework.extending import ExtenderError, Victims
 from mooring.framework.nodes import Nodes
 from mooring.framework.preemption import Budgets, Candidate, Candidates, Preemption, PreemptionPolicy
-from mooring.framework.preemption.choosing import best_candidate
-from mooring.framework.preemption.extending import narrowed
-from mooring.framework.preemption.searching import CandidateSearch
-from mooring.framework.ranking import RankedPods, Tails
+from mooring.framework.preemption.evaluator import narrowed
+from mooring.framework.preemption.policy import best_candidate
+from mooring.framework.preemption.search import CandidateSearch
+from mooring.framework.ranking import RankedPods, VictimColumns
 from mooring.framework.status import Code, Status
 from mooring.runtime.calling import maybe_await
 from mooring.testing import make_pod
@@ -25,7 +25,7 @@ from tests.framework.preemption_world import Scene, World
 
 
 def pod(name, priority=0, minute=0, **options):
-    return make_pod(name, priority=priority, started=f"2026-01-01T00:{minute:02d}:00Z", **options)
+    return make_pod(name, priority=priority, start_time=f"2026-01-01T00:{minute:02d}:00Z", **options)
 
 
 CHOICES = [
@@ -74,7 +74,9 @@ def test_the_first_criterion_that_separates_decides(candidates, expected):
 
 
 def violating(budgets, *victims):
-    mask = Budgets(budgets).violating(Tails([RankedPods((victim, {}) for victim in victims).below(99)]))
+    mask = Budgets(budgets).violating(
+        VictimColumns([RankedPods((victim, {}) for victim in victims).below(99)])
+    )
     return [] if mask is None else [v.name for v, hit in zip(victims, mask.tolist(), strict=True) if hit]
 
 
@@ -121,9 +123,9 @@ def test_pods_that_a_budget_knows_to_be_disrupted_do_not_count_again():
 
 def test_matches_are_forgotten_when_a_budget_changes():
     ranked = RankedPods((victim, {}) for victim in THREE)
-    tails = Tails([ranked.below(99)])
+    victims = VictimColumns([ranked.below(99)])
     for allowed, violating in ((0, [True, True, True]), (2, [False, False, True])):
-        found = Budgets([make_pdb("b", WEB, allowed=allowed)]).violating(tails)
+        found = Budgets([make_pdb("b", WEB, allowed=allowed)]).violating(victims)
         assert found is not None
         assert found.tolist() == violating
 
@@ -158,28 +160,34 @@ WAITS = "not eligible due to a terminating pod on the nominated node."
             {"preemption_policy": "Never"}, {}, "", "not eligible due to preemptionPolicy=Never.", id="Never"
         ),
         pytest.param({"preemption_policy": "PreemptLowerPriority"}, {}, "", "", id="the default policy"),
-        pytest.param({}, {"deleted": DELETED, "conditions": [TARGET]}, "", "", id="nominated nowhere"),
+        pytest.param(
+            {}, {"deletion_timestamp": DELETED, "conditions": [TARGET]}, "", "", id="nominated nowhere"
+        ),
         pytest.param(
             {"nominated": "n0"},
-            {"deleted": DELETED, "conditions": [TARGET]},
+            {"deletion_timestamp": DELETED, "conditions": [TARGET]},
             "",
             WAITS,
             id="a victim terminates",
         ),
         pytest.param(
             {"nominated": "n0"},
-            {"deleted": DELETED, "conditions": [TARGET]},
+            {"deletion_timestamp": DELETED, "conditions": [TARGET]},
             "never",
             "",
             id="the nominated node is beyond help",
         ),
         pytest.param(
-            {"nominated": "n0"}, {"deleted": DELETED, "conditions": [EVICTED]}, "", "", id="evicted by others"
+            {"nominated": "n0"},
+            {"deletion_timestamp": DELETED, "conditions": [EVICTED]},
+            "",
+            "",
+            id="evicted by others",
         ),
         pytest.param({"nominated": "n0"}, {"conditions": [TARGET]}, "", "", id="not terminating"),
         pytest.param(
             {"nominated": "n0"},
-            {"deleted": DELETED, "conditions": [TARGET], "priority": 100},
+            {"deletion_timestamp": DELETED, "conditions": [TARGET], "priority": 100},
             "",
             "",
             id="not of lower priority",

@@ -12,12 +12,12 @@ from msgspec.structs import replace
 
 from mooring.framework.nodes import Nodes
 from mooring.framework.preemption.budgets import Budgets
-from mooring.framework.preemption.searching import NOT_HELPFUL, CandidateSearch
+from mooring.framework.preemption.search import NOT_HELPFUL, CandidateSearch
 from mooring.framework.status import Code
 from mooring.runtime.calling import maybe_await
-from mooring.runtime.dry_run import Session, TrialClearing
+from mooring.runtime.dry_run import NodeTrial, Session
 from mooring.testing.builders import make_pdb
-from tests.framework.preemption_world import Plain, Room, RoomAsked, Scene, World
+from tests.framework.preemption_world import Headroom, Plain, RoomAsked, Scene, World
 
 node_specs = st.fixed_dictionaries(
     {"zone": st.sampled_from("xy"), "side": st.sampled_from(["east", "west"]), "cpu": st.integers(2, 8)}
@@ -80,7 +80,7 @@ def found_by(world, budgets):
 def test_victims_on_every_node_are_those_of_a_plain_search(scene):
     plain = Plain(scene)
     expected = {}
-    for room in (Room, RoomAsked):
+    for room in (Headroom, RoomAsked):
         world = World(scene, room)
         names, found = found_by(world, scene.budgets)
         got = {c.node_name: ([pod.name for pod in c.victims], c.pdb_violations) for c in found.candidates}
@@ -125,15 +125,15 @@ def test_many_nodes_at_once_are_judged_as_one_by_one(scene, rng):
     victims = {name: pods for name, pods in victims.items() if pods}
     if not victims:
         return
-    clearings = session.clear(world.pod, world.state, victims)
-    verdicts = [clearings.statuses.get(name) for name in victims]
-    turns = np.array([rng.random() < 0.5 for _ in range(clearings.tails.size)])
-    away = clearings.put_back(turns, ~turns)
+    trial = session.remove_victims(world.pod, world.state, victims)
+    verdicts = [trial.statuses.get(name) for name in victims]
+    turns = np.array([rng.random() < 0.5 for _ in range(trial.victims.size)])
+    away = trial.reprieve(turns, ~turns)
     for number, (name, pods) in enumerate(victims.items()):
-        twin = TrialClearing(session.trial(world.pod, world.state), name, list(pods))
+        twin = NodeTrial(session.trial(world.pod, world.state), name, list(pods))
         assert told(verdicts[number]) == told(twin.status)
-        assert (number in clearings.fitting.tolist()) == twin.status.is_success
-        start = int(clearings.tails.offsets[number])
+        assert (number in trial.fitting.tolist()) == twin.status.is_success
+        start = int(trial.victims.offsets[number])
         mine = range(len(pods)) if twin.status.is_success else ()
         first = [n for n in mine if turns[start + n] and not twin.fits_beside(n)]
         second = [n for n in mine if not turns[start + n] and not twin.fits_beside(n)]
@@ -151,7 +151,7 @@ def test_a_dry_run_leaves_everything_untouched(scene):
     before = snapshot(world)
     found_by(world, scene.budgets)
     world.engine.cache.validate()
-    world.engine.queue.validate()
+    world.engine.queue.pending.validate()
     assert snapshot(world) == before
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 
+from mooring.state.derived import Topologies
 from mooring.state.node_table import NodeTable
-from mooring.state.topologies import Topologies
 from mooring.testing import make_node
 
 

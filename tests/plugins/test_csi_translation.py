@@ -18,7 +18,7 @@ from mooring.api.storage import (
     VsphereVolumeSource,
 )
 from mooring.plugins import csi_translation as csi
-from mooring.testing.builders import make_csi_node, make_pv
+from mooring.testing.volumes import make_csi_node, make_pv
 
 EBS_ZONE = "topology.ebs.csi.aws.com/zone"
 

@@ -14,15 +14,15 @@ from mooring.framework.access import Reads
 from mooring.framework.events import QueueingHint
 from mooring.framework.status import Code
 from mooring.plugins.inter_pod_affinity.hints import after_node_change, after_pod_change
-from mooring.testing.builders import make_namespace, make_node, make_pod
+from mooring.testing.builders import make_affinity, make_namespace, make_node, make_pod
 from tests.plugins.crowded_worlds import HOSTNAME, ZONE, Crowd, Json
 
 WEB, DB = {"app": "web"}, {"app": "db"}
 QUEUE, SKIP = QueueingHint.QUEUE, QueueingHint.SKIP
 web, db = make_pod("o", labels=WEB, node="n"), make_pod("o", labels=DB, node="n")
-near = make_pod("waiting", near=WEB, topology=ZONE)
-away = make_pod("waiting", away=WEB, topology=ZONE)
-hostile = make_pod("o", labels=DB, node="n", away=WEB)
+near = make_pod("waiting", affinity=make_affinity(near=WEB, topology=ZONE))
+away = make_pod("waiting", affinity=make_affinity(away=WEB, topology=ZONE))
+hostile = make_pod("o", labels=DB, node="n", affinity=make_affinity(away=WEB))
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_a_pod_without_terms_depends_on_distinct_terms_only() -> None:
     terms, namespaces = world.plugin.reads(plain)
     seen = terms.value
     for name in ("a", "b"):
-        world.world.put(kinds.PODS, make_pod(name, node="n0", labels=WEB, away=WEB))
+        world.world.put(kinds.PODS, make_pod(name, node="n0", labels=WEB, affinity=make_affinity(away=WEB)))
         world.world.engine.drain()
     assert terms.value == seen + 1
     assert Reads.PODS in world.plugin.reads(make_pod(labels=WEB))

@@ -16,7 +16,7 @@ from mooring.api.resources import PODS, Unstructured
 from mooring.framework.args import UtilizationShapePoint
 from mooring.framework.events import QueueingHint
 from mooring.framework.status import Code
-from mooring.plugins.node_resources_fit import hints
+from mooring.plugins.node_resources_fit import plugin
 from mooring.plugins.node_resources_fit.scoring import shape_table
 from mooring.state.pod_entry import PodEntry
 from mooring.testing import make_node, make_pod
@@ -321,7 +321,7 @@ def running(**requests: Any) -> Pod:
     ],
 )
 def test_pods_that_leave_or_shrink(old, new, hint):
-    assert hints.pod_gone_or_smaller(make_pod("a", cpu="1"), old, new) is hint
+    assert plugin.pod_gone_or_smaller(make_pod("a", cpu="1"), old, new) is hint
 
 
 @pytest.mark.parametrize(
@@ -338,7 +338,7 @@ def test_pods_that_leave_or_shrink(old, new, hint):
     ],
 )
 def test_nodes_that_come_or_change(old, new, hint):
-    assert hints.node_has_capacity(make_pod("a", cpu="1"), old, new) is hint
+    assert plugin.node_has_capacity(make_pod("a", cpu="1"), old, new) is hint
 
 
 def device_class(name: str, resource: str | None = None) -> Unstructured:
@@ -358,7 +358,7 @@ def device_class(name: str, resource: str | None = None) -> Unstructured:
 )
 def test_device_classes(old, new, hint):
     pod = make_pod("a", requests={GPU: 1, "deviceclass.resource.kubernetes.io/own": 1})
-    assert hints.device_class_serves(pod, old, new) is hint
+    assert plugin.device_class_serves(pod, old, new) is hint
 
 
 def test_a_dry_run_is_judged_by_its_own_world():

@@ -20,14 +20,8 @@ from mooring.api.storage import (
 )
 from mooring.framework.events import QueueingHint
 from mooring.plugins import node_volume_limits as limits
-from mooring.testing.builders import (
-    make_csi_node,
-    make_node,
-    make_pod,
-    make_pv,
-    make_pvc,
-    make_storage_class,
-)
+from mooring.testing.builders import make_node, make_pod
+from mooring.testing.volumes import make_csi_node, make_pv, make_pvc, make_storage_class
 from tests.plugins.volume_world import ask, ask_in, make_world
 
 PLUGIN = "NodeVolumeLimits"
@@ -208,10 +202,10 @@ def test_broken_volume_of_a_running_pod_fails_the_attempt():
 def test_dry_run_counts_the_pods_that_stay():
     world = make_world(make_node("a"), make_csi_node("a", {"d": 1}), *bound(1), *bound(2), RUNNING)
     asked = ask_in(world, PLUGIN, make_pod("incoming", claims=["claim-2"]))
-    row = asked.plugin.handle._services.what_if("a")
-    row.remove_pod(RUNNING)
-    assert asked.plugin.filter(asked.state, asked.pod, row.view()) is None
-    assert asked.together(row.view().alone()) == {}
+    row = asked.plugin.handle._services.dry_run_rows(["a"])
+    row.remove_pod(0, RUNNING)
+    assert asked.plugin.filter(asked.state, asked.pod, row.view(0)) is None
+    assert asked.together(row.view(0).alone()) == {}
     assert asked.together() == asked.one_by_one() == {"a": FULL}
 
 

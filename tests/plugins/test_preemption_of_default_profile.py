@@ -15,11 +15,11 @@ from mooring.app.configuring import EMPTY, configure
 from mooring.app.evaluating import NoApi, NoEvents
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.ports import Change
-from mooring.runtime.dry_run import TrialClearing
+from mooring.runtime.dry_run import NodeTrial
 from mooring.runtime.pre_filtering import run_pre_filter
 from mooring.scheduler.assembly import Ports, assemble
 from mooring.testing import make_node, make_pod
-from mooring.testing.builders import HOSTNAME, ZONE
+from mooring.testing.builders import HOSTNAME, ZONE, make_affinity
 
 configuration = functools.cache(lambda: configure(EMPTY, discover=False))
 
@@ -27,11 +27,16 @@ APPS = ("a", "b")
 APP = st.sampled_from(APPS)
 AFFINE = st.sampled_from([None, None, None, *({"app": app} for app in APPS)])
 TOPOLOGY = st.sampled_from([ZONE, HOSTNAME])
+
+
+def affinity(near, away, topology):
+    return make_affinity(near=near, away=away, topology=topology) if near or away else None
+
+
 SHAPE = {
     "cpu": st.integers(0, 3),
     "labels": st.builds(lambda app: {"app": app}, APP),
-    "away": AFFINE,
-    "topology": TOPOLOGY,
+    "affinity": st.builds(affinity, st.none(), AFFINE, TOPOLOGY),
     "ports": st.sampled_from([(), (), (80,), (81,)]),
 }
 running = st.fixed_dictionaries({**SHAPE, "node": st.integers(0, 3), "priority": st.integers(0, 2)})
@@ -39,7 +44,7 @@ incoming = st.fixed_dictionaries(
     {
         **SHAPE,
         "cpu": st.integers(1, 5),
-        "near": AFFINE,
+        "affinity": st.builds(affinity, AFFINE, AFFINE, TOPOLOGY),
         "spread": st.sampled_from(["", ZONE, HOSTNAME]),
         "priority": st.integers(1, 3),
         "tolerations": st.sampled_from([(), ("dedicated",)]),
@@ -68,7 +73,7 @@ def engine_with(node_specs, pod_specs):
         engine.inbox.post(Change(kinds.NODES, None, node))
     for i, spec in enumerate(pod_specs):
         name = f"n{spec['node'] % len(node_specs)}"
-        pod = make_pod(f"p{i}", **{**spec, "node": name}, started=f"2026-01-01T00:00:{i:02d}Z")
+        pod = make_pod(f"p{i}", **{**spec, "node": name}, start_time=f"2026-01-01T00:00:{i:02d}Z")
         engine.inbox.post(Change(kinds.PODS, None, pod))
     engine.drain()
     return engine
@@ -88,18 +93,18 @@ def test_many_nodes_at_once_are_judged_as_one_by_one(node_specs, pod_specs, pod_
     victims = {node.name: pods for node in table if (pods := node.ranked.below(pod.priority))}
     if not victims:
         return
-    clearings = session.clear(pod, state, victims)
-    verdicts = [clearings.statuses.get(name) for name in victims]
-    turns = np.array([rng.random() < 0.5 for _ in range(clearings.tails.size)])
-    away = clearings.put_back(turns, ~turns)
+    trial = session.remove_victims(pod, state, victims)
+    verdicts = [trial.statuses.get(name) for name in victims]
+    turns = np.array([rng.random() < 0.5 for _ in range(trial.victims.size)])
+    away = trial.reprieve(turns, ~turns)
     for number, (name, pods) in enumerate(victims.items()):
-        twin = TrialClearing(session.trial(pod, state), name, list(pods))
+        twin = NodeTrial(session.trial(pod, state), name, list(pods))
         assert (verdicts[number].code, verdicts[number].reasons, verdicts[number].plugin) == (
             twin.status.code,
             twin.status.reasons,
             twin.status.plugin,
         )
-        start = int(clearings.tails.offsets[number])
+        start = int(trial.victims.offsets[number])
         order = [n for n in range(len(pods)) if turns[start + n]]
         order += [n for n in range(len(pods)) if not turns[start + n]]
         gone = [n for n in order if not twin.fits_beside(n)] if twin.status.is_success else []

@@ -25,14 +25,8 @@ from mooring.framework.events import QueueingHint
 from mooring.plugins.csi_translation import MIGRATED_PLUGINS, ZONE
 from mooring.plugins.volume_binding import hints, scoring
 from mooring.plugins.volumes import BETA_CLASS, SELECTED_NODE, own_claim
-from mooring.testing.builders import (
-    make_csi_node,
-    make_node,
-    make_pod,
-    make_pv,
-    make_pvc,
-    make_storage_class,
-)
+from mooring.testing.builders import make_node, make_pod
+from mooring.testing.volumes import make_csi_node, make_pv, make_pvc, make_storage_class
 from tests.plugins.volume_world import ask
 
 PLUGIN = "VolumeBinding"

@@ -13,7 +13,8 @@ from mooring.api.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, 
 from mooring.plugins.volumes import BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE
 from mooring.store import faults
 from mooring.store.faults import Fault
-from mooring.testing.builders import make_node, make_pod, make_pv, make_pvc, make_storage_class
+from mooring.testing.builders import make_node, make_pod
+from mooring.testing.volumes import make_pv, make_pvc, make_storage_class
 
 HOST = "kubernetes.io/hostname"
 WAITING = make_storage_class("wait", provisioner="kubernetes.io/no-provisioner", wait=True)

@@ -17,7 +17,8 @@ from mooring.api.storage import (
 )
 from mooring.framework.events import QueueingHint
 from mooring.plugins import volume_restrictions
-from mooring.testing.builders import make_node, make_pod, make_pvc
+from mooring.testing.builders import make_node, make_pod
+from mooring.testing.volumes import make_pvc
 from tests.plugins.volume_world import ask, ask_in, make_world
 
 DISK = ("Unschedulable", ("node(s) had no available disk",))
@@ -146,9 +147,9 @@ def test_vector_form_in_a_dry_run_reads_the_rows():
     user = make_pod("user", node="a", volumes=[ebs()])
     asked = ask(PLUGIN, make_pod(volumes=[ebs()]), make_node("a"), make_node("b"), user)
     services = asked.plugin.handle._services
-    row = services.what_if("a")
-    row.remove_pod(user)
-    assert asked.together(row.view().alone()) == {}
+    row = services.dry_run_rows(["a"])
+    row.remove_pod(0, user)
+    assert asked.together(row.view(0).alone()) == {}
     assert asked.together() == {"a": DISK}
 
 

@@ -13,7 +13,8 @@ from mooring.framework.events import QueueingHint
 from mooring.plugins import volume_zone
 from mooring.plugins.csi_translation import BETA_REGION, BETA_ZONE, REGION, ZONE
 from mooring.plugins.volumes import own_named_claim
-from mooring.testing.builders import make_node, make_pod, make_pv, make_pvc, make_storage_class
+from mooring.testing.builders import make_node, make_pod
+from mooring.testing.volumes import make_pv, make_pvc, make_storage_class
 from tests.plugins.volume_world import ask
 
 UNRESOLVABLE = "UnschedulableAndUnresolvable"

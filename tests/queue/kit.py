@@ -115,7 +115,7 @@ class World:
     def pop(self) -> QueuedPod:
         info = self.queue.pop()
         assert info is not None
-        self.queue.validate()
+        self.queue.pending.validate()
         return info
 
     def popped(self, pod: Pod) -> QueuedPod:
@@ -129,19 +129,19 @@ class World:
         """Add a pod, try it, and have it refused by these plugins."""
         info = self.popped(pod)
         self.queue.requeue(info, unschedulable_plugins=frozenset(plugins), pending_plugins=frozenset(pending))
-        self.queue.validate()
+        self.queue.pending.validate()
         return info
 
     def fail(self, pod: Pod) -> QueuedPod:
         """Add a pod, try it, and have the attempt break."""
         info = self.popped(pod)
         self.queue.requeue(info)
-        self.queue.validate()
+        self.queue.pending.validate()
         return info
 
     def place(self, pod: Pod) -> str | None:
-        self.queue.validate()
-        location = self.queue.where(pod.uid)
+        self.queue.pending.validate()
+        location = self.queue.pending.where(pod.uid)
         return location.place if location else None
 
     def pop_names(self) -> list[str]:
@@ -150,7 +150,7 @@ class World:
         while (info := self.queue.pop()) is not None:
             names.append(info.pod.name)
             self.queue.done(info.uid)
-        self.queue.validate()
+        self.queue.pending.validate()
         return names
 
     def wait(self, seconds: float) -> int:
@@ -162,7 +162,7 @@ class World:
             moved += self.queue.tick()
         self.clock.time = end
         moved += self.queue.tick()
-        self.queue.validate()
+        self.queue.pending.validate()
         return moved
 
 

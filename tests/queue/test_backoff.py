@@ -102,7 +102,7 @@ def test_an_update_in_backoff_changes_the_rank_and_not_the_wait(world):
     world.fail(low)
     world.fail(high)
     world.queue.update(low, changed(low, priority=9))
-    world.queue.validate()
+    world.queue.pending.validate()
     assert world.wait(2) == 2
     assert world.pop_names() == ["low", "high"]
 

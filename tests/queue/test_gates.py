@@ -13,7 +13,7 @@ def test_a_gated_pod_is_not_scheduled(world):
     pod = a_pod("p")
     world.add(pod)
     assert (world.place(pod), world.queue.pop()) == ("gated", None)
-    assert world.queue.counts() == {"active": 0, "backoff": 0, "unschedulable": 0, "gated": 1}
+    assert world.queue.pending.counts() == {"active": 0, "backoff": 0, "unschedulable": 0, "gated": 1}
     assert world.incoming == [("unschedulable", "UnschedulablePodAdd")]
 
 

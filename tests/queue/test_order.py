@@ -67,7 +67,7 @@ def test_an_update_moves_an_active_pod_to_its_new_rank(form):
     world.add(*pods)
     world.queue.update(pods[0], changed(pods[0], priority=99))
     world.queue.update(pods[9], changed(pods[9], priority=-1))
-    world.queue.validate()
+    world.queue.pending.validate()
     assert world.pop_names() == ["p0", *(f"p{i}" for i in range(8, 0, -1)), "p9"]
 
 
@@ -83,7 +83,7 @@ def test_resort_follows_keys_that_changed_outside_of_the_pods(form):
     world.add(*(a_pod(name) for name in usage))
     usage["p0"], usage["p9"] = 50, -1
     world.queue.resort(["uid-p0", "uid-p9", "uid-unknown"])
-    world.queue.validate()
+    world.queue.pending.validate()
     assert world.pop_names() == ["p9", *(f"p{i}" for i in range(1, 9)), "p0"]
 
 
@@ -95,7 +95,7 @@ def test_another_order_holds_for_the_pods_that_wait_already(form):
         world.queue.sort_by(key=lambda info: info.pod.name)
     else:
         world.queue.sort_by(less=lambda a, b: a.pod.name < b.pod.name)
-    world.queue.validate()
+    world.queue.pending.validate()
     assert world.pop_names() == ["a", "b", "c"]
 
 

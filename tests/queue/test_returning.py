@@ -32,7 +32,7 @@ def test_a_failed_pod_goes_where_its_failure_sends_it(world, plugins, place):
     pod = a_pod("p")
     world.refuse(pod, *plugins)
     assert world.place(pod) == place
-    assert world.queue.inflight_events() == {}
+    assert world.queue.pending.inflight_events() == {}
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_events_during_the_attempt_decide_where_the_pod_goes(
     names = [frozenset(filter(None, [plugins])) for plugins in (unschedulable, pending)]
     returned = world.queue.requeue(info, unschedulable_plugins=names[0], pending_plugins=names[1])
     assert (returned, world.place(pod), (info.woken_by, info.woken_hint)) == (place, place, woken)
-    assert world.queue.inflight_events() == {}
+    assert world.queue.pending.inflight_events() == {}
 
 
 def test_events_from_before_the_pop_are_not_replayed(world):
@@ -100,7 +100,7 @@ def test_the_end_of_one_attempt_does_not_take_events_from_another(world, order):
     for i in order:
         world.queue.requeue(infos[i], unschedulable_plugins=frozenset({"Fit"}))
         assert world.place(pods[i]) == "backoff"
-    assert world.queue.inflight_events() == {}
+    assert world.queue.pending.inflight_events() == {}
 
 
 def test_only_events_that_somebody_registered_are_kept(world):
@@ -108,13 +108,13 @@ def test_only_events_that_somebody_registered_are_kept(world):
     world.popped(a_pod("p"))
     for event in (NODE_ADD, NODE_LABEL, UNSCHEDULED_POD_ADD, NODE_ADD):
         world.queue.on_event(event)
-    assert world.queue.inflight_events() == {"NodeAdd": 2, "PodPopped": 1}
+    assert world.queue.pending.inflight_events() == {"NodeAdd": 2, "PodPopped": 1}
 
 
 def test_without_pods_in_flight_no_event_is_kept(world):
     world.register(Fit=[on(NODE_ADD)])
     world.queue.on_event(NODE_ADD)
-    assert world.queue.inflight_events() == {}
+    assert world.queue.pending.inflight_events() == {}
 
 
 def test_rejectors_of_an_earlier_attempt_have_no_say(world):
@@ -132,7 +132,7 @@ def test_done_may_come_twice_and_for_unknown_pods(world):
     world.queue.done(info.uid)
     world.queue.done(info.uid)
     world.queue.done("nobody")
-    assert (len(world.queue), world.queue.inflight_events()) == (0, {})
+    assert (len(world.queue), world.queue.pending.inflight_events()) == (0, {})
 
 
 @pytest.mark.parametrize("plugins", [[], ["Fit"]], ids=["after an error", "after a refusal"])
@@ -150,7 +150,7 @@ def test_a_pod_deleted_during_its_attempt_does_not_come_back(world):
     world.queue.delete(pod)
     assert (world.place(pod), pod.uid in world.queue) == (None, False)
     assert world.queue.requeue(info) is None
-    assert (len(world.queue), world.queue.inflight_events()) == (0, {})
+    assert (len(world.queue), world.queue.pending.inflight_events()) == (0, {})
 
 
 def test_a_pod_that_is_reported_again_during_its_attempt_comes_back(world):
@@ -165,10 +165,11 @@ def test_a_pod_recreated_during_its_attempt_leaves_nothing_in_flight(world):
     old, new = a_pod("p", uid="old"), a_pod("p", uid="new")
     info = world.popped(old)
     world.queue.on_event(EVERYTHING)
-    world.queue.update(old, new)
+    world.queue.delete(old)
+    world.add(new)
     info.pod = new
     assert world.queue.requeue(info, unschedulable_plugins=frozenset({"Fit"})) is None
-    assert (world.place(new), world.queue.inflight_events()) == ("active", {})
+    assert (world.place(new), world.queue.pending.inflight_events()) == ("active", {})
     assert world.pop_names() == ["p"]
 
 
@@ -236,5 +237,5 @@ def test_the_in_flight_list_is_empty_after_many_pods_with_random_fates(world):
                     world.queue.requeue(gone, unschedulable_plugins=frozenset({"Fit"}))
     for uid in flying:
         world.queue.done(uid)
-    world.queue.validate()
-    assert world.queue.inflight_events() == {}
+    world.queue.pending.validate()
+    assert world.queue.pending.inflight_events() == {}

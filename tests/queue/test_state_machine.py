@@ -47,7 +47,7 @@ class QueueLife(RuleBasedStateMachine):
         return sorted(self.pods)
 
     def _seen(self, uid: str) -> str | None:
-        location = self.queue.where(uid)
+        location = self.queue.pending.where(uid)
         return location.place if location else None
 
     @rule(app=st.sampled_from("ab"), priority=st.integers(0, 3), gated=st.booleans())
@@ -114,7 +114,7 @@ class QueueLife(RuleBasedStateMachine):
         self.flying[info.uid] = (info, [], True)
 
     def _info(self, uid: str) -> QueuedPod:
-        info = self.queue.get(uid)
+        info = self.queue.pending.get(uid)
         assert info is not None
         return info
 
@@ -205,7 +205,7 @@ class QueueLife(RuleBasedStateMachine):
 
     @invariant()
     def everyone_is_where_the_model_says(self):
-        self.queue.validate()
+        self.queue.pending.validate()
         for uid, place in self.places.items():
             seen = self._seen(uid)
             if self.flush_after is not None and place == "parked" and seen == "gated":
@@ -213,13 +213,13 @@ class QueueLife(RuleBasedStateMachine):
             assert seen == place, f"{uid} is in {seen}, not in {place}"
         wanted = {uid for uid, (_, _, alive) in self.flying.items() if alive}
         assert all(self._seen(uid) == "inflight" for uid in wanted)
-        assert {info.uid for info, _ in self.queue.pending()} == set(self.places) | wanted == set(self.pods)
+        assert {info.uid for info, _ in self.queue.pending} == set(self.places) | wanted == set(self.pods)
         assert len(self.queue) == len(self.pods)
 
     @invariant()
     def nothing_is_kept_for_pods_that_have_returned(self):
         if not self.flying:
-            assert self.queue.inflight_events() == {}
+            assert self.queue.pending.inflight_events() == {}
 
     def teardown(self):
         """With every gate open and every event delivered, every pod is tried: no wake-up was lost."""
@@ -235,7 +235,7 @@ class QueueLife(RuleBasedStateMachine):
                 self.queue.on_event(event)
         self.world.wait(20)
         assert sorted(self.world.pop_names()) == sorted(pod.name for pod in self.pods.values())
-        assert (len(self.queue), self.queue.inflight_events()) == (0, {})
+        assert (len(self.queue), self.queue.pending.inflight_events()) == (0, {})
 
 
 class QueueLifeWithoutFlush(QueueLife):

@@ -19,7 +19,7 @@ def test_every_place_explains_itself():
     world.fail(pods["errored"])
     world.popped(pods["flying"])
     world.add(pods["gated"], pods["active"])
-    assert {name: world.queue.where(pod.uid) for name, pod in pods.items()} == {
+    assert {name: world.queue.pending.where(pod.uid) for name, pod in pods.items()} == {
         "active": Location("active", "Waits for its turn, moved by UnschedulablePodAdd.", START),
         "parked": Location(
             "parked",
@@ -33,8 +33,8 @@ def test_every_place_explains_itself():
         "gated": Location("gated", "Held back by Gate: the gate is closed.", START, START + 330, ("Gate",)),
         "flying": Location("inflight", "Attempt 1 is under way.", START),
     }
-    assert world.queue.counts() == {"active": 1, "backoff": 2, "unschedulable": 1, "gated": 1}
-    assert sorted(info.pod.name for info, _ in world.queue.pending()) == sorted(pods)
+    assert world.queue.pending.counts() == {"active": 1, "backoff": 2, "unschedulable": 1, "gated": 1}
+    assert sorted(info.pod.name for info, _ in world.queue.pending) == sorted(pods)
     assert len(world.queue) == len(pods)
 
 
@@ -44,17 +44,14 @@ def test_a_woken_pod_names_event_and_hint(world):
     world.refuse(pod, "Fit")
     world.wait(5)
     world.queue.on_event(NODE_ADD)
-    location = world.queue.where(pod.uid)
+    location = world.queue.pending.where(pod.uid)
     assert location is not None
     assert location.why == "Waits for its turn, moved by NodeAdd (hint of Fit)."
 
 
 def test_unknown_pods_are_nowhere(world):
-    assert (world.queue.where("nobody"), world.queue.get("nobody"), "nobody" in world.queue) == (
-        None,
-        None,
-        False,
-    )
+    pods = world.queue.pending
+    assert (pods.where("nobody"), pods.get("nobody"), "nobody" in world.queue) == (None, None, False)
 
 
 def test_a_pod_stays_gated_since_its_gate_first_closed(world):
@@ -63,7 +60,7 @@ def test_a_pod_stays_gated_since_its_gate_first_closed(world):
     world.add(a_pod("p"))
     world.clock.advance(60)
     world.queue.on_event(NODE_ADD)
-    location = world.queue.where("uid-p")
+    location = world.queue.pending.where("uid-p")
     assert location is not None
     assert location.since == START
 
@@ -73,12 +70,14 @@ def test_a_pod_stays_gated_since_its_gate_first_closed(world):
     [
         pytest.param(lambda queue: queue._places.active.remove("uid-a"), "should be in active", id="lost"),
         pytest.param(
-            lambda queue: queue._places.backoff.add(queue.get("uid-a")),
+            lambda queue: queue._places.backoff.add(queue.pending.get("uid-a")),
             "is in .'active', 'backoff'",
             id="twice",
         ),
         pytest.param(
-            lambda queue: queue._inflight.begin(queue.get("uid-a"), 0), "and is in flight", id="flying"
+            lambda queue: queue._inflight.begin(queue.pending.get("uid-a"), 0),
+            "and is in flight",
+            id="flying",
         ),
         pytest.param(lambda queue: queue._places.slots.clear(), "has no slot", id="unknown"),
         pytest.param(lambda queue: queue._inflight.record(None), "are needed", id="events for nobody"),
@@ -88,4 +87,4 @@ def test_a_broken_queue_says_what_is_broken(world, damage, complaint):
     world.add(a_pod("a"))
     damage(world.queue)
     with pytest.raises(QueueCorrupted, match=complaint):
-        world.queue.validate()
+        world.queue.pending.validate()

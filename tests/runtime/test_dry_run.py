@@ -85,13 +85,13 @@ def snapshot(cluster: Cluster) -> tuple[Any, ...]:
     """All that a dry run must leave alone."""
     engine = cluster.scheduler.engine
     engine.cache.validate()
-    engine.queue.validate()
+    engine.queue.pending.validate()
     table = engine.cache.table
     pods = {name: [pod.uid for pod in table.pods_of(name)] for name in ("a", "b", "c")}
     return (
         table.generation,
         pods,
-        table.requested("cpu").tolist(),
+        table.amounts.requested("cpu").tolist(),
         len(engine.queue),
         len(cluster.faults.calls),
     )
@@ -296,4 +296,4 @@ def test_views_of_a_dry_run_are_read_only(cluster):
     assert alone.free("cpu").tolist() == [1000]
     with pytest.raises(ValueError, match="read-only"):
         alone.requested("cpu")[0] = 5
-    assert np.count_nonzero(cluster.scheduler.engine.cache.table.requested("cpu")) == 2
+    assert np.count_nonzero(cluster.scheduler.engine.cache.table.amounts.requested("cpu")) == 2

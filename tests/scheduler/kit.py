@@ -11,7 +11,7 @@ from mooring.app.scheduler import Scheduler
 from mooring.client.informers import InformerSet
 from mooring.framework import Plugin
 from mooring.framework.extending import Extender
-from mooring.queue.location import Location
+from mooring.queue.pending import Location
 from mooring.scheduler.assembly import Ports, assemble, needed_resources
 from mooring.sim.clock import VirtualClock
 from mooring.sim.loop import VirtualLoop

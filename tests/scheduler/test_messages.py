@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mooring.testing import make_node, make_pod
-from mooring.testing.builders import make_pvc, make_storage_class
+from mooring.testing.volumes import make_pvc, make_storage_class
 
 
 def told(mooring_cluster, *objects, pod):

@@ -197,7 +197,7 @@ def test_the_preemptor_is_gated_while_its_victims_are_dealt_with(mooring_cluster
     cluster.add(preemptor(cpu="4"))
     cluster.settle(2)
     assert "low-1" not in [pod.name for pod in cluster.pods()]
-    where = cluster.scheduler.engine.queue.where(cluster.pod("high").uid)
+    where = cluster.scheduler.engine.queue.pending.where(cluster.pod("high").uid)
     assert where.place == "gated"
     assert "waiting for the preemption for this pod to be finished" in str(where)
     cluster.settle(10)

@@ -91,7 +91,7 @@ def test_one_deletion_over_50000_parked_pods_of_100_signatures_asks_100_hints(si
             assert isinstance(info, QueuedPod)
             queue.requeue(info, unschedulable_plugins=frozenset({"shy"}))
             queue.done(info.uid)
-        assert queue.counts()["unschedulable"] == pods
+        assert queue.pending.counts()["unschedulable"] == pods
         began = time.perf_counter()
         cluster.delete(cluster.node("a"))
         cluster.settle(0.1)

@@ -27,7 +27,10 @@ ODD = {
 def test_c16_odd_times_stop_nobody(text):
     with Cluster(flush_after=None) as cluster:
         cluster.add(make_node("a", cpu="2"))
-        cluster.add(make_pod("odd", created=text, started=text, cpu="100m"), make_pod("plain", cpu="100m"))
+        cluster.add(
+            make_pod("odd", creation_timestamp=text, start_time=text, cpu="100m"),
+            make_pod("plain", cpu="100m"),
+        )
         cluster.settle(5)
         assert cluster.node_of("plain") == "a"
         assert cluster.node_of("odd") == "a" or parse_time(text) is None
@@ -38,7 +41,7 @@ def test_c16_preemption_orders_victims_with_odd_start_times():
     with Cluster(flush_after=None) as cluster:
         cluster.add(make_node("a", cpu="2"))
         for number, text in enumerate(ODD.values()):
-            cluster.add(make_pod(f"v-{number}", cpu="300m", node="a", phase="Running", started=text))
+            cluster.add(make_pod(f"v-{number}", cpu="300m", node="a", phase="Running", start_time=text))
         cluster.add(make_pod("important", cpu="1500m", priority=1000))
         cluster.settle(5)
         assert cluster.record("important").victims

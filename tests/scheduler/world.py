@@ -283,14 +283,14 @@ class World:
         found = list(self.problems)
         engine, pods, nodes = self.cluster.scheduler.engine, self.cluster.pods(), self.nodes()
         found += [f"I2: {uid} bound {count} times" for uid, count in self.binds.items() if count > 1]
-        engine.queue.validate()
-        waiting = {info.uid for info, _ in engine.queue.pending()}
+        engine.queue.pending.validate()
+        waiting = {info.uid for info, _ in engine.queue.pending}
         pending = {pod.uid for pod in pods if not pod.spec.node_name}
         found += [f"I4: {uid} is in no place" for uid in sorted(pending - waiting)]
         found += [f"I4: {uid} is in the queue for nothing" for uid in sorted(waiting - pending)]
         found += (
-            [f"I4: left in flight: {engine.queue.inflight_events()}"]
-            if engine.queue.inflight_events()
+            [f"I4: left in flight: {engine.queue.pending.inflight_events()}"]
+            if engine.queue.pending.inflight_events()
             else []
         )
         engine.cache.validate()

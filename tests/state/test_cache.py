@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 from typing import Any
 
@@ -11,9 +12,10 @@ import pytest
 from mooring.api.errors import QuantityError
 from mooring.api.pod import Pod
 from mooring.state.cache import ClusterCache, Outcome
-from mooring.state.errors import CacheError
+from mooring.state.columns import CacheError
 from mooring.state.node_table import NodeTable
 from mooring.state.pod_entry import bound_to
+from mooring.telemetry import logs
 from tests.state.objects import ZONE, make_node, make_pod
 
 
@@ -38,7 +40,7 @@ def used(cache: ClusterCache) -> dict[str, int]:
     """Milli-cpu per node name, where there is any; checks the whole cache on the way."""
     cache.validate()
     table = cache.table
-    sums = {name: table.requested_on(row)["cpu"] for name, row in table.known_rows()}
+    sums = {name: table.load_on(row).requested["cpu"] for name, row in table.known_rows()}
     return {name: amount for name, amount in sums.items() if amount}
 
 
@@ -107,7 +109,20 @@ class TestAssuming:
         assert used(cache) == {"b": 1000}
         assert not cache.is_assumed("p")
         assert cache.corrections == {"assumed_on_another_node": 1}
-        assert [record.message for record in caplog.records] == ["pod cache corrected"]
+        assert [record.message for record in caplog.records] == ["Pod cache corrected"]
+
+    def test_a_correction_is_logged_with_the_pod_both_nodes_and_the_problem(self, cache):
+        stream = io.StringIO()
+        logs.setup(stream=stream)
+        try:
+            cache.assume(PENDING, "a")
+            cache.add_pod(bound("b"))
+        finally:
+            logs.remove()
+        assert stream.getvalue().partition("] ")[2] == (
+            '"Pod cache corrected" problem="assumed_on_another_node" pod="default/p" uid="p" node="b" '
+            'cached_node="a"\n'
+        )
 
     def test_an_update_without_a_node_is_ignored(self, cache):
         cache.assume(PENDING, "a")
@@ -209,11 +224,18 @@ class TestUpdating:
     )
     def test_another_uid_under_the_name_is_another_pod(self, cache, node, expected):
         cache.add_pod(bound("a", uid="old"))
-        successor = make_pod("p", uid="new", node=node, cpu="2")
+        cache.remove_pod(bound("a", uid="old"))
+        cache.add_pod(make_pod("p", uid="new", node=node, cpu="2"))
 
-        assert cache.update_pod(bound("a", uid="old"), successor) == Outcome.REPLACED
         assert used(cache) == expected
         assert cache.get("old") is None
+
+    def test_another_uid_is_no_new_version(self, cache):
+        cache.add_pod(bound("a", uid="old"))
+
+        with pytest.raises(CacheError, match=r"default/p \(new\) is not a version of the pod with UID old"):
+            cache.update_pod(bound("a", uid="old"), bound("b", uid="new"))
+        assert used(cache) == {"a": 1000}
 
 
 class TestRemoving:

@@ -92,7 +92,7 @@ class CacheMachine(RuleBasedStateMachine):
         self.places: dict[str, Place] = {}
         self.asked: set[str] = set()
         self.seen_generation = 0
-        self.indexes = Indexes(self.cache.table)
+        self.indexes = Indexes(self.cache.table.observers)
         self.pod_index: RowPodIndex | None = None
         self.node_index: RowNodeIndex | None = None
 
@@ -152,8 +152,10 @@ class CacheMachine(RuleBasedStateMachine):
     @rule(old=bound_pods, new=bound_pods)
     def successor_seen(self, old: Pod, new: Pod) -> None:
         if old.uid != new.uid:
-            assert self.cache.update_pod(old, new) == Outcome.REPLACED
+            expected = self.expected(self.places.get(new.uid), new)
+            self.cache.remove_pod(old)
             self.places.pop(old.uid, None)
+            assert self.cache.add_pod(new) == expected
             self.places[new.uid] = Place(new, new.spec.node_name, False)
 
     @rule(key=st.sampled_from(KEYS))
@@ -198,7 +200,7 @@ class CacheMachine(RuleBasedStateMachine):
     def columns_say_what_the_node_objects_say(self) -> None:
         table = self.cache.table
         for row, node in enumerate(self.nodes.get(name) for name in table.node_names()):
-            taint_class = table.taint_classes()[table.taint_class_ids()[row]]
+            taint_class = table.taints.classes[table.taints.ids[row]]
             if node is None:
                 assert taint_class == TaintClass((), False)
             else:
@@ -206,9 +208,9 @@ class CacheMachine(RuleBasedStateMachine):
                 assert table.view(row).node is node
             for key in self.asked:
                 value = node.labels.get(key) if node else None
-                code = -1 if value is None else table.label_values(key)[value]
-                assert table.label_codes(key)[row] == code
-                number = table.label_numbers(key)[row]
+                code = -1 if value is None else table.labels.values(key)[value]
+                assert table.labels.codes(key)[row] == code
+                number = table.labels.numbers(key)[row]
                 assert number == 4 if value == "4" else math.isnan(number)
 
     @invariant()

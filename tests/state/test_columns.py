@@ -5,11 +5,9 @@ from __future__ import annotations
 import pytest
 
 from mooring.api.taints import Taint
-from mooring.state import label_columns, taint_classes
-from mooring.state.change_log import ChangeLog
-from mooring.state.interning import Interner
-from mooring.state.label_columns import LabelColumns
-from mooring.state.taint_classes import TaintClasses
+from mooring.state import node_columns
+from mooring.state.columns import ChangeLog, Interner
+from mooring.state.node_columns import LabelColumns, TaintClasses
 from tests.state.objects import make_node
 
 
@@ -23,7 +21,7 @@ def test_codes_count_from_zero_in_the_order_of_first_sight():
 
 
 def test_label_values_of_gone_nodes_are_forgotten(monkeypatch):
-    monkeypatch.setattr(label_columns, "_SMALLEST_CROWD", 8)
+    monkeypatch.setattr(node_columns, "_LABEL_CROWD", 8)
     labels = LabelColumns(width=4)
     labels.put(1, {"host": "stays"})
     labels.numbers("host")
@@ -39,7 +37,7 @@ def test_label_values_of_gone_nodes_are_forgotten(monkeypatch):
 
 
 def test_label_columns_not_asked_for_are_dropped_first(monkeypatch):
-    monkeypatch.setattr(label_columns, "_COLUMNS", 2)
+    monkeypatch.setattr(node_columns, "_COLUMNS", 2)
     labels = LabelColumns(width=1)
     labels.put(0, {"a": "1", "b": "1", "c": "1"})
     kept, dropped = labels.values("a"), labels.values("b")
@@ -59,9 +57,9 @@ def test_taint_classes_out_of_use_are_forgotten():
         node = make_node("b", taints=(Taint(key="deleting", value=str(stamp), effect="NoSchedule"),))
         classes.put(1, node)
 
-        assert classes.classes[classes.ids[0]] == taint_classes.taint_class(first)
-        assert classes.classes[classes.ids[1]] == taint_classes.taint_class(node)
-        assert classes.classes[classes.ids[2]] == taint_classes.PLAIN
+        assert classes.classes[classes.ids[0]] == node_columns.taint_class(first)
+        assert classes.classes[classes.ids[1]] == node_columns.taint_class(node)
+        assert classes.classes[classes.ids[2]] == node_columns.PLAIN
     assert len(classes.classes) <= 70
 
 

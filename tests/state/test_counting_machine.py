@@ -29,15 +29,15 @@ from mooring.api.resources import NAMESPACES
 from mooring.api.selectors import NOTHING, Selector, make_requirement, make_selector
 from mooring.framework.counting import PodSelector, TermKind
 from mooring.framework.ports import Change
-from mooring.state import pod_labels_index, row_counts
+from mooring.state import label_index, row_counts
 from mooring.state.affinity_terms import HeldTerms, TermKey, terms_of
 from mooring.state.cache import ClusterCache
 from mooring.state.counters import Counters
+from mooring.state.derived import Topologies
+from mooring.state.indexes import ObjectIndexes
 from mooring.state.node_table import NodeTable
-from mooring.state.object_index import ObjectIndexes
 from mooring.state.pod_entry import bound_to
 from mooring.state.stores import Stores
-from mooring.state.topologies import Topologies
 from tests.state.objects import ZONE, make_node
 
 SPACES = ["x", "y", "z"]
@@ -125,14 +125,14 @@ pods = st.builds(make_pod, st.integers(0, 9), node_names, spaces, labels, affini
 class CountingMachine(RuleBasedStateMachine):
     @initialize(few=st.sampled_from([0, 32]), vacant=st.sampled_from([0, 1024]))
     def start(self, few: int, vacant: int) -> None:
-        self._kept = row_counts._FEWEST, pod_labels_index._VACANT
-        row_counts._FEWEST, pod_labels_index._VACANT = few, vacant
+        self._kept = row_counts._FEWEST, label_index._VACANT
+        row_counts._FEWEST, label_index._VACANT = few, vacant
         self.table = NodeTable(width=2)
         self.cache = ClusterCache(self.table)
         self.counters = Counters(self.table, limit=4096)
         self.terms = HeldTerms(self.table)
-        self.table.observe(self.counters)
-        self.table.observe(self.terms)
+        self.table.observers.observe(self.counters)
+        self.table.observers.observe(self.terms)
         self.topologies = Topologies(self.table)
         self.stores = Stores()
         index = ObjectIndexes(self.stores.lister)
@@ -143,7 +143,7 @@ class CountingMachine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         if hasattr(self, "_kept"):
-            row_counts._FEWEST, pod_labels_index._VACANT = self._kept
+            row_counts._FEWEST, label_index._VACANT = self._kept
 
     @rule(pod=pods)
     def seen(self, pod: Pod) -> None:

@@ -6,9 +6,9 @@ import pytest
 
 from mooring.api.selectors import selector_from_labels
 from mooring.framework.counting import PodSelector
-from mooring.state import pod_labels_index
+from mooring.state import label_index
 from mooring.state.cache import ClusterCache
-from mooring.state.counting import Counting
+from mooring.state.counters import Counting
 from mooring.state.indexes import Indexes
 from mooring.state.node_table import NodeTable
 from tests.state.objects import make_node, make_pod
@@ -26,7 +26,7 @@ class Counted:
         self.cache = ClusterCache(table)
         self.cache.add_node(make_node("a"))
         self.counters = Counting(table).pod_counters()
-        self.indexes = Indexes(table)
+        self.indexes = Indexes(table.observers)
         self.index = self.indexes.pod_index("app", app_keys)
 
     def seen(self, app: str) -> tuple[int, int, int]:
@@ -35,7 +35,7 @@ class Counted:
         selector = PodSelector(None, selector_from_labels({"app": app}))
         row = self.cache.table.row_of("a")
         return (
-            self.cache.table.requested_on(row)["cpu"],
+            self.cache.table.load_on(row).requested["cpu"],
             self.counters.get(selector).number(row),
             self.index.rows(app).get(row, 0),
         )
@@ -83,7 +83,7 @@ def test_who_is_gone_is_expected_no_more():
 
 
 def test_a_pod_counts_although_the_last_of_its_kind_left_meanwhile(monkeypatch):
-    monkeypatch.setattr(pod_labels_index, "_VACANT", 0)
+    monkeypatch.setattr(label_index, "_VACANT", 0)
     world, pod = Counted(), make_pod("p", cpu="1", labels={"app": "web"})
     other = make_pod("other", node="a", labels={"app": "web"})
     world.cache.add_pod(other)

@@ -10,8 +10,7 @@ import pytest
 from mooring.api.errors import QuantityError
 from mooring.api.taints import Taint
 from mooring.framework.nodes import Columns, TaintClass
-from mooring.state.amounts import LIMIT
-from mooring.state.errors import CacheError
+from mooring.state.columns import LIMIT, CacheError
 from mooring.state.node_table import NodeTable
 from mooring.state.pod_entry import PodEntry
 from tests.state.objects import ZONE, make_node, make_pod
@@ -41,18 +40,18 @@ def test_a_table_is_what_views_read(table):
 def test_columns_hold_what_nodes_offer_and_pods_request(table):
     table.add_pod("b", entry("p", cpu="500m", gpu="1"))
 
-    assert table.allocatable("cpu").tolist() == [4000, 4000]
-    assert table.allocatable(GPU).tolist() == [0, 2]
-    assert table.requested("cpu").tolist() == [0, 500]
-    assert table.requested(GPU).tolist() == [0, 1]
-    assert table.requested("pods").tolist() == [0, 1]
-    assert table.nonzero_requested("memory").tolist() == [0, 200 << 20]
-    assert table.nonzero_requested(GPU).tolist() == [0, 1]
+    assert table.amounts.allocatable("cpu").tolist() == [4000, 4000]
+    assert table.amounts.allocatable(GPU).tolist() == [0, 2]
+    assert table.amounts.requested("cpu").tolist() == [0, 500]
+    assert table.amounts.requested(GPU).tolist() == [0, 1]
+    assert table.amounts.requested("pods").tolist() == [0, 1]
+    assert table.amounts.nonzero_requested("memory").tolist() == [0, 200 << 20]
+    assert table.amounts.nonzero_requested(GPU).tolist() == [0, 1]
 
 
 def test_a_resource_that_nobody_has_is_zero_everywhere(table):
-    assert table.allocatable("example.com/none").tolist() == [0, 0]
-    assert table.requested("example.com/none").dtype == np.int64
+    assert table.amounts.allocatable("example.com/none").tolist() == [0, 0]
+    assert table.amounts.requested("example.com/none").dtype == np.int64
 
 
 def test_a_view_follows_the_pods_and_its_node(table):
@@ -73,25 +72,25 @@ def test_columns_cannot_be_written(table):
     with pytest.raises(ValueError, match="read-only"):
         table.nodes().requested("cpu")[0] = 1
     with pytest.raises(ValueError, match="read-only"):
-        table.allocatable("example.com/none")[0] = 1
+        table.amounts.allocatable("example.com/none")[0] = 1
     with pytest.raises(ValueError, match="read-only"):
-        table.label_codes(ZONE)[0] = 1
+        table.labels.codes(ZONE)[0] = 1
 
 
 def test_rows_are_stable_while_the_table_grows(table):
     table.add_pod("b", entry("p", cpu="1"))
-    table.label_codes(ZONE)
-    table.label_numbers(ZONE)
+    table.labels.codes(ZONE)
+    table.labels.numbers(ZONE)
     for index in range(20):
         table.set_node(make_node(f"more-{index}", zone="x", cpu="1"))
 
     assert table.row_of("b") == 1
     assert len(table) == 22
     assert table.width == 32
-    assert table.requested("cpu")[:3].tolist() == [0, 1000, 0]
+    assert table.amounts.requested("cpu")[:3].tolist() == [0, 1000, 0]
     assert table.nodes().label_equals(ZONE, "x").sum() == 21
-    assert np.isnan(table.label_numbers(ZONE)).all()
-    assert len(table.taint_class_ids()) == len(table.generations) == table.width
+    assert np.isnan(table.labels.numbers(ZONE)).all()
+    assert len(table.taints.ids) == len(table.generations) == table.width
 
 
 def test_freed_rows_are_reused_and_start_empty(table):
@@ -102,14 +101,14 @@ def test_freed_rows_are_reused_and_start_empty(table):
     assert row == 0
     assert table.row_of("a") == -1
     assert table.node_names() == ["c", "b"]
-    assert table.requested("pods")[row] == 0
+    assert table.amounts.requested("pods")[row] == 0
     assert table.nodes().names == ["b", "c"]
 
 
 def test_a_resource_that_a_node_loses_is_zero(table):
     table.set_node(make_node("b", zone="y"))
 
-    assert table.allocatable(GPU).tolist() == [0, 0]
+    assert table.amounts.allocatable(GPU).tolist() == [0, 0]
     assert GPU not in table.view(1).allocatable
 
 
@@ -139,8 +138,8 @@ class TestGhosts:
         assert table.remove_node("b")
 
         assert table.ghosts() == ["b"]
-        assert table.label_codes(ZONE)[row] == -1
-        assert table.allocatable("cpu")[row] == 0
+        assert table.labels.codes(ZONE)[row] == -1
+        assert table.amounts.allocatable("cpu")[row] == 0
         assert table.nodes().names == ["a"]
         with pytest.raises(CacheError, match="no node"):
             table.view(row)
@@ -151,7 +150,7 @@ class TestGhosts:
         table.remove_pod("c", pod)
 
         assert table.ghosts() == []
-        assert table.requested("cpu")[row] == 0
+        assert table.amounts.requested("cpu")[row] == 0
         assert table.set_node(make_node("d")) == row
 
 
@@ -175,12 +174,12 @@ def test_labels_become_codes_that_follow_the_nodes(table):
     ],
 )
 def test_labels_as_numbers(table, value, expected):
-    table.label_numbers("size")
+    table.labels.numbers("size")
     table.set_node(make_node("a", labels={} if value is None else {"size": value}))
-    followed = table.label_numbers("size")[0]
+    followed = table.labels.numbers("size")[0]
     fresh = NodeTable()
     fresh.set_node(make_node("a", labels={} if value is None else {"size": value}))
-    built = fresh.label_numbers("size")[0]
+    built = fresh.labels.numbers("size")[0]
 
     assert [None if np.isnan(number) else number for number in (followed, built)] == [expected, expected]
 
@@ -190,25 +189,25 @@ def test_taints_and_cordons_become_classes(table):
     table.set_node(make_node("a", taints=(old,)))
     table.set_node(make_node("b", taints=(new,)))
     table.set_node(make_node("c", taints=(TAINT,), unschedulable=True))
-    ids = table.taint_class_ids()
+    ids = table.taints.ids
 
     assert ids[0] == ids[1] != ids[2]
-    assert table.taint_classes()[ids[0]] == TaintClass((TAINT,), False)
-    assert table.taint_classes()[0] == TaintClass((), False)
+    assert table.taints.classes[ids[0]] == TaintClass((TAINT,), False)
+    assert table.taints.classes[0] == TaintClass((), False)
     assert table.nodes().by_taints(lambda found: found.unschedulable).tolist() == [False, False, True]
 
 
 def test_order_and_epoch_are_kept_until_the_set_of_nodes_or_a_zone_changes(table):
-    nodes, epoch = table.nodes(), table.epoch()
+    nodes, epoch = table.nodes(), table.listing.epoch()
     table.set_node(make_node("a", zone="x", labels={"other": "label"}))
     table.add_pod("a", entry())
     assert table.nodes() is nodes
-    assert table.epoch() is epoch
+    assert table.listing.epoch() is epoch
 
     table.set_node(make_node("a", zone="z"))
     assert table.nodes() is not nodes
-    assert table.order.tolist() == [1, 0]
-    assert table.epoch().number > epoch.number
+    assert table.nodes().rows.tolist() == [1, 0]
+    assert table.listing.epoch().number > epoch.number
     assert tuple(epoch.names) == ("a", "b")
 
 
@@ -251,12 +250,12 @@ class TestOverflow:
         huge = [entry(f"p{index}", memory=str(2**63 - 1)) for index in range(4)]
         for one in huge:
             table.add_pod("a", one)
-        assert table.requested("memory")[0] == LIMIT
+        assert table.amounts.requested("memory")[0] == LIMIT
         assert table.nodes().free("memory")[0] < 0
 
         for one in huge:
             table.remove_pod("a", one)
-        assert table.requested("memory")[0] == 0
+        assert table.amounts.requested("memory")[0] == 0
 
     def test_two_clamped_amounts_can_be_added_and_subtracted(self):
         assert np.int64(LIMIT) + np.int64(LIMIT) > 0
@@ -265,7 +264,7 @@ class TestOverflow:
     def test_allocatable_is_clamped_in_columns_and_views(self, table):
         table.set_node(make_node("a", memory="9223372036854775807"))
 
-        assert table.allocatable("memory")[0] == LIMIT
+        assert table.amounts.allocatable("memory")[0] == LIMIT
         assert table.view(0).allocatable["memory"] == LIMIT
 
 
@@ -276,7 +275,7 @@ class TestRefusals:
         table.add_pod("a", entry())
         with pytest.raises(CacheError, match="already"):
             table.add_pod("a", entry())
-        assert table.requested("pods")[0] == 1
+        assert table.amounts.requested("pods")[0] == 1
 
     def test_an_unknown_pod_cannot_be_removed_or_replaced(self, table):
         with pytest.raises(CacheError, match="not on the node"):

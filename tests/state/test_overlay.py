@@ -10,12 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mooring.framework.nodes import Columns
-from mooring.framework.ranking import Tails
-from mooring.state.errors import CacheError
+from mooring.framework.ranking import VictimColumns
+from mooring.state.columns import CacheError
 from mooring.state.node_table import NodeTable
-from mooring.state.overlay import Overlay
+from mooring.state.overlay import DryRunRows, Overlay
 from mooring.state.pod_entry import PodEntries, PodEntry
-from mooring.state.what_if import WhatIfRow
 from tests.state.objects import ZONE, make_node, make_pod
 
 GPU = "nvidia.com/gpu"
@@ -63,23 +62,23 @@ def apply_to_table(table: NodeTable, step: Step) -> None:
 
 def seen(columns: Columns, rows: list[int]) -> dict[str, Any]:
     """All that views can read of these rows."""
-    values = {code: value for value, code in columns.label_values(ZONE).items()} | {-1: None}
+    values = {code: value for value, code in columns.labels.values(ZONE).items()} | {-1: None}
     views = [columns.view(row) for row in rows]
     return {
         "columns": {
             resource: [
                 column[rows].tolist()
                 for column in (
-                    columns.allocatable(resource),
-                    columns.requested(resource),
-                    columns.nonzero_requested(resource),
+                    columns.amounts.allocatable(resource),
+                    columns.amounts.requested(resource),
+                    columns.amounts.nonzero_requested(resource),
                 )
             ]
             for resource in RESOURCES
         },
-        "zones": [values[code] for code in columns.label_codes(ZONE)[rows].tolist()],
-        "numbers": [str(number) for number in columns.label_numbers("size")[rows].tolist()],
-        "taints": [columns.taint_classes()[code] for code in columns.taint_class_ids()[rows].tolist()],
+        "zones": [values[code] for code in columns.labels.codes(ZONE)[rows].tolist()],
+        "numbers": [str(number) for number in columns.labels.numbers("size")[rows].tolist()],
+        "taints": [columns.taints.classes[code] for code in columns.taints.ids[rows].tolist()],
         "names": [columns.node_names()[row] for row in rows],
         "places": [columns.row_of(view.name) == row for view, row in zip(views, rows, strict=True)],
         "pods": [sorted(pod.uid for pod in view.pods) for view in views],
@@ -125,7 +124,7 @@ def test_an_overlay_holds_only_its_rows(table):
     assert overlay.nodes().names == ["c", "a"]
     assert overlay.row_of("a") == 1
     assert overlay.row_of("b") == overlay.row_of("never") == -1
-    assert len(overlay.label_codes(ZONE)) == 2
+    assert len(overlay.labels.codes(ZONE)) == 2
     assert overlay.view(1).alone().names == ["a"]
 
 
@@ -146,23 +145,23 @@ def test_overlays_can_be_stacked(table):
 
     assert [pod.uid for pod in upper.view(0).pods] == ["p1", "p3"]
     assert [pod.uid for pod in lower.view(1).pods] == ["p1"]
-    assert upper.requested("cpu").tolist() == [400]
+    assert upper.amounts.requested("cpu").tolist() == [400]
 
 
 def test_columns_of_an_overlay_cannot_be_written(table):
     with pytest.raises(ValueError, match="read-only"):
-        Overlay(table, [0]).requested("cpu")[0] = 1
+        Overlay(table, [0]).amounts.requested("cpu")[0] = 1
 
 
-def test_a_what_if_row_takes_pods(table):
-    row = WhatIfRow(table, PodEntries().entry, "a")
-    row.remove_pod(PODS[1].pod)
-    row.add_pod(PODS[5].pod)
+def test_rows_of_a_dry_run_take_pods(table):
+    rows = DryRunRows(table, PodEntries().entry, ["a"])
+    rows.remove_pod(0, PODS[1].pod)
+    rows.add_pod(0, PODS[5].pod)
 
-    assert [pod.uid for pod in row.view().pods] == ["p0", "p5"]
+    assert [pod.uid for pod in rows.view(0).pods] == ["p0", "p5"]
     assert [pod.uid for pod in table.pods_of("a")] == ["p0", "p1"]
     with pytest.raises(CacheError, match="no node"):
-        WhatIfRow(table, PodEntries().entry, "never")
+        DryRunRows(table, PodEntries().entry, ["never"])
 
 
 @given(
@@ -174,17 +173,18 @@ def test_a_what_if_row_takes_pods(table):
 def test_hiding_the_tail_of_a_row_equals_taking_its_pods_one_by_one(running, priority, later):
     table, twin = tables(running)
     overlay, one_by_one = Overlay(table, (0, 1, 2)), Overlay(twin, (0, 1, 2))
-    tails = [table.view(row).ranked.below(priority) for row in range(3)]
-    overlay.hide(Tails(tails))
-    for row, tail in enumerate(tails):
-        for pod in tail:
+    victims = [table.view(row).ranked.below(priority) for row in range(3)]
+    overlay.amounts.hide(VictimColumns(victims))
+    for row, pods in enumerate(victims):
+        for pod in pods:
             one_by_one.remove_pod(row, PodEntries().entry(pod))
     for step in later:
         for world in (overlay, one_by_one):
             (world.add_pod if step.add else world.remove_pod)(step.node, PODS[step.pod])
     for resource in RESOURCES:
-        assert overlay.requested(resource).tolist() == one_by_one.requested(resource).tolist()
-        assert overlay.nonzero_requested(resource).tolist() == one_by_one.nonzero_requested(resource).tolist()
+        have, want = overlay.amounts, one_by_one.amounts
+        assert have.requested(resource).tolist() == want.requested(resource).tolist()
+        assert have.nonzero_requested(resource).tolist() == want.nonzero_requested(resource).tolist()
     for row in range(3):
-        assert overlay.pods_on(row) == one_by_one.pods_on(row)
-        assert overlay.requested_on(row) == one_by_one.requested_on(row)
+        assert overlay.load_on(row).pods() == one_by_one.load_on(row).pods()
+        assert overlay.load_on(row).requested == one_by_one.load_on(row).requested

@@ -16,7 +16,7 @@ from mooring.api.pod import (
     PodStatus,
     ResourceRequirements,
 )
-from mooring.state.amounts import LIMIT, clamp
+from mooring.state.columns import LIMIT, clamp
 from mooring.state.pod_entry import PodEntries, PodEntry
 from tests.state.objects import make_pod
 

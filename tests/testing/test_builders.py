@@ -9,7 +9,7 @@ import pytest
 
 from mooring.api import decoding
 from mooring.api.meta import LabelSelector, Object, OwnerReference
-from mooring.api.pod import ContainerPort, Pod, controller_of
+from mooring.api.pod import ContainerPort, Pod, PodSchedulingGroup, controller_of
 from mooring.api.requests import pod_requests
 from mooring.api.resources import by_kind
 from mooring.api.taints import Taint, Toleration
@@ -19,8 +19,8 @@ from mooring.testing.builders import (
     HOSTNAME,
     ZONE,
     host_port,
+    make_affinity,
     make_container,
-    make_csi_node,
     make_namespace,
     make_node,
     make_nodes,
@@ -29,30 +29,26 @@ from mooring.testing.builders import (
     make_pod_group,
     make_pods,
     make_priority_class,
-    make_pv,
-    make_pvc,
     make_service,
-    make_storage_class,
     spread_over,
     taint,
     toleration,
 )
+from mooring.testing.volumes import make_csi_node, make_pv, make_pvc, make_storage_class
 
 EVERYTHING: list[Object] = [
     make_pod(
         "web",
-        cpu="1",
-        limits={"memory": "1Gi"},
-        ports=[80],
+        containers=[make_container("main", "1", limits={"memory": "1Gi"}, ports=[80])],
         labels={"app": "web"},
         owner="ReplicaSet/web",
         priority=3,
-        node_affinity={ZONE: ["a", "b"]},
-        near={"app": "db"},
-        away=LabelSelector(match_labels={"app": "web"}),
+        affinity=make_affinity(
+            nodes={ZONE: ["a", "b"]}, near={"app": "db"}, away=LabelSelector(match_labels={"app": "web"})
+        ),
         spread=ZONE,
         tolerations=["gpu=yes:NoSchedule"],
-        group="gang",
+        scheduling_group=PodSchedulingGroup(pod_group_name="gang"),
         claims=["data"],
     ),
     make_node("n1", zone="a", taints=["gpu=yes:NoSchedule"], images={"app": 10**8}, extended={"x.io/gpu": 8}),
@@ -147,7 +143,7 @@ def test_ports_are_host_ports_unless_they_say_otherwise():
 
 def test_affinity_is_absent_unless_asked_for():
     assert make_pod().spec.affinity is None
-    affinity = make_pod(away={"app": "web"}, topology=ZONE).spec.affinity
+    affinity = make_pod(affinity=make_affinity(away={"app": "web"}, topology=ZONE)).spec.affinity
     assert affinity is not None
     assert (affinity.node_affinity, affinity.pod_affinity) == (None, None)
     assert affinity.pod_anti_affinity is not None
@@ -159,9 +155,9 @@ def test_spread_as_text_is_strict_over_the_pods_own_labels():
     (constraint,) = make_pod(labels={"app": "web"}, spread=ZONE).spec.topology_spread_constraints
     assert constraint == spread_over(ZONE, {"app": "web"})
     assert (constraint.max_skew, constraint.when_unsatisfiable) == (1, "DoNotSchedule")
-    wish = spread_over(HOSTNAME, {}, soft=True, min_domains=2)
-    assert make_pod(spread=wish).spec.topology_spread_constraints == (wish,)
-    assert make_pod(spread=[constraint, wish]).spec.topology_spread_constraints == (constraint, wish)
+    soft = spread_over(HOSTNAME, {}, soft=True, min_domains=2)
+    assert make_pod(spread=soft).spec.topology_spread_constraints == (soft,)
+    assert make_pod(spread=[constraint, soft]).spec.topology_spread_constraints == (constraint, soft)
 
 
 @pytest.mark.parametrize(
@@ -202,9 +198,14 @@ def test_many_at_once():
 
 def test_life_cycle_fields():
     pod: Pod = make_pod(
-        uid="mine", nominated="n1", deleted="2026-01-01T00:00:30Z", finalizers=["x/y"], gates=["g"]
+        uid="mine", nominated="n1", deletion_timestamp="2026-01-01T00:00:30Z", finalizers=["x/y"], gates=["g"]
     )
     assert (pod.uid, pod.nominated_node_name) == ("mine", "n1")
     assert pod.is_terminating
     assert pod.is_gated
     assert pod.metadata.finalizers == ("x/y",)
+
+
+def test_a_field_that_no_part_of_a_pod_has_is_named():
+    with pytest.raises(TypeError, match="a pod has no 'colour', 'taste'"):
+        make_pod(colour="red", taste="sweet", phase="Failed")

@@ -18,10 +18,10 @@ from mooring.client.events import ApiEventRecorder
 from mooring.client.informers import InformerSet, OnMalformed
 from mooring.framework.points import Plugin
 from mooring.framework.ports import ApiClient, Clock
-from mooring.queue.location import Location
+from mooring.queue.pending import Location
+from mooring.runtime.clients import MayWrite, always
 from mooring.scheduler.assembly import FLUSH_AFTER, Ports, assemble, needed_resources
 from mooring.scheduler.engine import GRACE_SECONDS, Engine
-from mooring.scheduler.fencing import MayWrite, always
 from mooring.scheduler.records import RecordRing
 from mooring.telemetry import logs
 from mooring.telemetry.metrics import SchedulerMetrics
@@ -98,7 +98,7 @@ class Scheduler:
 
     def where(self, pod: Pod) -> Location | None:
         """In which place of the queue a pending pod is, and why."""
-        return self.engine.queue.where(pod.uid)
+        return self.engine.queue.pending.where(pod.uid)
 
     async def start(self) -> None:
         """Start the informers, wait until all have synced, then schedule."""

@@ -14,7 +14,7 @@ from mooring.framework.extending import Extender
 from mooring.framework.indexes import NodeIndex, NodeKeys, ObjectIndex, ObjectKeys, PodIndex, PodKeys
 from mooring.framework.nodes import BoolArray, IntArray, Nodes, NodeView
 from mooring.framework.ports import ApiClient, Clock, EventRecorder
-from mooring.framework.ranking import Tails
+from mooring.framework.ranking import VictimColumns
 from mooring.framework.status import Status
 from mooring.framework.statuses import NodeStatuses
 from mooring.framework.topology import Topology
@@ -91,7 +91,7 @@ class Nominator(Protocol):
 
 
 class Trial(Protocol):
-    """One pod in a what-if world. Changes are seen by this trial and its forks only."""
+    """One pod in a dry run. Changes are seen by this trial and its forks only."""
 
     @property
     def state(self) -> CycleState: ...
@@ -116,15 +116,15 @@ class Trial(Protocol):
     def fork(self) -> Trial: ...
 
 
-class Clearings(Protocol):
-    """Several nodes of a dry run, each a world of its own in which some of its pods, the victims, are taken
-    away. Nodes are numbered as they were named; all their victims stand in one long list (`tails`)."""
+class PreemptionTrial(Protocol):
+    """Several nodes of a dry run, each judged by itself without some of its pods, the victims. Nodes are
+    numbered as they were named; all their victims stand in one long list."""
 
     @property
     def names(self) -> Sequence[str]: ...
 
     @property
-    def tails(self) -> Tails: ...
+    def victims(self) -> VictimColumns: ...
 
     @property
     def statuses(self) -> NodeStatuses:
@@ -137,17 +137,17 @@ class Clearings(Protocol):
         """Numbers of the nodes that pass; fewer when something breaks later."""
         ...
 
-    def put_back(self, *turns: BoolArray | None) -> BoolArray:
+    def reprieve(self, *turns: BoolArray | None) -> BoolArray:
         """Put victims back on the fitting nodes, one after the other in their order, each only if the pod
         still fits beside it. Each turn names the victims that have it; `None` is all of them. Returns which
-        victims have to stay away. Once only."""
+        victims have to stay away. To be called once only."""
         ...
 
 
 class DryRun(Protocol):
-    """A what-if session. Nothing that happens here is seen outside or written anywhere.
+    """A session in which pods come and go; nothing that happens here is seen outside or written anywhere.
 
-    Pods added or removed on the session are part of the world of every trial that is started later.
+    Pods added or removed on the session are seen by every trial that is started later.
     """
 
     def add_pod(self, node_name: str, pod: Pod) -> None: ...
@@ -159,10 +159,12 @@ class DryRun(Protocol):
         clone); without it PreFilter runs anew."""
         ...
 
-    def clear(self, pod: Pod, state: CycleState, victims: Mapping[str, Sequence[Pod]]) -> Clearings:
-        """Judge `pod` on several nodes, each without some pods of its own, all else as it is. The same
-        as a trial per node, many times faster where plugins say what they depend on. `state` is that of the
-        cycle under way; the tail of a node's `ranked` is the fastest way to name victims."""
+    def remove_victims(
+        self, pod: Pod, state: CycleState, victims: Mapping[str, Sequence[Pod]]
+    ) -> PreemptionTrial:
+        """Judge `pod` on several nodes, each without some pods of its own, all else as it is. Answers as a
+        trial per node would, many times faster where plugins say what they depend on. `state` is that of
+        the cycle under way; `below` of a node's `ranked` is the fastest way to name victims."""
         ...
 
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from mooring.api.node import Node
 from mooring.api.pod import Pod
 from mooring.api.taints import Taint
-from mooring.framework.ranking import PodTail, RankedPods
+from mooring.framework.ranking import LowerPods, RankedPods
 from mooring.framework.status import Code
 
 IntArray = npt.NDArray[np.int64]
@@ -72,13 +72,8 @@ News = tuple[int, int, "list[NodeView]"]
 changed, each once; rows without a node are left out. A plain tuple, because one is made for every pod."""
 
 
-class Columns(Protocol):
-    """The storage behind the views: full-width arrays, one entry per row. Arrays must not be written."""
-
-    @property
-    def width(self) -> int:
-        """Length of every column, free rows included."""
-        ...
+class AmountColumns(Protocol):
+    """What nodes have and what their pods request, per resource."""
 
     def allocatable(self, resource: str) -> IntArray: ...
 
@@ -87,7 +82,7 @@ class Columns(Protocol):
         ...
 
     def nonzero_requested(self, resource: str) -> IntArray:
-        """Requests with the defaults that scoring uses; kept for cpu and memory."""
+        """`requested` with the defaults that scoring uses; kept for cpu and memory."""
         ...
 
     def free(self, resource: str) -> IntArray:
@@ -98,21 +93,67 @@ class Columns(Protocol):
         """`allocatable`, `requested` or `nonzero_requested` in float64, for arithmetic that divides."""
         ...
 
-    def label_codes(self, key: str) -> CodeArray:
+
+class LabelColumns(Protocol):
+    """The labels of the nodes, per key."""
+
+    def codes(self, key: str) -> CodeArray:
         """Interned label values, -1 where the node has no such label."""
         ...
 
-    def label_values(self, key: str) -> Mapping[str, int]:
-        """Value → code of that column."""
+    def values(self, key: str) -> Mapping[str, int]:
+        """Value → code of that column. Codes stay valid for as long as this returns the same object."""
         ...
 
-    def label_numbers(self, key: str) -> FloatArray:
+    def numbers(self, key: str) -> FloatArray:
         """The label as an integer, NaN where it is absent or none; for Gt and Lt."""
         ...
 
-    def taint_class_ids(self) -> CodeArray: ...
 
-    def taint_classes(self) -> Sequence[TaintClass]: ...
+class TaintColumns(Protocol):
+    """The taints of the nodes. Ids stay valid for as long as `classes` is the same object."""
+
+    @property
+    def ids(self) -> CodeArray:
+        """Index of each node's class in `classes`."""
+        ...
+
+    @property
+    def classes(self) -> Sequence[TaintClass]: ...
+
+
+class NodeLoad(Protocol):
+    """The pods of one node and the sums of what they request."""
+
+    @property
+    def requested(self) -> Mapping[str, int]: ...
+
+    @property
+    def nonzero_requested(self) -> Mapping[str, int]: ...
+
+    def pods(self) -> Sequence[Pod]: ...
+
+    def ranked(self) -> RankedPods:
+        """The pods by importance."""
+        ...
+
+
+class Columns(Protocol):
+    """The storage behind the views: full-width arrays, one entry per row. Arrays must not be written."""
+
+    @property
+    def width(self) -> int:
+        """Length of every column, free rows included."""
+        ...
+
+    @property
+    def amounts(self) -> AmountColumns: ...
+
+    @property
+    def labels(self) -> LabelColumns: ...
+
+    @property
+    def taints(self) -> TaintColumns: ...
 
     def node_column(self, key: Hashable, compute: Compute) -> npt.NDArray[Any]:
         """A column of the caller's own that depends on the node objects only (labels, taints, allocatable).
@@ -123,7 +164,7 @@ class Columns(Protocol):
     def row_column(
         self, key: Hashable, compute: Compute, compute_row: ComputeRow | None = None
     ) -> npt.NDArray[Any]:
-        """A column of the caller's own that depends on the pods of the node too (requested, pods)."""
+        """A column that depends on the pods of the node too (requested, pods)."""
         ...
 
     def node_names(self) -> Sequence[str]:
@@ -134,9 +175,19 @@ class Columns(Protocol):
         """The row of a live node, -1 when there is none."""
         ...
 
+    def table_rows(self, rows: IntArray) -> IntArray:
+        """The rows of the node table behind rows of this source; they differ in a dry run."""
+        ...
+
     def view(self, row: int) -> NodeView: ...
 
     def every_row(self) -> EveryRow: ...
+
+    def load_on(self, row: int) -> NodeLoad: ...
+
+    def lower_pods_on(self, rows: Sequence[int], priority: int) -> list[LowerPods]:
+        """The pods below a priority, of many rows at once."""
+        ...
 
     @property
     def generation(self) -> int:
@@ -160,22 +211,6 @@ class Columns(Protocol):
     def news(self, generation: int) -> News:
         """Present generations and changed nodes in one call: memories ask this for every pod."""
         ...
-
-    def table_rows(self, rows: IntArray) -> IntArray:
-        """The rows of the node table behind rows of this source; they differ in a dry run."""
-        ...
-
-    def pods_on(self, row: int) -> Sequence[Pod]: ...
-
-    def ranked_on(self, row: int) -> RankedPods: ...
-
-    def tails_on(self, rows: Sequence[int], priority: int) -> list[PodTail]:
-        """The pods below a priority, of many rows at once."""
-        ...
-
-    def requested_on(self, row: int) -> Mapping[str, int]: ...
-
-    def nonzero_requested_on(self, row: int) -> Mapping[str, int]: ...
 
 
 class NodeView:
@@ -203,21 +238,21 @@ class NodeView:
     @property
     def pods(self) -> Sequence[Pod]:
         """Pods on this node, assumed ones included."""
-        return self._columns.pods_on(self.row)
+        return self._columns.load_on(self.row).pods()
 
     @property
     def ranked(self) -> RankedPods:
         """The pods on this node by importance, with what they request; shared until they change."""
-        return self._columns.ranked_on(self.row)
+        return self._columns.load_on(self.row).ranked()
 
     @property
     def requested(self) -> Mapping[str, int]:
         """What the pods on this node request; `pods` is their number."""
-        return self._columns.requested_on(self.row)
+        return self._columns.load_on(self.row).requested
 
     @property
     def nonzero_requested(self) -> Mapping[str, int]:
-        return self._columns.nonzero_requested_on(self.row)
+        return self._columns.load_on(self.row).nonzero_requested
 
     def free(self, resource: str) -> int:
         """Allocatable less requested; negative on an overcommitted node."""
@@ -283,24 +318,24 @@ class Nodes:
         return column[: len(self.rows)] if self._whole else column.take(self.rows)
 
     def allocatable(self, resource: str) -> IntArray:
-        return self.take(self.columns.allocatable(resource))
+        return self.take(self.columns.amounts.allocatable(resource))
 
     def requested(self, resource: str) -> IntArray:
-        return self.take(self.columns.requested(resource))
+        return self.take(self.columns.amounts.requested(resource))
 
     def nonzero_requested(self, resource: str) -> IntArray:
-        return self.take(self.columns.nonzero_requested(resource))
+        return self.take(self.columns.amounts.nonzero_requested(resource))
 
     def floats(self, column: Amounts, resource: str) -> FloatArray:
         """`allocatable`, `requested` or `nonzero_requested` in float64; exact below 2^53."""
-        return self.take(self.columns.floats(column, resource))
+        return self.take(self.columns.amounts.floats(column, resource))
 
     def free(self, resource: str) -> IntArray:
         """Allocatable less requested."""
-        return self.take(self.columns.free(resource))
+        return self.take(self.columns.amounts.free(resource))
 
     def label_codes(self, key: str) -> CodeArray:
-        return self.take(self.columns.label_codes(key))
+        return self.take(self.columns.labels.codes(key))
 
     def has_label(self, key: str) -> BoolArray:
         present: BoolArray = self.label_codes(key) >= 0
@@ -308,7 +343,7 @@ class Nodes:
 
     def label_equals(self, key: str, *values: str) -> BoolArray:
         """True where the label has one of these values."""
-        known = self.columns.label_values(key)
+        known = self.columns.labels.values(key)
         codes = [known[value] for value in values if value in known]
         column = self.label_codes(key)
         match codes:
@@ -321,7 +356,7 @@ class Nodes:
                 return np.isin(column, codes)
 
     def label_numbers(self, key: str) -> FloatArray:
-        return self.take(self.columns.label_numbers(key))
+        return self.take(self.columns.labels.numbers(key))
 
     def node_column(self, key: Hashable, compute: Compute) -> npt.NDArray[Any]:
         """A column that depends on the node objects only, computed once per key and per changed node."""
@@ -352,8 +387,8 @@ class Nodes:
 
     def by_taints(self, judge: Callable[[TaintClass], bool | int]) -> npt.NDArray[Any]:
         """`judge` asked once per distinct combination of taints, spread to the nodes."""
-        verdicts = np.array([judge(cls) for cls in self.columns.taint_classes()])
-        spread: npt.NDArray[Any] = verdicts[self.take(self.columns.taint_class_ids())]
+        verdicts = np.array([judge(cls) for cls in self.columns.taints.classes])
+        spread: npt.NDArray[Any] = verdicts[self.take(self.columns.taints.ids)]
         return spread
 
     def named(self, *names: str) -> BoolArray:

@@ -1,4 +1,4 @@
-"""The pods of one node by importance: what preemption takes away last, and what it gives back first.
+"""The pods of one node by importance: whom preemption spares first.
 
 Higher priority is more important, then an earlier start. A ranking never changes; the node table keeps that
 of a node until its pods change, so what is computed here is computed once for many dry runs.
@@ -35,7 +35,7 @@ def start_of(pod: Pod) -> float:
 class RankedPods:
     """Pods of one node, most important first, with what they request."""
 
-    __slots__ = ("_tail", "descending", "memo", "pods", "requests")
+    __slots__ = ("_lower", "descending", "memo", "pods", "requests")
 
     def __init__(self, pods: Iterable[tuple[Pod, Requests]], *, ranked: bool = False) -> None:
         """`ranked`: leave the order as it is; then `below` has no meaning."""
@@ -45,24 +45,24 @@ class RankedPods:
         self.pods: tuple[Pod, ...] = tuple([pod for pod, _ in given])
         self.requests: list[Requests] = [requests for _, requests in given]
         self.memo: dict[Hashable, Any] = {}
-        """What others derive from just these pods and want to find again."""
+        """What callers derive from just these pods and want to find again."""
         self.descending = [-(pod.spec.priority or 0) for pod in self.pods]
         """Their priorities, negated."""
-        self._tail: PodTail | None = None
-        """What was asked for last."""
+        self._lower: LowerPods | None = None
+        """The latest answer of `below`."""
 
     def __len__(self) -> int:
         return len(self.pods)
 
-    def below(self, priority: int) -> PodTail:
+    def below(self, priority: int) -> LowerPods:
         """The pods of lower priority."""
-        tail = self._tail
-        if tail is None or tail.below != priority:
-            tail = self._tail = PodTail(self, bisect_right(self.descending, -priority), priority)
-        return tail
+        lower = self._lower
+        if lower is None or lower.below != priority:
+            lower = self._lower = LowerPods(self, bisect_right(self.descending, -priority), priority)
+        return lower
 
 
-class PodTail(Sequence[Pod]):
+class LowerPods(Sequence[Pod]):
     """The less important pods of a node: those of a ranking from some index on."""
 
     __slots__ = ("below", "columns", "length", "ranked", "start")
@@ -74,7 +74,7 @@ class PodTail(Sequence[Pod]):
         """The priority that all of these are below, if that is how they were found."""
         self.length = len(ranked.pods) - start
         self.columns: dict[Hashable, npt.NDArray[Any]] = {}
-        """Something that each of these pods has, in order; kept by `Tails`."""
+        """Something that each of these pods has, in order; kept by `VictimColumns`."""
 
     def __len__(self) -> int:
         return self.length
@@ -94,39 +94,40 @@ class PodTail(Sequence[Pod]):
         return iter(self.ranked.pods[self.start :])
 
 
-class Tails:
-    """The tails of many nodes in one long list, node after node: entry `offsets[i] + n` is pod `n` of tail
-    `i`."""
+class VictimColumns:
+    """The potential victims of many nodes in one long list, node after node: entry `offsets[i] + n` is pod
+    `n` of node `i`."""
 
-    def __init__(self, tails: Sequence[PodTail]) -> None:
-        self.tails = tails
-        self.lengths: IntArray = np.array([tail.length for tail in tails], dtype=np.int64)
+    def __init__(self, by_node: Sequence[LowerPods]) -> None:
+        self.by_node = by_node
+        self.lengths: IntArray = np.array([pods.length for pods in by_node], dtype=np.int64)
         ends = np.cumsum(self.lengths)
         self.offsets: IntArray = ends - self.lengths
-        self.size = int(ends[-1]) if len(tails) else 0
+        self.size = int(ends[-1]) if len(by_node) else 0
         """Length of the list."""
         self._columns: dict[Hashable, npt.NDArray[Any]] = {}
 
     def __len__(self) -> int:
-        return len(self.tails)
+        """Number of nodes."""
+        return len(self.by_node)
 
     def pods(self, entries: IntArray) -> list[Pod]:
         """The pods of some entries of the list."""
         rows = np.searchsorted(self.offsets, entries, side="right") - 1
         numbers = entries - self.offsets[rows]
-        return [self.tails[r][n] for r, n in zip(rows.tolist(), numbers.tolist(), strict=True)]
+        return [self.by_node[r][n] for r, n in zip(rows.tolist(), numbers.tolist(), strict=True)]
 
-    def derived(self, key: Hashable, compute: Callable[[PodTail], IntArray]) -> IntArray:
-        """Something that each pod has; `compute` says it for one tail, and is remembered there."""
+    def derived(self, key: Hashable, compute: Callable[[LowerPods], IntArray]) -> IntArray:
+        """Something that each pod has; `compute` computes it for the pods of one node, once."""
         found = self._columns.get(key)
         if found is None:
             try:
-                parts = [tail.columns[key] for tail in self.tails]
+                parts = [pods.columns[key] for pods in self.by_node]
             except KeyError:
-                for tail in self.tails:
-                    if key not in tail.columns:
-                        tail.columns[key] = compute(tail)
-                parts = [tail.columns[key] for tail in self.tails]
+                for pods in self.by_node:
+                    if key not in pods.columns:
+                        pods.columns[key] = compute(pods)
+                parts = [pods.columns[key] for pods in self.by_node]
             found = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
             self._columns[key] = found
         return found
@@ -134,10 +135,10 @@ class Tails:
     def column(self, resource: str) -> IntArray:
         """What each pod requests; every pod counts as one of `pods`."""
 
-        def requested(tail: PodTail) -> IntArray:
+        def requested(pods: LowerPods) -> IntArray:
             if resource == "pods":
-                return np.ones(tail.length, dtype=np.int64)
-            amounts = [requests.get(resource, 0) for requests in tail.ranked.requests[tail.start :]]
+                return np.ones(pods.length, dtype=np.int64)
+            amounts = [requests.get(resource, 0) for requests in pods.ranked.requests[pods.start :]]
             return np.array(amounts, dtype=np.int64)
 
         return self.derived(("requests", resource), requested)
@@ -148,27 +149,27 @@ class Tails:
 
     def starts(self) -> FloatArray:
         """When each pod was started, in epoch seconds; infinite for one that was not."""
-        unknown = [tail for tail in self.tails if "starts" not in tail.columns]
-        if unknown:  # read together, which costs a fraction of one tail at a time
-            seconds = _starts([pod.status.start_time or "" for tail in unknown for pod in tail])
-            ends = np.cumsum([tail.length for tail in unknown])
-            for tail, part in zip(unknown, np.split(seconds, ends[:-1]), strict=True):
-                tail.columns["starts"] = part
-        return np.concatenate([tail.columns["starts"] for tail in self.tails]) if self.size else np.zeros(0)
+        unknown = [pods for pods in self.by_node if "starts" not in pods.columns]
+        if unknown:  # read together, which costs a fraction of one node at a time
+            seconds = _starts([pod.status.start_time or "" for pods in unknown for pod in pods])
+            ends = np.cumsum([pods.length for pods in unknown])
+            for pods, part in zip(unknown, np.split(seconds, ends[:-1]), strict=True):
+                pods.columns["starts"] = part
+        return np.concatenate([pods.columns["starts"] for pods in self.by_node]) if self.size else np.zeros(0)
 
     def sums(self, values: IntArray) -> IntArray:
-        """The sum over each tail of something that every entry has."""
+        """The sum over each node of something that every entry has."""
         running = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(values)))
         summed: IntArray = running[self.offsets + self.lengths] - running[self.offsets]
         return summed
 
     def totals(self, resource: str) -> IntArray:
-        """What the pods of each tail request together."""
+        """What the pods of each node request together."""
         return self.lengths if resource == "pods" else self.sums(self.column(resource))
 
 
-def _priorities(tail: PodTail) -> IntArray:
-    return -np.array(tail.ranked.descending[tail.start :], dtype=np.int64)
+def _priorities(pods: LowerPods) -> IntArray:
+    return -np.array(pods.ranked.descending[pods.start :], dtype=np.int64)
 
 
 def _sorted(pods: list[tuple[Pod, Requests]]) -> list[tuple[Pod, Requests]]:

@@ -45,10 +45,10 @@ class Topology:
         self.key = key
         self.live = live
         """All nodes."""
-        self.values: Mapping[str, int] = columns.label_values(key)
+        self.values: Mapping[str, int] = columns.labels.values(key)
         """Label value → domain."""
         self.size = len(self.values)
-        self.bins: Bins = np.add(columns.label_codes(key), 1, dtype=np.intp)
+        self.bins: Bins = np.add(columns.labels.codes(key), 1, dtype=np.intp)
         """Row → domain + 1, full width; 0 stands for no label, as `bincount` and `gather` want it."""
         self._used = self.bins[: int(live.rows.max(initial=-1)) + 1]
         """The rows up to the last node."""

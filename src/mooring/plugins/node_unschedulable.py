@@ -30,7 +30,7 @@ class NodeUnschedulable(WholeTableFilterPlugin, ReusablePlugin):
         return _REFUSED if node.unschedulable and not tolerates_cordon(pod) else None
 
     def filter_nodes(self, state: CycleState, pod: Pod, nodes: Nodes) -> Refusals | None:
-        if not any(cls.unschedulable for cls in nodes.columns.taint_classes()) or tolerates_cordon(pod):
+        if not any(cls.unschedulable for cls in nodes.columns.taints.classes) or tolerates_cordon(pod):
             return None
         cordoned = nodes.node_column(self.name, lambda some: some.by_taints(lambda cls: cls.unschedulable))
         return nodes.refuse(cordoned, REASON, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)

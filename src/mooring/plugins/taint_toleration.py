@@ -62,7 +62,7 @@ class TaintToleration(WholeTableFilterPlugin, PreScorePlugin, WholeTableScorePlu
         return count_intolerable(node.taints, _soft_tolerations(state, pod)) if node.taints else 0
 
     def score_into(self, state: CycleState, pod: Pod, nodes: Nodes, out: IntArray) -> int | None:
-        if not any(has_soft(cls) for cls in nodes.columns.taint_classes()):
+        if not any(has_soft(cls) for cls in nodes.columns.taints.classes):
             return 0
         tolerations = _soft_tolerations(state, pod)
 

@@ -1,7 +1,8 @@
-"""Who is next: active, backoff, parked and gated pods, and the events that move them."""
+"""Which pod is next: active, backoff, parked and gated pods, and the events that move them."""
 
-from mooring.queue.hinting import QueueHooks
-from mooring.queue.location import Location, Place
-from mooring.queue.scheduling_queue import QueueCorrupted, SchedulingQueue
+from mooring.queue.hints import QueueHooks
+from mooring.queue.pending import Location, PendingPods, QueueCorrupted
+from mooring.queue.places import Place
+from mooring.queue.scheduling_queue import SchedulingQueue
 
-__all__ = ["Location", "Place", "QueueCorrupted", "QueueHooks", "SchedulingQueue"]
+__all__ = ["Location", "PendingPods", "Place", "QueueCorrupted", "QueueHooks", "SchedulingQueue"]

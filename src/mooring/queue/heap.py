@@ -19,7 +19,7 @@ from mooring.framework.queued import QueuedPod
 Less = Callable[[QueuedPod, QueuedPod], bool]
 Key = Callable[[QueuedPod], Any]
 
-_SLACK = 64
+_MOST_DEAD = 64
 """Dead entries a heap may hold beside as many as there are live ones before it is rebuilt."""
 
 
@@ -142,7 +142,7 @@ class PodHeap:
         heapq.heappush(self._entries, entry)
 
     def _tidy(self) -> None:
-        if len(self._entries) > 2 * len(self._live) + _SLACK:
+        if len(self._entries) > 2 * len(self._live) + _MOST_DEAD:
             self._entries = list(self._live.values())
             heapq.heapify(self._entries)
 

@@ -45,7 +45,7 @@ class Flight:
     latest: Pod | None = None
     """A newer object that arrived meanwhile; the attempt goes on with the old one."""
     gone = False
-    """The pod was deleted, or placed by somebody: it must not come back."""
+    """The pod was deleted, or placed by any scheduler: it must not come back."""
 
     def __init__(self, info: QueuedPod, uid: str, start: int, since: float) -> None:
         self.info = info
@@ -92,6 +92,16 @@ class InFlight:
     def get(self, uid: str) -> Flight | None:
         return self._flights.get(uid)
 
+    def revive(self, uid: str) -> None:
+        """A pod that is reported as pending again is not gone, whatever was said before."""
+        flight = self._flights.get(uid)
+        if flight is not None:
+            flight.gone = False
+
+    def is_gone(self, uid: str) -> bool:
+        flight = self._flights.get(uid)
+        return flight is not None and flight.gone
+
     def popped_as(self, info: QueuedPod) -> str | None:
         """The UID under which `info` was popped: another than its own if its pod was exchanged since."""
         flight = self._flights.get(info.uid)
@@ -100,7 +110,7 @@ class InFlight:
         return next((uid for uid, flight in self._flights.items() if flight.info is info), None)
 
     def one_per_profile(self) -> Collection[Pod]:
-        """Of every profile with pods under way one that is, or was not long ago; nobody is left out."""
+        """Of every profile with pods under way one that is, or was not long ago; no profile is left out."""
         return self._samples.values()
 
     def event_counts(self) -> dict[str, int]:

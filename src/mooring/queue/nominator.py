@@ -1,7 +1,7 @@
 """Which pods are to run on which node once their victims are gone.
 
 Holds the space in memory, before the API server knows of it. When a nomination ends by the pod's deletion or
-by another choice, `scheduling_queue` tells the pods that may use the space.
+by another choice, `scheduling_queue` wakes the pods that may use the space.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class PodNominator:
         self._pods_on: dict[str, dict[str, Pod]] = {}
 
     def nodes(self) -> Collection[str]:
-        """Names of the nodes that somebody is nominated to."""
+        """Names of the nodes that pods are nominated to."""
         return tuple(self._pods_on) if self._pods_on else ()
 
     def nominated_on(self, node_name: str) -> Sequence[Pod]:
@@ -34,7 +34,7 @@ class PodNominator:
 
     def nominate(self, pod: Pod, node_name: str) -> None:
         """Replaces an earlier nomination; an empty name ends it. A pod whose deletion was seen while its
-        attempt was still under way gets none: nobody would ever take it back."""
+        attempt was still under way gets none: no event would ever end it."""
         self.forget(pod.uid)
         if node_name and not self._is_gone(pod.uid):
             self._node_of[pod.uid] = node_name

@@ -2,16 +2,20 @@
 
 Two pods are in one group when the same plugins refused them and their signatures are equal: a hint cannot
 tell them apart. Groups are found by plugin, so an event costs nothing for the groups whose plugins did not
-register it. What the hints say is `hinting`'s part.
+register it. What the hints say is the part of `hints`.
 """
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from mooring.framework.queued import QueuedPod
+
+FLUSH_PERIOD = 30.0
+"""Seconds between two looks at pods that have been parked too long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,17 +30,17 @@ class GroupKey:
 
     @property
     def rejectors(self) -> frozenset[str]:
-        """Who must change their mind; a gate counts as a refusal."""
+        """The plugins that must change their mind; a gate counts as a refusal."""
         return self.unschedulable | {self.gating} if self.gating else self.unschedulable
 
     @property
     def listens_to(self) -> Iterable[str]:
-        """Plugins whose events matter: while a gate is closed nobody else's can help."""
+        """Plugins whose events matter: while a gate is closed those of no other can help."""
         return (self.gating,) if self.gating else sorted(self.unschedulable)
 
 
 def key_of(info: QueuedPod) -> GroupKey:
-    """A pod without a signature shares with nobody."""
+    """A pod without a signature is a group of its own."""
     signature = ("uid", info.uid) if info.signature is None else info.signature
     return GroupKey(
         info.pod.scheduler_name,
@@ -53,6 +57,22 @@ class Group:
 
     key: GroupKey
     pods: dict[str, QueuedPod] = field(default_factory=dict)
+
+
+class Flush:
+    """When pods that have been parked for longer than `after` seconds are tried again: at the next of the
+    looks that are taken every `FLUSH_PERIOD` from `origin` on. `after` None: never."""
+
+    def __init__(self, after: float | None, origin: float) -> None:
+        self._after = after
+        self._origin = origin
+
+    def due(self, since: float) -> float | None:
+        """The first look at which a pod that was parked at that moment has been there too long."""
+        if self._after is None:
+            return None
+        periods = math.floor((since + self._after - self._origin) / FLUSH_PERIOD) + 1
+        return self._origin + periods * FLUSH_PERIOD
 
 
 class Parked:

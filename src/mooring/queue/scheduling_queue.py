@@ -20,15 +20,13 @@ A pending pod is in exactly one place:
 Activation and the flush move like a hint that says Queue, also gated pods if their gate opens.
 The queue is passive and synchronous. The scheduler's coroutine calls it between cycles: it has no timer (call
 `tick` at `next_deadline`), no thread and no lock. Where the rules come from: `pkg/scheduler/backend/queue` of
-kube-scheduler v1.36. Bookkeeping of the places is in `places`, the ways into them in
-`entrance`, questions to plugins in `hinting`.
+kube-scheduler v1.36. Bookkeeping of the places is in `places`, questions to plugins are asked in `hints`,
+questions about the pods answered in `pending`.
 """
 
 from __future__ import annotations
 
-import math
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from mooring.api.pod import Pod
@@ -36,28 +34,19 @@ from mooring.framework import events
 from mooring.framework.events import ActionType, ClusterEvent
 from mooring.framework.ports import Clock
 from mooring.framework.queued import QueuedPod
-from mooring.queue.entrance import Entrance, OnIncoming
 from mooring.queue.heap import Key, Less, order_of
-from mooring.queue.hinting import WANTED, Hints, Inquiry, OnHint, QueueHooks, Strategy, Verdict
+from mooring.queue.hints import WANTED, Hints, Inquiry, OnHint, QueueHooks, Strategy, Verdict, own_changes
 from mooring.queue.inflight import Flight, Happening, InFlight
-from mooring.queue.location import ACTIVE, BACKOFF, GATED, INFLIGHT, PARKED, Location, Place, locate
 from mooring.queue.nominator import PodNominator, holding
-from mooring.queue.own_update import own_changes
-from mooring.queue.places import METRIC_LABELS, Places
+from mooring.queue.parked import Flush
+from mooring.queue.pending import PendingPods
+from mooring.queue.places import ACTIVE, GATED, PARKED, Entrance, OnIncoming, Place, Places
 from mooring.telemetry import logs
 
 log = logs.get(__name__)
 
-FLUSH_PERIOD = 30.0
-"""Seconds between two looks at pods that have been parked too long."""
 UNSCHEDULED_POD_UPDATE = ClusterEvent(events.UNSCHEDULED_POD, ActionType.UPDATE)
-
-
-class QueueCorrupted(RuntimeError):
-    """An invariant of the queue does not hold: a bug in it, never a fault of its callers' data."""
-
-
-NOBODY: frozenset[str] = frozenset()
+_NO_PLUGINS: frozenset[str] = frozenset()
 
 
 class SchedulingQueue:
@@ -83,11 +72,19 @@ class SchedulingQueue:
         self._hints = Hints(hooks, clock, on_hint)
         self._places = Places(order_of(key=key, less=less), initial_backoff, max_backoff)
         self._inflight = InFlight()
-        self._flush_after = flush_after
-        self._origin = clock.now()
+        self._flush = Flush(flush_after, clock.now())
         self._pod_groups = pod_groups
-        self.nominator = PodNominator(self._is_gone)
+        self.nominator = PodNominator(self._inflight.is_gone)
         self._entrance = Entrance(self._places, hooks, clock, self.nominator, on_incoming)
+        self.pending = PendingPods(self._places, self._inflight, self.nominator, self._entrance, self._flush)
+        """All questions about the pods that are here."""
+
+    def __len__(self) -> int:
+        """Pending pods, those in flight included."""
+        return len(self._places.slots) + sum(not flight.gone for flight in self._inflight)
+
+    def __contains__(self, uid: object) -> bool:
+        return isinstance(uid, str) and self.pending.get(uid) is not None
 
     # Pods come, change and go.
 
@@ -96,20 +93,18 @@ class SchedulingQueue:
         self.update(None, pod)
 
     def update(self, old: Pod | None, new: Pod) -> None:
-        """A pending pod has changed. `old` None: compare with the object that is known here.
+        """A pending pod has changed. `old` None: compare with the object that is known here. Another UID is
+        another pod, which never arrives as an update (`framework.ports.Change`).
 
         A pod that waits for its turn is re-sorted. A refused one comes back if the change interests one of
         its rejectors. One in flight gets the change considered on its return. An unknown one is added.
         """
-        if old is not None and old.uid != new.uid:
-            self.delete(old)  # recreated under its name
-            old = None
-        known = self._known(new.uid)
+        known = self.pending.newest(new.uid)
         if known is None:
             self._begin(new, events.UNSCHEDULED_POD_ADD if old is None else UNSCHEDULED_POD_UPDATE)
             return
         old = known if old is None else old
-        self._revive(new.uid)
+        self._inflight.revive(new.uid)
         if new.resource_version and new.resource_version == old.resource_version:
             return
         self._change(old, new)
@@ -117,8 +112,9 @@ class SchedulingQueue:
             self._announce_free_space(old, old.nominated_node_name)
 
     def delete(self, pod: Pod) -> None:
-        """A pod was deleted, or placed by anybody: hand in the newest object, so that space which it gives up
-        elsewhere is offered to others. An attempt under way goes on, but the pod will not come back."""
+        """A pod was deleted, or placed by any scheduler: hand in the newest object, so that space which it
+        gives up elsewhere is offered to others. An attempt under way goes on, but the pod will not come
+        back."""
         node = self.nominator.nominated_node(pod.uid) or pod.nominated_node_name
         self.nominator.forget(pod.uid)
         self._places.take(pod.uid)
@@ -146,8 +142,8 @@ class SchedulingQueue:
         if info.initial_attempt is None:
             info.initial_attempt = now
         info.backoff_until = 0.0
-        # Who refused it in an earlier attempt has no say in this one (k/k#120334).
-        info.unschedulable_plugins = info.pending_plugins = NOBODY
+        # The plugins that refused it in an earlier attempt have no say in this one (k/k#120334).
+        info.unschedulable_plugins = info.pending_plugins = _NO_PLUGINS
         self._inflight.begin(info, now)
         return info
 
@@ -201,9 +197,11 @@ class SchedulingQueue:
         """
         target = new.uid if event.is_wildcard and isinstance(new, Pod) else ""
         happening = Happening(event, old, new, target, only)
-        if any(event.is_wildcard or self._hints.plan(pod, event) for pod in self._inflight.one_per_profile()):
+        if any(
+            event.is_wildcard or self._hints.matching(pod, event) for pod in self._inflight.one_per_profile()
+        ):
             self._inflight.record(happening)
-        helped = list(self._helped(happening))
+        helped = list(self._hints.helped(happening, self._places.parked))
         return sum(self._entrance.wake(info, verdict, event) for info, verdict in helped)
 
     def activate(self, pods: Iterable[Pod | str]) -> int:
@@ -230,82 +228,15 @@ class SchedulingQueue:
             # PreEnqueue was asked when the pod came into backoff.
             self._entrance.put(info, ACTIVE, events.BACKOFF_COMPLETE)
             moved += 1
-        return moved + self._flush(now)
+        return moved + self._flush_parked(now)
 
     def next_deadline(self) -> float | None:
         """When `tick` will have something to do; None: never, as things are."""
         oldest = self._places.parked.oldest()
-        flush = self._flush_at(oldest[1]) if oldest is not None else None
+        flush = self._flush.due(oldest[1]) if oldest is not None else None
         return min(
             (at for at in (self._places.backoff.next_deadline(), flush) if at is not None), default=None
         )
-
-    # Questions.
-
-    def where(self, uid: str) -> Location | None:
-        """Where a pod is and why; None for unknown pods and for those that will not come back."""
-        slot = self._places.slots.get(uid)
-        if slot is not None:
-            return locate(slot.info, slot.place, slot.since, self._until(slot.info, slot.place))
-        flight = self._inflight.get(uid)
-        if flight is None or flight.gone:
-            return None
-        return locate(flight.info, INFLIGHT, flight.since, None)
-
-    def get(self, uid: str) -> QueuedPod | None:
-        slot = self._places.slots.get(uid)
-        if slot is not None:
-            return slot.info
-        flight = self._inflight.get(uid)
-        return flight.info if flight is not None and not flight.gone else None
-
-    def counts(self) -> dict[str, int]:
-        """Waiting pods by the labels of the metric pending_pods: active, backoff, unschedulable, gated."""
-        return {METRIC_LABELS[place]: count for place, count in self._places.counts().items()}
-
-    def inflight_events(self) -> dict[str, int]:
-        """Kept events by label, with the pods in flight as PodPopped; empty at rest."""
-        return self._inflight.event_counts()
-
-    def rejections(self) -> dict[tuple[str, str], int]:
-        """(plugin, scheduler name) → waiting pods that it has refused or holds back, for unschedulable_pods.
-        Whoever has ever refused one is named, with 0 where none is left: gauges do not vanish. Costs a
-        look at every waiting pod."""
-        found: Counter[tuple[str, str]] = Counter(dict.fromkeys(self._entrance.refusers, 0))
-        for slot in self._places.slots.values():
-            info = slot.info
-            if info.unschedulable_plugins or info.gating_plugin:
-                profile = info.pod.scheduler_name
-                found.update((plugin, profile) for plugin in info.unschedulable_plugins)
-                if info.gating_plugin and info.gating_plugin not in info.unschedulable_plugins:
-                    found[info.gating_plugin, profile] += 1
-        return dict(found)
-
-    def pending(self) -> Iterator[tuple[QueuedPod, Location]]:
-        """Every pending pod with its location, those in flight last."""
-        flying = [flight.info.uid for flight in self._inflight]
-        for uid in [*self._places.slots, *flying]:
-            info, location = self.get(uid), self.where(uid)
-            if info is not None and location is not None:
-                yield info, location
-
-    def __len__(self) -> int:
-        """Pending pods, those in flight included."""
-        return len(self._places.slots) + sum(not flight.gone for flight in self._inflight)
-
-    def __contains__(self, uid: object) -> bool:
-        return isinstance(uid, str) and self.get(uid) is not None
-
-    def validate(self) -> None:
-        """Raise QueueCorrupted with all that is wrong; costs a look at every pod."""
-        problems = [
-            f"{slot.info.key} waits in {slot.place} and is in flight"
-            for uid, slot in self._places.slots.items()
-            if uid in self._inflight
-        ]
-        problems += self._places.validate() + self._inflight.validate() + self.nominator.validate()
-        if problems:
-            raise QueueCorrupted("; ".join(problems))
 
     # How pods come in.
 
@@ -321,24 +252,7 @@ class SchedulingQueue:
             hash(info.signature)
         except Exception as error:
             info.signature = None
-            log.error("No signature, the pod shares its hints with nobody", error, stack=True, pod=info.pod)
-
-    def _known(self, uid: str) -> Pod | None:
-        slot = self._places.slots.get(uid)
-        if slot is not None:
-            return slot.info.pod
-        flight = self._inflight.get(uid)
-        return (flight.latest or flight.info.pod) if flight is not None else None
-
-    def _revive(self, uid: str) -> None:
-        """A pod that is reported as pending again is not gone, whatever was said before."""
-        flight = self._inflight.get(uid)
-        if flight is not None:
-            flight.gone = False
-
-    def _is_gone(self, uid: str) -> bool:
-        flight = self._inflight.get(uid)
-        return flight is not None and flight.gone
+            log.error("No signature, the pod shares its hints with no other", error, stack=True, pod=info.pod)
 
     # How pods change.
 
@@ -427,16 +341,6 @@ class SchedulingQueue:
 
     # How pods move.
 
-    def _helped(self, happening: Happening) -> Iterator[tuple[QueuedPod, Verdict]]:
-        if happening.event.is_wildcard:
-            yield from ((info, WANTED) for info in self._places.parked if happening.concerns(info.pod))
-            return
-        inquiry = Inquiry(self._hints, happening)
-        for profile, info in self._places.parked.profiles():
-            interested = self._hints.plan(info.pod, happening.event)
-            for group in self._places.parked.listening(profile, interested):
-                yield from inquiry.about_group(group)
-
     def _activate(self, uid: str) -> bool:
         flight, slot = self._inflight.get(uid), self._places.slots.get(uid)
         if flight is not None:
@@ -445,11 +349,11 @@ class SchedulingQueue:
 
     # The flush.
 
-    def _flush(self, now: float) -> int:
+    def _flush_parked(self, now: float) -> int:
         moved = 0
         while (oldest := self._places.parked.oldest()) is not None:
             uid, since = oldest
-            due = self._flush_at(since)
+            due = self._flush.due(since)
             if due is None or due > now:
                 break
             info = self._places.parked.get(uid)
@@ -457,15 +361,3 @@ class SchedulingQueue:
                 info.was_flushed = True
                 moved += 1
         return moved
-
-    def _flush_at(self, since: float) -> float | None:
-        """The first look after the pod has been parked for longer than allowed."""
-        if self._flush_after is None:
-            return None
-        periods = math.floor((since + self._flush_after - self._origin) / FLUSH_PERIOD) + 1
-        return self._origin + periods * FLUSH_PERIOD
-
-    def _until(self, info: QueuedPod, place: Place) -> float | None:
-        if place == BACKOFF:
-            return info.backoff_until
-        return self._flush_at(self._places.parked.since(info.uid)) if place in (PARKED, GATED) else None

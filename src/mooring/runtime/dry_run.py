@@ -1,7 +1,7 @@
-"""What-if sessions: pods added to and taken from nodes that never change for anybody else.
+"""Dry runs: pods are added to and taken from nodes, and nothing outside sees it.
 
 A trial keeps the list of its changes per node and a clone of the cycle state. Rows are copied when a node is
-looked at; counts over the cluster follow through the plugins' AddPod and RemovePod on the clone.
+looked at; counts over the cluster are kept by the plugins' AddPod and RemovePod on the clone.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from mooring.framework.cycle_state import CycleState
 from mooring.framework.nodes import NodeView
 from mooring.framework.status import SUCCESS, Status
 from mooring.framework.statuses import NodeStatuses
-from mooring.runtime.clearing import Clearings
+from mooring.runtime.dry_run_plugins import DryRunPlugins
 from mooring.runtime.filtering import filter_one, run_add_pod, run_filters, run_remove_pod
-from mooring.runtime.following import Plan
 from mooring.runtime.pre_filtering import outside, run_pre_filter
+from mooring.runtime.preemption_trial import NodesWithoutVictims
 from mooring.runtime.profile import Profile
-from mooring.runtime.services import WhatIfRow
+from mooring.runtime.services import DryRunRows
 
 
 class Change(NamedTuple):
@@ -69,22 +69,25 @@ class Session:
             trial.apply(node_name, change)
         return trial
 
-    def clear(self, pod: Pod, state: CycleState, victims: Mapping[str, Sequence[Pod]]) -> Clearings:
-        """Nodes that this session has changed, or that others are nominated to, by a trial each; all the rest
-        together."""
+    def remove_victims(
+        self, pod: Pod, state: CycleState, victims: Mapping[str, Sequence[Pod]]
+    ) -> NodesWithoutVictims:
+        """Nodes that this session has changed, or that other pods are nominated to, by a trial each; all the
+        rest together."""
         special = {name for name, _ in self._changes}
         special.update(n for n in self._profile.services.nominator.nodes() if rivals(self._profile, pod, n))
         names = list(victims)
         trials = {
-            number: TrialClearing(self.trial(pod, state), name, victims[name])
+            number: NodeTrial(self.trial(pod, state), name, victims[name])
             for number, name in enumerate(names if special else ())
             if name in special
         }
-        return Clearings(Plan(self._profile, pod, state), names, list(victims.values()), trials)
+        plugins = DryRunPlugins(self._profile, pod, state)
+        return NodesWithoutVictims(plugins, names, list(victims.values()), trials)
 
 
 class PodTrial:
-    """Implements `framework.handle.Trial`: one pod in a world of its own."""
+    """Implements `framework.handle.Trial`: one pod, on nodes as this trial has changed them."""
 
     def __init__(
         self,
@@ -99,8 +102,8 @@ class PodTrial:
         self._pod = pod
         self._changes = changes
         self._inside = inside
-        self._rows: dict[str, WhatIfRow] = {}
-        """Copies of the nodes looked at so far, as they are after the changes."""
+        self._rows: dict[str, DryRunRows] = {}
+        """Copies of the nodes looked at so far, one row each, as they are after the changes."""
         self.state = state
         self.status = status
 
@@ -111,7 +114,7 @@ class PodTrial:
         self.apply(node_name, Change(False, pod))
 
     def apply(self, node_name: str, change: Change) -> None:
-        """Record a change and tell the plugins, who see the node as it is after the change."""
+        """Record a change and notify the plugins, which see the node as it is after the change."""
         self._changes[node_name] = (*self._changes.get(node_name, ()), change)
         if node_name in self._rows:
             self._change(self._rows[node_name], change)
@@ -123,14 +126,14 @@ class PodTrial:
     def node(self, node_name: str) -> NodeView:
         row = self._rows.get(node_name)
         if row is None:
-            row = self._rows[node_name] = self._profile.services.what_if(node_name)
+            row = self._rows[node_name] = self._profile.services.dry_run_rows((node_name,))
             for change in self._changes.get(node_name, ()):
                 self._change(row, change)
-        return row.view()
+        return row.view(0)
 
     @staticmethod
-    def _change(row: WhatIfRow, change: Change) -> None:
-        (row.add_pod if change.added else row.remove_pod)(change.pod)
+    def _change(row: DryRunRows, change: Change) -> None:
+        (row.add_pod if change.added else row.remove_pod)(0, change.pod)
 
     def fork(self) -> PodTrial:
         state, changes = self.state.clone(), dict(self._changes)
@@ -147,8 +150,8 @@ class PodTrial:
         )
 
     def filter_with_nominated(self, node_name: str) -> Status:
-        """The first pass of a node that others are nominated to: would the pod fit beside them? Success when
-        there is nobody whose priority counts."""
+        """The first pass of a node that other pods are nominated to: would the pod fit beside them? Success
+        when none of them has a priority that counts."""
         nominated = rivals(self._profile, self._pod, node_name)
         if not nominated:
             return SUCCESS
@@ -168,9 +171,9 @@ class PodTrial:
         ]
         plain = nodes.where(~nodes.named(*special)) if special else nodes
         if self._inside is not None:
-            left = plain.named(*self._inside.names)
-            statuses.set_rows(plain.rows[~left], self._inside.verdict)
-            plain = plain.where(left)
+            inside = plain.named(*self._inside.names)
+            statuses.set_rows(plain.rows[~inside], self._inside.verdict)
+            plain = plain.where(inside)
         survivors, error = run_filters(self._profile, self.state, self._pod, plain, statuses)
         if not error.is_success:
             statuses.set_rows(survivors.rows, error)
@@ -181,7 +184,7 @@ class PodTrial:
         return statuses
 
 
-class TrialClearing:
+class NodeTrial:
     """One node without its victims, step by step, with every plugin asked every time."""
 
     def __init__(self, trial: PodTrial, node_name: str, victims: Sequence[Pod]) -> None:
@@ -208,6 +211,6 @@ class TrialClearing:
 
 
 def rivals(profile: Profile, pod: Pod, node_name: str) -> list[Pod]:
-    """Pods nominated to the node that this pod has to leave room for."""
+    """Pods nominated to the node that this pod has to leave space for."""
     nominated = profile.services.nominator.nominated_on(node_name)
     return [other for other in nominated if other.uid != pod.uid and other.priority >= pod.priority]

@@ -17,8 +17,8 @@ from mooring.framework.nodes import Nodes, NodeView
 from mooring.framework.points import Plugin
 from mooring.framework.ports import ApiClient, Clock, EventRecorder
 from mooring.framework.topology import Topology
+from mooring.runtime.clients import GuardedClient, undeclared
 from mooring.runtime.dry_run import Session
-from mooring.runtime.guarding import GuardedClient, undeclared
 from mooring.runtime.profile import Profile
 from mooring.runtime.services import Services, Tasks
 

@@ -24,30 +24,21 @@ from mooring.framework.handle import AssumeCache, Lister, Nominator
 from mooring.framework.indexes import NodeIndex, NodeKeys, ObjectIndex, ObjectKeys, PodIndex, PodKeys
 from mooring.framework.nodes import Nodes, NodeView
 from mooring.framework.ports import ApiClient, Clock, EventRecorder, Timer
-from mooring.framework.ranking import Tails
+from mooring.framework.ranking import VictimColumns
 from mooring.framework.status import MAX_PERMIT_TIMEOUT, SUCCESS, Code, Status
 from mooring.framework.topology import Topology
 from mooring.telemetry import logs
 
 
-class WhatIfRow(Protocol):
-    """One node in a dry run: a copy of its row to which pods are added and from which they are taken."""
-
-    def add_pod(self, pod: Pod) -> None: ...
-
-    def remove_pod(self, pod: Pod) -> None: ...
-
-    def view(self) -> NodeView: ...
-
-
-class WhatIfRows(Protocol):
-    """Several nodes in a dry run, numbered; each is a world of its own."""
+class DryRunRows(Protocol):
+    """Some nodes in a dry run, numbered: copies of their rows to which pods are added and from which they are
+    taken."""
 
     def add_pod(self, row: int, pod: Pod) -> None: ...
 
     def remove_pod(self, row: int, pod: Pod) -> None: ...
 
-    def hide(self, victims: Sequence[Sequence[Pod]]) -> Tails:
+    def hide(self, victims: Sequence[Sequence[Pod]]) -> VictimColumns:
         """Take several pods from every row, before anything else; returns them with their requests."""
         ...
 
@@ -67,10 +58,8 @@ class Services:
     nominator: Nominator
     nodes: Callable[[], Nodes]
     """The live nodes, in snapshot order."""
-    what_if: Callable[[str], WhatIfRow]
-    """A copy of the row of a node."""
-    what_if_rows: Callable[[Sequence[str]], WhatIfRows]
-    """Copies of the rows of several nodes."""
+    dry_run_rows: Callable[[Sequence[str]], DryRunRows]
+    """Copies of the rows of these nodes."""
     lister: Callable[[Resource], Lister]
     assume_cache: Callable[[Resource], AssumeCache]
     pod_index: Callable[[str, PodKeys], PodIndex]

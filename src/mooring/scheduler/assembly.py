@@ -17,6 +17,7 @@ from mooring.framework.points import Plugin, SortKeyPlugin
 from mooring.framework.ports import ApiClient, Clock, EventRecorder
 from mooring.queue.scheduling_queue import SchedulingQueue
 from mooring.runtime.building import build_profile
+from mooring.runtime.clients import FencedClient, MayWrite, always
 from mooring.runtime.profile import Profile
 from mooring.runtime.reuse.cache import ReuseCache
 from mooring.runtime.services import Services, Tasks, WaitingPods
@@ -26,7 +27,6 @@ from mooring.scheduler.cluster import ClusterState
 from mooring.scheduler.cycle import SchedulingCycle
 from mooring.scheduler.engine import Engine, Inbox
 from mooring.scheduler.failing import FailureHandler
-from mooring.scheduler.fencing import FencedClient, MayWrite, always
 from mooring.scheduler.handlers import Handlers
 from mooring.scheduler.instructions import Activate, Executor, Resort
 from mooring.scheduler.overcommitting import OvercommitWatch
@@ -147,9 +147,8 @@ def _services(
         random=ports.random,
         recorder=ports.recorder,
         nominator=queue.nominator,
-        nodes=cluster.table.nodes,
-        what_if=cluster.what_if,
-        what_if_rows=cluster.what_if_rows,
+        nodes=cluster.table.listing.nodes,
+        dry_run_rows=cluster.dry_run_rows,
         lister=cluster.stores.lister,
         assume_cache=cluster.assume_cache,
         pod_index=cluster.indexes.pod_index,

@@ -24,10 +24,10 @@ from mooring.framework.extension_points import BIND, POST_BIND, PRE_BIND, PRE_FL
 from mooring.framework.ports import ApiClient, Clock, EventRecorder
 from mooring.framework.status import SUCCESS, Status
 from mooring.runtime.binding import Flight, pre_flight, run_bind, run_post_bind, run_pre_bind
+from mooring.runtime.clients import NOT_LEADING, MayWrite, always
 from mooring.runtime.profile import Profile
 from mooring.runtime.services import HeldPod, WaitingPods
 from mooring.scheduler.cycle import Placement
-from mooring.scheduler.fencing import NOT_LEADING, MayWrite, always
 from mooring.scheduler.outcome import Failure, Outcome, refusal
 from mooring.scheduler.placements import BindingEvent, Bound, Dropped, Failed, Permitted
 from mooring.scheduler.status_writer import StatusWriter

@@ -10,15 +10,13 @@ from mooring.api.resources import Resource
 from mooring.framework.handle import Nominator
 from mooring.framework.nodes import EveryRow
 from mooring.framework.record import NodeEpoch
-from mooring.state.assume_cache import AssumeStore
 from mooring.state.cache import ClusterCache
-from mooring.state.counting import Counting
-from mooring.state.indexes import Indexes
+from mooring.state.counters import Counting
+from mooring.state.derived import Topologies
+from mooring.state.indexes import Indexes, ObjectIndexes
 from mooring.state.node_table import NodeTable
-from mooring.state.object_index import ObjectIndexes
-from mooring.state.stores import Stores
-from mooring.state.topologies import Topologies
-from mooring.state.what_if import WhatIfRow, WhatIfRows
+from mooring.state.overlay import DryRunRows
+from mooring.state.stores import AssumeStore, Stores
 
 
 class ClusterState:
@@ -28,7 +26,7 @@ class ClusterState:
         self.stores = Stores()
         self.table = NodeTable()
         self.cache = ClusterCache(self.table)
-        self.indexes = Indexes(self.table)
+        self.indexes = Indexes(self.table.observers)
         self.counting = Counting(self.table)
         self.object_indexes = ObjectIndexes(self.stores.lister)
         self.topologies = Topologies(self.table)
@@ -37,10 +35,10 @@ class ClusterState:
         """The queue's, once there is one."""
 
     def every_row(self) -> EveryRow:
-        return self.table.every_row()
+        return self.table.listing.every_row()
 
     def epoch(self) -> NodeEpoch:
-        return self.table.epoch()
+        return self.table.listing.epoch()
 
     def is_assumed(self, uid: str) -> bool:
         return self.cache.is_assumed(uid)
@@ -61,9 +59,6 @@ class ClusterState:
     def assume_cache(self, resource: Resource) -> AssumeStore:
         return self._assumed.setdefault(resource, AssumeStore(self.stores.lister(resource)))
 
-    def what_if(self, node_name: str) -> WhatIfRow:
-        """A copy of the row of a node, for a dry run."""
-        return WhatIfRow(self.table, self.cache.entry, node_name)
-
-    def what_if_rows(self, node_names: Sequence[str]) -> WhatIfRows:
-        return WhatIfRows(self.table, self.cache.entry, node_names)
+    def dry_run_rows(self, node_names: Sequence[str]) -> DryRunRows:
+        """Copies of the rows of nodes, for a dry run."""
+        return DryRunRows(self.table, self.cache.entry, node_names)

@@ -19,11 +19,11 @@ from mooring.framework.lifting import writes
 from mooring.framework.ports import Change, Clock
 from mooring.framework.queued import QueuedPod
 from mooring.queue.scheduling_queue import SchedulingQueue
+from mooring.runtime.clients import MayWrite, always
 from mooring.runtime.profile import Profile
 from mooring.runtime.services import Services, Tasks
 from mooring.scheduler.binding import BindingCycle
 from mooring.scheduler.cycle import SchedulingCycle
-from mooring.scheduler.fencing import MayWrite, always
 from mooring.scheduler.handlers import Handlers, event_label
 from mooring.scheduler.instructions import Executor, Instruction, Requeue
 from mooring.scheduler.outcome import Failure

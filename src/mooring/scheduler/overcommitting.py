@@ -35,15 +35,15 @@ class OvercommitWatch:
 
     def appeared(self, pod: Pod) -> None:
         """Look at the node that a pod was bound to by another scheduler."""
-        table = self._cache.table
+        table, amounts = self._cache.table, self._cache.table.amounts
         row = table.row_of(pod.spec.node_name)
         if row < 0:
             return
         asked = (*self._cache.entry(pod).requests, PODS)
         over = {
-            resource: (int(table.requested(resource)[row]), int(table.allocatable(resource)[row]))
+            resource: (int(amounts.requested(resource)[row]), int(amounts.allocatable(resource)[row]))
             for resource in asked
-            if table.requested(resource)[row] > table.allocatable(resource)[row]
+            if amounts.requested(resource)[row] > amounts.allocatable(resource)[row]
         }
         if over:
             self._report(pod, over)

@@ -16,9 +16,13 @@ from mooring.framework.access import Version
 from mooring.framework.counting import TermKind
 from mooring.framework.nodes import FloatArray
 from mooring.framework.topology import Topology
+from mooring.state.label_index import SelectorRegistry
 from mooring.state.pod_entry import PodEntry
 from mooring.state.row_counts import RowCounts, Wide
-from mooring.state.selector_registry import SelectorRegistry
+
+_REMEMBERED = 4096
+_known: dict[int, tuple[PodTerms, tuple[TermKey, ...]]] = {}
+"""Identity of compiled terms, which pods of one template share → the terms, kept alive by this, and keys."""
 
 
 class TermKey(NamedTuple):
@@ -103,6 +107,11 @@ class HeldTerms:
         if entry.came.spec.affinity is not None:
             self._change(row, entry.came, -1)
 
+    def pod_replaced(self, row: int, old: PodEntry, new: PodEntry) -> None:
+        if old.came.spec.affinity != new.came.spec.affinity:
+            self.pod_removed(row, old)
+            self.pod_added(row, new)
+
     def _change(self, row: int, pod: Pod, number: int) -> None:
         for key in _keys_of(pod):
             found = self._terms.get(key)
@@ -118,11 +127,6 @@ class HeldTerms:
                 self.version.bump()
 
 
-_REMEMBERED = 4096
-_known: dict[int, tuple[PodTerms, tuple[TermKey, ...]]] = {}
-"""Identity of compiled terms, which pods of one template share → the terms, kept alive by this, and keys."""
-
-
 def _keys_of(pod: Pod) -> tuple[TermKey, ...]:
     terms = compile_pod_terms(pod)
     if terms is NO_TERMS:
@@ -136,16 +140,16 @@ def _keys_of(pod: Pod) -> tuple[TermKey, ...]:
 
 
 def terms_of(pod: Pod) -> Iterator[TermKey]:
-    """The terms that a pod holds while it runs. Lists with bad selectors count as empty; a selector that
-    matches nothing concerns nobody."""
+    """The terms that a pod holds while it runs. Lists with bad selectors count as empty; terms that match
+    nothing are left out."""
     terms = compile_pod_terms(pod)
     if terms is NO_TERMS:
         return
     anti = (TermKey(TermKind.ANTI_AFFINITY, term, 0) for term in terms.anti_affinity)
     near = (TermKey(TermKind.AFFINITY, term, 0) for term in terms.affinity)
-    wishes = (TermKey(TermKind.PREFERRED, wish.term, wish.weight) for wish in terms.preferred)
-    fears = (TermKey(TermKind.PREFERRED, wish.term, -wish.weight) for wish in terms.preferred_anti)
-    for group in (anti, near, wishes, fears):
+    preferred = (TermKey(TermKind.PREFERRED, found.term, found.weight) for found in terms.preferred)
+    avoided = (TermKey(TermKind.PREFERRED, found.term, -found.weight) for found in terms.preferred_anti)
+    for group in (anti, near, preferred, avoided):
         yield from (key for key in group if not key.term.selector.nothing)
 
 

@@ -18,18 +18,18 @@ kept elsewhere.
 from __future__ import annotations
 
 import enum
-import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from mooring.api.node import Node
 from mooring.api.pod import Pod
-from mooring.state import checking
-from mooring.state.errors import CacheError
+from mooring.state import checks
+from mooring.state.columns import CacheError
 from mooring.state.node_table import NodeTable
 from mooring.state.pod_entry import PodEntries, PodEntry
+from mooring.telemetry import logs
 
-_log = logging.getLogger(__name__)
+_log = logs.get(__name__)
 
 
 class Outcome(enum.Enum):
@@ -43,8 +43,6 @@ class Outcome(enum.Enum):
     """A pod accounted on the same node as before, perhaps with other requests."""
     MOVED = "moved"
     """Seen on another node than accounted: what it held on the old one is free."""
-    REPLACED = "replaced"
-    """Another pod of the same name: the old one is released, the new one accounted if it has a node."""
     RELEASED = "released"
     """Gone or finished: what it held is free."""
     IGNORED = "ignored"
@@ -101,10 +99,10 @@ class ClusterCache:
         """Work out now what a pending pod takes from a node, or its new version does: a cycle has less time
         than an event. A QuantityError passes through."""
         entry = self._expected[pod.metadata.uid] = self.entries.entry(pod)
-        self.table.prepare(entry)
+        self.table.observers.prepare(entry)
 
     def expect_no_more(self, uid: str) -> None:
-        """The pod is gone, or somebody has placed it."""
+        """The pod is gone, or another scheduler has placed it."""
         self._expected.pop(uid, None)
 
     def assume(self, pod: Pod, node_name: str) -> None:
@@ -146,12 +144,11 @@ class ClusterCache:
         return self._seen(cached, entry)
 
     def update_pod(self, old: Pod, new: Pod) -> Outcome:
-        """A pod was seen in a new version. Another UID under the same name is a removal and an addition."""
-        if old.uid == new.uid:
-            return self.add_pod(new)
-        self.remove_pod(old)
-        self.add_pod(new)
-        return Outcome.REPLACED
+        """A pod was seen in a new version. Another UID is another pod, which never arrives as an update
+        (`framework.ports.Change`), so it is a CacheError."""
+        if old.uid != new.uid:
+            raise CacheError(f"pod {new.key} ({new.uid}) is not a version of the pod with UID {old.uid}")
+        return self.add_pod(new)
 
     def remove_pod(self, pod: Pod) -> Outcome:
         """A pod is gone, assumed or not. The object may be stale, so where it was is read from the cache."""
@@ -168,7 +165,7 @@ class ClusterCache:
         """A node was seen, for the first time or in a new version. Another UID is another node."""
         if not node.name:
             self.corrections["node_without_a_name"] += 1
-            _log.warning("node without a name set aside", extra={"uid": node.uid})
+            _log.warning("Node without a name set aside", uid=node.uid)
             return
         row = self.table.row_of(node.name)
         if row >= 0 and self.table.view(row).node.uid != node.uid:
@@ -188,7 +185,7 @@ class ClusterCache:
 
     def validate(self) -> None:
         """Recount everything from the pods. A CacheError lists what differs; for tests, O(cluster)."""
-        problems = checking.recount(self.table, self._pods.values())
+        problems = checks.recount(self.table, self._pods.values())
         if self._assumed != {uid: cached for uid, cached in self._pods.items() if cached.assumed}:
             problems.append("the assumed pods are not those marked as assumed")
         if problems:
@@ -196,7 +193,7 @@ class ClusterCache:
 
     def compare(self, nodes: Iterable[Node], pods: Iterable[Pod]) -> list[str]:
         """Differences to what the API server lists; empty when all is well."""
-        return checking.compare(self.table, self._pods, nodes, pods)
+        return checks.compare(self.table, self._pods, nodes, pods)
 
     def _release(self, cached: PodEntry) -> Outcome:
         self.table.remove_pod(cached.node_name, cached)
@@ -229,12 +226,10 @@ class ClusterCache:
     def _correct(self, what: str, seen: Pod, cached: PodEntry) -> None:
         self.corrections[what] += 1
         _log.warning(
-            "pod cache corrected",
-            extra={
-                "problem": what,
-                "pod": seen.key,
-                "uid": seen.uid,
-                "node": seen.spec.node_name,
-                "cached_node": cached.node_name,
-            },
+            "Pod cache corrected",
+            problem=what,
+            pod=seen,
+            uid=seen.uid,
+            node=seen.spec.node_name,
+            cached_node=cached.node_name,
         )

@@ -6,7 +6,7 @@
     new selector ──▶ PodLabelsIndex ──▶ the LabelSets that match it, added up
 
 Counters are bounded in bytes; the one not asked for the longest goes first, and is rebuilt when asked for
-again.
+again. `Counting` makes these and the affinity terms when the first plugin asks for them.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from collections.abc import Mapping
 from mooring.framework.counting import PodSelector
 from mooring.framework.nodes import BoolArray, FloatArray
 from mooring.framework.topology import Topology
+from mooring.state.affinity_terms import HeldTerms
+from mooring.state.columns import read_only
+from mooring.state.label_index import LabelSet, PodLabelsIndex, SelectorRegistry
+from mooring.state.node_table import NodeTable
 from mooring.state.pod_entry import PodEntry
-from mooring.state.pod_labels_index import LabelSet, PodLabelsIndex
-from mooring.state.read_only import read_only
 from mooring.state.row_counts import RowCounts, Wide
-from mooring.state.selector_registry import SelectorRegistry
 
 LIMIT = 48 * 1024 * 1024
 """Bytes of all counters together."""
@@ -89,7 +90,7 @@ class Counter:
             self._counts.add(row, number)
 
     def close(self) -> None:
-        """Nobody will tell this counter anything any more."""
+        """This counter is not notified of anything any more."""
         self._closed = True
         for entry in self.sets:
             entry.counters = tuple(other for other in entry.counters if other is not self)
@@ -161,6 +162,15 @@ class Counters:
         if not labels.rows:
             self._labels.vacated(labels)
 
+    def pod_replaced(self, row: int, old: PodEntry, new: PodEntry) -> None:
+        before, after = old.came.metadata, new.came.metadata
+        terminating = after.deletion_timestamp is not None
+        if before.labels == after.labels and (before.deletion_timestamp is not None) is terminating:
+            new.label_set = old.label_set
+        else:
+            self.pod_removed(row, old)
+            self.pod_added(row, new)
+
     def _introduce(self, entry: LabelSet) -> None:
         for counter in self._registry.candidates(entry.namespace, entry.labels):
             if entry.matches(counter.wanted):
@@ -186,3 +196,24 @@ def _bump(numbers: dict[int, int], row: int, number: int) -> None:
         numbers[row] = total
     else:
         numbers.pop(row, None)
+
+
+class Counting:
+    """One per process. A profile without affinity and spreading costs nothing."""
+
+    def __init__(self, table: NodeTable) -> None:
+        self._table = table
+        self._counters: Counters | None = None
+        self._terms: HeldTerms | None = None
+
+    def pod_counters(self) -> Counters:
+        if self._counters is None:
+            self._counters = Counters(self._table)
+            self._table.observers.observe(self._counters)
+        return self._counters
+
+    def affinity_terms(self) -> HeldTerms:
+        if self._terms is None:
+            self._terms = HeldTerms(self._table)
+            self._table.observers.observe(self._terms)
+        return self._terms

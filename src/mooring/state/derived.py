@@ -1,7 +1,8 @@
-"""Columns that are computed from others, per changed row only: masks of selectors, verdicts on taints, sums.
+"""What is computed from the columns: masks of selectors, verdicts on taints, sums, and the domains of labels.
 
-Two kinds: what depends on the node objects alone, and what depends on the pods there as well. Each remembers
-the generation it is computed for. Bounded in bytes; the least recently used go first.
+Columns are computed per changed row only. There are two kinds: what depends on the node objects alone, and
+what depends on the pods there as well. Each remembers the generation it is computed for. Bounded in bytes;
+the least recently used go first. Topologies are made once per key and kept while no node changes.
 """
 
 from __future__ import annotations
@@ -14,20 +15,27 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from mooring.framework.nodes import Compute, ComputeRow, IntArray, NodeView
-from mooring.state.change_log import ChangeLog
-from mooring.state.read_only import read_only
+from mooring.framework.nodes import Compute, ComputeRow, IntArray, Nodes, NodeView
+from mooring.framework.topology import Topology
+from mooring.state.columns import ChangeLog, read_only
 
 _BYTES = 32 * 1024 * 1024
 _FEW = 8
 """Changed rows that are computed one by one."""
+_KEYS = 256
+"""Keys remembered; they come from pods, so any user can name many."""
 
 
-class Ordered(Protocol):
-    """The table, as far as columns need it."""
+class Table(Protocol):
+    """The node table, as far as it is needed here."""
 
     @property
-    def order(self) -> IntArray:
+    def width(self) -> int: ...
+
+    @property
+    def node_generation(self) -> int: ...
+
+    def nodes(self) -> Nodes:
         """All live rows."""
         ...
 
@@ -36,7 +44,7 @@ class Ordered(Protocol):
 class _Column:
     values: npt.NDArray[Any]
     shown: npt.NDArray[Any]
-    """The same memory, write-protected."""
+    """Write-protected window on `values`."""
     generation: int
 
 
@@ -65,7 +73,7 @@ class DerivedColumns:
     def get(
         self,
         key: Hashable,
-        table: Ordered,
+        table: Table,
         width: int,
         compute: Compute,
         compute_row: ComputeRow | None = None,
@@ -73,7 +81,7 @@ class DerivedColumns:
         """The column, up to date."""
         column = self._columns.get(key)
         if column is None or len(column.values) != width:
-            column = self._create(key, table.order, width, compute)
+            column = self._create(key, table.nodes().rows, width, compute)
         elif column.generation != self._changes.generation:
             self._refresh(column, compute, compute_row)
         self._columns.move_to_end(key)
@@ -109,3 +117,23 @@ class DerivedColumns:
         gone = self._columns.pop(key, None)
         if gone is not None:
             self._bytes -= gone.values.nbytes
+
+
+class Topologies:
+    """The domains of label keys, for plugins that ask for them."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._made_for = (-1, 0)
+        """Generation of the nodes and width of the table: pods of an unknown node widen it too."""
+        self._known: dict[str, Topology] = {}
+
+    def topology(self, key: str) -> Topology:
+        present = (self._table.node_generation, self._table.width)
+        if self._made_for != present or len(self._known) >= _KEYS:
+            self._made_for = present
+            self._known.clear()
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = Topology(self._table.nodes(), key)
+        return found

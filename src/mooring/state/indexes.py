@@ -1,19 +1,22 @@
-"""The indexes that plugins keep over pods and nodes: built once, then changed by every event.
+"""The indexes that plugins keep over pods, nodes and other objects: built once, then changed by every event.
 
-Implements `framework.indexes`. The NodeTable tells its observers what comes and goes on which row.
+Implements `framework.indexes`. The NodeTable notifies its observers of what comes and goes on which row, an
+ObjectStore of what is delivered.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any
 
 from mooring.api.node import Node
+from mooring.api.resources import Resource
 from mooring.framework.access import Version
-from mooring.framework.indexes import NodeKeys, PodKeys
-from mooring.state.observers import NodeObserver, Observer
-from mooring.state.pod_entry import PodEntry
+from mooring.framework.indexes import NodeKeys, ObjectKeys, PodKeys
+from mooring.state.observers import Observers
+from mooring.state.pod_entry import NO_KEYS, PodEntry
+from mooring.state.stores import ObjectStore
 from mooring.telemetry import logs
 
 _log = logs.get(__name__)
@@ -53,9 +56,9 @@ class RowPodIndex:
     def remove(self, row: int, keys: Sequence[Hashable]) -> None:
         for key in keys:
             rows = self._rows.get(key, {})
-            left = rows.get(row, 0) - 1
-            if left > 0:
-                rows[row] = left
+            remaining = rows.get(row, 0) - 1
+            if remaining > 0:
+                rows[row] = remaining
                 continue
             rows.pop(row, None)
             if not rows:
@@ -72,19 +75,33 @@ class RowPodIndexes:
         self._all.append(index)
 
     def prepare(self, entry: PodEntry) -> bool:
-        return any(_keys(index.extract, entry.pod) for index in self._all)
+        return any(_keys(index.extract, entry.came) for index in self._all)
 
     def pod_added(self, row: int, entry: PodEntry) -> None:
-        for index in self._all:
-            keys = _keys(index.extract, entry.pod)
-            if keys:
-                index.add(row, keys)
+        for index, keys in self._keys_of(entry).items():
+            index.add(row, keys)
+            entry.index_keys = {**entry.index_keys, index: keys}
 
     def pod_removed(self, row: int, entry: PodEntry) -> None:
+        for index, keys in entry.index_keys.items():
+            index.remove(row, keys)
+        entry.index_keys = NO_KEYS
+
+    def pod_replaced(self, row: int, old: PodEntry, new: PodEntry) -> None:
+        if self._keys_of(new) == old.index_keys:
+            new.index_keys = old.index_keys
+        else:
+            self.pod_removed(row, old)
+            self.pod_added(row, new)
+
+    def _keys_of(self, entry: PodEntry) -> dict[RowPodIndex, Sequence[Hashable]]:
+        """The indexes in which the pod has keys; for most pods none."""
+        found = {}
         for index in self._all:
-            keys = _keys(index.extract, entry.pod)
+            keys = _keys(index.extract, entry.came)
             if keys:
-                index.remove(row, keys)
+                found[index] = keys
+        return found
 
 
 class RowNodeIndex:
@@ -116,23 +133,11 @@ class RowNodeIndex:
             self._rows.setdefault(key, {})[row] = value
 
 
-class Observed(Protocol):
-    """The table, as far as indexes need it."""
-
-    def tell(self, observer: Observer) -> None: ...
-
-    def observe(self, observer: Observer) -> None: ...
-
-    def forget_prepared(self) -> None: ...
-
-    def observe_nodes(self, observer: NodeObserver) -> None: ...
-
-
 class Indexes:
     """All indexes of a process, by name. The first caller's function makes it; later ones get the same."""
 
-    def __init__(self, table: Observed) -> None:
-        self._table = table
+    def __init__(self, observers: Observers) -> None:
+        self._observers = observers
         self._pods: dict[str, RowPodIndex] = {}
         self._pod_observer: RowPodIndexes | None = None
         self._nodes: dict[str, RowNodeIndex] = {}
@@ -140,16 +145,59 @@ class Indexes:
     def pod_index(self, name: str, extract: PodKeys) -> RowPodIndex:
         if name not in self._pods:
             index = self._pods[name] = RowPodIndex(extract)
-            self._table.tell(RowPodIndexes(index))
+            self._observers.show_pods(RowPodIndexes(index))
             if self._pod_observer is None:
                 self._pod_observer = RowPodIndexes()
-                self._table.observe(self._pod_observer)
+                self._observers.observe(self._pod_observer)
             self._pod_observer.add(index)
-            self._table.forget_prepared()
+            self._observers.forget_prepared()
         return self._pods[name]
 
     def node_index(self, name: str, extract: NodeKeys) -> RowNodeIndex:
         if name not in self._nodes:
             self._nodes[name] = RowNodeIndex(extract)
-            self._table.observe_nodes(self._nodes[name])
+            self._observers.observe_nodes(self._nodes[name])
         return self._nodes[name]
+
+
+class KeyedObjects:
+    """key → objects; implements `framework.indexes.ObjectIndex` and observes a store."""
+
+    def __init__(self, extract: ObjectKeys) -> None:
+        self._extract = extract
+        self._objects: dict[Hashable, dict[str, Any]] = {}
+        """Key → object key → object. Nothing in it is empty."""
+        self.version = Version()
+
+    def at(self, key: Hashable) -> Iterable[Any]:
+        found = self._objects.get(key)
+        return found.values() if found else ()
+
+    def changed(self, old: Any | None, new: Any | None) -> None:
+        """An object came, went or changed."""
+        before = () if old is None else tuple(self._extract(old))
+        after = () if new is None else tuple(self._extract(new))
+        for key in before:
+            objects = self._objects[key]
+            del objects[old.key]  # type: ignore[union-attr]
+            if not objects:
+                del self._objects[key]
+        for key in after:
+            self._objects.setdefault(key, {})[new.key] = new  # type: ignore[union-attr]
+        if before != after or old is None or new is None:
+            self.version.bump()
+
+
+class ObjectIndexes:
+    """All indexes of a process, by name. The first caller's function makes it; later ones get the same."""
+
+    def __init__(self, store: Callable[[Resource], ObjectStore]) -> None:
+        self._store = store
+        self._indexes: dict[tuple[str, Resource], KeyedObjects] = {}
+
+    def object_index(self, name: str, resource: Resource, extract: ObjectKeys) -> KeyedObjects:
+        key = (name, resource)
+        if key not in self._indexes:
+            self._indexes[key] = KeyedObjects(extract)
+            self._store(resource).observe(self._indexes[key].changed)
+        return self._indexes[key]

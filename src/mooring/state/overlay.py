@@ -1,4 +1,4 @@
-"""A what-if copy of a few rows, for dry runs: pods come and go there, and the table underneath never changes.
+"""A copy of a few rows for dry runs: pods come and go there, and the table underneath never changes.
 
 Only what a change touches is copied, and columns are gathered when they are read, so an overlay of one row
 costs a few microseconds whatever the size of the cluster. It is valid for as long as the table does not
@@ -7,7 +7,7 @@ change.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,25 +23,136 @@ from mooring.framework.nodes import (
     EveryRow,
     FloatArray,
     IntArray,
+    LabelColumns,
     News,
     Nodes,
     NodeView,
     TaintClass,
+    TaintColumns,
 )
-from mooring.framework.ranking import PodTail, RankedPods, Tails
-from mooring.state.amounts import LIMIT, clamp
+from mooring.framework.ranking import LowerPods, RankedPods, VictimColumns
+from mooring.state.columns import LIMIT, clamp, read_only
 from mooring.state.node_load import NodeLoad
 from mooring.state.pod_entry import PodEntry
-from mooring.state.read_only import read_only
+from mooring.state.table_columns import TableColumns
 
 _FEW = 4
 """Rows up to which computing them one by one is cheaper."""
+EntryOf = Callable[[Pod], PodEntry]
 
 
 class LoadedColumns(Columns, Protocol):
-    """Columns that know the loads behind them: the table, or another overlay."""
+    """Columns whose loads can be copied: the table, or another overlay."""
 
     def load_on(self, row: int) -> NodeLoad: ...
+
+
+class OverlayAmounts:
+    """The pods of each row of an overlay, and their sums in columns. Implements
+    `framework.nodes.AmountColumns`."""
+
+    def __init__(self, base: LoadedColumns, index: IntArray, rows: Sequence[int]) -> None:
+        self._base = base
+        self._index = index
+        self._rows = rows
+        self._loads: dict[int, NodeLoad] = {}
+        """Rows that were changed, with their pods and sums of now."""
+        self._hidden: dict[int, LowerPods] = {}
+        """Rows without their victims that no caller has looked at closely, so they have no load here."""
+        self._victims: VictimColumns | None = None
+        self._requested: dict[str, IntArray] = {}
+        """Columns gathered so far, kept up to date with `_loads`."""
+        self._nonzero: dict[str, IntArray] = {}
+        """Gathered columns with scoring defaults."""
+
+    def allocatable(self, resource: str) -> IntArray:
+        return self._base.amounts.allocatable(resource)[self._index]
+
+    def requested(self, resource: str) -> IntArray:
+        column = self._requested.get(resource)
+        if column is None:
+            column = self._requested[resource] = self._base.amounts.requested(resource)[self._index]
+            if self._victims is not None:
+                self._subtract(self._victims, resource, column)
+            for row, load in self._loads.items():
+                column[row] = clamp(load.requested.get(resource, 0))
+        return read_only(column)
+
+    def _subtract(self, victims: VictimColumns, resource: str, column: IntArray) -> None:
+        """Rows with a load of their own are left to the caller."""
+        if int(column.max(initial=0)) >= LIMIT:  # a clamped sum: only the loads know the true one
+            for row in list(self._hidden):
+                self.own_load(row)
+        else:
+            column -= victims.totals(resource)
+
+    def nonzero_requested(self, resource: str) -> IntArray:
+        column = self._nonzero.get(resource)
+        if column is None:
+            column = self._nonzero[resource] = self._base.amounts.nonzero_requested(resource)[self._index]
+            for row in list(self._hidden):
+                self.own_load(row)
+            for row, load in self._loads.items():
+                column[row] = clamp(load.nonzero_requested.get(resource, 0))
+        return read_only(column)
+
+    def free(self, resource: str) -> IntArray:
+        return self.allocatable(resource) - self.requested(resource)
+
+    def floats(self, column: Amounts, resource: str) -> FloatArray:
+        amounts = {"allocatable": self.allocatable, "requested": self.requested}
+        return amounts.get(column, self.nonzero_requested)(resource).astype(np.float64)
+
+    def hide(self, victims: VictimColumns) -> None:
+        """Take its victims from every row; before any row is changed or any column read."""
+        self._victims = victims
+        self._hidden = dict(enumerate(victims.by_node))
+
+    def load_on(self, row: int) -> NodeLoad:
+        """The load of a row, of its own if it was changed."""
+        load = self._loads.get(row)
+        if load is None:
+            load = self.own_load(row) if row in self._hidden else self._base.load_on(self._rows[row])
+        return load
+
+    def own_load(self, row: int) -> NodeLoad:
+        """A load of the row that may be changed; call `refresh` afterwards."""
+        load = self._loads.get(row)
+        if load is None:
+            load = self._loads[row] = self._base.load_on(self._rows[row]).copy()
+            for pod in self._hidden.pop(row, ()):
+                load.remove(load.entries[pod.metadata.uid])
+        return load
+
+    def refresh(self, row: int, load: NodeLoad) -> None:
+        """Bring the new sums of a row into the columns gathered so far."""
+        for resource, column in self._requested.items():
+            column[row] = clamp(load.requested.get(resource, 0))
+        for resource, column in self._nonzero.items():
+            column[row] = clamp(load.nonzero_requested.get(resource, 0))
+
+
+class SomeLabels:
+    """The labels of some rows. Implements `framework.nodes.LabelColumns`."""
+
+    def __init__(self, base: LabelColumns, index: IntArray) -> None:
+        self._base = base
+        self._index = index
+        self.values: Callable[[str], Mapping[str, int]] = base.values
+
+    def codes(self, key: str) -> CodeArray:
+        return self._base.codes(key)[self._index]
+
+    def numbers(self, key: str) -> FloatArray:
+        return self._base.numbers(key)[self._index]
+
+
+class SomeTaints:
+    """The taints of some rows. Implements `framework.nodes.TaintColumns`."""
+
+    def __init__(self, base: TaintColumns, index: IntArray) -> None:
+        self.ids: CodeArray = base.ids[index]
+        self.classes: Sequence[TaintClass] = base.classes
 
 
 class Overlay:
@@ -51,19 +162,7 @@ class Overlay:
         self._base = columns
         self._index: IntArray = np.array(rows, dtype=np.int64)
         self._rows: list[int] = self._index.tolist()
-        self._loads: dict[int, NodeLoad] = {}
-        """Rows that were changed, with their pods and sums of now."""
-        self._hidden: dict[int, PodTail] = {}
-        """Rows without some of their pods that nobody has looked at closely, so they have no load here."""
-        self._tails: Tails | None = None
-        self._requested: dict[str, IntArray] = {}
-        """Columns gathered so far, kept up to date with `_loads`."""
-        self._nonzero: dict[str, IntArray] = {}
-        """The same with scoring defaults."""
-
-    @property
-    def width(self) -> int:
-        return len(self._rows)
+        self.amounts = OverlayAmounts(columns, self._index, self._rows)
 
     def nodes(self) -> Nodes:
         """All rows of the overlay, in its order."""
@@ -71,82 +170,33 @@ class Overlay:
 
     def add_pod(self, row: int, entry: PodEntry) -> bool:
         """Put a pod on a row. False when it is there already."""
-        load = self._own_load(row)
+        load = self.amounts.own_load(row)
         if entry.uid in load.entries:
             return False
         load.add(entry)
-        self._refresh(row, load)
+        self.amounts.refresh(row, load)
         return True
 
     def remove_pod(self, row: int, entry: PodEntry) -> bool:
         """Take a pod from a row. False when it is not there."""
-        load = self._own_load(row)
+        load = self.amounts.own_load(row)
         if entry.uid not in load.entries:
             return False
         load.remove(entry)
-        self._refresh(row, load)
+        self.amounts.refresh(row, load)
         return True
 
-    def hide(self, tails: Tails) -> None:
-        """Take the tail of its ranking from every row; before any row is changed or any column read."""
-        self._tails = tails
-        self._hidden = dict(enumerate(tails.tails))
+    @property
+    def width(self) -> int:
+        return len(self._rows)
 
-    def allocatable(self, resource: str) -> IntArray:
-        return self._base.allocatable(resource)[self._index]
+    @property
+    def labels(self) -> SomeLabels:
+        return SomeLabels(self._base.labels, self._index)
 
-    def requested(self, resource: str) -> IntArray:
-        column = self._requested.get(resource)
-        if column is None:
-            column = self._requested[resource] = self._base.requested(resource)[self._index]
-            if self._tails is not None:
-                self._subtract(self._tails, resource, column)
-            for row, load in self._loads.items():
-                column[row] = clamp(load.requested.get(resource, 0))
-        return read_only(column)
-
-    def _subtract(self, tails: Tails, resource: str, column: IntArray) -> None:
-        """Rows with a load of their own are left to the caller."""
-        if int(column.max(initial=0)) >= LIMIT:  # a clamped sum: only the loads know the true one
-            for row in list(self._hidden):
-                self._own_load(row)
-        else:
-            column -= tails.totals(resource)
-
-    def nonzero_requested(self, resource: str) -> IntArray:
-        column = self._nonzero.get(resource)
-        if column is None:
-            column = self._nonzero[resource] = self._base.nonzero_requested(resource)[self._index]
-            for row in list(self._hidden):
-                self._own_load(row)
-            for row, load in self._loads.items():
-                column[row] = clamp(load.nonzero.get(resource, 0))
-        return read_only(column)
-
-    def table_rows(self, rows: IntArray) -> IntArray:
-        return self._base.table_rows(self._index[rows])
-
-    def free(self, resource: str) -> IntArray:
-        return self.allocatable(resource) - self.requested(resource)
-
-    def floats(self, column: Amounts, resource: str) -> FloatArray:
-        amounts = {"allocatable": self.allocatable, "requested": self.requested}
-        return amounts.get(column, self.nonzero_requested)(resource).astype(np.float64)
-
-    def label_codes(self, key: str) -> CodeArray:
-        return self._base.label_codes(key)[self._index]
-
-    def label_values(self, key: str) -> Mapping[str, int]:
-        return self._base.label_values(key)
-
-    def label_numbers(self, key: str) -> FloatArray:
-        return self._base.label_numbers(key)[self._index]
-
-    def taint_class_ids(self) -> CodeArray:
-        return self._base.taint_class_ids()[self._index]
-
-    def taint_classes(self) -> Sequence[TaintClass]:
-        return self._base.taint_classes()
+    @property
+    def taints(self) -> SomeTaints:
+        return SomeTaints(self._base.taints, self._index)
 
     def node_column(self, key: Hashable, compute: Compute) -> npt.NDArray[Any]:
         return self._base.node_column(key, compute)[self._index]
@@ -175,15 +225,15 @@ class Overlay:
         return False  # arrays are gathered when they are read
 
     def news(self, generation: int) -> News:
-        return (
-            self.generation,
-            self.node_generation,
-            [self.view(row) for row in self.changed_since(generation)],
-        )
+        changed = [self.view(row) for row in self.changed_since(generation)]
+        return self.generation, self.node_generation, changed
 
     def every_row(self) -> EveryRow:
         n, nodes = len(self._rows), self.nodes()
         return EveryRow(nodes, nodes, np.ones(n, dtype=np.bool_), np.arange(n))
+
+    def table_rows(self, rows: IntArray) -> IntArray:
+        return self._base.table_rows(self._index[rows])
 
     def node_names(self) -> Sequence[str]:
         names = self._base.node_names()
@@ -198,39 +248,42 @@ class Overlay:
         below = self._base.view(self._rows[row])
         return NodeView(self, row, below.node, below.allocatable)
 
-    def pods_on(self, row: int) -> Sequence[Pod]:
-        return self.load_on(row).listing()
-
-    def ranked_on(self, row: int) -> RankedPods:
-        return self.load_on(row).ranked()
-
-    def tails_on(self, rows: Sequence[int], priority: int) -> list[PodTail]:
-        return [self.ranked_on(row).below(priority) for row in rows]
-
-    def requested_on(self, row: int) -> Mapping[str, int]:
-        return self.load_on(row).shown
-
-    def nonzero_requested_on(self, row: int) -> Mapping[str, int]:
-        return self.load_on(row).shown_nonzero
-
     def load_on(self, row: int) -> NodeLoad:
-        """The load of a row, of its own if it was changed."""
-        load = self._loads.get(row)
-        if load is None:
-            load = self._own_load(row) if row in self._hidden else self._base.load_on(self._rows[row])
-        return load
+        return self.amounts.load_on(row)
 
-    def _own_load(self, row: int) -> NodeLoad:
-        load = self._loads.get(row)
-        if load is None:
-            load = self._loads[row] = self._base.load_on(self._rows[row]).copy()
-            for pod in self._hidden.pop(row, ()):
-                load.remove(load.entries[pod.metadata.uid])
-        return load
+    def lower_pods_on(self, rows: Sequence[int], priority: int) -> list[LowerPods]:
+        return [self.amounts.load_on(row).ranked().below(priority) for row in rows]
 
-    def _refresh(self, row: int, load: NodeLoad) -> None:
-        """Bring the new sums of a row into the columns gathered so far."""
-        for resource, column in self._requested.items():
-            column[row] = clamp(load.requested.get(resource, 0))
-        for resource, column in self._nonzero.items():
-            column[row] = clamp(load.nonzero.get(resource, 0))
+
+class DryRunRows:
+    """Copies of the rows of live nodes, numbered as the names are. Nothing done here is seen elsewhere.
+    Implements `runtime.services.DryRunRows`."""
+
+    __slots__ = ("_entry", "_overlay")
+
+    def __init__(self, table: TableColumns, entry: EntryOf, node_names: Sequence[str]) -> None:
+        self._overlay = Overlay(table, table.rows_of(node_names))
+        self._entry = entry
+
+    def add_pod(self, row: int, pod: Pod) -> None:
+        """A pod that is there already changes nothing."""
+        self._overlay.add_pod(row, self._entry(pod))
+
+    def remove_pod(self, row: int, pod: Pod) -> None:
+        """A pod that is not there changes nothing."""
+        self._overlay.remove_pod(row, self._entry(pod))
+
+    def hide(self, victims: Sequence[Sequence[Pod]]) -> VictimColumns:
+        """Take several pods from every row, before anything else; returns them with their requests."""
+        columns = VictimColumns([pods if type(pods) is LowerPods else self._lower(pods) for pods in victims])
+        self._overlay.amounts.hide(columns)
+        return columns
+
+    def _lower(self, pods: Sequence[Pod]) -> LowerPods:
+        return LowerPods(RankedPods(((pod, self._entry(pod).requests) for pod in pods), ranked=True), 0)
+
+    def nodes(self) -> Nodes:
+        return self._overlay.nodes()
+
+    def view(self, row: int) -> NodeView:
+        return self._overlay.view(row)

@@ -6,7 +6,7 @@ part.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -22,13 +22,15 @@ from mooring.api.requests import (
     pod_nonzero_requests,
     pod_requests,
 )
-from mooring.state.amounts import clamp
-from mooring.state.pod_labels_index import LabelSet
+from mooring.state.columns import clamp
+from mooring.state.label_index import LabelSet
 
 HostPort = tuple[str, str, int]
 """Protocol, host IP (`0.0.0.0` for all), port."""
 
 _replace = msgspec.structs.replace
+
+NO_KEYS: Mapping[Any, Sequence[Hashable]] = MappingProxyType({})
 
 _TEMPLATES = 4096
 """Templates remembered; the oldest goes first."""
@@ -39,7 +41,7 @@ class Demand:
     """What every pod of one template takes from its node."""
 
     requests: Mapping[str, int]
-    """Resource → amount: cpu in milli-units, all others in base units. Never above `amounts.LIMIT`."""
+    """Resource → amount: cpu in milli-units, all others in base units. Never above `columns.LIMIT`."""
     nonzero: tuple[int, int]
     """Milli-cpu and bytes of memory with the defaults that scoring uses."""
     host_ports: tuple[HostPort, ...]
@@ -62,7 +64,7 @@ class Demand:
 
 
 class Listener(Protocol):
-    """Told about pods that come."""
+    """Notified of pods that come."""
 
     def pod_added(self, row: int, entry: PodEntry) -> None: ...
 
@@ -76,6 +78,7 @@ class PodEntry:
         "assumed",
         "came",
         "host_ports",
+        "index_keys",
         "label_set",
         "listeners",
         "node_name",
@@ -102,15 +105,16 @@ class PodEntry:
         self.amounts = demand.amounts
         self.label_set: LabelSet | None = None
         """Where the pod is counted, or would be."""
+        self.index_keys: Mapping[Any, Sequence[Hashable]] = NO_KEYS
+        """Index → the keys under which the pod is filed there."""
         self.listeners: Sequence[Listener] = ()
-        """Observers of the table that have to be told about this pod, if `prepared` is the table's mark of
-        now."""
+        """Observers of the table that this pod concerns, if `prepared` is the table's mark of now."""
         self.prepared: object = None
 
     @property
     def pod(self) -> Pod:
-        """The pod, bound to its node. The object is made when somebody asks: most pods are seen as bound
-        before anybody does."""
+        """The pod, bound to its node. The object is made when it is asked for: most pods are seen as bound
+        before that."""
         pod = self.came
         if pod.spec.node_name != self.node_name:
             pod = self.came = bound_to(pod, self.node_name)
@@ -138,13 +142,13 @@ class PodEntries:
         spec, status = pod.spec, pod.status
         basis: tuple[Any, ...] = (spec.containers, spec.init_containers, spec.overhead, spec.resources)
         if (
-            status.container_statuses
+            status.conditions
+            or status.container_statuses
             or status.init_container_statuses
-            or status.conditions
             or status.resources
             or status.allocated_resources
         ):
-            basis += (status.resources, status.allocated_resources, _reported(status))
+            basis += _reported(status)
         try:
             # Node, name and labels are left out, so that replicas have the same basis.
             template = self._encode(basis)
@@ -159,10 +163,14 @@ class PodEntries:
 
 
 def _reported(status: PodStatus) -> tuple[Any, ...]:
-    """What the kubelet says about requests that differ from the spec while a pod is resized."""
+    """What the kubelet says about requests that differ from the spec while a pod is resized; empty where it
+    says nothing, so that a pod has the same basis before and after it is bound."""
     containers = [
         (found.name, found.resources, found.allocated_resources)
         for found in (*status.container_statuses, *status.init_container_statuses)
         if found.resources is not None
     ]
-    return containers, [found.reason for found in status.conditions if found.type == "PodResizePending"]
+    pending = [found.reason for found in status.conditions if found.type == "PodResizePending"]
+    if not (containers or pending or status.resources or status.allocated_resources):
+        return ()
+    return containers, pending, status.resources, status.allocated_resources

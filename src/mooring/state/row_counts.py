@@ -21,7 +21,7 @@ _FEWEST = 32
 _SHARE = 32
 """Beyond this part of all rows an array is faster."""
 _LONGEST = 128
-"""Changes that can be told row by row."""
+"""Changes that are kept row by row."""
 _FEW_DOMAINS = 64
 """Sums of so many domains are kept from one question to the next."""
 _HANDFUL = 8
@@ -50,7 +50,7 @@ class RowCounts:
         self.version = 0
         """Grows with every change."""
         self._log: list[int] | None = None
-        """The rows of the latest changes, one for each version; kept from the day that somebody asks."""
+        """The rows of the latest changes, one for each version; kept from the first question on."""
         self._sums: tuple[ref[Topology], FloatArray] | None = None
         """The sums per bin of the topology that was asked for last, if it has few domains. Thousands of
         counts must not keep as many old topologies alive."""
@@ -116,14 +116,14 @@ class RowCounts:
             self._few.pop(row, None)
 
     def add_all(self, numbers: Mapping[int, int], sign: int = 1) -> None:
-        """The same for many rows at once."""
+        """`add` for many rows at once."""
         many = self._many is not None or len(numbers) > self._most()
         if not many or len(numbers) <= _FEWEST:
             for row, number in numbers.items():
                 self.add(row, sign * number)
             return
         self.version += 1
-        self._log = self._sums = None  # too many rows to tell
+        self._log = self._sums = None  # too many rows to keep
         if self._many is None:
             self._become_many()
         rows = np.fromiter(numbers.keys(), dtype=np.int64, count=len(numbers))

@@ -7,13 +7,11 @@ name, so the same call gives an equal object. Records are frozen: to change one,
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
-import msgspec
-
-from mooring.api.core import Namespace, NamespaceStatus, ObjectReference
-from mooring.api.meta import LabelSelector, Object, ObjectMeta, OwnerReference
+from mooring.api.core import Namespace, NamespaceStatus
+from mooring.api.meta import LabelSelector, Object, ObjectMeta, OwnerReference, Record
 from mooring.api.node import (
     ContainerImage,
     Node,
@@ -35,9 +33,7 @@ from mooring.api.pod import (
     PodAffinity,
     PodAffinityTerm,
     PodAntiAffinity,
-    PodCondition,
     PodSchedulingGate,
-    PodSchedulingGroup,
     PodSpec,
     PodStatus,
     ResourceRequirements,
@@ -52,22 +48,6 @@ from mooring.api.scheduling import (
     PodGroupSpec,
     PriorityClass,
 )
-from mooring.api.storage import (
-    CSINode,
-    CSINodeDriver,
-    CSINodeSpec,
-    CSIPersistentVolumeSource,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    PersistentVolumeClaimSpec,
-    PersistentVolumeClaimStatus,
-    PersistentVolumeSpec,
-    PersistentVolumeStatus,
-    StorageClass,
-    VolumeNodeAffinity,
-    VolumeNodeResources,
-    VolumeResourceRequirements,
-)
 from mooring.api.taints import Taint, Toleration
 from mooring.api.workloads import (
     PodDisruptionBudget,
@@ -77,6 +57,7 @@ from mooring.api.workloads import (
     ServiceSpec,
 )
 
+T = TypeVar("T")
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
 REGION = "topology.kubernetes.io/region"
@@ -89,85 +70,65 @@ def make_pod(
     name: str = "pod",
     *,
     namespace: str = "default",
-    cpu: Quantity | None = None,
-    memory: Quantity | None = None,
-    requests: Mapping[str, Quantity] | None = None,
-    limits: Mapping[str, Quantity] | None = None,
-    image: str = "app",
-    ports: Sequence[int | ContainerPort] = (),
-    containers: Sequence[Container] = (),
-    init_containers: Sequence[Container] = (),
     labels: Mapping[str, str] | None = None,
-    annotations: Mapping[str, str] | None = None,
     owner: str | Object | OwnerReference | None = None,
     node: str = "",
     scheduler: str | None = None,
     priority: int | None = None,
-    node_selector: Mapping[str, str] | None = None,
-    node_affinity: Mapping[str, Sequence[str]] | None = None,
-    near: Mapping[str, str] | LabelSelector | None = None,
-    away: Mapping[str, str] | LabelSelector | None = None,
-    topology: str = HOSTNAME,
-    affinity: Affinity | None = None,
+    cpu: Quantity | None = None,
+    memory: Quantity | None = None,
+    requests: Mapping[str, Quantity] | None = None,
+    ports: Sequence[int | ContainerPort] = (),
     spread: str | TopologySpreadConstraint | Sequence[TopologySpreadConstraint] = (),
     tolerations: Sequence[str | Toleration] = (),
     gates: Sequence[str] = (),
-    group: str | None = None,
     claims: Sequence[str] = (),
     volumes: Sequence[Volume] = (),
-    uid: str | None = None,
-    phase: str | None = None,
     nominated: str = "",
-    conditions: Sequence[PodCondition] = (),
-    started: str | None = None,
-    created: str = CREATED,
-    deleted: str | None = None,
-    finalizers: Sequence[str] = (),
-    **spec_extra: Any,
+    **fields: Any,
 ) -> Pod:
     """A pod with one container, pending unless it has a node.
 
-    `ports` given as numbers are host ports. `node_affinity` requires labels with one of the values; `near`
-    and `away` require pods with these labels inside, or none inside, the same domain of `topology`;
-    `affinity` replaces all three. `spread` as a text is a label key to spread over strictly. Tolerations are
-    written `key=value:Effect`, with any part but the key left out. `owner` as a text is `Kind/name`. `claims`
-    are names of volume claims. `spec_extra` are further attributes of PodSpec, such as `host_network=True`.
+    `ports` given as numbers are host ports. `spread` as a text is a label key to spread over strictly.
+    Tolerations are written `key=value:Effect`, with any part but the key left out. `owner` as a text is
+    `Kind/name`. `claims` are names of volume claims. `fields` are further attributes by the names of PodSpec,
+    PodStatus and ObjectMeta, such as `host_network=True`, `phase="Failed"` or `uid="1"`; `containers`
+    replaces the one container, and `affinity` is best made with `make_affinity`.
     """
-    main = make_container("main", cpu, memory, requests=requests, limits=limits, image=image, ports=ports)
-    spec = PodSpec(
-        node_name=node,
-        scheduler_name=scheduler or DEFAULT_SCHEDULER_NAME,
-        priority=priority,
-        containers=tuple(containers) or (main,),
-        init_containers=tuple(init_containers),
-        node_selector=dict(node_selector or {}),
-        affinity=affinity or _affinity(node_affinity, near, away, topology),
-        topology_spread_constraints=_spread(spread, labels or {}),
-        tolerations=tuple(t if isinstance(t, Toleration) else toleration(t) for t in tolerations),
-        scheduling_gates=tuple(PodSchedulingGate(name=gate) for gate in gates),
-        scheduling_group=PodSchedulingGroup(pod_group_name=group) if group else None,
-        volumes=(*map(_claim_volume, claims), *volumes),
-        **spec_extra,
+    main = make_container("main", cpu, memory, requests=requests, ports=ports)
+    given = {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
+    spec = {
+        "node_name": node,
+        "scheduler_name": scheduler or DEFAULT_SCHEDULER_NAME,
+        "priority": priority,
+        "containers": (main,),
+        "topology_spread_constraints": _spread(spread, labels or {}),
+        "tolerations": tuple(t if isinstance(t, Toleration) else toleration(t) for t in tolerations),
+        "scheduling_gates": tuple(PodSchedulingGate(name=gate) for gate in gates),
+        "volumes": (*map(_claim_volume, claims), *volumes),
+        **_taken(PodSpec, given),
+    }
+    status = {
+        "phase": "Running" if node else "Pending",
+        "nominated_node_name": nominated,
+        **_taken(PodStatus, given),
+    }
+    owners = (_owner(owner, namespace),) if owner is not None else ()
+    metadata = {"owner_references": owners, "annotations": None, **_taken(ObjectMeta, given)}
+    if given:
+        raise TypeError(f"a pod has no {', '.join(map(repr, given))}")
+    return Pod(
+        api_version="v1",
+        kind="Pod",
+        metadata=make_metadata("Pod", name, namespace, labels, **metadata),
+        spec=PodSpec(**spec),
+        status=PodStatus(**status),
     )
-    status = PodStatus(
-        phase=phase or ("Running" if node else "Pending"),
-        nominated_node_name=nominated,
-        conditions=tuple(conditions),
-        start_time=started,
-    )
-    metadata = _metadata(
-        "Pod",
-        name,
-        namespace,
-        labels,
-        annotations,
-        uid=uid or "",
-        creation_timestamp=created,
-        deletion_timestamp=deleted,
-        finalizers=tuple(finalizers),
-        owner_references=(_owner(owner, namespace),) if owner is not None else (),
-    )
-    return Pod(api_version="v1", kind="Pod", metadata=metadata, spec=spec, status=status)
+
+
+def _taken(kind: type[Record], fields: dict[str, Any]) -> dict[str, Any]:
+    """Takes the attributes of this kind out of the fields."""
+    return {name: fields.pop(name) for name in kind.__struct_fields__ if name in fields}
 
 
 def make_pods(count: int, prefix: str = "pod", **options: Any) -> list[Pod]:
@@ -233,7 +194,7 @@ def spread_over(
     soft: bool = False,
     **extra: Any,
 ) -> TopologySpreadConstraint:
-    """A spread constraint; `soft` makes it a wish. `extra` are further attributes, such as `min_domains`."""
+    """A spread constraint; `soft` makes it a preference. `extra` are further attributes, as `min_domains`."""
     return TopologySpreadConstraint(
         topology_key=key,
         label_selector=_selector(labels),
@@ -262,26 +223,23 @@ def nodes_with(labels: Mapping[str, Sequence[str]]) -> NodeSelector:
     return NodeSelector(node_selector_terms=(NodeSelectorTerm(match_expressions=tuple(expressions)),))
 
 
-def _affinity(
-    nodes: Mapping[str, Sequence[str]] | None,
-    near: Mapping[str, str] | LabelSelector | None,
-    away: Mapping[str, str] | LabelSelector | None,
-    topology: str,
-) -> Affinity | None:
-    if nodes is None and near is None and away is None:
-        return None
+def make_affinity(
+    *,
+    nodes: Mapping[str, Sequence[str]] | None = None,
+    near: Mapping[str, str] | LabelSelector | None = None,
+    away: Mapping[str, str] | LabelSelector | None = None,
+    topology: str = HOSTNAME,
+) -> Affinity:
+    """`nodes` requires labels with one of the values; `near` and `away` require pods with these labels
+    inside, or none inside, the same domain of `topology`."""
+
+    def required(kind: Callable[..., T], terms: object) -> T:
+        return kind(required_during_scheduling_ignored_during_execution=terms)
+
     return Affinity(
-        node_affinity=NodeAffinity(required_during_scheduling_ignored_during_execution=nodes_with(nodes))
-        if nodes is not None
-        else None,
-        pod_affinity=PodAffinity(required_during_scheduling_ignored_during_execution=_terms(near, topology))
-        if near is not None
-        else None,
-        pod_anti_affinity=PodAntiAffinity(
-            required_during_scheduling_ignored_during_execution=_terms(away, topology)
-        )
-        if away is not None
-        else None,
+        node_affinity=None if nodes is None else required(NodeAffinity, nodes_with(nodes)),
+        pod_affinity=None if near is None else required(PodAffinity, _terms(near, topology)),
+        pod_anti_affinity=None if away is None else required(PodAntiAffinity, _terms(away, topology)),
     )
 
 
@@ -326,7 +284,6 @@ def make_node(
     ready: bool = True,
     images: Mapping[str, int] | None = None,
     uid: str | None = None,
-    created: str = CREATED,
     **status_extra: Any,
 ) -> Node:
     """A ready node whose allocatable equals its capacity.
@@ -352,14 +309,8 @@ def make_node(
     return Node(
         api_version="v1",
         kind="Node",
-        metadata=_metadata(
-            "Node",
-            name,
-            "",
-            {**given, **(labels or {})},
-            annotations,
-            uid=uid or "",
-            creation_timestamp=created,
+        metadata=make_metadata(
+            "Node", name, "", {**given, **(labels or {})}, annotations=annotations, uid=uid
         ),
         spec=NodeSpec(
             unschedulable=unschedulable,
@@ -382,104 +333,8 @@ def make_namespace(name: str = "default", labels: Mapping[str, str] | None = Non
     return Namespace(
         api_version="v1",
         kind="Namespace",
-        metadata=_metadata("Namespace", name, "", named),
+        metadata=make_metadata("Namespace", name, "", named),
         status=NamespaceStatus(phase="Active"),
-    )
-
-
-def make_pvc(
-    name: str = "claim",
-    *,
-    namespace: str = "default",
-    size: Quantity = "1Gi",
-    storage_class: str | None = "",
-    volume: str = "",
-    access_modes: Sequence[str] = ("ReadWriteOnce",),
-    annotations: Mapping[str, str] | None = None,
-) -> PersistentVolumeClaim:
-    """A volume claim, bound if it names a volume. A storage class of None asks for the default one."""
-    if volume:
-        # Volume controllers mark a complete binding so; schedulers take a claim without it as half bound.
-        annotations = {"pv.kubernetes.io/bind-completed": "yes", **(annotations or {})}
-    return PersistentVolumeClaim(
-        api_version="v1",
-        kind="PersistentVolumeClaim",
-        metadata=_metadata("PersistentVolumeClaim", name, namespace, None, annotations),
-        spec=PersistentVolumeClaimSpec(
-            access_modes=tuple(access_modes),
-            resources=VolumeResourceRequirements(requests={"storage": size}),
-            volume_name=volume,
-            storage_class_name=storage_class,
-        ),
-        status=PersistentVolumeClaimStatus(phase="Bound" if volume else "Pending"),
-    )
-
-
-def make_pv(
-    name: str = "volume",
-    *,
-    size: Quantity = "1Gi",
-    storage_class: str = "",
-    claim: PersistentVolumeClaim | None = None,
-    nodes: Mapping[str, Sequence[str]] | None = None,
-    driver: str = "",
-    access_modes: Sequence[str] = ("ReadWriteOnce",),
-    labels: Mapping[str, str] | None = None,
-    **spec_extra: Any,
-) -> PersistentVolume:
-    """A volume, bound if a claim is given. `nodes` are the labels of the nodes that can reach it, `driver`
-    its CSI driver, `spec_extra` further attributes of PersistentVolumeSpec."""
-    reference = None
-    if claim is not None:
-        reference = ObjectReference(
-            kind=claim.kind, namespace=claim.namespace, name=claim.name, uid=claim.uid
-        )
-    return PersistentVolume(
-        api_version="v1",
-        kind="PersistentVolume",
-        metadata=_metadata("PersistentVolume", name, "", labels),
-        spec=PersistentVolumeSpec(
-            capacity={"storage": size},
-            access_modes=tuple(access_modes),
-            claim_ref=reference,
-            storage_class_name=storage_class,
-            node_affinity=VolumeNodeAffinity(required=nodes_with(nodes)) if nodes is not None else None,
-            csi=CSIPersistentVolumeSource(driver=driver, volume_handle=name) if driver else None,
-            **spec_extra,
-        ),
-        status=PersistentVolumeStatus(phase="Bound" if claim is not None else "Available"),
-    )
-
-
-def make_storage_class(
-    name: str = "standard", *, provisioner: str = "example.com/disk", wait: bool = False, **extra: Any
-) -> StorageClass:
-    """`wait` binds volumes only when a pod is placed. `extra` are further attributes of StorageClass."""
-    return StorageClass(
-        api_version="storage.k8s.io/v1",
-        kind="StorageClass",
-        metadata=_metadata("StorageClass", name, ""),
-        provisioner=provisioner,
-        volume_binding_mode="WaitForFirstConsumer" if wait else "Immediate",
-        **extra,
-    )
-
-
-def make_csi_node(name: str = "node", limits: Mapping[str, int | None] | None = None) -> CSINode:
-    """The CSI facts of a node: how many volumes each driver can hold there; None for no limit."""
-    drivers = tuple(
-        CSINodeDriver(
-            name=driver,
-            node_id=name,
-            allocatable=VolumeNodeResources(count=count) if count is not None else None,
-        )
-        for driver, count in (limits or {}).items()
-    )
-    return CSINode(
-        api_version="storage.k8s.io/v1",
-        kind="CSINode",
-        metadata=_metadata("CSINode", name, ""),
-        spec=CSINodeSpec(drivers=drivers),
     )
 
 
@@ -496,7 +351,7 @@ def make_pdb(
     return PodDisruptionBudget(
         api_version="policy/v1",
         kind="PodDisruptionBudget",
-        metadata=_metadata("PodDisruptionBudget", name, namespace),
+        metadata=make_metadata("PodDisruptionBudget", name, namespace),
         spec=PodDisruptionBudgetSpec(
             selector=_selector(selector or {}), min_available=min_available, max_unavailable=max_unavailable
         ),
@@ -510,7 +365,7 @@ def make_priority_class(
     return PriorityClass(
         api_version="scheduling.k8s.io/v1",
         kind="PriorityClass",
-        metadata=_metadata("PriorityClass", name, ""),
+        metadata=make_metadata("PriorityClass", name, ""),
         value=value,
         global_default=default,
         preemption_policy="PreemptLowerPriority" if preempts else "Never",
@@ -523,7 +378,7 @@ def make_pod_group(name: str = "gang", min_count: int = 1, *, namespace: str = "
     return PodGroup(
         api_version="scheduling.k8s.io/v1alpha2",
         kind="PodGroup",
-        metadata=_metadata("PodGroup", name, namespace),
+        metadata=make_metadata("PodGroup", name, namespace),
         spec=PodGroupSpec(scheduling_policy=policy),
     )
 
@@ -534,27 +389,24 @@ def make_service(
     return Service(
         api_version="v1",
         kind="Service",
-        metadata=_metadata("Service", name, namespace),
+        metadata=make_metadata("Service", name, namespace),
         spec=ServiceSpec(selector=dict(selector or {})),
     )
 
 
-def _metadata(
-    kind: str,
-    name: str,
-    namespace: str,
-    labels: Mapping[str, str] | None = None,
-    annotations: Mapping[str, str] | None = None,
-    **fields: Any,
+def make_metadata(
+    kind: str, name: str, namespace: str, labels: Mapping[str, str] | None = None, **fields: Any
 ) -> ObjectMeta:
-    meta = ObjectMeta(
+    """The metadata of an object; `fields` are further attributes of ObjectMeta."""
+    annotations, uid = fields.pop("annotations", None), fields.pop("uid", None)
+    return ObjectMeta(
         name=name,
         namespace=namespace,
         labels=dict(labels or {}),
         annotations=dict(annotations or {}),
+        uid=uid or _uid(kind, namespace, name),
         **{"creation_timestamp": CREATED, **fields},
     )
-    return meta if meta.uid else msgspec.structs.replace(meta, uid=_uid(kind, namespace, name))
 
 
 def _uid(kind: str, namespace: str, name: str) -> str:

@@ -168,10 +168,10 @@ class Cluster:
     def validate(self) -> None:
         """Raise if cache or queue contradict themselves."""
         self.scheduler.engine.cache.validate()
-        self.scheduler.engine.queue.validate()
+        self.scheduler.engine.queue.pending.validate()
 
     def close(self) -> None:
-        """Stop everything; background failures that nobody saw are raised."""
+        """Stop everything; background failures that no task reported are raised."""
         if self._closed:
             return
         self._closed = True

@@ -74,7 +74,7 @@ def test_what_is_wrong_in_memory_is_found_in_two_rounds_and_repaired(break_it, k
         await comparer.round()
         assert replica.metrics.differences.samples() == {(kind,): 1}, "repaired"
         replica.scheduler.engine.cache.validate()
-        replica.scheduler.engine.queue.validate()
+        replica.scheduler.engine.queue.pending.validate()
 
     play(story)
 

@@ -18,7 +18,7 @@ from mooring.plugins.volumes import BIND_COMPLETED, SELECTED_NODE
 from mooring.store import faults
 from mooring.store.faults import Fault
 from mooring.testing import make_node, make_nodes, make_pod, make_pods
-from mooring.testing.builders import make_pv, make_pvc, make_storage_class
+from mooring.testing.volumes import make_pv, make_pvc, make_storage_class
 from tests.app.running.replicas import World, play
 
 WITH = """
@@ -167,7 +167,7 @@ def test_c8_two_of_one_name_without_election_bind_each_pod_once():
         await world.clock.sleep(30)
         for replica in replicas:
             replica.scheduler.engine.cache.validate()
-            replica.scheduler.engine.queue.validate()
+            replica.scheduler.engine.queue.pending.validate()
             assert len(replica.scheduler.engine.queue) == 0
             assert list(replica.scheduler.engine.cache.assumed()) == []
 

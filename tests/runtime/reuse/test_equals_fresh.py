@@ -19,10 +19,10 @@ from mooring.runtime.reuse.cache import ReuseCache
 from mooring.runtime.reuse.template import TemplateBaseline
 from mooring.scheduler.choosing import NodeChooser
 from mooring.testing import make_node, make_pod
-from mooring.testing.builders import HOSTNAME, ZONE, make_service, spread_over
+from mooring.testing.builders import HOSTNAME, ZONE, make_affinity, make_container, make_service, spread_over
 
 TEMPLATES: tuple[dict[str, Any], ...] = (
-    {"cpu": "500m", "memory": "1Gi", "labels": {"app": "plain"}, "image": "web:1"},
+    {"labels": {"app": "plain"}, "containers": [make_container("main", "500m", "1Gi", image="web:1")]},
     {"cpu": "100m", "labels": {"app": "served"}},
     {"cpu": "300m", "labels": {"app": "spread"}, "spread": [spread_over(ZONE, {"app": "spread"})]},
     {
@@ -38,8 +38,12 @@ TEMPLATES: tuple[dict[str, Any], ...] = (
         "labels": {"app": "zonal"},
         "spread": [spread_over(ZONE, {"app": "zonal"}, soft=True)],
     },
-    {"cpu": "200m", "labels": {"app": "near"}, "near": {"app": "served"}, "topology": ZONE},
-    {"cpu": "200m", "labels": {"app": "away"}, "away": {"app": "away"}},
+    {
+        "cpu": "200m",
+        "labels": {"app": "near"},
+        "affinity": make_affinity(near={"app": "served"}, topology=ZONE),
+    },
+    {"cpu": "200m", "labels": {"app": "away"}, "affinity": make_affinity(away={"app": "away"})},
     {"cpu": "100m", "labels": {"app": "ports"}, "ports": [8080]},
     {
         "cpu": "100m",

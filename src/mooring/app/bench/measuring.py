@@ -178,7 +178,7 @@ class Measurement:
 
     async def _fresh(self) -> str:
         """Where the next pod would go without anything remembered."""
-        info = next(info for info, _ in self.world.engine.queue.pending())
+        info = next(info for info, _ in self.world.engine.queue.pending)
         attempt = Attempt(QueuedPod(info.pod, 0.0), self.world.profile, self.world.engine.services.nodes())
         await NodeChooser().choose(attempt)
         return attempt.node

@@ -151,7 +151,7 @@ class Comparer:
 
     def _queued_differ(self) -> Iterator[Finding | None]:
         queue = self._engine.queue
-        for info, location in list(queue.pending()):
+        for info, location in list(queue.pending):
             mirrored = self._pods.objects.get(info.pod.key)
             if location.place == "inflight" or (mirrored is not None and mirrored.uid == info.uid):
                 yield None

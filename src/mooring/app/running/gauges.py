@@ -24,9 +24,11 @@ MAJOR, MINOR, VERSION = "1", "36", "v1.36.4"
 
 def refresh(metrics: SchedulerMetrics, engine: Engine, recorder: ApiEventRecorder) -> None:
     """Take over what the engine has now."""
-    metrics.pending.replace(((queue,), count) for queue, count in engine.queue.counts().items())
-    metrics.unschedulable.replace(engine.queue.rejections().items())
-    metrics.inflight.replace(((event,), count) for event, count in engine.queue.inflight_events().items())
+    metrics.pending.replace(((queue,), count) for queue, count in engine.queue.pending.counts().items())
+    metrics.unschedulable.replace(engine.queue.pending.rejections().items())
+    metrics.inflight.replace(
+        ((event,), count) for event, count in engine.queue.pending.inflight_events().items()
+    )
     assumed = sum(1 for _ in engine.cache.assumed())
     sizes = {"nodes": len(engine.cache.table), "pods": len(engine.cache), "assumed_pods": assumed}
     metrics.cache_size.replace(((kind,), count) for kind, count in sizes.items())

@@ -203,7 +203,9 @@ class Process:
 
     def _is_idle(self) -> bool:
         engine = self._scheduler.engine
-        return not len(engine.inbox) and not len(engine.bindings) and not engine.queue.counts()["active"]
+        return (
+            not len(engine.inbox) and not len(engine.bindings) and not engine.queue.pending.counts()["active"]
+        )
 
     # Endpoints
 

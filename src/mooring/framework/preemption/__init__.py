@@ -7,8 +7,8 @@ reprieve, disruption budgets, extenders, choice, execution). What a plugin may w
 
 from mooring.framework.preemption.budgets import Budgets
 from mooring.framework.preemption.candidates import Candidate, Candidates
-from mooring.framework.preemption.evaluating import NEEDS, Preemption
-from mooring.framework.preemption.executing import Executor
+from mooring.framework.preemption.evaluator import NEEDS, Preemption
+from mooring.framework.preemption.executor import Executor
 from mooring.framework.preemption.policy import PreemptionPolicy
 
 __all__ = ["NEEDS", "Budgets", "Candidate", "Candidates", "Executor", "Preemption", "PreemptionPolicy"]

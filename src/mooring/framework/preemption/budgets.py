@@ -11,7 +11,7 @@ from mooring.api.pod import Pod
 from mooring.api.selectors import IN, NOTHING, Selector, compile_label_selector
 from mooring.api.workloads import PodDisruptionBudget
 from mooring.framework.nodes import BoolArray
-from mooring.framework.ranking import PodTail, RankedPods, Tails
+from mooring.framework.ranking import LowerPods, RankedPods, VictimColumns
 
 Label = tuple[str, str, str]
 """Namespace, key and value."""
@@ -33,34 +33,34 @@ class Budgets:
             for label in () if selector.nothing else _labels(budget.namespace, selector):
                 self._filed.setdefault(label, []).append((index, selector))
 
-    def violating(self, tails: Tails) -> BoolArray | None:
-        """Which victims would violate a budget, each node by itself; None for nobody. Victims use up
+    def violating(self, victims: VictimColumns) -> BoolArray | None:
+        """Which victims would violate a budget, each node by itself; None when none would. Victims use up
         disruptions in their order, one of every budget that applies to them."""
         if not self._filed:
             return None
         hit = [
             offset + number
-            for offset, tail in zip(tails.offsets.tolist(), tails.tails, strict=True)
-            for number in self._violating(tail)
+            for offset, pods in zip(victims.offsets.tolist(), victims.by_node, strict=True)
+            for number in self._violating(pods)
         ]
         if not hit:
             return None
-        mask = np.zeros(tails.size, dtype=np.bool_)
+        mask = np.zeros(victims.size, dtype=np.bool_)
         mask[hit] = True
         return mask
 
-    def _violating(self, tail: PodTail) -> Iterable[int]:
-        """Numbers in the tail."""
-        charges = self._charges(tail.ranked)
+    def _violating(self, pods: LowerPods) -> Iterable[int]:
+        """The numbers of those pods."""
+        charges = self._charges(pods.ranked)
         if not charges:
             return ()
-        left: dict[int, int] = {}
+        allowed: dict[int, int] = {}
         found: dict[int, None] = {}
         for index, budget in charges:
-            if index >= tail.start:
-                left[budget] = remaining = left.get(budget, self._allowed[budget]) - 1
+            if index >= pods.start:
+                allowed[budget] = remaining = allowed.get(budget, self._allowed[budget]) - 1
                 if remaining < 0:
-                    found[index - tail.start] = None
+                    found[index - pods.start] = None
         return found
 
     def _charges(self, ranked: RankedPods) -> Charges:

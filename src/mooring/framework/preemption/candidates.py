@@ -1,4 +1,6 @@
-"""Candidates: nodes on which the pod fits once some less important pods are gone, and what that costs."""
+"""Candidates: nodes on which the pod fits once some less important pods are gone, and what that costs.
+
+How they are found is the part of `search`, which of them is taken that of `policy`."""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mooring.api.pod import Pod
-from mooring.framework.handle import Clearings
+from mooring.framework.handle import PreemptionTrial
 from mooring.framework.nodes import BoolArray, FloatArray, IntArray
 from mooring.framework.ranking import start_of
 
@@ -42,43 +44,43 @@ class Candidate(NamedTuple):
 
 
 class Batch:
-    """Nodes that were judged together: who had to stay away where."""
+    """Nodes that were judged together, and which victims have to stay away."""
 
-    def __init__(self, clearings: Clearings, away: BoolArray, violating: BoolArray | None) -> None:
-        tails = clearings.tails
-        priorities = tails.priorities
-        self._clearings = clearings
+    def __init__(self, trial: PreemptionTrial, away: BoolArray, violating: BoolArray | None) -> None:
+        victims = trial.victims
+        priorities = victims.priorities
+        self._trial = trial
         self._away = away
-        counts = tails.sums(away.astype(np.int64))
+        counts = victims.sums(away.astype(np.int64))
         violations = np.zeros_like(counts)
         if violating is not None:
-            violations = tails.sums((away & violating).astype(np.int64))
-        top = np.maximum.reduceat(np.where(away, priorities, -OFFSET), tails.offsets)
-        total = tails.sums(np.where(away, priorities + OFFSET, 0))
+            violations = victims.sums((away & violating).astype(np.int64))
+        top = np.maximum.reduceat(np.where(away, priorities, -OFFSET), victims.offsets)
+        total = victims.sums(np.where(away, priorities + OFFSET, 0))
         self.costs: Costs = np.column_stack((violations, top, total, counts))
         """Of all nodes, in the order in which they were named; of a meaning only for those that fit."""
-        self.rows: IntArray = clearings.fitting
+        self.rows: IntArray = trial.fitting
         """Numbers of the nodes on which the pod fits without the victims."""
 
     @cached_property
     def starts(self) -> FloatArray:
         """When the first of the top victims of each node was started."""
-        tails = self._clearings.tails
-        top = tails.priorities == np.repeat(self.costs[:, 1], tails.lengths)
+        victims = self._trial.victims
+        top = victims.priorities == np.repeat(self.costs[:, 1], victims.lengths)
         starts: FloatArray = np.minimum.reduceat(
-            np.where(self._away & top, tails.starts(), np.inf), tails.offsets
+            np.where(self._away & top, victims.starts(), np.inf), victims.offsets
         )
         return starts
 
     def name(self, row: int) -> str:
-        return self._clearings.names[row]
+        return self._trial.names[row]
 
     def candidate(self, row: int) -> Candidate:
-        tails = self._clearings.tails
-        start = int(tails.offsets[row])
-        gone = np.flatnonzero(self._away[start : start + int(tails.lengths[row])]).tolist()
-        victims = tails.tails[row]
-        return Candidate(self.name(row), [victims[number] for number in gone], int(self.costs[row, 0]))
+        victims = self._trial.victims
+        start = int(victims.offsets[row])
+        gone = np.flatnonzero(self._away[start : start + int(victims.lengths[row])]).tolist()
+        pods = victims.by_node[row]
+        return Candidate(self.name(row), [pods[number] for number in gone], int(self.costs[row, 0]))
 
 
 class Candidates(Sequence[Candidate]):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from mooring.api.pod import Pod
 from mooring.framework.handle import Handle
 from mooring.framework.nodes import Nodes, NodeView
 from mooring.framework.preemption.candidates import Candidate, Candidates
-from mooring.framework.preemption.choosing import best_candidate
 from mooring.framework.status import Code
 from mooring.framework.statuses import NodeStatuses
 
@@ -45,9 +46,9 @@ class PreemptionPolicy:
         return node.ranked.below(pod.priority)
 
     def victims_on(self, pod: Pod, nodes: Nodes) -> Sequence[Sequence[Pod]]:
-        """The same for many nodes."""
+        """`victims` for many nodes at once."""
         if type(self).victims is PreemptionPolicy.victims:
-            return nodes.columns.tails_on(nodes.rows.tolist(), pod.priority)
+            return nodes.columns.lower_pods_on(nodes.rows.tolist(), pod.priority)
         return [self.victims(pod, node) for node in nodes]
 
     def choose(self, pod: Pod, candidates: Candidates) -> Candidate:
@@ -63,3 +64,14 @@ def terminates_for_preemption(pod: Pod) -> bool:
     return (
         condition is not None and condition.status == "True" and condition.reason == PREEMPTION_BY_SCHEDULER
     )
+
+
+def best_candidate(candidates: Candidates) -> Candidate:
+    """The candidate that costs least; there must be one. The first of these that separates the candidates
+    decides: fewest violated budgets, least important top victim, smallest sum of priorities, fewest victims,
+    latest start of the earliest top victim; then the first one."""
+    best = np.arange(len(candidates))
+    for cost in candidates.costs.T:
+        costs = cost[best]
+        best = best[costs == costs.min()]
+    return candidates[int(best[np.argmax(candidates.starts(best))] if len(best) > 1 else best[0])]

@@ -27,8 +27,8 @@ def tolerated_mask(columns: Columns, pod: Pod) -> BoolArray | None:
     """Rows of the nodes without a NoSchedule or NoExecute taint that the pod does not tolerate; None for
     all."""
     tolerations = pod.spec.tolerations
-    refused = [find_untolerated(cls.taints, tolerations) is not None for cls in columns.taint_classes()]
-    return ~np.array(refused)[columns.taint_class_ids()] if any(refused) else None
+    refused = [find_untolerated(cls.taints, tolerations) is not None for cls in columns.taints.classes]
+    return ~np.array(refused)[columns.taints.ids] if any(refused) else None
 
 
 def _admitted(nodes: Nodes, required: RequiredNodeAffinity) -> BoolArray:

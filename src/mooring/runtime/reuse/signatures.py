@@ -18,7 +18,6 @@ import msgspec
 from mooring.api.pod import Pod, controller_of
 from mooring.api.resources import Resource
 from mooring.framework.access import Dependency, Kind, Reads, Version
-from mooring.framework.lifting import writes
 from mooring.framework.points import Plugin
 from mooring.framework.reusable import ReusablePlugin
 from mooring.runtime.profile import Profile
@@ -111,7 +110,7 @@ class Signer:
 
 def shares_node_set(plugin: Plugin) -> bool:
     """Whether what the plugin says about nodes is shared by all pods with an equal sign (`node_set`)."""
-    return isinstance(plugin, ReusablePlugin) and plugin.few_signs and writes(plugin, "reads")
+    return isinstance(plugin, ReusablePlugin) and plugin.few_signs
 
 
 def template_of(pod: Pod) -> Hashable:

@@ -1,29 +1,41 @@
-"""The pods by their labels: one entry per namespace and set of labels, with the rows where such pods run.
+"""Pods found by a selector, and selectors found by a pod: by labels, without trying them all.
 
-Pods of one controller have the same labels, so there are far fewer entries than pods, and a selector is
-judged once per entry. `(namespace, label=value)` leads to the entries, which is how a new counter is built
-without looking at all pods.
+There is one entry per namespace and set of labels, with the rows where such pods run. Pods of one controller
+have the same labels, so there are far fewer entries than pods, and a selector is judged once per entry.
+`(namespace, label=value)` leads to the entries, which is how a new counter is built without looking at all
+pods.
+
+The other way round, a selector that demands `key in (values)` is filed under these values; a pod finds it by
+its own label. Selectors without such a demand are on a short list that is tried for every pod. Used for
+counters (which of them count a new set of labels?) and for the terms of running pods (which of them concern
+an incoming pod?).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Protocol
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from typing import Generic, Protocol, TypeVar
 
 from mooring.api.meta import ObjectMeta
-from mooring.api.selectors import EXISTS, IN, Selector
+from mooring.api.selectors import EXISTS, IN, Requirement, Selector
 from mooring.framework.counting import PodSelector
 
 LabelsKey = tuple[tuple[str, str], ...]
 """Labels in order, which is what a set of labels is known by."""
 
 _VACANT = 1024
-"""Entries without pods that are kept, because many are about to be used again: an update of a pod is told as
-a removal and an addition."""
+"""Entries without pods that are kept, because many are about to be used again: the next pod of a controller
+often comes after the last one has gone."""
+T = TypeVar("T", bound=Hashable)
+Anchor = tuple[str, str]
+_UNANCHORED: Anchor = ("", "")
+"""No label has an empty key."""
+_MOST_VALUES = 16
+_MOST_NAMESPACES = 8
 
 
 class Counting(Protocol):
-    """Somebody who counts pods."""
+    """A counter of pods."""
 
     def change(self, row: int, number: int, terminating: bool) -> None:
         """So many pods came to the row, or left it."""
@@ -48,7 +60,7 @@ class LabelSet:
         self.terminating: dict[int, int] = {}
         """Row → how many of them are being deleted."""
         self.counters: tuple[Counting, ...] = ()
-        """Who counts these pods."""
+        """The counters that count these pods."""
 
     def matches(self, wanted: PodSelector) -> bool:
         inside = wanted.namespaces is None or self.namespace in wanted.namespaces
@@ -95,7 +107,7 @@ class PodLabelsIndex:
         return found, True
 
     def vacated(self, entry: LabelSet) -> None:
-        """The last pod of an entry is gone. In time the entry is dropped, and its counters are told."""
+        """The last pod of an entry is gone. In time the entry is dropped, and its counters are notified."""
         self._vacant[entry] = None
         if len(self._vacant) > _VACANT:
             oldest = next(iter(self._vacant))
@@ -152,3 +164,55 @@ def _candidates(space: _Space, selector: Selector) -> Iterable[LabelSet]:
 
 def _key(labels: Mapping[str, str]) -> LabelsKey:
     return tuple(sorted(labels.items()))
+
+
+class SelectorRegistry(Generic[T]):
+    """Items, each with the namespaces and the labels that it wants."""
+
+    def __init__(self) -> None:
+        self._spaces: dict[str | None, dict[Anchor, dict[T, None]]] = {}
+        """Namespace (None: several or all) → label → items that want it. Nothing in it is empty."""
+
+    def add(self, item: T, namespaces: frozenset[str] | None, selector: Selector) -> None:
+        for space, anchor in _places(namespaces, selector):
+            self._spaces.setdefault(space, {}).setdefault(anchor, {})[item] = None
+
+    def remove(self, item: T, namespaces: frozenset[str] | None, selector: Selector) -> None:
+        for space, anchor in _places(namespaces, selector):
+            anchors = self._spaces[space]
+            del anchors[anchor][item]
+            if not anchors[anchor]:
+                del anchors[anchor]
+                if not anchors:
+                    del self._spaces[space]
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._spaces
+
+    def candidates(self, namespace: str, labels: Mapping[str, str]) -> Iterator[T]:
+        """Items that may match a pod, each once; all that do match are among them."""
+        for space in (namespace, None):
+            anchors = self._spaces.get(space)
+            if anchors is None:
+                continue
+            yield from anchors.get(_UNANCHORED, ())
+            for label in labels.items():
+                yield from anchors.get(label, ())
+
+
+def anchor_of(selector: Selector) -> Requirement | None:
+    """The demand that the fewest labels fulfil."""
+    demands = [r for r in selector.requirements if r.operator == IN and len(r.values) <= _MOST_VALUES]
+    return min(demands, key=lambda demand: len(demand.values), default=None)
+
+
+def _places(namespaces: frozenset[str] | None, selector: Selector) -> Iterator[tuple[str | None, Anchor]]:
+    if selector.nothing:
+        return
+    few = namespaces is not None and len(namespaces) <= _MOST_NAMESPACES
+    anchor = anchor_of(selector)
+    labels = [_UNANCHORED] if anchor is None else [(anchor.key, value) for value in anchor.values]
+    for space in (namespaces or ()) if few else (None,):
+        for label in labels:
+            yield space, label

@@ -1,4 +1,4 @@
-"""Sending the victims away, in the background, while the preemptor waits.
+"""Sending the victims away, in the background, while the preemptor waits; and what that writes.
 
     start ─▶ all victims but the last, at once ─▶ the last one ─▶ done
                      │ one failed                     │ failed
@@ -7,23 +7,37 @@
 Until that is done PreEnqueue holds the preemptor back: it would only preempt once more. Each deletion frees
 space and wakes it; when it is let through is decided by the last victim, whose deletion may be known here
 before the API server has answered. A wake-up that came too early is made good at the end.
+Every write names the UID that it is meant for, so that a pod recreated under the same name is left alone.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from typing import Any
 
-from mooring.api.errors import ApiError, TransportError
-from mooring.api.pod import Pod
+from mooring.api.errors import (
+    ApiError,
+    Conflict,
+    NotFound,
+    NotSent,
+    ServerError,
+    TooManyRequests,
+    TransportError,
+)
+from mooring.api.pod import Pod, PodCondition
 from mooring.api.resources import PODS
+from mooring.api.times import format_time
 from mooring.framework.handle import Handle
 from mooring.framework.preemption.candidates import Candidate
-from mooring.framework.preemption.deleting import VictimWriter
+from mooring.framework.preemption.policy import DISRUPTION_TARGET, PREEMPTION_BY_SCHEDULER
 from mooring.telemetry import logs
 from mooring.telemetry.metrics import METRICS, SchedulerMetrics
 
 _log = logs.get(__name__)
+RETRIES = 4
+FIRST_DELAY = 0.01
+"""Seconds; five times as long after each attempt."""
 
 
 class _Run:
@@ -84,15 +98,15 @@ class Executor:
         finally:
             if self._runs.get(pod.uid) is run:
                 del self._runs[pod.uid]
-            # Somebody who still has to leave will wake the pod; nobody else is sure to.
-            if not succeeded or not (run.passed or self._any_left(node_name, victims)):
+            # A victim that still has to leave will wake the pod; no other event is sure to.
+            if not succeeded or not (run.passed or self._any_remains(node_name, victims)):
                 self._handle.activate([pod])
             metrics: SchedulerMetrics | None = self._handle.shared(METRICS, lambda: None)
             if metrics is not None:
                 metrics.preempted(self._handle.clock.now() - began, "success" if succeeded else "error")
             _log.info(2, "Preemption finished", preemptor=pod.key, node=node_name, succeeded=succeeded)
 
-    def _any_left(self, node_name: str, victims: Iterable[Pod]) -> bool:
+    def _any_remains(self, node_name: str, victims: Iterable[Pod]) -> bool:
         node = self._handle.node(node_name)
         there = {pod.uid for pod in node.pods} if node is not None else ()
         return any(victim.uid in there for victim in victims)
@@ -119,11 +133,11 @@ class Executor:
         """Stop the victim where it is on its way to the node, else delete it. False when that failed."""
         note = f"Preempted by pod {pod.uid} on node {node_name}"
         if self._stop_in_memory(victim):
-            self._tell(pod, victim, f"{note} (in kube-scheduler memory).")
+            self._record_event(pod, victim, f"{note} (in kube-scheduler memory).")
             return True
         try:
             if await self._writer.delete(victim, pod.scheduler_name):
-                self._tell(pod, victim, note)
+                self._record_event(pod, victim, note)
         except (ApiError, TransportError) as error:
             _log.error("Cannot preempt", error=error, victim=victim.key, preemptor=pod.key, node=node_name)
             return False
@@ -136,7 +150,7 @@ class Executor:
             return True
         return self._handle.stop_binding(victim.uid, f"preempted by {self._plugin}")
 
-    def _tell(self, pod: Pod, victim: Pod, note: str) -> None:
+    def _record_event(self, pod: Pod, victim: Pod, note: str) -> None:
         self._handle.recorder.event(
             victim,
             type="Normal",
@@ -146,3 +160,80 @@ class Executor:
             related=pod,
             controller=self._handle.profile_name,
         )
+
+
+class VictimWriter:
+    """Errors pass through, unless they say that the pod is gone."""
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle = handle
+
+    async def delete(self, victim: Pod, scheduler: str) -> bool:
+        """Mark the pod as a target of disruption and delete it. False when it is gone already."""
+        try:
+            condition = disruption_target(victim, scheduler, self._handle.clock.wall())
+            if condition:
+                await self._patch(victim, {"conditions": [condition]})
+            await self._handle.client.delete(PODS, victim.name, namespace=victim.namespace, uid=victim.uid)
+        except NotFound:
+            return False
+        except Conflict:
+            if await self._is_there(victim):
+                raise
+            return False
+        return True
+
+    async def clear_nomination(self, pod: Pod) -> None:
+        """Empty `status.nominatedNodeName`, if the API server has it."""
+        if not pod.nominated_node_name:
+            return
+        try:
+            await self._patch(pod, {"nominatedNodeName": None})
+        except NotFound:
+            pass
+        except Conflict:
+            if await self._is_there(pod):
+                raise
+
+    async def _is_there(self, pod: Pod) -> bool:
+        """Whether the name still belongs to this very pod."""
+        try:
+            current = await self._handle.client.get(PODS, pod.name, pod.namespace)
+        except NotFound:
+            return False
+        return isinstance(current, Pod) and current.uid == pod.uid
+
+    async def _patch(self, pod: Pod, status: dict[str, Any]) -> None:
+        """A patch of the status, tried again when the server asks for it or fails."""
+        patch = {"metadata": {"uid": pod.uid}, "status": status}
+        for attempt in range(RETRIES):
+            try:
+                await self._handle.client.patch(
+                    PODS, pod.name, patch, namespace=pod.namespace, subresource="status"
+                )
+                return
+            except (Conflict, ServerError, TooManyRequests, NotSent):
+                if attempt == RETRIES - 1:
+                    raise
+                await self._handle.clock.sleep(FIRST_DELAY * 5**attempt)
+
+
+def disruption_target(victim: Pod, scheduler: str, wall: float) -> dict[str, Any]:
+    """The condition that tells why the pod goes; empty when it says so already."""
+    message = f"{scheduler}: preempting to accommodate a higher priority pod"
+    generation = victim.metadata.generation
+    found = (condition for condition in victim.status.conditions if condition.type == DISRUPTION_TARGET)
+    current = next(found, PodCondition())
+    says = (current.status, current.reason, current.message, current.observed_generation)
+    if says == ("True", PREEMPTION_BY_SCHEDULER, message, generation):
+        return {}
+    since = current.last_transition_time if current.status == "True" else None
+    return {
+        "type": DISRUPTION_TARGET,
+        "status": "True",
+        "reason": PREEMPTION_BY_SCHEDULER,
+        "message": message,
+        "lastProbeTime": None,
+        "lastTransitionTime": since or format_time(wall),
+        **({"observedGeneration": generation} if generation else {}),
+    }

@@ -1,12 +1,39 @@
-"""The API client that a plugin gets: only what its `needs` declare passes."""
+"""The API clients that the scheduler and its plugins get: fenced by the lease, guarded by declarations.
+
+The fence asks right before each write whether this replica leads. Reading is always allowed: a replica that
+has lost the lease may still have to learn what became of a bind that it had sent. The guard passes on only
+what a plugin's `needs` declare."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from mooring.api.errors import NotSent
 from mooring.api.resources import Resource
 from mooring.framework.access import Access
 from mooring.framework.ports import ApiClient, DelegatingClient
+
+MayWrite = Callable[[], bool]
+
+READS = frozenset(("get", "list", "watch"))
+NOT_LEADING = "not sent: this replica no longer holds the lease"
+
+
+def always() -> bool:
+    """For a scheduler that is alone."""
+    return True
+
+
+class FencedClient(DelegatingClient):
+    """A write without the lease raises NotSent."""
+
+    def __init__(self, client: ApiClient, may_write: MayWrite) -> None:
+        super().__init__(client)
+        self._may_write = may_write
+
+    def before(self, verb: str, resource: Resource, subresource: str = "") -> None:
+        if verb not in READS and not self._may_write():
+            raise NotSent(NOT_LEADING)
 
 
 class GuardedClient(DelegatingClient):

@@ -9,7 +9,7 @@ import numpy as np
 
 from mooring.api.pod import Pod
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.handle import Clearings, DryRun
+from mooring.framework.handle import DryRun, PreemptionTrial
 from mooring.framework.nodes import BoolArray, IntArray, Nodes
 from mooring.framework.preemption.budgets import Budgets
 from mooring.framework.preemption.candidates import Batch, Candidates
@@ -49,10 +49,10 @@ class Found:
 
     def add(self, batch: Batch) -> None:
         """Take over candidates in order, until there are enough; of each kind at most as many as wanted."""
-        somebody_goes = batch.costs[batch.rows, 3] > 0
-        for row in batch.rows[~somebody_goes].tolist():
-            self.refuse(_nobody_goes(batch.name(row)))
-        rows = batch.rows[somebody_goes]
+        costs_victims = batch.costs[batch.rows, 3] > 0
+        for row in batch.rows[~costs_victims].tolist():
+            self.refuse(_no_victims(batch.name(row)))
+        rows = batch.rows[costs_victims]
         sound = batch.costs[rows, 0] == 0
         reached = self._sound.reached(sound)
         total = reached + self._violating.reached(~sound)
@@ -74,8 +74,8 @@ class Found:
         total = Counter(self._reasons)
         if nodes > self._refused:
             total[NOT_HELPFUL] += nodes - self._refused
-        told = ", ".join(sorted(f"{count} {reason}" for reason, count in total.items()))
-        return f"0/{nodes} nodes are available: {told}."
+        reasons = ", ".join(sorted(f"{count} {reason}" for reason, count in total.items()))
+        return f"0/{nodes} nodes are available: {reasons}."
 
 
 class _Kept:
@@ -99,7 +99,7 @@ class _Kept:
 
 
 class CandidateSearch:
-    """One pod that looks for room, in the state of its cycle."""
+    """The search for one pod, in the state of its cycle."""
 
     def __init__(self, session: DryRun, pod: Pod, state: CycleState, budgets: Budgets) -> None:
         self._session = session
@@ -123,20 +123,20 @@ class CandidateSearch:
             found.refuse(NO_VICTIMS, len(block) - len(victims))
         if not victims:
             return
-        clearings = self._session.clear(self._pod, self._state, victims)
-        if len(clearings.fitting):
-            found.add(self._reprieve(clearings))
-        for status, nodes in clearings.statuses.count_by_verdict():
+        trial = self._session.remove_victims(self._pod, self._state, victims)
+        if len(trial.fitting):
+            found.add(self._reprieve(trial))
+        for status, nodes in trial.statuses.count_by_verdict():
             found.refuse(status, nodes)
 
-    def _reprieve(self, clearings: Clearings) -> Batch:
+    def _reprieve(self, trial: PreemptionTrial) -> Batch:
         """Keep as many pods as possible: first those whose loss would violate a budget, then the others, the
         most important first."""
-        violating = self._budgets.violating(clearings.tails)
+        violating = self._budgets.violating(trial.victims)
         turns = (None,) if violating is None else (violating, ~violating)
-        return Batch(clearings, clearings.put_back(*turns), violating)
+        return Batch(trial, trial.reprieve(*turns), violating)
 
 
-def _nobody_goes(node_name: str) -> Status:
-    """The pod fits with everybody there, so it should not have been refused in the first place."""
+def _no_victims(node_name: str) -> Status:
+    """The pod fits with all pods there, so it should not have been refused in the first place."""
     return Status.error(f'expected at least one victim pod on node "{node_name}"')

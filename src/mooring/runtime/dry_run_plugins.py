@@ -1,4 +1,4 @@
-"""Who has to be told when a pod comes or goes in a dry run, and whose answers that can change."""
+"""Which plugins are notified of a pod that comes or goes in a dry run, and whose answers that can change."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mooring.framework.hot import HeadroomFilterPlugin
 from mooring.framework.lifting import writes
 from mooring.framework.nodes import BoolArray, IntArray, NodeView
 from mooring.framework.points import PreFilterPlugin
-from mooring.framework.ranking import PodTail, Tails
+from mooring.framework.ranking import LowerPods, VictimColumns
 from mooring.framework.reusable import reads_of
 from mooring.framework.status import SUCCESS, Status
 from mooring.runtime.calling import checked, failed
@@ -29,9 +29,9 @@ class PodKinds:
         self._known: dict[Hashable, int] = {}
         self._last = 0
 
-    def of(self, tail: PodTail) -> IntArray:
+    def of(self, pods: LowerPods) -> IntArray:
         """The kinds of some pods, in order."""
-        return np.array([self._kind(pod) for pod in tail], dtype=np.int64)
+        return np.array([self._kind(pod) for pod in pods], dtype=np.int64)
 
     def _kind(self, pod: Pod) -> int:
         spec = pod.spec
@@ -50,46 +50,46 @@ class PodKinds:
         return self._last
 
 
-class Plan:
-    """The plugins that have a say about one pod, by what their answers depend on."""
+class DryRunPlugins:
+    """The plugins of a profile that judge one pod in a dry run, by what their answers depend on."""
 
     def __init__(self, profile: Profile, pod: Pod, state: CycleState) -> None:
         self.profile, self.pod, self.state = profile, pod, state
         skipped = state.skip_filter
         self.filters = [plugin for plugin in profile.filter if plugin.name not in skipped]
-        self.followers = [p for p in profile.pre_filter if p.name not in skipped and _follows(p)]
-        """Told of every pod that comes and goes, unless it does not concern them."""
+        self.extended = [p for p in profile.pre_filter if p.name not in skipped and _is_extended(p)]
+        """Plugins with AddPod or RemovePod (Go: PreFilterExtensions), in their order."""
         reads = {plugin.name: reads_of(plugin, pod) for plugin in self.filters}
-        followers = {plugin.name for plugin in self.followers}
-        self.worldly = {
-            n for n, read in reads.items() if read is None or Reads.PODS in read or n in followers
+        extended = {plugin.name for plugin in self.extended}
+        self.cluster_wide = {
+            n for n, read in reads.items() if read is None or Reads.PODS in read or n in extended
         }
         """Filters whose answers change with the cycle state."""
         self.by_row = {name for name, read in reads.items() if read is None or Reads.ROW in read}
         """Filters whose answers change with the row."""
         self.by_sums = {
-            p.name for p in self.filters if p.name not in self.worldly and isinstance(p, HeadroomFilterPlugin)
+            p.name
+            for p in self.filters
+            if p.name not in self.cluster_wide and isinstance(p, HeadroomFilterPlugin)
         }
         """Filters that read nothing of the row but sums of requests."""
         shared = profile.services.shared
         self._kinds: PodKinds = shared.setdefault(PodKinds, PodKinds())
 
-    def concerned(self, tails: Tails) -> list[BoolArray]:
-        """Per follower: of which victims it has to be told when they come or go."""
-        if not self.followers:
+    def concerned(self, victims: VictimColumns) -> list[BoolArray]:
+        """Per extended plugin: the victims of which it has to be notified when they come or go."""
+        if not self.extended:
             return []
-        kinds = tails.derived(PodKinds, self._kinds.of)
+        kinds = victims.derived(PodKinds, self._kinds.of)
         _, first, inverse = np.unique(kinds, return_index=True, return_inverse=True)
-        samples = tails.pods(first)
-        return [
-            np.array(self._answers(plugin, samples), dtype=np.bool_)[inverse] for plugin in self.followers
-        ]
+        samples = victims.pods(first)
+        return [np.array(self._answers(plugin, samples), dtype=np.bool_)[inverse] for plugin in self.extended]
 
     def _answers(self, plugin: PreFilterPlugin, others: Sequence[Pod]) -> list[bool]:
         concerns, state, pod = plugin.concerns, self.state, self.pod
         return [concerns(state, pod, other) for other in others]
 
-    def tell(
+    def notify(
         self,
         plugins: Sequence[PreFilterPlugin],
         state: CycleState,
@@ -98,7 +98,7 @@ class Plan:
         *,
         added: bool,
     ) -> Status:
-        """`other` came to the node, or left it."""
+        """`other` came to the node, or left it; the first plugin that fails ends it."""
         point = "AddPod" if added else "RemovePod"
         for plugin in plugins:
             try:
@@ -111,5 +111,5 @@ class Plan:
         return SUCCESS
 
 
-def _follows(plugin: PreFilterPlugin) -> bool:
+def _is_extended(plugin: PreFilterPlugin) -> bool:
     return writes(plugin, "add_pod") or writes(plugin, "remove_pod")

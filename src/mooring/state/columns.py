@@ -1,13 +1,68 @@
-"""Which rows changed since when: a generation per row, and a short log that answers without a scan."""
+"""What the columns of the state are built from, and the error of a state that contradicts itself.
+
+Amounts: a quantity may be as large as 2^63-1, so a node with two absurd pods would overflow an int64 sum and
+look empty. Sums per node are therefore kept as exact Python integers; only what is written into a column is
+clamped to ±(2^62-1). Adding or subtracting two such numbers stays within int64, so kernels need no guard of
+their own for `requested + request` or `allocatable - requested`. A clamped amount is still larger than any
+honest one, so comparisons come out as with exact numbers.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
 import numpy as np
+import numpy.typing as npt
 
+from mooring.api.errors import MooringError
 from mooring.framework.nodes import IntArray
-from mooring.state.read_only import read_only
 
-_SHORTEST = 1024
+LIMIT = 2**62 - 1
+"""The largest magnitude that a column holds."""
+ScalarT = TypeVar("ScalarT", bound=np.generic)
+T = TypeVar("T", bound=Hashable)
+_SHORTEST_LOG = 1024
+
+
+def clamp(amount: int) -> int:
+    """The amount as a column may hold it."""
+    if -LIMIT <= amount <= LIMIT:
+        return amount
+    return LIMIT if amount > 0 else -LIMIT
+
+
+def read_only(column: npt.NDArray[ScalarT]) -> npt.NDArray[ScalarT]:
+    """A write-protected window on the column, so that an accidental `+=` in a plugin raises."""
+    shown = column.view()
+    shown.flags.writeable = False
+    return shown
+
+
+class Interner(Generic[T]):
+    """Value → code, counted from 0 in the order of first sight.
+
+    Values whose last user is gone are not tracked. Instead the owner makes a fresh interner from the values
+    in use once this one is `crowded`: with twice as many values as after the last time, that costs O(1) per
+    value.
+    """
+
+    __slots__ = ("_crowd", "codes")
+
+    def __init__(self, smallest_crowd: int, in_use: int = 0) -> None:
+        self.codes: dict[T, int] = {}
+        self._crowd = max(smallest_crowd, 2 * in_use)
+
+    def code(self, value: T) -> int:
+        found = self.codes.get(value)
+        if found is None:
+            found = self.codes[value] = len(self.codes)
+        return found
+
+    @property
+    def crowded(self) -> bool:
+        """Probably most values are out of use."""
+        return len(self.codes) > self._crowd
 
 
 class ChangeLog:
@@ -26,7 +81,7 @@ class ChangeLog:
         self._rows: list[int] = []
         """Rows of the changes `_first`, `_first + 1`, … `generation`."""
         self._first = 1
-        self._longest = max(_SHORTEST, 4 * width)
+        self._longest = max(_SHORTEST_LOG, 4 * width)
         """Length at which the older half of `_rows` is dropped."""
 
     @property
@@ -39,7 +94,7 @@ class ChangeLog:
         self._generations = np.concatenate(
             [self._generations, np.zeros(width - len(self._generations), dtype=np.int64)]
         )
-        self._longest = max(_SHORTEST, 4 * width)
+        self._longest = max(_SHORTEST_LOG, 4 * width)
 
     def mark(self, row: int) -> None:
         """The row has changed."""
@@ -76,3 +131,7 @@ class ChangeLog:
         dropped = len(self._rows) // 2
         del self._rows[:dropped]
         self._first += dropped
+
+
+class CacheError(MooringError):
+    """The cached state and what a caller asks of it contradict each other: a bug, never a bad object."""

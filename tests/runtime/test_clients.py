@@ -11,7 +11,7 @@ import pytest
 from mooring.api.errors import NotSent
 from mooring.api.resources import PODS, Resource
 from mooring.framework.ports import ApiClient, DelegatingClient
-from mooring.scheduler.fencing import FencedClient
+from mooring.runtime.clients import FencedClient
 
 CALLS: dict[str, tuple[tuple[Any, ...], dict[str, Any], tuple[str, str]]] = {
     "list": ((PODS,), {"namespace": "a", "limit": 5}, ("list", "")),

@@ -1,6 +1,8 @@
-"""The steps of preemption, from a pod that fits nowhere to a nominated node."""
+"""The steps of preemption, from a pod that fits nowhere to a nominated node, extenders included."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -8,15 +10,14 @@ from mooring.api.pod import Pod
 from mooring.api.resources import POD_DISRUPTION_BUDGETS, PODS
 from mooring.framework.access import LISTED, Access
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.extending import ExtenderError
+from mooring.framework.extending import Extender, ExtenderError, Victims
 from mooring.framework.handle import Handle
 from mooring.framework.nodes import Nodes
 from mooring.framework.preemption.budgets import Budgets
-from mooring.framework.preemption.candidates import Candidates
-from mooring.framework.preemption.executing import Executor
-from mooring.framework.preemption.extending import narrowed
+from mooring.framework.preemption.candidates import Candidate, Candidates
+from mooring.framework.preemption.executor import Executor
 from mooring.framework.preemption.policy import PreemptionPolicy
-from mooring.framework.preemption.searching import CandidateSearch, Found
+from mooring.framework.preemption.search import CandidateSearch, Found
 from mooring.framework.results import PostFilterResult
 from mooring.framework.status import Code, Status
 from mooring.framework.statuses import NodeStatuses
@@ -91,7 +92,7 @@ class Preemption:
         return search.run(nodes, wanted, lambda block: self._policy.victims_on(pod, block))
 
     def _current_budgets(self) -> Budgets:
-        """The same object until a budget changes, so that what was found out about pods stays known."""
+        """One object until a budget changes, so that what was found out about pods stays known."""
         listed = tuple(self._handle.lister(POD_DISRUPTION_BUDGETS).list())
         known = self._budgets.all
         if len(listed) != len(known) or any(a is not b for a, b in zip(listed, known, strict=True)):
@@ -115,3 +116,43 @@ def _joined(errors: list[str]) -> str:
     """Several errors in one line, each text once."""
     texts = list(dict.fromkeys(errors))
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+
+
+async def narrowed(extenders: Sequence[Extender], pod: Pod, candidates: Candidates) -> Candidates:
+    """The candidates that all interested extenders leave, one after the other. An ExtenderError of one that
+    is not ignorable passes through."""
+    for extender in extenders:
+        if not candidates:
+            break
+        if not (extender.preempts and extender.is_interested(pod)):
+            continue
+        try:
+            candidates = await _ask(extender, pod, candidates)
+        except ExtenderError as error:
+            if not extender.ignorable:
+                raise
+            _log.warning("Skipping extender that returned an error", extender=extender.name, err=str(error))
+    return candidates
+
+
+async def _ask(extender: Extender, pod: Pod, candidates: Candidates) -> Candidates:
+    asked = {c.node_name: Victims(c.victims, c.pdb_violations) for c in candidates}
+    answer = await extender.preempt(pod, asked)
+    unknown = sorted(set(answer) - set(asked))
+    if unknown:
+        raise ExtenderError(
+            f'extender {extender.name!r} claims a node "{unknown[0]}" that it was not asked about'
+        )
+    return Candidates.of(kept for c in candidates if (kept := _kept(extender, c, answer)) is not None)
+
+
+def _kept(extender: Extender, candidate: Candidate, answer: Mapping[str, Victims]) -> Candidate | None:
+    kept = answer.get(candidate.node_name)
+    if kept is None:
+        return None
+    if not kept.pods:
+        if extender.ignorable:
+            _log.info(2, "Ignored node without victims", extender=extender.name, node=candidate.node_name)
+            return None
+        raise ExtenderError(f'expected at least one victim pod on node "{candidate.node_name}"')
+    return Candidate(candidate.node_name, kept.pods, kept.pdb_violations)

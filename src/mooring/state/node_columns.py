@@ -1,27 +1,35 @@
-"""Node labels as integer columns, one per label key that somebody asked for.
+"""Labels and taints of the nodes as integer columns.
 
-What the labels mean (zones, hostnames) is not known here.
+There is a column per label key that a plugin has asked for; what the labels mean (zones, hostnames) is not
+known here. Taints and cordons are one small integer per node, so that a pod's tolerations are judged once per
+kind of node.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+import msgspec
 import numpy as np
 
+from mooring.api.node import Node
 from mooring.api.selectors import parse_integer
-from mooring.framework.nodes import CodeArray, FloatArray
-from mooring.state.interning import Interner
-from mooring.state.read_only import read_only
+from mooring.api.taints import Taint
+from mooring.framework.nodes import CodeArray, FloatArray, TaintClass
+from mooring.state.columns import Interner, read_only
 
 ABSENT = -1
 """Code of a row without the label."""
 
 _COLUMNS = 1024
-"""Columns kept; the one not asked for the longest goes first. Keys come from pods, so anybody can name
+"""Columns kept; the one not asked for the longest goes first. Keys come from pods, so any user can name
 many."""
-_SMALLEST_CROWD = 1024
+_LABEL_CROWD = 1024
+"""Values of a key below which its codes are never made afresh."""
 _NO_LABELS: Mapping[str, str] = {}
+PLAIN = TaintClass((), False)
+"""No taints and not cordoned: always class 0, also of free rows and ghosts."""
+_TAINT_CROWD = 64
 
 
 class LabelColumn:
@@ -32,9 +40,9 @@ class LabelColumn:
     def __init__(self, key: str, labels: list[Mapping[str, str]], width: int) -> None:
         self.codes: CodeArray = np.full(width, ABSENT, dtype=np.int32)
         self.numbers: FloatArray | None = None
-        """NaN where the label is absent or no integer; None until somebody compares numbers."""
+        """NaN where the label is absent or no integer; None until a plugin compares numbers."""
         used = {row: found[key] for row, found in enumerate(labels) if key in found}
-        self.values: Interner[str] = Interner(_SMALLEST_CROWD, len(set(used.values())))
+        self.values: Interner[str] = Interner(_LABEL_CROWD, len(set(used.values())))
         for row, value in used.items():
             self.codes[row] = self.values.code(value)
 
@@ -58,7 +66,8 @@ class LabelColumn:
 
 
 class LabelColumns:
-    """Columns by label key, built when first asked for and kept up to date from then on.
+    """Columns by label key, built when first asked for and kept up to date from then on. Implements
+    `framework.nodes.LabelColumns`.
 
     Codes of a key stay valid for as long as `values` returns the same mapping object; now and then a key is
     coded afresh, to get rid of the values of nodes that are gone.
@@ -115,3 +124,60 @@ def number(value: str | None) -> float:
     """A label as Gt and Lt read it: a decimal int64, else NaN."""
     whole = None if value is None else parse_integer(value)
     return np.nan if whole is None else float(whole)
+
+
+class TaintClasses:
+    """Row → class. Implements `framework.nodes.TaintColumns`. The time a taint was added is no part of its
+    class.
+
+    Ids stay valid for as long as `classes` returns the same object: some taints carry a time stamp as
+    value, so unused classes pile up and the table is coded afresh now and then.
+    """
+
+    def __init__(self, width: int) -> None:
+        self._ids: CodeArray = np.zeros(width, dtype=np.int32)
+        self._interner: Interner[TaintClass] = Interner(_TAINT_CROWD)
+        self._interner.code(PLAIN)
+        self._classes: tuple[TaintClass, ...] = (PLAIN,)
+
+    @property
+    def ids(self) -> CodeArray:
+        return read_only(self._ids)
+
+    @property
+    def classes(self) -> Sequence[TaintClass]:
+        return self._classes
+
+    def put(self, row: int, node: Node) -> None:
+        self._ids[row] = self._interner.code(taint_class(node))
+        if len(self._interner.codes) > len(self._classes):
+            if self._interner.crowded:
+                self._rebuild()
+            self._classes = tuple(self._interner.codes)
+
+    def clear(self, row: int) -> None:
+        self._ids[row] = 0
+
+    def grow(self, width: int) -> None:
+        self._ids = np.concatenate([self._ids, np.zeros(width - len(self._ids), dtype=np.int32)])
+
+    def _rebuild(self) -> None:
+        """Give codes to the classes in use only."""
+        known = list(self._interner.codes)
+        used = np.unique(np.append(self._ids, 0))
+        self._interner = Interner(_TAINT_CROWD, len(used))
+        fresh = np.zeros(len(known), dtype=np.int32)
+        for old in used.tolist():
+            fresh[old] = self._interner.code(known[old])
+        self._ids = fresh[self._ids]
+
+
+def taint_class(node: Node) -> TaintClass:
+    """The class of a node."""
+    if not node.spec.taints:
+        return TaintClass((), True) if node.spec.unschedulable else PLAIN
+    return TaintClass(tuple(map(_timeless, node.spec.taints)), node.spec.unschedulable)
+
+
+def _timeless(taint: Taint) -> Taint:
+    return msgspec.structs.replace(taint, time_added=None) if taint.time_added is not None else taint

@@ -1,5 +1,4 @@
-"""The cache counted anew, from its own pods or from the API server's: what `validate` and the comparer
-report.
+"""The cache counted anew, from its own pods or from the API server's: what `validate` and `compare` report.
 
 Slow and plain on purpose: nothing here shares code with what it checks, except the demand of a pod.
 """
@@ -13,10 +12,10 @@ from typing import Protocol
 from mooring.api.node import Node
 from mooring.api.pod import Pod
 from mooring.api.requests import CPU, MEMORY, PODS
-from mooring.state.amounts import clamp
+from mooring.state.columns import clamp
+from mooring.state.node_columns import taint_class
 from mooring.state.node_table import NodeTable
 from mooring.state.pod_entry import Demand
-from mooring.state.taint_classes import taint_class
 
 Sums = dict[str, int]
 
@@ -72,17 +71,17 @@ def _pod_problems(pod: Pod, cached: Placed | None) -> list[str]:
 
 def _sum_problems(table: NodeTable, cached: Mapping[str, Placed], listed: Mapping[str, Pod]) -> list[str]:
     """Sums per node, where an assumed pod that the API server has unbound counts as bound."""
-    truth: dict[str, list[Pod]] = defaultdict(list)
+    actual: dict[str, list[Pod]] = defaultdict(list)
     for pod in listed.values():
         placed = cached.get(pod.uid)
         node_name = pod.spec.node_name or (placed.node_name if placed and placed.assumed else "")
         if node_name and not pod.is_terminal:
-            truth[node_name].append(pod)
+            actual[node_name].append(pod)
     rows = dict(table.known_rows())
     problems = []
-    for name in rows.keys() | truth.keys():
-        have = _nonzero(table.requested_on(rows[name])) if name in rows else {}
-        want = _sums(truth.get(name, []))[0]
+    for name in rows.keys() | actual.keys():
+        have = _nonzero(table.load_on(rows[name]).requested) if name in rows else {}
+        want = _sums(actual.get(name, []))[0]
         if have != want:
             problems.append(f"node {name}: requested {have}, the API server's pods request {want}")
     return sorted(problems)
@@ -90,18 +89,18 @@ def _sum_problems(table: NodeTable, cached: Mapping[str, Placed], listed: Mappin
 
 def _row_problems(table: NodeTable, name: str, row: int, pods: list[Pod]) -> list[str]:
     want, (cpu, memory) = _sums(pods)
-    nonzero = table.nonzero_requested_on(row)
+    nonzero = table.load_on(row).nonzero_requested
     checks: dict[str, tuple[object, object]] = {
-        "pods": (sorted(p.uid for p in table.pods_on(row)), sorted(p.uid for p in pods)),
-        "requested": (_nonzero(table.requested_on(row)), want),
+        "pods": (sorted(p.uid for p in table.load_on(row).pods()), sorted(p.uid for p in pods)),
+        "requested": (_nonzero(table.load_on(row).requested), want),
         "nonzero requested": ((nonzero[CPU], nonzero[MEMORY]), (cpu, memory)),
         "nonzero columns": (
-            [int(table.nonzero_requested(resource)[row]) for resource in (CPU, MEMORY)],
+            [int(table.amounts.nonzero_requested(resource)[row]) for resource in (CPU, MEMORY)],
             [clamp(cpu), clamp(memory)],
         ),
     }
-    for resource in {*want, *table.requested_on(row)}:
-        column = int(table.requested(resource)[row])
+    for resource in {*want, *table.load_on(row).requested}:
+        column = int(table.amounts.requested(resource)[row])
         checks[f"column {resource}"] = (column, clamp(want.get(resource, 0)))
     wrong = {what: pair for what, pair in checks.items() if pair[0] != pair[1]}
     return [f"node {name}: {what} is {have}, not {should}" for what, (have, should) in wrong.items()]
@@ -109,17 +108,17 @@ def _row_problems(table: NodeTable, name: str, row: int, pods: list[Pod]) -> lis
 
 def _listing_problems(table: NodeTable) -> list[str]:
     """Every live node is listed once and nothing else is; what views show is what the node objects say."""
-    rows = table.order.tolist()
+    rows = table.nodes().rows.tolist()
     live = {row for name, row in table.known_rows() if name in table}
     problems = []
     if sorted(rows) != sorted(live):
         problems.append(f"listed rows {sorted(rows)}, live rows {sorted(live)}")
-    classes, ids = table.taint_classes(), table.taint_class_ids()
+    classes, ids = table.taints.classes, table.taints.ids
     for row in live:
         view = table.view(row)
         if table.node_names()[row] != view.name or classes[ids[row]] != taint_class(view.node):
             problems.append(f"row {row}: name or taints are not those of node {view.name}")
-        wrong = [r for r, n in view.allocatable.items() if int(table.allocatable(r)[row]) != clamp(n)]
+        wrong = [r for r, n in view.allocatable.items() if int(table.amounts.allocatable(r)[row]) != clamp(n)]
         problems += [f"node {view.name}: allocatable column {resource}" for resource in wrong]
     return problems
 

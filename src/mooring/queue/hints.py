@@ -11,18 +11,19 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from mooring.api.pod import Pod
-from mooring.framework.events import ClusterEvent, QueueingHint, Registration
+from mooring.framework.changes import POD_CHANGES
+from mooring.framework.events import UNSCHEDULED_POD, ActionType, ClusterEvent, QueueingHint, Registration
 from mooring.framework.ports import Clock
 from mooring.framework.queued import QueuedPod
 from mooring.framework.status import Status
 from mooring.queue.inflight import Happening
-from mooring.queue.parked import Group, GroupKey, key_of
+from mooring.queue.parked import Group, GroupKey, Parked, key_of
 from mooring.telemetry import logs
 
 log = logs.get(__name__)
 
 Registrations = Mapping[str, Sequence[Registration]]
-Plan = Mapping[str, Sequence[Registration]]
+MatchingRegistrations = Mapping[str, Sequence[Registration]]
 """Plugin to those of its registrations that match one event; plugins without any are left out."""
 OnHint = Callable[[str, str, str, float], None]
 """`on_hint(plugin, event label, "Queue" | "QueueSkip" | "Error", seconds)`, for metrics."""
@@ -43,7 +44,7 @@ class QueueHooks(Protocol):
         ...
 
     def signature(self, pod: Pod) -> Hashable:
-        """Pods with equal signatures share hint answers; None shares with nobody."""
+        """Pods with equal signatures share hint answers; None shares with no other pod."""
         ...
 
 
@@ -65,7 +66,7 @@ class Verdict(NamedTuple):
 
 SKIP = Verdict(Strategy.SKIP)
 WANTED = Verdict(Strategy.AFTER_BACKOFF)
-"""For events that name nobody's hint: wildcards, errors."""
+"""For events that no hint is asked about: wildcards, errors."""
 
 
 class Hints:
@@ -75,19 +76,19 @@ class Hints:
         self._hooks = hooks
         self._clock = clock
         self._on_hint = on_hint
-        self._known: dict[str, tuple[Registrations, dict[ClusterEvent, Plan]]] = {}
+        self._known: dict[str, tuple[Registrations, dict[ClusterEvent, MatchingRegistrations]]] = {}
 
-    def plan(self, pod: Pod, event: ClusterEvent) -> Plan:
-        """Who of the pod's profile registered this event. Remembered until the registrations are exchanged,
-        as a reload does."""
+    def matching(self, pod: Pod, event: ClusterEvent) -> MatchingRegistrations:
+        """The plugins of the pod's profile that registered this event. Remembered until the registrations are
+        exchanged, as a reload does."""
         registrations = self._hooks.registrations(pod)
         known = self._known.get(pod.scheduler_name)
         if known is None or known[0] is not registrations:
             known = self._known[pod.scheduler_name] = (registrations, {})
-        plan = known[1].get(event)
-        if plan is None:
-            plan = known[1][event] = _matching(registrations, event)
-        return plan
+        found = known[1].get(event)
+        if found is None:
+            found = known[1][event] = _matching(registrations, event)
+        return found
 
     def ask(self, plugin: str, registration: Registration, pod: Pod, about: Happening) -> bool:
         """Whether the hint says Queue; without a hint every event does."""
@@ -106,6 +107,16 @@ class Hints:
             self._on_hint(plugin, about.event.label, label, self._clock.now() - start)
         # Whatever is not a clear no wakes the pod: a broken hint costs an attempt, never a lost pod.
         return answer is not QueueingHint.SKIP
+
+    def helped(self, about: Happening, parked: Parked) -> Iterator[tuple[QueuedPod, Verdict]]:
+        """The parked and gated pods that an event may help."""
+        if about.event.is_wildcard:
+            yield from ((info, WANTED) for info in parked if about.concerns(info.pod))
+            return
+        inquiry = Inquiry(self, about)
+        for profile, info in parked.profiles():
+            for group in parked.listening(profile, self.matching(info.pod, about.event)):
+                yield from inquiry.about_group(group)
 
 
 class Inquiry:
@@ -146,18 +157,18 @@ class Inquiry:
         """What to ask the rejectors: once for all pods of the group, and for each pod."""
         refused_by = (key.profile, key.unschedulable, key.gating)
         if refused_by not in self._splits:
-            questions = self._questions(key, self._hints.plan(pod, self._about.event))
+            questions = self._questions(key, self._hints.matching(pod, self._about.event))
             shared = [question for question in questions if not question.registration.per_pod]
             single = [question for question in questions if question.registration.per_pod]
             self._splits[refused_by] = shared, single
         return self._splits[refused_by]
 
-    def _questions(self, key: GroupKey, plan: Plan) -> list[_Question]:
-        if key.gating and key.gating not in plan:
+    def _questions(self, key: GroupKey, matching: MatchingRegistrations) -> list[_Question]:
+        if key.gating and key.gating not in matching:
             return []
         return [
             _Question(plugin, number, registration)
-            for plugin, registrations in plan.items()
+            for plugin, registrations in matching.items()
             if plugin in key.rejectors
             for number, registration in enumerate(registrations)
         ]
@@ -198,7 +209,7 @@ class _Question(NamedTuple):
     registration: Registration
 
 
-def _matching(registrations: Registrations, event: ClusterEvent) -> Plan:
+def _matching(registrations: Registrations, event: ClusterEvent) -> MatchingRegistrations:
     found = {
         plugin: tuple(entry for entry in entries if entry.event.matches(event))
         for plugin, entries in registrations.items()
@@ -209,3 +220,22 @@ def _matching(registrations: Registrations, event: ClusterEvent) -> Plan:
 def _is_final(key: GroupKey, verdict: Verdict) -> bool:
     """No other answer can change it: only Pending plugins have anything to add to a Queue."""
     return verdict.strategy is Strategy.AT_ONCE or (verdict.strategy is not Strategy.SKIP and not key.pending)
+
+
+def own_changes(old: Pod, new: Pod) -> list[ClusterEvent]:
+    """What changed in a pending pod, as the events that hints know: one per kind of change, in
+    kube-scheduler's order; any other change is a plain Update.
+
+    A change of the status alone is none: most of them are the scheduler's own condition, and would wake the
+    pod that has just been refused (kube-scheduler does try it once more then).
+    """
+    actions = [action for action, changed in POD_CHANGES.items() if changed(old, new)]
+    if not actions and _set_by_owner(old) != _set_by_owner(new):
+        actions = [ActionType.UPDATE_OTHER]
+    return [ClusterEvent(UNSCHEDULED_POD, action) for action in actions]
+
+
+def _set_by_owner(pod: Pod) -> tuple[object, ...]:
+    """What the pod's owner can say about it."""
+    meta = pod.metadata
+    return pod.spec, meta.annotations, meta.owner_references, meta.finalizers, meta.deletion_timestamp
