@@ -27,7 +27,7 @@ RETIRED = {
 """Word → where it is refused, and what the glossary has in its place."""
 
 PACKAGES = sorted(path.name for path in SOURCE.iterdir() if (path / "__init__.py").exists())
-PAGES = [GLOSSARY]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")])
 
 
 FOREIGN = {"bisect_left"}

@@ -14,7 +14,7 @@ from tests.scheduler.kit import config
 
 @dataclass
 class Twin:
-    """kube-scheduler's search with one worker, statement by statement (columnar.md, section 3)."""
+    """kube-scheduler's search with one worker (`findNodesThatPassFilters`), statement by statement."""
 
     percentage: int
     start: int = 0

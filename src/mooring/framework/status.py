@@ -1,9 +1,8 @@
 """What plugins answer: a Status, a score, or one of the results that some extension points have beside it.
 
-A Status is a code, reasons, and the plugin that said so. A refusal is a value of this type. An exception raised by a
-plugin is a bug; the runtime turns it into `Code.ERROR` for that attempt. `None` where a Status is expected means
-Success.
-"""
+A Status is a code, reasons, and the plugin that said so. A refusal is a value of this type. An exception
+raised by a plugin is a bug; the runtime turns it into `Code.ERROR` for that attempt. `None` where a Status is
+expected means Success."""
 
 from __future__ import annotations
 

@@ -1,0 +1,61 @@
+"""docs/architecture.md: what it names exists, and the tool that counts the modules on a pod's way runs."""
+
+import re
+import subprocess
+import sys
+
+from tests.docs.snippets import ROOT
+
+TEXT = (ROOT / "docs" / "architecture.md").read_text()
+SOURCE = ROOT / "src" / "mooring"
+WAY = TEXT.partition("## The way of one pod")[2].partition("Four rules")[0]
+MOST_MODULES = 89
+"""That a pod of a new template may meet on its way."""
+
+
+def test_the_modules_that_the_page_names_exist():
+    parts = re.findall(r"`((?:[a-z_]+/)+[a-z_]+)`", TEXT)
+    tables = re.findall(r"^\| ((?:`[a-z_]+`(?:, )?)+) \|", TEXT.partition("## The parts")[2], re.MULTILINE)
+    parts += [f"state/{name}" for row in tables for name in re.findall(r"`([a-z_]+)`", row)]
+    assert len(parts) > 15
+    elsewhere = {part for part in parts if (ROOT / part).exists()}
+    for part in set(parts) - elsewhere:
+        assert (SOURCE / f"{part}.py").exists() or (SOURCE / part / "__init__.py").exists(), part
+
+
+def test_the_way_of_one_pod_has_fifteen_steps_at_most_and_its_files_exist():
+    steps = re.findall(r"^(\d+)\. ", WAY, re.MULTILINE)
+    assert [int(step) for step in steps] == list(range(1, len(steps) + 1))
+    assert len(steps) <= 15
+    files = re.findall(r"`([a-z_/]+\.py)`", WAY)
+    assert len(files) > 20
+    for file in files:
+        assert (SOURCE / file).exists() or (ROOT / file).exists(), file
+
+
+def traced() -> tuple[dict[str, int], int]:
+    """Module → calls, and the number of modules, as `tools/trace_pod.py` prints them."""
+    command = [sys.executable, str(ROOT / "tools" / "trace_pod.py")]
+    result = subprocess.run(command, text=True, capture_output=True, timeout=120, check=False)
+    assert result.returncode == 0, result.stderr
+    calls = {name: int(number) for number, name in re.findall(r"^ +(\d+) (mooring\S+)$", result.stdout, re.M)}
+    [number] = re.findall(r"^(\d+) modules", result.stdout, re.MULTILINE)
+    return calls, int(number)
+
+
+def test_a_pod_meets_few_modules():
+    calls, number = traced()
+    assert number == len(calls)
+    assert 50 < number < MOST_MODULES
+    assert not [
+        name for name in calls if name.startswith(("mooring.testing", "mooring.store", "mooring.sim"))
+    ]
+
+
+def test_the_files_on_the_way_are_those_that_a_pod_meets():
+    """HTTP is absent from a cluster in memory, and a pod that is bound is not requeued."""
+    calls, _ = traced()
+    files = set(re.findall(r"`([a-z_/]+\.py)`", WAY)) - {"tools/trace_pod.py"}
+    absent = {"client/http_client.py", "scheduler/failing.py", "scheduler/status_writer.py"}
+    met = {name.removeprefix("mooring.").replace(".", "/") + ".py" for name in calls}
+    assert files - met == absent

@@ -1,0 +1,63 @@
+"""Counts the modules of Mooring that one pod meets: `python tools/trace_pod.py`.
+
+A cluster in memory with the default configuration and three nodes gets its first pod. Every call of a Python
+function is counted from the creation of the pod until it is bound, confirmed by the watch, and its event is
+written. What belongs to the test kit and not to a scheduler is left out: the object store, the virtual clock,
+the builders.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from types import FrameType
+from typing import Any
+
+from mooring.testing import Cluster, make_node, make_pod
+
+TEST_WORLD = ("mooring.testing", "mooring.store", "mooring.embedded", "mooring.sim")
+
+
+def calls_of_one_pod() -> Counter[str]:
+    """Module → number of calls."""
+    calls: Counter[str] = Counter()
+
+    def count(frame: FrameType, event: str, _: Any) -> None:
+        if event == "call":
+            calls[frame.f_globals.get("__name__", "")] += 1
+
+    with Cluster() as cluster:
+        cluster.add(*(make_node(name) for name in "abc"))
+        cluster.settle()
+        pod = make_pod("p", cpu="100m", memory="64Mi")
+        sys.setprofile(count)
+        try:
+            cluster.add(pod)
+            cluster.settle()
+        finally:
+            sys.setprofile(None)
+        if not cluster.node_of("p"):
+            raise SystemExit("the pod was not bound")
+    return Counter({name: number for name, number in calls.items() if is_scheduler(name)})
+
+
+def is_scheduler(module: str) -> bool:
+    """Whether a module belongs to the scheduler, and not to the world that it is tested in."""
+    in_test_world = any(module == name or module.startswith(f"{name}.") for name in TEST_WORLD)
+    return module.startswith("mooring.") and not in_test_world
+
+
+def main() -> None:
+    calls = calls_of_one_pod()
+    package = ""
+    for module in sorted(calls):
+        if module.split(".")[1] != package:
+            package = module.split(".")[1]
+            total = sum(number for name, number in calls.items() if name.split(".")[1] == package)
+            print(f"{package}: {total} calls")
+        print(f"  {calls[module]:6} {module}")
+    print(f"{len(calls)} modules, {sum(calls.values())} calls")
+
+
+if __name__ == "__main__":
+    main()
