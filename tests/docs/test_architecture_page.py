@@ -9,7 +9,7 @@ from tests.docs.snippets import ROOT
 TEXT = (ROOT / "docs" / "architecture.md").read_text()
 SOURCE = ROOT / "src" / "mooring"
 WAY = TEXT.partition("## The way of one pod")[2].partition("Four rules")[0]
-MOST_MODULES = 89
+MOST_MODULES = 90
 """That a pod of a new template may meet on its way."""
 
 
