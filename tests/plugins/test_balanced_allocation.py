@@ -27,7 +27,7 @@ def score(pod: Any, *pods: Any, args: Any = None, **node: Any) -> int | None:
 @pytest.mark.parametrize(
     ("asked", "used", "expected"),
     [
-        pytest.param({"memory": "2Gi"}, {"cpu": "4", "memory": "2Gi"}, 80, id="the reference's example"),
+        pytest.param({"memory": "2Gi"}, {"cpu": "4", "memory": "2Gi"}, 80, id="one of two resources"),
         pytest.param({"cpu": "1", "memory": "1Gi"}, {}, 75, id="no change"),
         pytest.param({"cpu": "10"}, {}, 50, id="as bad as can be"),
         pytest.param({"cpu": "10"}, {"memory": "10Gi"}, 100, id="as good as can be"),

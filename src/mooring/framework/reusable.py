@@ -3,7 +3,8 @@
 Most pods have others of the same template. A plugin that inherits `ReusablePlugin` says by `sign` which pods
 are alike to it, and by `reads` what must not have changed for its answer to hold. Its answer for one pod is
 then used for the next, and only changed nodes are judged again. Nothing else about the plugin changes: reuse
-makes no answer different, only faster, and `mooring.testing` finds signs and reads that do not tell all."""
+makes no answer different, only faster.
+"""
 
 from __future__ import annotations
 

@@ -3,12 +3,12 @@
 A baseline is what is already known before the first plugin is asked: the plugins that remain to be asked, the
 cycle state of the others, the rows that they leave, and the sum of their scores. There are three:
 
-    NothingKnown       every plugin is asked about every node NodeSetBaseline    known per node set: what
-    plugins that look at nodes alone said (runtime/reuse/node_set.py) TemplateBaseline   known per template:
-    what plugins that look at one row at a time said for the last pod
-                       with the same signature (runtime/reuse/template.py)
+    NothingKnown       every plugin is asked about every node
+    NodeSetBaseline    known per node set: what plugins said that look at nodes alone
+    TemplateBaseline   known per template: what plugins said of each row for the last pod like this one
 
-All lead to the same decision; tests/runtime/reuse compares them in random clusters.
+The latter two are in runtime/reuse. All lead to the same decision; tests/runtime/reuse compares them in random
+clusters.
 """
 
 from __future__ import annotations
@@ -89,12 +89,12 @@ class Baseline(abc.ABC):
 
     @property
     def may_decide(self) -> bool:
-        """Whether `best_row` is worth asking."""
+        """Whether `best_row` knows the choice."""
         return False
 
     def best_row(self, attempt: Attempt) -> int | None:
-        """The row that wins without scoring any node again, -1 when no node fits; sets `attempt.state`. None:
-        the remaining plugins have to be asked."""
+        """The row that wins without scoring any node again, the first in snapshot order among equals; -1 when
+        no node fits. Sets `attempt.state`. None: the remaining plugins have to be asked."""
         return None
 
     def board(self) -> ScoreBoard | None:

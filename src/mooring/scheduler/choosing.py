@@ -18,6 +18,7 @@ from mooring.runtime.reuse.cache import NoReuse, leave_baseline
 from mooring.runtime.score_board import Buffers, Ranker, ScoreBoard
 from mooring.runtime.scoring import Scoring, TimedScoring, run_pre_score
 from mooring.scheduler.extending import ask_extenders, prioritize
+from mooring.scheduler.outcome import NO_NODES
 from mooring.scheduler.sampling import NOT_EXAMINED, beside_nominated, sample, sample_size
 from mooring.telemetry import logs
 
@@ -38,47 +39,47 @@ class NodeChooser:
     async def choose(self, attempt: Attempt) -> Status:
         """Success: `attempt.node` is chosen. A rejection: no node fits. Error: something broke."""
         baseline = attempt.baseline = self._reuse.find(attempt)
-        if baseline.may_decide:
-            services = attempt.profile.services
-            if not (services.extenders or services.nominator.nodes()):
-                status = self._decide(attempt, baseline)
-                if status is not None:
-                    return status
+        if baseline.by_template:
+            status = self._decide(attempt, baseline)
+            if status is not None:
+                return status
         return await self._search(attempt)
 
     def _decide(self, attempt: Attempt, baseline: Baseline) -> Status | None:
         """The choice without asking a plugin about any node; None: they have to be asked after all."""
+        services = attempt.profile.services
+        if services.extenders or services.nominator.nodes():
+            return None
+        board, row = None, -1
         # The record of every tenth attempt has the ten best nodes; for all of them that would cost more than
         # choosing.
+        if self._decided % 10:
+            found = baseline.best_row(attempt)
+            if found is None:
+                return None
+            row = found
+        else:
+            board = baseline.board()
+            if board is None:
+                self._decided += baseline.may_decide
+                return None
+            attempt.state = baseline.state.child(asked=False)
         self._decided += 1
-        if self._decided % 10 == 1:
-            return self._decide_by_board(attempt, baseline)
-        row = baseline.best_row(attempt)
-        if row is None:
-            return None
-        self._take_over(attempt, baseline)
-        if row < 0:
-            return NO_FIT
-        attempt.node = attempt.nodes.columns.node_names()[row]
-        return SUCCESS
-
-    def _decide_by_board(self, attempt: Attempt, baseline: Baseline) -> Status | None:
-        """The choice with all scores, where they are known."""
-        board = baseline.board()
-        if board is None:
-            return None
-        attempt.state = baseline.state.child(asked=False)
-        self._take_over(attempt, baseline)
-        self._take_best(attempt, board)
-        return SUCCESS
-
-    def _take_over(self, attempt: Attempt, baseline: Baseline) -> None:
         attempt.evaluated, attempt.feasible = len(attempt.nodes.rows), baseline.feasible
         # As they are, without a copy: nothing in this attempt refuses a node any more.
         attempt.statuses, attempt.ok = baseline.statuses, baseline.ok
+        if board is not None:
+            self._take_best(attempt, board)
+        elif row < 0:
+            return NO_FIT
+        else:
+            attempt.node = attempt.nodes.columns.node_names()[row]
+        return SUCCESS
 
     async def _search(self, attempt: Attempt) -> Status:
         """The choice where plugins have to be asked: those that the baseline does not answer for."""
+        if not len(attempt.nodes.rows):
+            return EMPTY_CLUSTER
         status = await self._find_feasible(attempt)
         if status is not SUCCESS:
             return status
@@ -227,6 +228,8 @@ def lap(attempt: Attempt, point: str, status: Status) -> None:
 
 
 NO_FIT = Status.unschedulable("no node fits")
+EMPTY_CLUSTER = Status.unschedulable(NO_NODES)
+"""No plugin is asked about a pod where there is no node."""
 
 
 def _log_scores(attempt: Attempt, board: ScoreBoard) -> None:

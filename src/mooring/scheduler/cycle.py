@@ -13,14 +13,14 @@ from mooring.framework.extension_points import PERMIT, POST_FILTER, RESERVE, UNR
 from mooring.framework.handle import Nominator
 from mooring.framework.ports import Clock, EventRecorder
 from mooring.framework.record import SCHEDULED, DecisionRecord
-from mooring.framework.status import SUCCESS, Code
+from mooring.framework.status import SUCCESS, Code, Status
 from mooring.runtime.attempt import Attempt
 from mooring.runtime.binding import run_permit, run_reserve, run_unreserve
 from mooring.runtime.pre_filtering import run_post_filter
 from mooring.runtime.profile import Profile
 from mooring.runtime.services import HeldPod
-from mooring.scheduler.choosing import NodeChooser, lap
-from mooring.scheduler.outcome import NO_NODES, Failure, Outcome, fit_error, refusal
+from mooring.scheduler.choosing import EMPTY_CLUSTER, NodeChooser, lap
+from mooring.scheduler.outcome import Failure, Outcome, fit_error, refusal
 from mooring.scheduler.records import RecordRing, make_record
 from mooring.state.cache import ClusterCache
 from mooring.telemetry import logs
@@ -106,7 +106,10 @@ class SchedulingCycle:
             meter.begin(started)
         result: Placement | Failure
         try:
-            result = await self._place(attempt)
+            status = await self._chooser.choose(attempt)
+            if meter is not None and status is not EMPTY_CLUSTER:
+                meter.chose(started, attempt.baseline.by_template)
+            result = self._commit(attempt) if status is SUCCESS else await self._refused(attempt, status)
         except Exception as error:
             _log.error("The scheduling cycle broke", error=error, stack=True, pod=pod.key)
             attempt.node = ""
@@ -127,14 +130,10 @@ class SchedulingCycle:
             _log.error("No decision record", error=error, stack=True, pod=pod.key)
         return result
 
-    async def _place(self, attempt: Attempt) -> Placement | Failure:
-        if not len(attempt.nodes.rows):
-            return Failure(Outcome.UNSCHEDULABLE, NO_NODES, nominated_node="")
-        status = await self._chooser.choose(attempt)
-        if attempt.profile.meter is not None:
-            attempt.profile.meter.chose(attempt.started, attempt.baseline.by_template)
-        if status is SUCCESS:
-            return self._commit(attempt)
+    async def _refused(self, attempt: Attempt, status: Status) -> Failure:
+        """No node was chosen: there is none, something broke, or none fits and PostFilter is asked."""
+        if status is EMPTY_CLUSTER:
+            return Failure(Outcome.UNSCHEDULABLE, status.message, nominated_node="")
         if status.code is Code.ERROR:
             attempt.node = ""
             return Failure(Outcome.ERROR, status.message, nominated_node="", status=status)

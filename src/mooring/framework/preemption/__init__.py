@@ -1,6 +1,6 @@
-"""Preemption: making room for a pod by sending less important ones away. For plugins that want it.
+"""Preemption: deleting less important pods so that a pod fits. For plugins that want it.
 
-`Preemption` runs the steps of kube-scheduler (section 14 of the reference: eligibility, candidates, dry run,
+`Preemption` runs the steps of kube-scheduler (eligibility, candidates, dry run,
 reprieve, disruption budgets, extenders, choice, execution). What a plugin may want to decide otherwise is in
 `PreemptionPolicy`. Everything is written against the Handle.
 """

@@ -102,12 +102,16 @@ class ReuseCache(NoReuse):
     def find(self, attempt: Attempt) -> Baseline:
         """What is known before any plugin is asked about the pod."""
         signature = attempt.info.signature
-        if not _is_ordinary(attempt) or type(signature) is not Signature:
+        # Where a sample of the nodes is looked at, or one node is tried first, nothing is shared.
+        special = attempt.profile.samples or attempt.pod.status.nominated_node_name
+        if special or type(signature) is not Signature:
             return self._nothing_known(attempt.profile)
-        found = self._latest_found if signature is self._latest else self.templates.get(signature)
+        is_latest = signature is self._latest
+        found = self._latest_found if is_latest else self.templates.get(signature)
         if found is not None:
             if refresh(found, attempt.pod, attempt.every):
-                self._latest, self._latest_found = signature, found
+                if not is_latest:
+                    self._latest, self._latest_found = signature, found
                 return found
             self._drop(signature)
         if signature.about_nodes is None:
@@ -119,8 +123,10 @@ class ReuseCache(NoReuse):
         come again: a signature is kept when it is seen for the second time, because most come once."""
         if attempt.baseline.by_template or attempt.narrowed_by or attempt.pre_filter_message:
             return
-        signature = attempt.info.signature
-        if not _is_ordinary(attempt) or type(signature) is not Signature or not self._was_seen(signature):
+        signature, special = attempt.info.signature, attempt.pod.status.nominated_node_name
+        if special or attempt.profile.samples or type(signature) is not Signature:
+            return
+        if not self._was_seen(signature):
             return
         state = attempt.state.settled()
         found = template.build(attempt.profile, attempt.pod, state, attempt.every, self._version_of)
@@ -160,11 +166,6 @@ class ReuseCache(NoReuse):
         self.templates.drop(signature)
         if signature is self._latest:
             self._latest = self._latest_found = None
-
-
-def _is_ordinary(attempt: Attempt) -> bool:
-    """Not where a sample of the nodes is looked at, or one node is tried first."""
-    return not attempt.profile.samples and not attempt.pod.status.nominated_node_name
 
 
 def leave_baseline(attempt: Attempt, asked: Sequence[PreFilterPlugin], status: Status) -> None:

@@ -153,7 +153,10 @@ class TemplateBaseline(Baseline):
     def best_row(self, attempt: Attempt) -> int | None:
         if self.is_complete:
             attempt.state = self.state.child(asked=False)
-            return self.best()
+            if not self.feasible:
+                return -1
+            index = self.best_rows.best(self.ordered)
+            return index if self.every.in_order else int(self.every.listed.rows[index])
         if self.incremental is None:
             return None
         attempt.state = self.state.child()
@@ -161,13 +164,6 @@ class TemplateBaseline(Baseline):
         if row is None:
             self.incremental = None
         return row
-
-    def best(self) -> int:
-        """The row of the highest total, the first in snapshot order among equals; -1 when none fits."""
-        if not self.feasible:
-            return -1
-        index = self.best_rows.best(self.ordered)
-        return index if self.every.in_order else int(self.every.listed.rows[index])
 
     def _incremental_best(self, attempt: Attempt, incremental: IncrementalScores) -> int | None:
         """The choice where all remaining plugins keep their scores up to date; None when one must be
