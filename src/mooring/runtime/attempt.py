@@ -7,8 +7,8 @@ cycle state of the others, the rows that they leave, and the sum of their scores
     NodeSetBaseline    known per node set: what plugins said that look at nodes alone
     TemplateBaseline   known per template: what plugins said of each row for the last pod like this one
 
-The latter two are in runtime/reuse. All lead to the same decision; tests/runtime/reuse compares them in random
-clusters.
+The latter two are in runtime/reuse. All lead to the same decision; tests/runtime/reuse compares them
+in random clusters.
 """
 
 from __future__ import annotations
