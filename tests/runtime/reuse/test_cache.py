@@ -13,7 +13,8 @@ from mooring.api.resources import NODES, PODS
 from mooring.app.evaluating import World
 from mooring.framework.events import QueuedPod
 from mooring.runtime.attempt import Attempt, Baseline, NothingKnown
-from mooring.runtime.reuse.cache import Kept, NoReuse, ReuseCache
+from mooring.runtime.reuse import template
+from mooring.runtime.reuse.cache import Kept, NoReuse, ReuseCache, Sightings
 from mooring.runtime.reuse.node_set import NodeSetBaseline
 from mooring.runtime.reuse.signatures import Key
 from mooring.runtime.reuse.template import TemplateBaseline
@@ -157,3 +158,38 @@ def test_one_that_is_larger_than_the_bound_is_kept_alone():
     kept.put(Key(0), Sized(50))
     kept.put(Key(1), Sized(50))
     assert len(kept) == 1
+
+
+def test_a_baseline_that_no_pod_starts_from_is_built_ever_more_rarely():
+    """The second pod of a signature, then one of five, one of seventeen, one of sixty-five."""
+    sightings = Sightings()
+    due = [number for number in range(200) if sightings.is_due()]
+    assert due == [1, 5, 21, 85, 149]
+
+
+def test_templates_that_drive_each_other_out_are_not_built_each_time(monkeypatch):
+    built: list[str] = []
+    build = template.build
+
+    def counted(profile: Any, pod: Pod, *rest: Any) -> Any:
+        built.append(pod.labels["app"])
+        return build(profile, pod, *rest)
+
+    monkeypatch.setattr(template, "build", counted)
+    clusters = Clusters()
+    clusters.reuse = ReuseCache(lambda resource: 0, template_bytes=1)
+    clusters.chooser = NodeChooser(clusters.reuse)
+    for number in range(60):
+        clusters.place(make_pod(f"p{number}", cpu="1m", labels={"app": f"app-{number % 2}"}))
+    assert len(built) < 30, (
+        "as many as half of the pods had a baseline built, which the other template dropped"
+    )
+
+
+def test_a_baseline_that_was_used_is_built_again_with_the_next_pod():
+    clusters = Clusters()
+    for number in range(3):
+        clusters.place(web(number))
+    clusters.change(NODES, make_node("new"))
+    found = [type(clusters.place(web(number)).baseline) for number in range(3, 6)]
+    assert found == [NodeSetBaseline, TemplateBaseline, TemplateBaseline]

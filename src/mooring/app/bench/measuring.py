@@ -66,7 +66,6 @@ def _column(values: Iterable[int]) -> IntArray:
 POD_BLOCK, KERNEL_BLOCK = 25, 15
 SHORT_BLOCK = 5
 """Pods between two blocks of the kernel where each takes milliseconds: machines change their speed."""
-WARM_UP = 10
 CHECK_EVERY = 100
 """One placement in so many is compared with a fresh evaluation."""
 
@@ -111,7 +110,7 @@ class Measurement:
 
     async def run(self, progress: Callable[[int], None]) -> Result:
         with collected_as_when_running():
-            for _ in range(WARM_UP):
+            for _ in range(self.workload.warm_up):
                 await self._one()
                 self.kernel()
             kernels, blocks = [self._kernels()], []

@@ -24,6 +24,8 @@ class Workload:
     attempts: int = 0
     """Pods to measure; 0: the benchmark's number."""
     schedulable: bool = True
+    warm_up: int = 10
+    """Pods before the first that is measured."""
 
 
 def _numbers() -> Iterator[int]:
@@ -57,6 +59,25 @@ def template_replicaset(world: World) -> Pods:
     world.put(REPLICA_SETS, [{"metadata": _meta("same"), "spec": _selects("same")}])
     for i in _numbers():
         yield make(f"same-{i}", labels={"app": "same"}, owner="same")
+
+
+def interleaved(templates: int, *, owned: bool = False) -> Callable[[World], Pods]:
+    """So many templates in turn, each with requests and labels of its own; `owned` by ReplicaSets if
+    wanted."""
+
+    def pods(world: World) -> Pods:
+        if owned:
+            world.put(
+                REPLICA_SETS,
+                ({"metadata": _meta(f"turn-{i}"), "spec": _selects(f"turn-{i}")} for i in range(templates)),
+            )
+        for i in _numbers():
+            turn = i % templates
+            name = f"turn-{turn}"
+            owner = {"owner": name} if owned else {}
+            yield make(f"{name}-{i}", cpu=50 + turn, memory=64 + turn % 97, labels={"app": name}, **owner)
+
+    return pods
 
 
 def selector_and_taints(world: World) -> Pods:
@@ -215,6 +236,16 @@ WORKLOADS: tuple[Workload, ...] = (
     Workload("replicaset", "the same, owned by ReplicaSets", replicasets),
     Workload("template", "one template", template),
     Workload("template-replicaset", "one template, owned by a ReplicaSet", template_replicaset),
+    *(
+        Workload(f"interleaved-{n}", f"{n} templates in turn", interleaved(n), warm_up=3 * n)
+        for n in (20, 100, 400, 2000)
+    ),
+    Workload(
+        "interleaved-replicaset",
+        "100 templates in turn, owned by ReplicaSets",
+        interleaved(100, owned=True),
+        warm_up=300,
+    ),
     Workload("selector-taints", "node selector and tolerations", selector_and_taints),
     Workload("spread", "zone spread, known selectors", spread),
     Workload("spread-first", "zone spread, new selector each time", spread_first_sight),

@@ -25,7 +25,9 @@ from mooring.runtime.reuse.template import TemplateBaseline
 TEMPLATE_BYTES = 64 * 1024 * 1024
 NODE_SET_BYTES = 32 * 1024 * 1024
 _SEEN = 4096
-"""Signatures of which it is known that they were seen."""
+"""Signatures whose sightings are counted."""
+_LONGEST_WAIT = 64
+"""Pods of one signature between two times that a baseline is built which is never used."""
 
 
 class Sized(Protocol):
@@ -69,6 +71,42 @@ class Kept(Generic[B]):
             self._bytes -= gone[1]
 
 
+class Sightings:
+    """How often pods with one signature came that no baseline served, and when building one is due.
+
+    The second one is: most signatures come once. A baseline that is lost before any pod has started from it
+    (many templates take turns, and more rows change meanwhile than can be judged again) costs more than it
+    brings, so the next one is built four times later each time. One that is lost because the nodes changed is
+    not counted."""
+
+    __slots__ = ("_seen", "_unused", "_wait")
+
+    def __init__(self) -> None:
+        self._seen = -1
+        """Pods since a baseline was built."""
+        self._unused = False
+        """Whether one was built that no pod has started from."""
+        self._wait = 1
+
+    def is_due(self) -> bool:
+        """Count one pod; whether a baseline is to be built for it."""
+        self._seen += 1
+        if self._unused:
+            self._unused, self._wait = False, min(4 * self._wait, _LONGEST_WAIT)
+        if self._seen < self._wait:
+            return False
+        self._seen, self._unused = 0, True
+        return True
+
+    def used(self) -> None:
+        """A pod has started from the baseline."""
+        self._unused, self._wait = False, 1
+
+    def excused(self) -> None:
+        """The baseline was lost because the nodes changed."""
+        self._unused = False
+
+
 class NoReuse:
     """Every attempt starts from nothing: for comparisons, and for a single question."""
 
@@ -96,7 +134,7 @@ class ReuseCache(NoReuse):
         self._latest: Key | None = None
         """The signature of the latest baseline that was found; the next pod often has the same."""
         self._latest_found: TemplateBaseline | None = None
-        self._seen: OrderedDict[Key, None] = OrderedDict()
+        self._sightings: OrderedDict[Key, Sightings] = OrderedDict()
         self._most_seen = seen
 
     def find(self, attempt: Attempt) -> Baseline:
@@ -112,8 +150,13 @@ class ReuseCache(NoReuse):
             if refresh(found, attempt.pod, attempt.every):
                 if not is_latest:
                     self._latest, self._latest_found = signature, found
+                    if not found.was_used:
+                        found.was_used = True
+                        self._sighted(signature).used()
                 return found
             self._drop(signature)
+            if found.every is not attempt.every:
+                self._sighted(signature).excused()
         if signature.about_nodes is None:
             return self._nothing_known(attempt.profile)
         return self._node_set(signature.about_nodes, attempt) or self._nothing_known(attempt.profile)
@@ -126,7 +169,7 @@ class ReuseCache(NoReuse):
         signature, special = attempt.info.signature, attempt.pod.status.nominated_node_name
         if special or attempt.profile.samples or type(signature) is not Signature:
             return
-        if not self._was_seen(signature):
+        if not self._sighted(signature).is_due():
             return
         state = attempt.state.settled()
         found = template.build(attempt.profile, attempt.pod, state, attempt.every, self._version_of)
@@ -154,13 +197,13 @@ class ReuseCache(NoReuse):
             self.node_sets.put(key, found)
         return found
 
-    def _was_seen(self, signature: Key) -> bool:
-        """Whether the signature was seen before; from now on it was."""
-        known = signature in self._seen
-        self._seen[signature] = None
-        if len(self._seen) > self._most_seen:
-            self._seen.popitem(last=False)
-        return known
+    def _sighted(self, signature: Key) -> Sightings:
+        found = self._sightings.get(signature)
+        if found is None:
+            found = self._sightings[signature] = Sightings()
+            if len(self._sightings) > self._most_seen:
+                self._sightings.popitem(last=False)
+        return found
 
     def _drop(self, signature: Key) -> None:
         self.templates.drop(signature)

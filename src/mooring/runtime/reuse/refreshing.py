@@ -11,8 +11,8 @@ from mooring.runtime.filtering import filter_with
 from mooring.runtime.reuse.template import NO_RANK, TemplateBaseline
 from mooring.runtime.score_board import NEVER, ScoreStep
 
-MOST_CHANGED = 64
-"""More changed rows than this are judged faster all at once."""
+MOST_CHANGED = 32
+"""With more changed rows than this, starting from the node set is as fast as judging them one by one."""
 
 
 class Unusable(Exception):

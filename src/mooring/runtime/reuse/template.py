@@ -137,6 +137,8 @@ class TemplateBaseline(Baseline):
     None."""
     incremental: IncrementalScores | None = None
     """The scores that cannot be kept; None when they are not known, or nodes or refusals have changed."""
+    was_used: bool = False
+    """Whether a pod has started from it."""
     incremental_after: int = 0
     """Attempts to wait before plugins are asked for incremental scores; -1: never."""
 
@@ -259,7 +261,9 @@ class TemplateBaseline(Baseline):
     @property
     def nbytes(self) -> int:
         raws = sum(raw.nbytes for raw in self.raws.values() if not isinstance(raw, int))
-        own = (self.statuses.ids, self.ok, self.ranks, self.totals, self.ordered)
+        own = [self.statuses.ids, self.ok, self.ranks, self.totals]
+        if self.ordered is not self.totals:
+            own.append(self.ordered)
         incremental = _INCREMENTAL_COLUMNS * self.totals.nbytes if self.incremental_after >= 0 else 0
         return sum(array.nbytes for array in own) + raws + incremental
 
