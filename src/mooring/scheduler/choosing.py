@@ -30,7 +30,7 @@ class NodeChooser:
 
     def __init__(self, reuse: NoReuse | None = None) -> None:
         self.next_start = 0
-        self._reuse = NoReuse() if reuse is None else reuse
+        self.reuse = NoReuse() if reuse is None else reuse
         self._decided = 0
         """Attempts in which the baseline had the whole answer."""
         self._buffers = Buffers()
@@ -38,7 +38,7 @@ class NodeChooser:
 
     async def choose(self, attempt: Attempt) -> Status:
         """Success: `attempt.node` is chosen. A rejection: no node fits. Error: something broke."""
-        baseline = attempt.baseline = self._reuse.find(attempt)
+        baseline = attempt.baseline = self.reuse.find(attempt)
         if baseline.by_template:
             status = self._decide(attempt, baseline)
             if status is not None:
@@ -89,7 +89,7 @@ class NodeChooser:
             )  # nothing was refused beyond what the baseline refuses
         else:
             attempt.feasible = int(np.count_nonzero(attempt.ok))
-        self._reuse.keep(attempt)
+        self.reuse.keep(attempt)
         if attempt.feasible == 0:
             return NO_FIT
         if attempt.feasible == 1:

@@ -69,7 +69,7 @@ class SchedulingCycle:
         self._clock = clock
         self._recorder = recorder
         self._records = records
-        self._chooser = chooser
+        self.chooser = chooser
         self._verbose = False
         """Whether every attempt is logged."""
         self._ask_verbosity = float("-inf")
@@ -106,7 +106,7 @@ class SchedulingCycle:
             meter.begin(started)
         result: Placement | Failure
         try:
-            status = await self._chooser.choose(attempt)
+            status = await self.chooser.choose(attempt)
             if meter is not None and status is not EMPTY_CLUSTER:
                 meter.chose(started, attempt.baseline.by_template)
             result = self._commit(attempt) if status is SUCCESS else await self._refused(attempt, status)

@@ -26,6 +26,7 @@ from mooring.store.faults import Faults
 from mooring.store.local import LocalClient
 from mooring.store.objects import Stored
 from mooring.store.store import Store
+from mooring.testing.reuse_check import VerifyingChooser
 
 T = TypeVar("T")
 
@@ -34,8 +35,8 @@ class Cluster:
     """A store with a scheduler on it. Time stands still between calls and jumps inside them.
 
     `config` is what `mooring.Scheduler` takes; `seed` decides the order of everything that happens at once,
-    and is printed when a test fails. Use it as a context manager, or call `close`.
-    """
+    and is printed when a test fails. With `verify_reuse` every reused answer is compared with a fresh one.
+    Use it as a context manager, or call `close`. """
 
     def __init__(
         self,
@@ -46,8 +47,10 @@ class Cluster:
         discover: bool = False,
         flush_after: float | None = 300.0,
         start: bool = True,
+        verify_reuse: bool = False,
     ) -> None:
         self.seed = seed
+        self._verify_reuse = verify_reuse
         self.loop = VirtualLoop(seed)
         self.clock = VirtualClock(self.loop)
         self.random = random.Random(seed)
@@ -68,7 +71,10 @@ class Cluster:
             raise
 
     def _make_scheduler(self) -> Scheduler:
-        return Scheduler(self.client, clock=self.clock, random=self.random, instance="test", **self._options)
+        made = Scheduler(self.client, clock=self.clock, random=self.random, instance="test", **self._options)
+        if self._verify_reuse:
+            made.engine.cycle.chooser = VerifyingChooser(made.engine.cycle.chooser.reuse)
+        return made
 
     def start(self) -> None:
         """Start the scheduler; with `start=False` objects may be put there first."""
@@ -87,6 +93,9 @@ class Cluster:
     def settle(self, seconds: float = 1.0) -> None:
         """Let `seconds` of virtual time pass; whatever can happen in it has happened afterwards."""
         self.run(asyncio.sleep(seconds))
+        chooser = self.scheduler.engine.cycle.chooser
+        if isinstance(chooser, VerifyingChooser) and chooser.differences:
+            raise AssertionError(f"{chooser.differences[0]} (seed {self.seed})")
 
     def until(self, condition: Callable[[], object], timeout: float = 60.0) -> None:
         """Let time pass until the condition holds; an AssertionError when it does not in time."""
