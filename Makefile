@@ -15,7 +15,7 @@ help: ## Show this list
 # it, pip otherwise. Both read the same hashed lock files: requirements.lock is what the container image holds,
 # requirements-up.lock has the packages of the extra `up` besides, requirements-dev.lock those for development too.
 UV      := $(shell command -v uv 2> /dev/null)
-CREATE  := $(if $(UV),$(UV) venv --quiet --allow-existing --python $(PYTHON),$(PYTHON) -m venv)
+CREATE  := $(if $(UV),$(UV) venv --quiet --seed --allow-existing --python $(PYTHON),$(PYTHON) -m venv)
 INSTALL := $(if $(UV),$(UV) pip install --quiet --python $(BIN)/python,$(BIN)/python -m pip install --quiet)
 
 $(RUNTIME): requirements-up.lock requirements-build.lock pyproject.toml
