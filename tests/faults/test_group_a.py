@@ -14,9 +14,9 @@ import pytest
 
 from mooring.api.resources import NODES, PODS
 from mooring.client import reflector
-from mooring.embedded.apiserver import wire_faults as wire
 from mooring.framework.ports import Change
 from mooring.testing import make_node, make_pod
+from tests.embedded import wire_faults as wire
 from tests.faults.world import HttpCluster, is_list_of, is_watch_of, version_of
 
 MODES = pytest.mark.parametrize("streaming", [True, False], ids=["streaming", "paged"])

@@ -12,10 +12,10 @@ import pytest
 
 from mooring.api.resources import NAMESPACES, NODES, PODS
 from mooring.api.taints import Toleration
-from mooring.embedded.apiserver import wire_faults as wire
 from mooring.framework import PermitPlugin, PreBindPlugin, Status
 from mooring.framework.cycle_state import CycleState
 from mooring.testing import make_node, make_pod
+from tests.embedded import wire_faults as wire
 from tests.faults.world import HttpCluster
 
 TWO = (make_node("a"), make_node("b"))

@@ -16,9 +16,9 @@ from mooring.client.transport import Request
 from mooring.embedded.apiserver.app import ApiServer
 from mooring.embedded.apiserver.authentication import Guard, Signer
 from mooring.embedded.apiserver.in_process import AsgiTransport
-from mooring.embedded.apiserver.wire_faults import Effect, Sent, WireFault, WireFaults
 from mooring.embedded.catalog.builtin import built_in_catalog
 from mooring.testing.cluster import Cluster
+from tests.embedded.wire_faults import Effect, Sent, WireFault, WireFaults
 
 TOKEN, HOST = "test-token", "127.0.0.1:6443"
 

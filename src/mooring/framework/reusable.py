@@ -4,7 +4,7 @@ Most pods have others of the same template. A plugin that inherits `ReusablePlug
 are alike to it, and by `reads` what must not have changed for its answer to hold. Its answer for one pod is
 then used for the next, and only changed nodes are judged again. Nothing else about the plugin changes: reuse
 makes no answer different, only faster; `mooring.testing.Cluster(verify_reuse=True)` finds a `sign` or `reads`
-that leaves something out. """
+that leaves something out."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class Cluster:
 
     `config` is what `mooring.Scheduler` takes; `seed` decides the order of everything that happens at once,
     and is printed when a test fails. With `verify_reuse` every reused answer is compared with a fresh one.
-    Use it as a context manager, or call `close`. """
+    Use it as a context manager, or call `close`."""
 
     def __init__(
         self,

@@ -16,7 +16,6 @@ from mooring.embedded.admission.strict import StrictRules
 from mooring.embedded.apiserver.app import ApiServer, Limits
 from mooring.embedded.apiserver.authentication import Guard, Signer
 from mooring.embedded.apiserver.in_process import AsgiTransport
-from mooring.embedded.apiserver.wire_faults import WireFaults
 from mooring.embedded.catalog.builtin import built_in_catalog
 from mooring.embedded.catalog.kinds import Catalog
 from mooring.embedded.catalog.printing.tables import table
@@ -24,6 +23,7 @@ from mooring.embedded.http import Endpoint
 from mooring.sim.clock import VirtualClock
 from mooring.sim.loop import run
 from mooring.store.store import Store
+from tests.embedded.wire_faults import WireFaults
 
 T = TypeVar("T")
 TOKEN = "test-token"

@@ -9,11 +9,11 @@ import pytest
 
 from mooring.api.errors import MooringError, NotSent, OutcomeUnknown, TransportError
 from mooring.client.transport import Request
-from mooring.embedded.apiserver import wire_faults
 from mooring.embedded.apiserver.in_process import AsgiTransport
-from mooring.embedded.apiserver.wire_faults import Effect, WireFault, WireFaults
 from mooring.sim.clock import VirtualClock
 from mooring.sim.loop import run
+from tests.embedded import wire_faults
+from tests.embedded.wire_faults import Effect, WireFault, WireFaults
 
 BODY = b"0123456789" * 3
 

@@ -5,10 +5,10 @@ import json
 
 import pytest
 
-from mooring.embedded.apiserver import wire_faults
 from mooring.embedded.apiserver.app import Limits
-from mooring.embedded.apiserver.wire_faults import WireFault
+from tests.embedded import wire_faults
 from tests.embedded.apiserver.kit import NODES, PODS, World, node, pod, serve
+from tests.embedded.wire_faults import WireFault
 
 INITIAL = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true"}
 
