@@ -123,7 +123,7 @@ def test_a_constructor_may_start_background_work(check):
 
 
 IDLE = '"my-binder" is never asked: DefaultBinder before it binds every pod'
-UNUSED = 'profiles[0].pluginConfig: no plugin is called "NodeResourceFit", so these arguments are not used'
+UNUSED = 'profiles[0].pluginConfig: no plugin is called "NodeResourceFit"'
 ARGUMENTS = "pluginConfig: [{{name: {}, args: {{}}}}]"
 ALL = 'multiPoint: {disabled: [{name: "*"}], enabled: [{name: PrioritySort}, {name: DefaultBinder}]}'
 FIRST = "bind: {disabled: [{name: DefaultBinder}], enabled: [{name: my-binder}, {name: DefaultBinder}]}"

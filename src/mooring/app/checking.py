@@ -80,7 +80,7 @@ def _unused_arguments(profile: ResolvedProfile, path: str, registry: Registry) -
         str(
             Problem(
                 path=child(path, "pluginConfig"),
-                message=f'no plugin is called "{name}", so these arguments are not used',
+                message=f'no plugin is called "{name}"',
                 hint=registry.broken.get(name) or did_you_mean(name, sorted(known)),
             )
         )
