@@ -22,6 +22,7 @@ from mooring.framework.events import (
     QueueingHint,
 )
 from mooring.queue import SchedulingQueue
+from mooring.telemetry.log_lines import VALUES
 from tests.queue.kit import (
     NODE_ADD,
     NODE_DELETE,
@@ -130,11 +131,36 @@ def test_a_hint_that_breaks_wakes_the_pod_and_is_logged_with_its_plugin(world, c
     assert any("Fit" in str(vars(record)) for record in caplog.records)
 
 
-def test_a_hint_that_answers_nonsense_wakes_the_pod(world):
-    nonsense: Any = None
-    world.register(Fit=[on(NODE_ADD, Hint(lambda pod, old, new: nonsense))])
-    world.refuse(a_pod("p"), "Fit")
-    assert world.queue.on_event(NODE_ADD) == 1
+class Answer:
+    """Nothing that a hint may return."""
+
+
+@pytest.mark.parametrize("per_pod", [False, True])
+@pytest.mark.parametrize(
+    ("nonsense", "shown"),
+    [
+        (None, "None"),
+        (False, "False"),
+        ("QueueSkip", "'QueueSkip'"),
+        (Answer(), "<tests.queue.test_events.Answer object>"),
+    ],
+)
+def test_a_hint_that_answers_nonsense_wakes_the_pod_and_is_logged_once_per_plugin_and_event(
+    world, caplog, nonsense: Any, shown, per_pod
+):
+    hint = Hint(lambda pod, old, new: nonsense)
+    world.register(Fit=[on(NODE_ADD, hint, per_pod), on(NODE_DELETE, hint, per_pod)])
+    with caplog.at_level(logging.ERROR):
+        for event in (NODE_ADD, NODE_ADD, NODE_DELETE):
+            for number in range(2):
+                world.refuse(a_pod(f"{len(hint.asked)}-{number}"), "Fit")
+            assert world.queue.on_event(event) == 2
+            world.wait(30)
+            world.pop_names()
+    assert [getattr(record, VALUES) for record in caplog.records] == [
+        {"plugin": "Fit", "event": "NodeAdd", "got": shown},
+        {"plugin": "Fit", "event": "NodeDelete", "got": shown},
+    ]
 
 
 def test_pods_of_one_signature_share_one_answer(world):

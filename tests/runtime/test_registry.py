@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import textwrap
 from pathlib import Path
@@ -9,18 +10,34 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from mooring.api.resources import NODES, PODS
 from mooring.app.configuring import configure
 from mooring.config import ConfigError
 from mooring.framework import (
+    Access,
+    BindPlugin,
     FilterPlugin,
+    PermitPlugin,
     Plugin,
+    PostBindPlugin,
+    PostFilterPlugin,
+    PreBindPlugin,
     PreEnqueuePlugin,
+    PreFilterPlugin,
+    PreScorePlugin,
     QueueSortPlugin,
+    Reads,
     ReservePlugin,
+    ReusablePlugin,
     ScorePlugin,
+    SortKeyPlugin,
+    VectorFilterPlugin,
+    VectorScorePlugin,
+    hot,
 )
 from mooring.plugins.registry import DEFAULT
 from mooring.runtime.registry import PluginError, Registry
+from tests.scheduler.kit import config
 
 
 class Good(FilterPlugin):
@@ -73,6 +90,31 @@ class NumberName(Good):
     name = 5  # type: ignore[assignment]
 
 
+class NeedsADependency(Good):
+    name = "needs-a-dependency"
+    needs = (Access(Reads.PODS),)  # type: ignore[arg-type]
+
+
+class NeedsAResource(Good):
+    name = "needs-a-resource"
+    needs = (PODS,)  # type: ignore[assignment]
+
+
+class NeedsNoTuple(Good):
+    name = "needs-no-tuple"
+    needs = Access(PODS)  # type: ignore[assignment]
+
+
+class NeedsAText(Good):
+    name = "needs-a-text"
+    needs = (Access(PODS, "list"),)  # type: ignore[arg-type]
+
+
+class NeedsUnknownVerbs(Good):
+    name = "needs-unknown-verbs"
+    needs = (Access(PODS, ("lsit",)), Access(NODES, ("watch", "annotate")))
+
+
 class Everything(FilterPlugin, QueueSortPlugin):
     Args = int
 
@@ -120,6 +162,25 @@ MISTAKES = [
     pytest.param(NoPoint, ["implements no extension point"], id="no point"),
     pytest.param(BadArgs, ["`Args` must be a msgspec.Struct class or None"], id="args of another type"),
     pytest.param(
+        NeedsADependency,
+        ["`needs`: Access(Reads.PODS): the resource must be one of mooring.api.resources"],
+        id="needs: a dependency as resource",
+    ),
+    pytest.param(
+        NeedsAResource, ["`needs` must hold Access only, not pods"], id="needs: a resource without Access"
+    ),
+    pytest.param(NeedsNoTuple, ["`needs` must be a tuple of Access"], id="needs: one Access alone"),
+    pytest.param(NeedsAText, ["Access(pods): the verbs must be a tuple, not 'list'"], id="needs: one verb"),
+    pytest.param(
+        NeedsUnknownVerbs,
+        [
+            "Access(pods): unknown verb 'lsit' (did you mean \"list\"?)",
+            "Access(nodes): unknown verb 'annotate' (known are get, list, watch, create, "
+            "update, patch, delete)",
+        ],
+        id="needs: unknown verbs",
+    ),
+    pytest.param(
         Everything,
         ["filter()", "less()", "has no `name`", "`Args` must be"],
         id="everything at once",
@@ -134,6 +195,62 @@ def test_a_wrong_class_is_refused_with_all_that_is_wrong(cls, told):
     assert "here" in str(caught.value)
     for part in told:
         assert part in str(caught.value)
+
+
+async def waits(self, *args):
+    return None
+
+
+async def yields(self, *args):
+    yield None
+
+
+PLAIN = [
+    (PreEnqueuePlugin, "pre_enqueue"),
+    (QueueSortPlugin, "less"),
+    (SortKeyPlugin, "key"),
+    (PreFilterPlugin, "pre_filter"),
+    (PreFilterPlugin, "add_pod"),
+    (PreFilterPlugin, "remove_pod"),
+    (FilterPlugin, "filter"),
+    (FilterPlugin, "events_to_register"),
+    (VectorFilterPlugin, "filter_nodes"),
+    (hot.PreparedFilterPlugin, "filter_for"),
+    (PreScorePlugin, "pre_score"),
+    (ScorePlugin, "score"),
+    (ScorePlugin, "normalize_scores"),
+    (VectorScorePlugin, "score_nodes"),
+    (ReservePlugin, "reserve"),
+    (ReservePlugin, "unreserve"),
+    (PermitPlugin, "permit"),
+    (PreBindPlugin, "pre_bind_pre_flight"),
+    (ReusablePlugin, "sign"),
+    (ReusablePlugin, "reads"),
+]
+
+
+@pytest.mark.parametrize("method", [waits, yields])
+@pytest.mark.parametrize(("base", "name"), PLAIN)
+def test_async_def_is_refused_where_a_plain_call_is_due(base, name, method):
+    cls = type("Waits", (base,), {"name": "waits", name: method})
+    with pytest.raises(PluginError) as caught:
+        Registry().add(cls)
+    assert "plugin tests.runtime.test_registry.Waits" in str(caught.value)
+    assert f"{name}() is `async def`, but its answer is not awaited" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("base", "name"),
+    [
+        (PostFilterPlugin, "post_filter"),
+        (PreBindPlugin, "pre_bind"),
+        (BindPlugin, "bind"),
+        (PostBindPlugin, "post_bind"),
+    ],
+)
+def test_points_from_pre_bind_on_post_filter_and_run_may_be_async(base, name):
+    cls = type("Waits", (base,), {"name": "waits", name: waits, "run": waits})
+    assert list(Registry([cls])) == ["waits"]
 
 
 def test_one_method_of_a_pair_is_enough():
@@ -250,18 +367,53 @@ def test_a_configuration_may_name_what_an_entry_point_offers(package):
         configure(text, discover=False)
 
 
-@pytest.mark.parametrize(
-    ("entry", "told"),
-    [
-        ("x = outside_broken:X", "cannot be imported: ZeroDivisionError"),
-        ("x = outside_none:X", "cannot be imported: ModuleNotFoundError"),
-        ("x = json:dumps", "is not a plugin"),
-    ],
-)
-def test_a_broken_entry_point_is_named(package, entry, told):
+BROKEN = [
+    ("x = outside_broken:X", "cannot be imported: ZeroDivisionError"),
+    ("x = outside_none:X", "cannot be imported: ModuleNotFoundError"),
+    ("x = outside_exits:X", "cannot be imported: SystemExit"),
+    ("x = json:dumps", "is not a plugin"),
+    ("x = tests.runtime.test_registry:Empty", "inherits FilterPlugin but defines no filter()"),
+]
+
+
+@pytest.fixture
+def broken(package):
+    """Installs a package with one broken entry point beside a good one."""
+    write(package, "outside_plugins.py", PLUGIN)
     write(package, "outside_broken.py", "1 / 0")
-    install(package, entry)
-    with pytest.raises(PluginError) as caught:
-        Registry().discover()
+    write(package, "outside_exits.py", "raise SystemExit(3)")
+    return lambda entry: install(package, f"{entry}\noutside = outside_plugins:Outside")
+
+
+@pytest.mark.parametrize(("entry", "told"), BROKEN)
+def test_a_broken_entry_point_is_set_aside_with_a_warning_and_the_others_are_used(
+    broken, caplog, entry, told
+):
+    broken(entry)
+    registry = Registry()
+    with caplog.at_level(logging.WARNING):
+        registry.discover()
+    assert list(registry) == ["outside"]
+    assert f"entry point {entry}" in registry.broken["x"]
+    assert told in registry.broken["x"]
+    [record] = caplog.records
+    assert record.message == "An installed plugin cannot be used"
+    assert registry.broken["x"] in str(vars(record))
+
+
+@pytest.mark.parametrize(("entry", "told"), BROKEN)
+def test_a_broken_entry_point_is_an_error_where_a_configuration_names_it(broken, entry, told):
+    broken(entry)
+    assert configure().profiles
+    with pytest.raises(ConfigError) as caught:
+        configure(config("x"))
+    assert 'PreFilterPlugin "x" does not exist' in str(caught.value)
     assert f"entry point {entry}" in str(caught.value)
     assert told in str(caught.value)
+
+
+def test_a_name_that_an_installed_package_takes_from_another_plugin_is_an_error_at_once(package):
+    write(package, "outside_plugins.py", PLUGIN.replace('"outside"', '"NodeName"'))
+    install(package, "x = outside_plugins:Outside")
+    with pytest.raises(PluginError, match="taken twice"):
+        Registry(DEFAULT).discover()

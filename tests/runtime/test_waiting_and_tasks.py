@@ -211,18 +211,6 @@ def test_run_starts_after_sync_and_is_cancelled_at_stop():
         assert sorted(plugin.log[1:]) == ["helper ended", "run ended"]
 
 
-def test_a_run_that_fails_is_logged_and_nothing_else_happens(caplog):
-    async def fails(self: Any) -> None:
-        raise LookupError("no metrics")
-
-    with caplog.at_level(logging.ERROR), cluster_with(worker(run=fails)) as cluster:
-        cluster.add(make_node("a"), make_pod("p"))
-        cluster.settle()
-        assert cluster.node_of("p") == "a"
-    assert any("Background task failed" in record.message for record in caplog.records)
-    assert any("no metrics" in str(record.__dict__) for record in caplog.records)
-
-
 def test_spawned_work_that_fails_is_logged_with_the_plugins_name(caplog):
     async def broken() -> None:
         raise LookupError("gone")
@@ -230,7 +218,8 @@ def test_spawned_work_that_fails_is_logged_with_the_plugins_name(caplog):
     async def spawn(cluster: Cluster) -> None:
         handle_of(cluster, "worker").spawn(broken(), "poll")
 
-    with caplog.at_level(logging.ERROR), cluster_with(worker()) as cluster:
+    options = {"allow_background_failures": True}
+    with caplog.at_level(logging.ERROR), cluster_with(worker(), **options) as cluster:
         cluster.run(spawn(cluster))
         cluster.settle()
     assert any("worker:poll" in str(record.__dict__) for record in caplog.records)

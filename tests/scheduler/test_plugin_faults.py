@@ -16,7 +16,9 @@ from mooring.framework import (
     PermitPlugin,
     Plugin,
     PreBindPreFlight,
+    QueueingHint,
     QueueSortPlugin,
+    Reads,
     Registration,
     ReservePlugin,
     ReusablePlugin,
@@ -25,7 +27,7 @@ from mooring.framework import (
     VectorFilterPlugin,
     VectorScorePlugin,
 )
-from mooring.framework.events import NODE
+from mooring.framework.events import NODE, POD
 from mooring.runtime.registry import PluginError
 from mooring.testing import Cluster, make_node, make_pod
 from tests.scheduler.kit import built, config, the_pod, where
@@ -287,6 +289,13 @@ HINTS = [
 ]
 
 
+@pytest.mark.parametrize("point", POINTS)
+def test_what_a_point_answered_is_quoted_without_its_address(point):
+    note = fail_once(point, lambda: lambda: None)
+    assert "<function" in note
+    assert "0x" not in note
+
+
 @pytest.mark.parametrize("answer", HINTS)
 def test_a_broken_hint_queues_the_pod(answer):
     class Mine(FilterPlugin):
@@ -332,11 +341,30 @@ def test_a_broken_sign_costs_sharing_only(answer):
         assert cluster.node_of("p") == "b"
 
 
+async def waiting_hint(pod, old, new):
+    return QueueingHint.SKIP
+
+
 REGISTERED = [
     pytest.param(BOOM, "RuntimeError: boom", id="raises"),
     pytest.param(5, "got 5", id="a number"),
     pytest.param([ClusterEvent(NODE, ActionType.ADD)], "Registration", id="events without Registration"),
     pytest.param([Registration("NodeAdd")], "ClusterEvent", id="a text as event"),  # type: ignore[arg-type]
+    pytest.param(
+        [Registration(ClusterEvent(Reads.NODE, ActionType.ADD))],  # type: ignore[arg-type]
+        "the resource of a ClusterEvent is an EventResource",
+        id="a dependency as resource of the event",
+    ),
+    pytest.param(
+        [Registration(ClusterEvent(POD, "Add"))],  # type: ignore[arg-type]
+        "the action of a ClusterEvent is an ActionType, got 'Add'",
+        id="a text as action of the event",
+    ),
+    pytest.param(
+        [Registration(ClusterEvent(NODE, ActionType.ADD), waiting_hint)],  # type: ignore[arg-type]
+        "the hint of a Registration is a plain function",
+        id="async def as hint",
+    ),
     pytest.param([Registration(ClusterEvent(NODE, ActionType.ADD), 7)], "hint", id="a number as hint"),  # type: ignore[arg-type]
 ]
 

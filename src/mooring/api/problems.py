@@ -6,6 +6,7 @@ finds it here too. What is a mistake is decided by configurations and plugin arg
 
 import difflib
 import json
+import re
 from collections.abc import Iterable, Sequence
 
 import msgspec
@@ -63,6 +64,15 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     if not close and len(name) > 2:  # an abbreviation is far away by letters
         close = [word for word in by_lower if word.startswith(name.lower())]
     return f'did you mean "{by_lower[close[0]]}"?' if close else ""
+
+
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+
+
+def without_addresses(text: str) -> str:
+    """A text that quotes objects by repr, equal for the same mistake in every process and every attempt: so
+    the API server counts one event instead of keeping many."""
+    return _ADDRESS.sub("", text)
 
 
 def _shown(value: object) -> str:

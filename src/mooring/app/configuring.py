@@ -48,7 +48,9 @@ def configure(
     registry = build_registry(plugins, discover=discover)
     _follow(registry, config.plugin_references(text), source)
     loaded = config.load(text, registry.args_types(), source=source, aliases=registry.aliases, gates=gates)
-    profiles = config.resolve(loaded, registry.implements(), aliases=registry.aliases, source=source)
+    profiles = config.resolve(
+        loaded, registry.implements(), aliases=registry.aliases, broken=registry.broken, source=source
+    )
     return Configuration(loaded, profiles, registry)
 
 

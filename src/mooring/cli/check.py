@@ -14,6 +14,7 @@ from rich.table import Table
 
 from mooring import config
 from mooring.api.errors import MooringError
+from mooring.app import checking
 from mooring.app.configuring import Configuration, configure_file
 from mooring.cli.printing import Output, console, fail, line, printable
 from mooring.config import ConfigError, PluginRef, ResolvedProfile
@@ -48,8 +49,9 @@ def check(
     """Check a scheduler configuration and show what it means.
 
     Prints the profiles with the plugins at each extension point, in order, and their arguments. With
-    mistakes in the file it prints all of them and ends with exit code 1. Plugins are found by name among
-    the built-in and installed ones, and as [bold]module:Class[/bold] from the current folder.
+    mistakes in the file or its plugins, which are built as a scheduler builds them, it prints all of them
+    and ends with exit code 1; warnings do not change the exit code. Plugins are found by name among the
+    built-in and installed ones, and as [bold]module:Class[/bold] from the current folder.
     """
     configuration = _load(file, plugins or [], output)
     if write_config_to:
@@ -62,7 +64,10 @@ def check(
 
 def _load(file: Path, plugins: Iterable[str], output: Output) -> Configuration:
     try:
-        return configure_file(file, plugins=[_find(reference) for reference in plugins])
+        found = configure_file(file, plugins=[_find(reference) for reference in plugins])
+        if mistakes := checking.mistakes(found):
+            raise ConfigError(mistakes, str(file))
+        return found
     except ConfigError as error:
         if output is Output.JSON:
             problems = [msgspec.to_builtins(problem, enc_hook=str) for problem in error.problems]
@@ -100,12 +105,17 @@ def _write(configuration: Configuration, target: str) -> None:
 def _print(configuration: Configuration, file: Path) -> None:
     for note in configuration.config.notes:
         line(f"note: {note}", style="yellow")
-    if configuration.config.extenders:
-        line(f"warning: {NO_EXTENDERS}", style="bold yellow")
+    for warning in _warnings(configuration):
+        line(f"warning: {warning}", style="bold yellow")
     for profile in configuration.profiles:
         print_profile(profile)
     count = len(configuration.profiles)
     line(f"{file}: valid, {count} profile{'s' if count != 1 else ''}", style="green")
+
+
+def _warnings(configuration: Configuration) -> list[str]:
+    unsupported = [NO_EXTENDERS] if configuration.config.extenders else []
+    return [*unsupported, *checking.warnings(configuration)]
 
 
 def _described(configuration: Configuration, file: Path) -> dict[str, Any]:
@@ -114,7 +124,7 @@ def _described(configuration: Configuration, file: Path) -> dict[str, Any]:
         "source": str(file),
         "problems": [],
         "notes": [msgspec.to_builtins(note) for note in configuration.config.notes],
-        "warnings": [NO_EXTENDERS] if configuration.config.extenders else [],
+        "warnings": _warnings(configuration),
         "profiles": [_profile(profile) for profile in configuration.profiles],
     }
 

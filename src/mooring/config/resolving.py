@@ -63,14 +63,16 @@ def resolve(
     *,
     aliases: Mapping[str, str] = {},
     known: Collection[str] = (),
+    broken: Mapping[str, str] = {},
     missing_defaults: bool = True,
     source: str = "<config>",
 ) -> tuple[ResolvedProfile, ...]:
     """The profiles of `config`, or ConfigError with all that keeps them from being built.
 
     `implements` gives the extension points (wire names) of a plugin; no entry, or None, means that there is
-    no such plugin. `known` names plugins for "did you mean"; a mapping names its own. With `missing_defaults`
-    a default plugin that does not exist is left out unless the file names it; without, it is an error.
+    no such plugin. `known` names plugins for "did you mean"; a mapping names its own. `broken` says why a
+    plugin that is installed does not exist all the same. With `missing_defaults` a default plugin that does
+    not exist is left out unless the file names it; without, it is an error.
     """
     lookup = implements.get if isinstance(implements, Mapping) else _forgiving(implements)
     names = {*known, *(implements if isinstance(implements, Mapping) else ())}
@@ -78,7 +80,7 @@ def resolve(
     resolved: list[ResolvedProfile] = []
     for index, profile in enumerate(config.profiles):
         resolver = _Resolver(
-            rename(profile, aliases), child("profiles", index), lookup, names, missing_defaults
+            rename(profile, aliases), child("profiles", index), lookup, names, broken, missing_defaults
         )
         resolved.append(resolver.resolve(config))
         problems += resolver.problems
@@ -99,6 +101,7 @@ class _Resolver:
         path: str,
         lookup: _Lookup,
         known: Collection[str],
+        broken: Mapping[str, str],
         missing_defaults: bool,
     ) -> None:
         self.problems: list[Problem] = []
@@ -106,6 +109,7 @@ class _Resolver:
         self._profile = profile
         self._path = path
         self._known = known
+        self._broken = broken
         self._sets = profile.plugins.sets()
         names = dict.fromkeys(entry.name for chosen in self._sets.values() for entry in chosen.enabled)
         self._points = {name: points for name in names if (points := lookup(name)) is not None}
@@ -201,7 +205,8 @@ class _Resolver:
         # A multiPoint entry comes by at every point; the first one reports it.
         if set_name != MULTI_POINT or name not in self._reported:
             message = f'{BY_NAME[point].go_type} "{name}" does not exist'
-            self._problem(message, *self._where(set_name, index), hint=self._nearest(name) or _HOW_TO_FIND)
+            hint = self._broken.get(name) or self._nearest(name) or _HOW_TO_FIND
+            self._problem(message, *self._where(set_name, index), hint=hint)
         self._reported.add(name)
 
     def _report_twice(self, point: str, set_name: str, index: int) -> None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from mooring.api.problems import did_you_mean
 from mooring.api.resources import Resource
 
+VERBS = ("get", "list", "watch", "create", "update", "patch", "delete")
+"""What a client can do, in the order in which RBAC rules list it."""
 READ_VERBS = ("get", "list", "watch")
 LISTED = ("list", "watch")
 """What an informer uses: enough for a plugin that reads through listers only."""
@@ -29,6 +33,32 @@ class Access:
     def reads(self) -> bool:
         """Whether an informer must keep this kind."""
         return "list" in self.verbs or "watch" in self.verbs
+
+
+def wrong_needs(needs: object) -> list[str]:
+    """Complaints about the `needs` of a plugin class."""
+    if not isinstance(needs, Sequence) or isinstance(needs, str):
+        return [f"`needs` must be a tuple of Access, such as (Access(PODS),), not {needs}"]
+    return [complaint for need in needs for complaint in _wrong_need(need)]
+
+
+def _wrong_need(need: object) -> list[str]:
+    if not isinstance(need, Access):
+        return [f"`needs` must hold Access only, not {need}: write Access(…) around the resource"]
+    found: list[str] = []
+    where = f"`needs`: Access({need.resource})"
+    resource: object = need.resource
+    verbs: object = need.verbs
+    if not isinstance(resource, Resource):
+        text = "the resource must be one of mooring.api.resources, or made by resources.custom()"
+        found.append(f"{where}: {text}")
+    if not isinstance(verbs, Sequence) or isinstance(verbs, str):
+        return [*found, f"{where}: the verbs must be a tuple, not {verbs!r}"]
+    for verb in verbs:
+        if verb not in VERBS:
+            hint = did_you_mean(str(verb), VERBS) or f"known are {', '.join(VERBS)}"
+            found.append(f"{where}: unknown verb {verb!r} ({hint})")
+    return found
 
 
 class Reads(enum.Enum):

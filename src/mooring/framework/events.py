@@ -154,8 +154,8 @@ class QueueingHint(enum.Enum):
 
 
 HintFn = Callable[[Pod, Any, Any], QueueingHint]
-"""`hint(pod, old, new)`: `old` is None for an Add, `new` is None for a Delete. An exception counts as
-QUEUE and is logged: a broken hint costs an attempt, never a lost pod."""
+"""`hint(pod, old, new)`: `old` is None for an Add, `new` is None for a Delete. An exception, or
+another answer, counts as QUEUE and is logged: a broken hint costs an attempt, never a lost pod."""
 
 
 @dataclass(frozen=True, slots=True)

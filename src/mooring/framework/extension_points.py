@@ -6,6 +6,7 @@ class in `points`.
 
 from __future__ import annotations
 
+import inspect
 from typing import NamedTuple
 
 from mooring.framework import hot, lifting, points, vectorized
@@ -91,10 +92,14 @@ FORMS: tuple[type[points.Plugin], ...] = (
 """Classes that a plugin inherits to be asked in another form, beside the points themselves."""
 
 
+MAY_WAIT = frozenset(("run", "post_filter", "pre_bind", "bind", "post_bind"))
+"""The methods that may be `async def`; all others are plain calls."""
+
+
 def mistakes(cls: type[points.Plugin]) -> list[str]:
-    """Complaints about methods that the class claims by inheritance and does not define, or defines without
-    inheriting the class that has them called."""
-    found = lifting.unwritten(cls)
+    """Complaints about methods that the class claims by inheritance and does not define, defines without
+    inheriting the class that has them called, or defines as coroutines where a plain call is due."""
+    found = lifting.unwritten(cls) + _coroutines(cls)
     if issubclass(cls, points.ReservePlugin) and not _differs(cls, points.ReservePlugin):
         found.append("inherits ReservePlugin but defines no reserve() or unreserve()")
     for form in FORMS:
@@ -106,6 +111,22 @@ def mistakes(cls: type[points.Plugin]) -> list[str]:
                 if hasattr(cls, name)
             ]
     return found
+
+
+def _coroutines(cls: type[points.Plugin]) -> list[str]:
+    bases: list[type] = [points.Plugin, *(point.plugin for point in EXTENSION_POINTS), *FORMS]
+    called = {name for base in bases if issubclass(cls, base) for name in vars(base) if name[0] != "_"}
+    return [
+        f"{name}() is `async def`, but its answer is not awaited: write a plain `def`, and do what has to "
+        "wait in run() or handle.spawn()"
+        for name in sorted(called - MAY_WAIT)
+        if is_async(getattr(cls, name))
+    ]
+
+
+def is_async(method: object) -> bool:
+    """Whether a call gives something to await instead of an answer."""
+    return inspect.iscoroutinefunction(method) or inspect.isasyncgenfunction(method)
 
 
 def _differs(cls: type, base: type) -> bool:

@@ -66,7 +66,8 @@ class Plugin:
     @lifting.derived
     async def run(self) -> None:
         """Background work of the plugin (polling metrics, say). Started after the informers have synced, on
-        the leader only; cancelled on reload and stop. What it raises is logged; it is not restarted."""
+        the leader only; cancelled on reload and stop. When it returns it is finished; when it raises, that
+        is logged and counted, and it is started again after 1 s, then 2 s, and so on up to 5 min."""
 
 
 class PreEnqueuePlugin(Plugin):

@@ -11,6 +11,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from mooring.api.pod import Pod
+from mooring.api.problems import without_addresses
 from mooring.framework.changes import POD_CHANGES
 from mooring.framework.events import (
     UNSCHEDULED_POD,
@@ -82,6 +83,8 @@ class Hints:
         self._hooks = hooks
         self._clock = clock
         self._on_hint = on_hint
+        self._complained: set[tuple[str, str]] = set()
+        """Plugin and event of the wrong answers that are in the log already."""
         self._known: dict[str, tuple[Registrations, dict[ClusterEvent, MatchingRegistrations]]] = {}
 
     def matching(self, pod: Pod, event: ClusterEvent) -> MatchingRegistrations:
@@ -108,11 +111,25 @@ class Hints:
                 "Queueing hint failed", error, stack=True, plugin=plugin, event=about.event.label, pod=pod
             )
             answer = None
+        else:
+            if not isinstance(answer, QueueingHint):
+                self._complain(plugin, about.event.label, answer)
         if self._on_hint:
             label = answer.value if isinstance(answer, QueueingHint) else HINT_ERROR
             self._on_hint(plugin, about.event.label, label, self._clock.now() - start)
         # Whatever is not a clear no wakes the pod: a broken hint costs an attempt, never a lost pod.
         return answer is not QueueingHint.SKIP
+
+    def _complain(self, plugin: str, event: str, answer: object) -> None:
+        """Log a wrong answer once per plugin and event: it comes with every such event."""
+        if (plugin, event) not in self._complained:
+            self._complained.add((plugin, event))
+            log.error(
+                "Queueing hint must return QueueingHint.QUEUE or QueueingHint.SKIP; the pod is woken",
+                plugin=plugin,
+                event=event,
+                got=without_addresses(repr(answer)),
+            )
 
     def helped(self, about: Happening, parked: Parked) -> Iterator[tuple[QueuedPod, Verdict]]:
         """The parked and gated pods that an event may help."""

@@ -11,6 +11,7 @@ import inspect
 from typing import Any
 
 from mooring.api.pod import Pod
+from mooring.api.problems import without_addresses
 from mooring.framework.lifting import NodeFailure
 from mooring.framework.points import Plugin
 from mooring.framework.status import SUCCESS, Code, Status
@@ -40,7 +41,7 @@ def failed(plugin: Plugin, point: str, pod: Pod, error: BaseException, node: str
     )
     _count(plugin, point)
     where = f'pod "{pod.key}"' + (f', node "{node}"' if node else "")
-    text = f"{prefix(point, plugin.name)}{where}: {type(error).__name__}: {error}"
+    text = without_addresses(f"{prefix(point, plugin.name)}{where}: {type(error).__name__}: {error}")
     return Status(Code.ERROR, (text,), plugin.name, cause=error)
 
 

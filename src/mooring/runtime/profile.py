@@ -6,7 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from mooring.framework import points
-from mooring.framework.events import NODE, WITHOUT_REGISTRATION, ActionType, ClusterEvent, Registration
+from mooring.framework.events import (
+    NODE,
+    WITHOUT_REGISTRATION,
+    ActionType,
+    ClusterEvent,
+    EventResource,
+    Registration,
+)
+from mooring.framework.extension_points import is_async
 from mooring.framework.points import Plugin
 from mooring.runtime.registry import PluginError
 from mooring.runtime.score_board import ScoreStep
@@ -94,9 +102,20 @@ def check_registrations(declared: object) -> list[Registration]:
             raise TypeError(f"expected a Registration, got {entry!r}")
         if not isinstance(entry.event, ClusterEvent):
             raise TypeError(f"the event of a Registration is a ClusterEvent, got {entry.event!r}")
+        _check_event(entry.event.resource, entry.event.action)
         if entry.hint is not None and not callable(entry.hint):
             raise TypeError(f"the hint of a Registration is a function or None, got {entry.hint!r}")
+        if is_async(entry.hint):
+            raise TypeError(f"the hint of a Registration is a plain function, got `async def` {entry.hint!r}")
     return list(declared)
+
+
+def _check_event(resource: object, action: object) -> None:
+    if not isinstance(resource, EventResource):
+        known = "NODE, POD and others are in mooring.framework.events"
+        raise TypeError(f"the resource of a ClusterEvent is an EventResource ({known}), got {resource!r}")
+    if not isinstance(action, ActionType):
+        raise TypeError(f"the action of a ClusterEvent is an ActionType, got {action!r}")
 
 
 def every_event() -> list[Registration]:

@@ -14,8 +14,12 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 
 from mooring.api.errors import MooringError
+from mooring.framework.access import wrong_needs
 from mooring.framework.extension_points import implemented_by, mistakes
 from mooring.framework.points import Plugin
+from mooring.telemetry import logs
+
+_log = logs.get(__name__)
 
 ENTRY_POINT_GROUP = "mooring.plugins"
 
@@ -32,6 +36,8 @@ class Registry(Mapping[str, type[Plugin]]):
         self._sources: dict[str, str] = {}
         self.aliases: dict[str, str] = {}
         """`module:Class` → name, for references that were followed."""
+        self.broken: dict[str, str] = {}
+        """Entry point → why what an installed package offers there cannot be used."""
         for cls in classes:
             self.add(cls, source=source)
 
@@ -60,14 +66,24 @@ class Registry(Mapping[str, type[Plugin]]):
         self._sources.setdefault(cls.name, source)
 
     def discover(self) -> None:
-        """Add everything that installed packages offer in the entry point group."""
+        """Add everything that installed packages offer in the entry point group. What is broken there is
+        logged and noted in `broken`: it matters to configurations that name it, and to no others."""
         for entry in sorted(importlib.metadata.entry_points(group=ENTRY_POINT_GROUP), key=lambda e: e.name):
             source = f"entry point {entry.name} = {entry.value}"
             try:
                 cls = entry.load()
-            except Exception as error:
-                raise PluginError(f"{source}: cannot be imported: {type(error).__name__}: {error}") from error
-            self.add(cls, source=source)
+                check_class(cls, source)
+            except PluginError as error:
+                self._set_aside(entry.name, str(error))
+            except (Exception, SystemExit) as error:
+                text = f"{source}: cannot be imported: {type(error).__name__}: {error}"
+                self._set_aside(entry.name, text)
+            else:
+                self.add(cls, source=source)
+
+    def _set_aside(self, entry: str, reason: str) -> None:
+        _log.warning("An installed plugin cannot be used", reason=reason)
+        self.broken[entry] = reason
 
     def follow(self, reference: str) -> str:
         """Import `module:Class`, register it, and return its plugin name."""
@@ -106,7 +122,7 @@ def check_class(cls: object, source: str) -> None:
         raise PluginError(
             f"{source}: {cls!r} is not a plugin: it must be a class derived from mooring.framework.Plugin"
         )
-    problems = mistakes(cls)
+    problems = mistakes(cls) + wrong_needs(cls.needs)
     if not isinstance(cls.name, str) or not cls.name:
         problems.append("has no `name` (a non-empty string, as configurations will spell it)")
     if cls.Args is not None and not (isinstance(cls.Args, type) and issubclass(cls.Args, msgspec.Struct)):

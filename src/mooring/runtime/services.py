@@ -15,6 +15,7 @@ the services in; `handle` gives a plugin those that it has declared."""
 from __future__ import annotations
 
 import asyncio
+import functools
 import random
 from collections.abc import Callable, Collection, Coroutine, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -88,23 +89,35 @@ class Services:
 _log = logs.get(__name__)
 
 
+OnFailure = Callable[[str, BaseException], None]
+"""`on_failure(owner, error)`."""
+
+
 class Tasks:
-    """The tasks of one owner. `stop` cancels all of them and waits until they are gone."""
+    """Tasks of several owners. `stop` cancels all of them and waits until they are gone."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()
+        self.on_failure: OnFailure | None = None
+        """Notified of whatever a task raises; None: it is only logged."""
 
     def spawn(self, coro: Coroutine[Any, Any, Any], owner: str, name: str = "") -> asyncio.Task[Any]:
         """Run `coro`; what it raises is logged with the owner's name."""
         task = asyncio.get_running_loop().create_task(coro, name=f"{owner}:{name}" if name else owner)
         self._tasks.add(task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(functools.partial(self._ended, owner))
         return task
 
-    def _ended(self, task: asyncio.Task[Any]) -> None:
+    def _ended(self, owner: str, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             _log.error("Background task failed", error=error, stack=True, task=task.get_name())
+            self.failed(owner, error)
+
+    def failed(self, owner: str, error: BaseException) -> None:
+        """Report a failure; also for work that goes on after one."""
+        if self.on_failure is not None:
+            self.on_failure(owner, error)
 
     def __len__(self) -> int:
         return len(self._tasks)

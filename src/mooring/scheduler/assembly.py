@@ -18,6 +18,7 @@ from mooring.framework.ports import ApiClient, Clock, EventRecorder
 from mooring.queue.scheduling_queue import SchedulingQueue
 from mooring.runtime.building import build_profile
 from mooring.runtime.profile import Profile
+from mooring.runtime.registry import PluginError
 from mooring.runtime.reuse.cache import ReuseCache
 from mooring.runtime.services import FencedClient, MayWrite, Services, Tasks, WaitingPods, always
 from mooring.scheduler.binding import BindingCycle
@@ -84,8 +85,8 @@ def assemble(
     services = _services(ports, inbox, cluster, queue, tasks, waiting, binding)
     if ports.metrics is not None:
         services.shared[METRICS] = ports.metrics
-    for profile in resolved:
-        built = profiles[profile.scheduler_name] = build_profile(profile, registry, services, tasks)
+    profiles.update(_build(resolved, registry, services, tasks))
+    for built in profiles.values():
         built.meter = _meter(built, ports.metrics)
     _sort_by(queue, next(iter(profiles.values())))
     records, chooser = RecordRing(record_bytes), NodeChooser(ReuseCache(cluster.version))
@@ -116,6 +117,25 @@ def assemble(
         may_bind=ports.may_bind,
         metrics=ports.metrics,
     )
+
+
+def _build(
+    resolved: Sequence[ResolvedProfile],
+    registry: Mapping[str, type[Plugin]],
+    services: Services,
+    tasks: Tasks,
+) -> dict[str, Profile]:
+    """All profiles by name, or a PluginError with what is wrong in any of them."""
+    built: dict[str, Profile] = {}
+    problems: list[str] = []
+    for profile in resolved:
+        try:
+            built[profile.scheduler_name] = build_profile(profile, registry, services, tasks)
+        except PluginError as error:
+            problems.append(str(error))
+    if problems:
+        raise PluginError("; ".join(problems))
+    return built
 
 
 def _meter(profile: Profile, metrics: SchedulerMetrics | None) -> ProfileMeter | None:

@@ -19,6 +19,7 @@ from mooring.framework.events import QueuedPod
 from mooring.framework.lifting import writes
 from mooring.framework.ports import Change, Clock
 from mooring.queue.scheduling_queue import SchedulingQueue
+from mooring.runtime.background import keep_running
 from mooring.runtime.profile import Profile
 from mooring.runtime.services import MayWrite, Services, Tasks, always
 from mooring.scheduler.binding import BindingCycle
@@ -133,7 +134,12 @@ class Engine:
         for profile in self.profiles.values():
             for plugin in profile.plugins.values():
                 if writes(plugin, "run"):
-                    self.tasks.spawn(plugin.run(), plugin.name, "run")
+                    self.tasks.spawn(keep_running(plugin, self.clock, self._run_failed), plugin.name, "run")
+
+    def _run_failed(self, plugin: str, error: BaseException) -> None:
+        if self.metrics is not None:
+            self.metrics.plugin_run_failures.inc(plugin)
+        self.tasks.failed(plugin, error)
 
     async def stop(self, grace: float = GRACE_SECONDS) -> None:
         """No new attempts. Binds that have been sent are waited for, `grace` seconds at most: while the API

@@ -253,6 +253,11 @@ class Catalog:
         self.plugin_failures = Counter(
             "mooring_plugin_failures_total", "Exceptions and wrong answers of plugins.", ("plugin", "point")
         )
+        self.plugin_run_failures = Counter(
+            "mooring_plugin_run_failures_total",
+            "Failures of the background work of plugins, after each of which it is started again.",
+            ("plugin",),
+        )
         self.events_dropped = Counter(
             "mooring_events_dropped_total", "Events for users that were not written."
         )

@@ -36,7 +36,11 @@ class Cluster:
 
     `config` is what `mooring.Scheduler` takes; `seed` decides the order of everything that happens at once,
     and is printed when a test fails. With `verify_reuse` every reused answer is compared with a fresh one.
-    Use it as a context manager, or call `close`."""
+    Use it as a context manager, or call `close`.
+
+    What the background work of a plugin raises (`run`, `handle.spawn`) is raised by the next `settle`, or by
+    `close`, unless `allow_background_failures` is set.
+    """
 
     def __init__(
         self,
@@ -48,6 +52,7 @@ class Cluster:
         flush_after: float | None = 300.0,
         start: bool = True,
         verify_reuse: bool = False,
+        allow_background_failures: bool = False,
     ) -> None:
         self.seed = seed
         self._verify_reuse = verify_reuse
@@ -60,6 +65,9 @@ class Cluster:
         self._options: dict[str, Any] = {
             "config": config, "plugins": tuple(plugins), "discover": discover, "flush_after": flush_after,
         }  # fmt: skip
+        self._allows_failures = allow_background_failures
+        self._failed: list[tuple[str, BaseException]] = []
+        """Owners of background work, and what it raised; not reported yet."""
         self._closed = False
         try:
             self.scheduler = self._make_scheduler()
@@ -78,6 +86,9 @@ class Cluster:
 
     def start(self) -> None:
         """Start the scheduler; with `start=False` objects may be put there first."""
+        if not self._allows_failures:
+            tasks = self.scheduler.engine.tasks
+            tasks.on_failure = lambda owner, error: self._failed.append((owner, error))
         self.run(self.scheduler.start())
 
     def restart(self) -> None:
@@ -93,9 +104,20 @@ class Cluster:
     def settle(self, seconds: float = 1.0) -> None:
         """Let `seconds` of virtual time pass; whatever can happen in it has happened afterwards."""
         self.run(asyncio.sleep(seconds))
+        self._report_failures()
         chooser = self.scheduler.engine.cycle.chooser
         if isinstance(chooser, VerifyingChooser) and chooser.differences:
             raise AssertionError(f"{chooser.differences[0]} (seed {self.seed})")
+
+    def _report_failures(self) -> None:
+        if self._failed:
+            [(owner, error), *more] = self._failed
+            self._failed.clear()
+            others = f", and {len(more)} more failed" if more else ""
+            raise AssertionError(
+                f"background work of {owner!r} failed: {type(error).__name__}: {error}{others} "
+                f"(seed {self.seed}); if that is what the test is about, set allow_background_failures=True"
+            ) from error
 
     def until(self, condition: Callable[[], object], timeout: float = 60.0) -> None:
         """Let time pass until the condition holds; an AssertionError when it does not in time."""
@@ -191,6 +213,7 @@ class Cluster:
             self.loop.close()
         if self.loop.failures:
             raise BaseExceptionGroup(f"background failures (seed {self.seed})", self.loop.failures)
+        self._report_failures()
 
     def __enter__(self) -> Cluster:
         return self

@@ -15,10 +15,8 @@ from typing import Any
 
 from mooring.app.configuring import Configuration
 from mooring.app.deploying.options import DeployOptions
-from mooring.framework.access import Access
+from mooring.framework.access import VERBS, Access
 
-VERBS = ("get", "list", "watch", "create", "update", "patch", "delete")
-"""In the order in which rules list them."""
 BASE = "base"
 PACK_OF = {
     "DefaultBinder": BASE,

@@ -2,7 +2,7 @@
 
 The faults of `store.faults` speak of verbs and objects; these speak of bytes and seconds, so that the
 framing, decoding and retrying of an HTTP client are tested too. Which requests are hit is decided by the
-tests. """
+tests."""
 
 from __future__ import annotations
 

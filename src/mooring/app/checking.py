@@ -1,0 +1,89 @@
+"""What is wrong with a configuration although it can be read: plugins that cannot be built or asked, which
+are mistakes, and entries without effect, which are warnings."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Iterator
+
+from mooring.api.meta import ObjectMeta
+from mooring.api.pod import Pod, PodSpec
+from mooring.api.problems import Problem, child, did_you_mean
+from mooring.app.clock import SystemClock
+from mooring.app.configuring import Configuration
+from mooring.app.evaluating import NoApi, NoEvents
+from mooring.config import ResolvedProfile
+from mooring.config.defaults import DEFAULT_NAMES
+from mooring.framework.reusable import ReusablePlugin
+from mooring.runtime.profile import Profile
+from mooring.runtime.registry import PluginError, Registry
+from mooring.scheduler.assembly import Ports, assemble
+
+DEFAULT_BINDER = "DefaultBinder"
+
+
+def mistakes(configuration: Configuration) -> list[Problem]:
+    """What a scheduler would refuse at start, or break on with its first pod. Builds every plugin, as a
+    scheduler does, on an API server that has nothing."""
+    return asyncio.run(_mistakes(configuration))
+
+
+async def _mistakes(configuration: Configuration) -> list[Problem]:
+    ports = Ports(NoApi(), SystemClock(), random.Random(0), NoEvents())
+    try:
+        engine = assemble(configuration.config, configuration.profiles, configuration.registry, ports)
+    except PluginError as error:
+        return [Problem(path="profiles", message=str(error))]
+    found = [problem for profile in engine.profiles.values() for problem in _bad_signs(profile)]
+    await engine.tasks.stop()
+    return found
+
+
+def _bad_signs(profile: Profile) -> Iterator[Problem]:
+    pod = Pod(metadata=ObjectMeta(name="pod", namespace="default"), spec=PodSpec(scheduler_name=profile.name))
+    for plugin in profile.plugins.values():
+        if isinstance(plugin, ReusablePlugin):
+            try:
+                hash(plugin.sign(pod))
+            except Exception as error:
+                text = f"sign() of a plain pod must give a hashable value: {type(error).__name__}: {error}"
+                message = f'profile "{profile.name}": plugin "{plugin.name}": {text}'
+                yield Problem(path="profiles", message=message)
+
+
+def warnings(configuration: Configuration) -> list[str]:
+    """What has no effect, or cannot be used and is not named."""
+    found = [*configuration.registry.broken.values()]
+    for index, profile in enumerate(configuration.profiles):
+        path = child("profiles", index)
+        found += _idle_binders(profile, path)
+        found += _unused_arguments(profile, path, configuration.registry)
+    return found
+
+
+def _idle_binders(profile: ResolvedProfile, path: str) -> list[str]:
+    binders = [ref.name for ref in profile.points["bind"]]
+    if DEFAULT_BINDER not in binders:
+        return []
+    return [
+        f'{child(path, "plugins", "bind")}: "{name}" is never asked: {DEFAULT_BINDER} before it binds every '
+        f"pod; disable {DEFAULT_BINDER} at bind, and enable it there again after {name} if it is still "
+        "to bind the pods that this plugin skips"
+        for name in binders[binders.index(DEFAULT_BINDER) + 1 :]
+    ]
+
+
+def _unused_arguments(profile: ResolvedProfile, path: str, registry: Registry) -> list[str]:
+    known = {*registry, *DEFAULT_NAMES}
+    return [
+        str(
+            Problem(
+                path=child(path, "pluginConfig"),
+                message=f'no plugin is called "{name}"',
+                hint=registry.broken.get(name) or did_you_mean(name, sorted(known)),
+            )
+        )
+        for name in profile.plugin_args
+        if name not in known
+    ]
