@@ -3,8 +3,7 @@
 Public names only; everything is imported lazily, so that `import mooring.api` stays cheap.
 """
 
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # not from `typing`: `python -m mooring` would take it from the current folder
 if TYPE_CHECKING:
     from mooring.app.scheduler import Scheduler
 
@@ -12,7 +11,7 @@ __all__ = ["Scheduler", "__version__"]
 __version__ = "0.1.0"
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name == "Scheduler":
         from mooring.app.scheduler import Scheduler
 

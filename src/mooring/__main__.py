@@ -1,6 +1,10 @@
 """`python -m mooring`."""
 
-from mooring.cli import main
+import sys
 
 if __name__ == "__main__":
+    if not sys.flags.safe_path:
+        del sys.path[0]  # `python -m` puts the current folder there, before everything that is installed
+    from mooring.cli import main
+
     main()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import signal
 import socket
 import ssl
@@ -22,6 +23,7 @@ import pytest
 import yaml
 
 from tests.cli.running import run_in
+from tests.kubectl.runner import Kubectl, find_all
 
 PATIENCE = 60.0
 NAMESPACE = "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n"
@@ -126,6 +128,31 @@ def test_a_cluster_with_nodes_objects_and_a_scheduler_until_ctrl_c(tmp_path):
         assert not Path(f"/proc/{child}").exists()
 
 
+TEAM = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles: [{schedulerName: team-scheduler}, {schedulerName: other-scheduler}]
+"""
+
+
+@pytest.mark.parametrize("config", [None, TEAM], ids=["without a configuration", "with profiles of its own"])
+def test_the_next_steps_that_are_printed_lead_to_running_pods(tmp_path, config):
+    if not (programs := find_all()):
+        pytest.skip("there is no kubectl to type them into")
+    (tmp_path / "scheduler.yaml").write_text(config or "")
+    with up(tmp_path, *(["--config", "scheduler.yaml"] if config else [])) as cluster:
+        steps = [line for line in cluster.said.splitlines() if line.startswith("  kubectl ")]
+        kubectl = Kubectl(programs[0], cluster.kubeconfig, tmp_path)
+        for step in steps:
+            kubectl(*shlex.split(step)[1:])
+
+        def running() -> bool:
+            pods = cluster.ask("GET", "/api/v1/namespaces/default/pods")["items"]
+            return len(pods) == (1 if config else 5) and all(p["status"]["phase"] == "Running" for p in pods)
+
+        until(running, "all pods to run")
+
+
 def test_a_kept_cluster_survives_kill_9(tmp_path):
     data = tmp_path / "data"
     with up(tmp_path, "--nodes", "1", "--data-dir", str(data)) as cluster:
@@ -151,6 +178,7 @@ def test_a_kept_cluster_survives_kill_9(tmp_path):
 
 def test_the_server_ends_with_its_parent(tmp_path):
     with up(tmp_path, "--no-scheduler", "--nodes", "0") as cluster:
+        assert "  mooring run " in cluster.said
         (child,) = cluster.children()
         cluster.process.kill()
         cluster.process.wait()

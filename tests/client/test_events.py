@@ -20,6 +20,7 @@ from mooring.client.event_series import cut
 from mooring.client.events import ApiEventRecorder
 from mooring.sim import loop
 from mooring.sim.clock import VirtualClock
+from mooring.telemetry.log_lines import VALUES
 from tests.client.scripted import error, pod
 
 
@@ -274,6 +275,23 @@ TERMINATING = from_status(
         details=StatusDetails(causes=(StatusCause(reason="NamespaceTerminating"),)),
     )
 )
+
+
+def test_a_full_queue_is_written_to_the_log_once_a_minute_with_a_count(caplog):
+    """Two minutes in which events come ten times as fast as they go."""
+
+    async def play(recorder):
+        for second in range(120):
+            for number in range(10):
+                failed(recorder, f"p{second}-{number}")
+            await asyncio.sleep(1.0)
+
+    recorder = record(EventSink(seconds=1.0), play, queue_size=5)
+    lines = [getattr(line, VALUES) for line in caplog.records if line.message == "Event queue is full"]
+    assert 2 <= len(lines) <= 3
+    assert (lines[0]["dropped"], lines[0]["suppressed"]) == (1, 0)
+    assert lines[1]["suppressed"] == lines[1]["dropped"] - 2 > 400
+    assert recorder.dropped > 1000
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The informer's view: what each event and listing changes, and what becomes of unreadable objects."""
 
 import pytest
+from msgspec.structs import replace
 
 from mooring.api.meta import ObjectMeta
 from mooring.api.node import Node, NodeStatus
@@ -180,3 +181,37 @@ def test_the_same_complaint_is_made_once():
         on_malformed=lambda *what: noted.append(what),
     )
     assert noted == [(NODES, BAD)]
+
+
+ODD = ["", ".", "..", "a/b", "50%", "a b", "a\nb", "a\x00", "\ud800", "größe"]
+
+
+@pytest.mark.parametrize("text", ODD, ids=ascii)
+@pytest.mark.parametrize("field", ["name", "namespace"])
+def test_a_pod_that_cannot_be_asked_for_by_its_name_is_set_aside_and_named_once(field, text):
+    odd = replace(pod("web", "5"), metadata=replace(pod("web", "5").metadata, **{field: text}))
+    noted: list[tuple[Resource, Malformed]] = []
+    seen = follow(
+        Page([odd, pod("good", "6")], "10"),
+        Stream(WatchEvent(MODIFIED, odd, "11"), HOLD),
+        on_malformed=lambda *what: noted.append(what),
+    )
+    assert seen.told == ["+good"]
+    [(resource, problem)] = noted
+    assert (resource, seen.informer.status().malformed) == (PODS, 1)
+    assert problem.error.startswith(f"Pod {odd.key!a}: metadata.{field}: {text!a} names no object")
+
+
+@pytest.mark.parametrize("name", ["a", "node-1.example.com", "system:node", "x" * 253, "A_b", "..."])
+def test_a_name_that_stands_in_a_path_passes(name):
+    nodes = Told(NODES)
+    assert nodes.by(WatchEvent(ADDED, node(name), "1")) == [f"+{name}"]
+    assert nodes.mirror.malformed == {}
+
+
+def test_a_node_without_a_name_is_set_aside():
+    nodes = Told(NODES)
+    assert nodes.by(WatchEvent(ADDED, node(""), "1")) == []
+    assert nodes.mirror.malformed == {
+        "": "Node '': metadata.name: '' names no object; look at the server or proxy that sends it"
+    }

@@ -466,6 +466,23 @@ def test_a27_one_malformed_object_among_many(streaming):
         proves_alive(cluster)
 
 
+@pytest.mark.parametrize("change", [{"name": ""}, {"name": "50%"}, {"namespace": ""}], ids=ascii)
+def test_a27_a_pod_under_whose_name_nothing_can_be_written(change, caplog):
+    """It is never tried, so that no status is to be written for it, again and again with a traceback each."""
+    meta = {"name": "odd", "namespace": "default", "uid": "u", "resourceVersion": "1", **change}
+    body = {"kind": "PodList", "metadata": {"resourceVersion": "1"}, "items": [{"metadata": meta}]}
+    with HttpCluster(start=False, streaming=False) as cluster:
+        cluster.add(make_node("n"))
+        cluster.spoil(wire.answer(200, json.dumps(body).encode()), **is_list_of("pods"))
+        cluster.start()
+        cluster.settle(700)
+        assert cluster.informer(PODS).malformed == 1
+        complaints = [record for record in caplog.records if record.levelname == "ERROR"]
+        assert [record.getMessage() for record in complaints] == ["Object set aside until it can be read"]
+        assert not any(record.exc_info for record in complaints)
+        proves_alive(cluster)
+
+
 def test_a28_a_large_list_leaves_the_loop_turns():
     """Objects of 3 MiB, and 30 MB of them: all arrive, in slices."""
     with HttpCluster(start=False) as cluster:

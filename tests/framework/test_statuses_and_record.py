@@ -116,7 +116,9 @@ def test_a_record_is_json():
     record.top = TopScores([0], [300], [ScoreColumn("Taint", 3, [0], [100])])
     record.margin = 5
     shown = json.loads(json.dumps(record.to_dict()))
-    assert shown["refusals"] == [{"plugin": "Fit", "code": "Unschedulable", "reasons": ["full"], "nodes": 2}]
+    refusal = {"plugin": "Fit", "code": "Unschedulable", "reasons": ["full"], "nodes": 2}
+    assert shown["refusals"] == [{**refusal, "nodeNames": ["a", "c"]}]
+    assert record.to_dict(names=1)["refusals"] == [{**refusal, "nodeNames": ["a"]}]
     assert shown["scores"][0]["plugins"][0] == {
         "plugin": "Taint",
         "raw": 0,

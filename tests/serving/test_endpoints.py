@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import http.client
 import json
 import socket
@@ -21,7 +22,7 @@ from mooring.api.resources import Unstructured
 from mooring.app.clock import SystemClock
 from mooring.serving.access import ACCESS_REVIEWS, TOKEN_REVIEWS, Authenticator, Authorizer, Guard
 from mooring.serving.certificates import Authority, ServingCertificate, User, load, openssl_name
-from mooring.serving.endpoints import PING, Check, Health, Inside, NotNow, application
+from mooring.serving.endpoints import PING, Check, Health, Inside, NotNow, RecordsQuery, application
 from mooring.serving.server import PER_PEER, ServingThread
 
 SECRET = ("/metrics", "/metrics/resources", "/metrics/slis", "/configz", "/flagz", "/statusz")
@@ -89,10 +90,10 @@ class Served:
 
         return give
 
-    async def _records(self, pod: str) -> list[Any]:
+    async def _records(self, query: RecordsQuery) -> dict[str, Any]:
         if self.blocked:
             raise NotNow("the scheduling loop did not answer in time; try again")
-        return [{"pod": pod}]
+        return dataclasses.asdict(query)
 
     async def _make_app(self) -> Guard:
         clock, client = SystemClock(), self.reviews
@@ -194,7 +195,23 @@ def test_a_blocked_scheduler_is_told_as_such(served):
 
 def test_records_are_json(served):
     status, text = served.ask("/mooring/v1/records?pod=a/b", "admin-token")
-    assert (status, json.loads(text)) == (200, {"pod": "a/b", "records": [{"pod": "a/b"}]})
+    assert (status, json.loads(text)) == (200, {"pod": "a/b", "limit": 10, "before": 2**63 - 1, "nodes": 100})
+    status, text = served.ask("/mooring/v1/records?pod=a/b&limit=2&before=7&nodes=0", "admin-token")
+    assert (status, json.loads(text)) == (200, {"pod": "a/b", "limit": 2, "before": 7, "nodes": 0})
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("limit=1000000", "limit=1000000: write a number from 1 to 100"),
+        ("limit=0", "limit=0: write a number from 1 to 100"),
+        ("nodes=5001", "nodes=5001: write a number from 0 to 5000"),
+        ("before=x", f"before=x: write a number from 1 to {2**63 - 1}"),
+        ("before=" + "9" * 5000, f"before={'9' * 20}: write a number from 1 to {2**63 - 1}"),
+    ],
+)
+def test_an_answer_about_records_is_bounded(served, query, expected):
+    assert served.ask(f"/mooring/v1/records?pod=a/b&{query}", "admin-token") == (400, f"{expected}\n")
 
 
 def test_nothing_is_cached_by_others_and_types_are_not_guessed(served):

@@ -222,3 +222,14 @@ def test_a_burst_each_period_and_the_rest_is_counted():
     assert throttle.admits()
     assert throttle.take_suppressed() == 3
     assert throttle.take_suppressed() == 0
+
+
+def test_a_period_begins_with_its_first_call():
+    time = [0.0]
+    throttle = logs.Throttle(lambda: time[0], seconds=60.0, burst=1)
+    time[0] = 59.0
+    assert throttle.admits()
+    time[0] = 61.0
+    assert not throttle.admits()
+    time[0] = 119.0
+    assert throttle.admits()

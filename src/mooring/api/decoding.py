@@ -15,6 +15,7 @@ import msgspec
 from mooring.api import quantity
 from mooring.api.errors import ObjectError, QuantityError, SelectorError
 from mooring.api.meta import LabelSelector, Object
+from mooring.api.names import is_object_name
 from mooring.api.node import Node
 from mooring.api.node_selectors import compile_preferred_terms
 from mooring.api.pod import Pod, PodAffinityTerm, ResourceRequirements
@@ -82,6 +83,19 @@ def validate(obj: AnyObject) -> None:
                 raise ObjectError(_name_of(obj), f"{path}[{name}]", str(error)) from error
     if isinstance(obj, Pod) and not obj.is_assigned:
         _check_selectors(obj)
+
+
+def check_identity(resource: Resource, obj: AnyObject) -> None:
+    """ObjectError for an object that cannot be asked for by its name: a broken server or proxy sent it."""
+    meta = obj.metadata
+    if not is_object_name(meta.name):
+        field, text = "metadata.name", meta.name
+    elif resource.namespaced and not is_object_name(meta.namespace):
+        field, text = "metadata.namespace", meta.namespace
+    else:
+        return
+    whose = f"{resource.kind} {obj.key!a}"
+    raise ObjectError(whose, field, f"{text!a} names no object; look at the server or proxy that sends it")
 
 
 def encode(obj: AnyObject) -> bytes:

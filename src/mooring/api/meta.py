@@ -7,6 +7,8 @@ patches, never with a full update. Matching of selectors lives in `selectors`; e
 in `errors`.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Annotated, TypeAlias, dataclass_transform
 
 import msgspec
@@ -92,12 +94,15 @@ class Object(Record):
         return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
 
     @property
-    def labels(self) -> dict[str, str]:
-        return self.metadata.labels
+    def labels(self) -> Mapping[str, str]:
+        """Read-only: objects are shared by all who read them. Where every nanosecond counts, read
+        `metadata.labels`, which is the dictionary itself."""
+        return MappingProxyType(self.metadata.labels)
 
     @property
-    def annotations(self) -> dict[str, str]:
-        return self.metadata.annotations
+    def annotations(self) -> Mapping[str, str]:
+        """Read-only as `labels`."""
+        return MappingProxyType(self.metadata.annotations)
 
     @property
     def resource_version(self) -> str:

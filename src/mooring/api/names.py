@@ -1,4 +1,4 @@
-"""Spelling rules of Kubernetes names: label keys and values, qualified names, extended resources.
+"""Spelling rules of Kubernetes names: of objects, label keys and values, qualified names, extended resources.
 
 `is_label_key` and `is_label_value` are the API server's checks of labels; where a person wrote the name,
 `qualified_name_faults` says in words what is wrong with it. The caller knows the field.
@@ -13,6 +13,13 @@ _DOMAIN = re.compile(_SUBDOMAIN)
 _LABEL = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 _LABEL_KEY = re.compile(rf"(?:(?P<prefix>{_SUBDOMAIN})/)?{_LABEL}")
 _LABEL_VALUE = re.compile(rf"(?:{_LABEL})?")
+_OBJECT_NAME = re.compile(r"(?!\.{1,2}$)[!-$&-.0-~]+")
+
+
+def is_object_name(text: str) -> bool:
+    """Whether an object of this name can be asked for: printable ASCII without "/" and "%", not "." or "..".
+    What the rules of each kind demand beyond that is the API server's business."""
+    return _OBJECT_NAME.fullmatch(text) is not None
 
 
 def is_label_key(text: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from mooring.config import ConfigError, KubeSchedulerConfiguration, Problem, Res
 from mooring.config.gates import DEFAULT_GATES, FeatureGates
 from mooring.framework.points import Plugin
 from mooring.plugins.registry import DEFAULT
+from mooring.runtime.plugin_folders import look_in
 from mooring.runtime.registry import PluginError, Registry
 
 EMPTY = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
@@ -43,10 +44,14 @@ def configure(
     discover: bool = True,
     source: str = "<config>",
     gates: FeatureGates = DEFAULT_GATES,
+    folders: Iterable[str] = (),
 ) -> Configuration:
-    """Load, find the plugins, resolve. Raises a ConfigError with everything that is wrong at that step."""
+    """Load, find the plugins, resolve. Raises a ConfigError with everything that is wrong at that step.
+
+    `folders` are where `module:Class` is looked for beside the installed packages.
+    """
     registry = build_registry(plugins, discover=discover)
-    _follow(registry, config.plugin_references(text), source)
+    _follow(registry, config.plugin_references(text), source, folders)
     loaded = config.load(text, registry.args_types(), source=source, aliases=registry.aliases, gates=gates)
     profiles = config.resolve(
         loaded, registry.implements(), aliases=registry.aliases, broken=registry.broken, source=source
@@ -60,6 +65,7 @@ def configure_file(
     plugins: Iterable[type[Plugin]] = (),
     discover: bool = True,
     gates: FeatureGates = DEFAULT_GATES,
+    folders: Iterable[str] = (),
 ) -> Configuration:
     """`configure` with the content of a file; one that cannot be read is a ConfigError too."""
     try:
@@ -68,10 +74,19 @@ def configure_file(
         raise ConfigError(
             [Problem(path="", message=f"cannot be read: {error.strerror}")], str(path)
         ) from error
-    return configure(text, plugins=plugins, discover=discover, source=str(path), gates=gates)
+    return configure(text, plugins=plugins, discover=discover, source=str(path), gates=gates, folders=folders)
 
 
-def _follow(registry: Registry, references: Iterable[str], source: str) -> None:
+def find_plugin(reference: str, folders: Iterable[str] = ()) -> type[Plugin]:
+    """The class behind `module:Class`; a PluginError when there is none."""
+    look_in(folders)
+    registry = Registry()
+    return registry[registry.follow(reference)]
+
+
+def _follow(registry: Registry, references: Collection[str], source: str, folders: Iterable[str]) -> None:
+    if references:
+        look_in(folders)
     problems = []
     for reference in sorted(references):
         try:

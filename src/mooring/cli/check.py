@@ -15,12 +15,11 @@ from rich.table import Table
 from mooring import config
 from mooring.api.errors import MooringError
 from mooring.app import checking
-from mooring.app.configuring import Configuration, configure_file
+from mooring.app.configuring import Configuration, configure_file, find_plugin
+from mooring.cli.plugin_folder import current_folder
 from mooring.cli.printing import Output, console, fail, line, printable
 from mooring.config import ConfigError, PluginRef, ResolvedProfile
 from mooring.config.wire import to_wire
-from mooring.framework.points import Plugin
-from mooring.runtime.registry import Registry
 
 NO_EXTENDERS = "extenders: this version cannot call them; a scheduler with this file refuses to start"
 
@@ -51,7 +50,7 @@ def check(
     Prints the profiles with the plugins at each extension point, in order, and their arguments. With
     mistakes in the file or its plugins, which are built as a scheduler builds them, it prints all of them
     and ends with exit code 1; warnings do not change the exit code. Plugins are found by name among the
-    built-in and installed ones, and as [bold]module:Class[/bold] from the current folder.
+    built-in and installed ones, and as [bold]module:Class[/bold] from the current folder too.
     """
     configuration = _load(file, plugins or [], output)
     if write_config_to:
@@ -64,7 +63,9 @@ def check(
 
 def _load(file: Path, plugins: Iterable[str], output: Output) -> Configuration:
     try:
-        found = configure_file(file, plugins=[_find(reference) for reference in plugins])
+        here = current_folder()
+        named = [find_plugin(reference, here) for reference in plugins]
+        found = configure_file(file, plugins=named, folders=here)
         if mistakes := checking.mistakes(found):
             raise ConfigError(mistakes, str(file))
         return found
@@ -83,11 +84,6 @@ def _complain(error: ConfigError) -> NoReturn:
         fail(f"{error.source}: {error.problems[0]}")
     line(str(error), stderr=True)
     raise typer.Exit(1) from error
-
-
-def _find(reference: str) -> type[Plugin]:
-    registry = Registry()
-    return registry[registry.follow(reference)]
 
 
 def _write(configuration: Configuration, target: str) -> None:

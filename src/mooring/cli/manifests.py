@@ -14,6 +14,7 @@ from mooring.app.configuring import Configuration, configure
 from mooring.app.deploying import DeployOptions, kustomization, to_yaml
 from mooring.app.deploying.manifests import default_config, warnings
 from mooring.app.deploying.manifests import manifests as make
+from mooring.cli.plugin_folder import current_folder
 from mooring.cli.printing import fail, line
 from mooring.config import ConfigError
 
@@ -54,7 +55,7 @@ def manifests(
     try:
         options.check()
         text = default_config(name) if config is None else _read(config)
-        configuration = configure(text, source=str(config or "<default>"))
+        configuration = configure(text, source=str(config or "<default>"), folders=current_folder())
         objects = make(configuration, text, options)
     except (MooringError, ConfigError) as error:
         fail(str(error))

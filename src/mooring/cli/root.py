@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import enum
-import os
-import sys
 from typing import Annotated
 
 import typer
@@ -93,15 +91,4 @@ def root(
 def main() -> None:
     """The entry point of the `mooring` script."""
     printing.tolerate_any_encoding()
-    make_current_folder_importable()
     app(prog_name="mooring")
-
-
-def make_current_folder_importable() -> None:
-    """So that `module:Class` finds a plugin file next to the configuration, as `python -m` would."""
-    try:
-        here = os.getcwd()
-    except OSError:
-        return  # the folder is gone; nothing to import from
-    if here not in sys.path:
-        sys.path.insert(0, here)

@@ -14,6 +14,7 @@ from mooring.app.up import pools
 from mooring.app.up.cluster import Counts, EmbeddedCluster
 from mooring.app.up.cluster_plan import ClusterPlan
 from mooring.cli import printing
+from mooring.cli.plugin_folder import current_folder
 
 REFRESH_SECONDS = 0.5
 
@@ -81,6 +82,7 @@ def up(
             port=port,
             kubeconfig=kubeconfig,
             scheduler=scheduler,
+            plugin_folders=current_folder(),
         )
         asyncio.run(_run(plan, console))
     except MooringError as error:

@@ -4,7 +4,7 @@
 """
 
 import asyncio
-from collections import deque
+from collections import defaultdict, deque
 from random import Random
 from typing import Any
 
@@ -66,7 +66,8 @@ class ApiEventRecorder:
         self._idle.set()
         self._stamp = 0
         self._spam = SpamFilter(clock.now)
-        self._complaints = Throttle(clock.now)
+        self._complaints: defaultdict[str, Throttle] = defaultdict(lambda: Throttle(clock.now, burst=1))
+        """Message → whether it is time to write it again."""
 
     def event(
         self,
@@ -160,9 +161,11 @@ class ApiEventRecorder:
             del self._open[series.key]
 
     def _lose(self, message: str, **values: object) -> None:
+        """One line a minute for each message: a full queue may lose thousands of events in a second."""
         self.dropped += 1
-        if self._complaints.admits():
-            log.warning(message, dropped=self.dropped, **values)
+        complaints = self._complaints[message]
+        if complaints.admits():
+            log.warning(message, dropped=self.dropped, suppressed=complaints.take_suppressed(), **values)
 
     def _queue_counts(self) -> None:
         """Queues every open series of which the server does not know the present count."""

@@ -226,6 +226,7 @@ class Mirror:
         if isinstance(obj, Malformed):
             return obj
         try:
+            decoding.check_identity(self.resource, obj)
             decoding.validate(obj)
         except ObjectError as error:
             return Malformed(obj.key, str(error))

@@ -201,6 +201,12 @@ class DecisionRecord:
         found = int(ids[list(names).index(node)])
         return self.refusals[found - 1] if found else None
 
+    def refused_nodes(self, index: int, limit: int) -> list[str]:
+        """The names of the nodes that `refusals[index]` hit, `limit` at most."""
+        names, ids = self.node_names, self.diagnosis.reason_ids
+        rows = np.flatnonzero(ids == index + 1)[:limit].tolist() if ids is not None and names else []
+        return [names[row] for row in rows]
+
     @property
     def size(self) -> int:
         """Bytes that this record keeps alive, roughly. What it saw of the nodes is not counted: as a rule
@@ -208,8 +214,8 @@ class DecisionRecord:
         top = self.top
         return SMALL_RECORD + len(self.message) + (0 if top is None else 100 + 400 * len(top.columns))
 
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON shows it; per-node reasons are left out (ask `refusal_of`)."""
+    def to_dict(self, names: int = 100) -> dict[str, Any]:
+        """As JSON shows it, with so many node names for each refusal at most."""
         return {
             "pod": self.pod,
             "uid": self.uid,
@@ -226,8 +232,14 @@ class DecisionRecord:
                 "feasible": self.feasible_nodes,
             },
             "refusals": [
-                {"plugin": r.plugin, "code": r.code, "reasons": list(r.reasons), "nodes": r.nodes}
-                for r in self.refusals
+                {
+                    "plugin": r.plugin,
+                    "code": r.code,
+                    "reasons": list(r.reasons),
+                    "nodes": r.nodes,
+                    "nodeNames": self.refused_nodes(index, names),
+                }
+                for index, r in enumerate(self.refusals)
                 if r.nodes
             ],
             "scores": [

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.metadata
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
@@ -91,9 +92,11 @@ class Registry(Mapping[str, type[Plugin]]):
         try:
             cls = getattr(importlib.import_module(module_name), class_name)
         except (ImportError, AttributeError) as error:
+            file = getattr(sys.modules.get(module_name), "__file__", None)
             raise PluginError(
-                f"plugin reference {reference!r} leads nowhere: {error}; "
-                f"is the package installed, or its folder on PYTHONPATH?"
+                f"plugin reference {reference!r} leads nowhere: {error}{f' ({file})' if file else ''}; "
+                "install its package, "
+                "or name its folder with --plugin-path (other commands than run look in the current one)"
             ) from error
         except Exception as error:
             raise PluginError(

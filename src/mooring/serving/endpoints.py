@@ -24,6 +24,10 @@ Reason = str
 """Why a check fails; empty when it passes."""
 Answer = Awaitable[Any]
 ENDPOINTS = ("healthz", "livez", "readyz")
+_LATEST = 2**63 - 1
+"""Beyond the sequence of any record."""
+_NUMBERS = {"limit": (10, 1, 100), "before": (_LATEST, 1, _LATEST), "nodes": (100, 0, 5000)}
+"""Of a query for records: what is meant when nothing is said, the least, the most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +111,33 @@ class NotNow(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class RecordsQuery:
+    """What /mooring/v1/records was asked for."""
+
+    pod: str
+    """namespace/name"""
+    limit: int
+    """Records at most, the newest ones."""
+    before: int
+    """Only records with a smaller sequence."""
+    nodes: int
+    """Node names at most, for each refusal."""
+
+    @classmethod
+    def of(cls, query: Mapping[str, str]) -> RecordsQuery | Reason:
+        """From the query of a URL; a sentence when it cannot be answered."""
+        if "/" not in query.get("pod", ""):
+            return "name a pod: /mooring/v1/records?pod=NAMESPACE/NAME"
+        numbers = {}
+        for name, (usual, least, most) in _NUMBERS.items():
+            text = query.get(name, str(usual))
+            if not (text.isascii() and text.isdigit() and len(text) < 20 and least <= int(text) <= most):
+                return f"{name}={text[:20]}: write a number from {least} to {most}"
+            numbers[name] = int(text)
+        return cls(query["pod"], **numbers)
+
+
+@dataclass(frozen=True, slots=True)
 class Inside:
     """What the endpoints ask the process. All of it runs on the endpoints' own loop."""
 
@@ -119,8 +150,8 @@ class Inside:
     """The completed configuration, as it would be written."""
     flags: Mapping[str, str]
     status: Callable[[], Mapping[str, str]]
-    records: Callable[[str], Awaitable[list[Any]]]
-    """The decision records of `namespace/name`, oldest first."""
+    records: Callable[[RecordsQuery], Awaitable[Mapping[str, Any]]]
+    """Where a pod waits, and a page of its decision records."""
 
 
 def application(inside: Inside) -> Starlette:
@@ -191,11 +222,11 @@ class _Pages:
         return _page("statusz", "State of this process.", self._inside.status(), ": ")
 
     async def records(self, request: Request) -> Response:
-        pod = request.query_params.get("pod", "")
-        if "/" not in pod:
-            return PlainTextResponse("name a pod: /mooring/v1/records?pod=NAMESPACE/NAME\n", 400)
+        query = RecordsQuery.of(request.query_params)
+        if isinstance(query, str):
+            return PlainTextResponse(f"{query}\n", 400, HEADERS)
         try:
-            return _json({"pod": pod, "records": await self._inside.records(pod)})
+            return _json(await self._inside.records(query))
         except NotNow as error:
             return _later(error)
 

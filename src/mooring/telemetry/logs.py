@@ -109,7 +109,8 @@ class _Handler(logging.StreamHandler[TextIO]):
 
 
 class Throttle:
-    """Admits `burst` calls in each period of `seconds`; `now` is a monotonic reading."""
+    """Admits `burst` calls in a period of `seconds`, which begins with the first of them; `now` is
+    monotonic."""
 
     __slots__ = ("_admitted", "_burst", "_now", "_period", "_since", "_suppressed")
 
@@ -123,7 +124,7 @@ class Throttle:
 
     def admits(self) -> bool:
         now = self._now()
-        if now - self._since >= self._period:
+        if not self._admitted or now - self._since >= self._period:
             self._since, self._admitted = now, 0
         if self._admitted < self._burst:
             self._admitted += 1

@@ -115,6 +115,7 @@ class Running:
         self.log = api.folder / "mooring.log"
         if plugin:
             (api.folder / "plugin_under_test.py").write_text(plugin)
+            flags = (*flags, f"--plugin-path={api.folder}")
         if config:
             file = api.folder / "config.yaml"
             file.write_text(config)

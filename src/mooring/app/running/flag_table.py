@@ -69,6 +69,12 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         ),
         Flag("plugin", _L, "", "Make a plugin known by its name: module:Class. Repeatable."),
         Flag(
+            "plugin-path",
+            _L,
+            "",
+            "A folder in which module:Class is looked for, after everything installed. Repeatable.",
+        ),
+        Flag(
             "pod-max-in-unschedulable-pods-duration",
             _D,
             "5m0s",

@@ -9,12 +9,10 @@ from pathlib import Path
 import msgspec
 
 from mooring.api.errors import MooringError
-from mooring.app.configuring import EMPTY, Configuration, configure, configure_file
+from mooring.app.configuring import EMPTY, Configuration, configure, configure_file, find_plugin
 from mooring.app.running.flags import Flags
 from mooring.config.gates import DEFAULT_GATES, GATES, FeatureGates
 from mooring.config.types import ClientConnection, LeaderElection
-from mooring.framework.points import Plugin
-from mooring.runtime.registry import Registry
 
 HEALTH_PATHS = ("/healthz", "/readyz", "/livez")
 
@@ -68,10 +66,11 @@ class RunOptions:
 
 def configuration_of(flags: Flags) -> Configuration:
     """The configuration file with what flags say on top; ConfigError or MooringError where it is wrong."""
-    plugins = [_find(reference) for reference in flags.items("plugin")]
+    folders = _plugin_folders(flags)
+    plugins = [find_plugin(reference, folders) for reference in flags.items("plugin")]
     gates = FeatureGates.parse(flags.text("feature-gates"))
     if path := flags.text("config"):
-        found = configure_file(Path(path), plugins=plugins, gates=gates)
+        found = configure_file(Path(path), plugins=plugins, gates=gates, folders=folders)
     else:
         found = configure(EMPTY, plugins=plugins, source="the default configuration", gates=gates)
     election = _election(found.config.leader_election, flags)
@@ -80,9 +79,14 @@ def configuration_of(flags: Flags) -> Configuration:
     return Configuration(config, found.profiles, found.registry)
 
 
-def _find(reference: str) -> type[Plugin]:
-    registry = Registry()
-    return registry[registry.follow(reference)]
+def _plugin_folders(flags: Flags) -> list[str]:
+    folders = [Path(text) for text in flags.items("plugin-path")]
+    for folder in folders:
+        if not folder.is_dir():
+            raise MooringError(
+                f"--plugin-path: {folder} is no folder; name the one that holds the plugin's module"
+            )
+    return [str(folder.resolve()) for folder in folders]
 
 
 def _election(election: LeaderElection, flags: Flags) -> LeaderElection:

@@ -15,6 +15,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any
 
 import uvloop
@@ -24,7 +25,7 @@ from mooring.api.pod import Pod
 from mooring.api.resources import NODES, PODS
 from mooring.app.clock import LeaseClock, SystemClock
 from mooring.app.configuring import Configuration
-from mooring.app.running import garbage, gauges, takeover
+from mooring.app.running import garbage, gauges, records_page, takeover
 from mooring.app.running.comparer import Comparer
 from mooring.app.running.election import ElectionThread, make_candidate
 from mooring.app.running.endpoints import Endpoints, Exposition, LoopDoor, status_page
@@ -238,9 +239,6 @@ class Process:
             self._options.disabled_metrics,
         )
 
-        async def records(pod: str) -> list[Any]:
-            return await door.ask(lambda: [record.to_dict() for record in engine.records.of(pod)])
-
         return Inside(
             health=health,
             metrics=exposition.metrics,
@@ -249,7 +247,7 @@ class Process:
             config={"apiVersion": API_VERSION, "kind": KIND, **to_wire(self._config)},
             flags=self._options.flags,
             status=status_page(self._started, " ".join(engine.profiles), lambda: self._leads),
-            records=records,
+            records=partial(records_page.page, self._scheduler, door),
         )
 
     def _pods(self) -> list[Pod]:

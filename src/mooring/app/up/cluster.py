@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import shlex
 import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,6 +15,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from mooring.api.errors import MooringError
+from mooring.api.pod import DEFAULT_SCHEDULER_NAME
 from mooring.app.clock import SystemClock
 from mooring.app.scheduler import Scheduler
 from mooring.app.up import kubeconfig
@@ -136,8 +139,19 @@ class EmbeddedCluster:
         yield "In another terminal:\n"
         yield f"  export KUBECONFIG={self.kubeconfig.resolve()}"
         yield "  kubectl get nodes"
-        yield "  kubectl create deployment web --image=nginx --replicas=5"
+        yield from self._first_pods()
         yield "  kubectl get pods -o wide\n"
+
+    def _first_pods(self) -> Iterator[str]:
+        """Commands whose pods are scheduled by what runs here."""
+        if self.scheduler is None:
+            yield "  mooring run      # in a terminal of its own; no scheduler runs here"
+        elif DEFAULT_SCHEDULER_NAME not in self.scheduler.engine.profiles:
+            name = next(iter(self.scheduler.engine.profiles))
+            spec = json.dumps({"spec": {"schedulerName": name}})
+            yield f"  kubectl run web --image=nginx --overrides={shlex.quote(spec)}"
+            return
+        yield "  kubectl create deployment web --image=nginx --replicas=5"
 
     def farewell(self) -> str:
         kept = self._plan.orders.data_dir

@@ -94,6 +94,7 @@ class ClusterPlan:
         port: int | None = None,
         kubeconfig: Path | None = None,
         scheduler: bool = True,
+        plugin_folders: tuple[str, ...] = (),
     ) -> ClusterPlan:
         """Reads the files; a MooringError or ConfigError says what is wrong with which."""
         if nodes is not None and cluster is not None:
@@ -119,7 +120,7 @@ class ClusterPlan:
         )
         return cls(
             orders,
-            (configure() if config is None else configure_file(config)) if scheduler else None,
+            _configured(config, plugin_folders) if scheduler else None,
             kubeconfig,
             port is None,
         )
@@ -130,3 +131,7 @@ class ClusterPlan:
         # Two clusters side by side must not overwrite each other's file.
         name = "kubeconfig" if port == DEFAULT_PORT else f"kubeconfig-{port}"
         return HOME.expanduser() / name
+
+
+def _configured(config: Path | None, plugin_folders: tuple[str, ...]) -> Configuration:
+    return configure() if config is None else configure_file(config, folders=plugin_folders)

@@ -89,6 +89,7 @@ class ServerProcess:
             raise MooringError(f"{needs}: pip install 'mooring[up]'")
         process = await asyncio.create_subprocess_exec(
             sys.executable,
+            "-I" if sys.flags.isolated else "-P",  # nothing is imported from the current folder
             "-m",
             "mooring.app.up.child",
             stdin=PIPE,

@@ -1,0 +1,92 @@
+"""What /mooring/v1/records answers: where a pod waits and until when, its attempts in pages, node names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from mooring.app.running import records_page
+from mooring.app.running.endpoints import LoopDoor, T
+from mooring.serving.endpoints import RecordsQuery
+from mooring.testing import Cluster, make_node, make_nodes, make_pod
+
+
+class Inside(LoopDoor):
+    """The asker is on the loop itself: there is only one under virtual time."""
+
+    def __init__(self) -> None:
+        pass
+
+    async def ask(self, question: Callable[[], T]) -> T:
+        return question()
+
+
+def asked(cluster: Cluster, pod: str, **query: str) -> dict[str, Any]:
+    found = RecordsQuery.of({"pod": f"default/{pod}", **query})
+    assert isinstance(found, RecordsQuery), found
+    return cluster.run(records_page.page(cluster.scheduler, Inside(), found))
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    with Cluster(flush_after=300.0) as cluster:
+        cluster.add(*make_nodes(3, cpu="1"), make_node("cordoned", unschedulable=True))
+        cluster.add(make_pod("big", cpu="2"))
+        cluster.settle()
+        yield cluster
+
+
+def test_a_parked_pod_has_its_place_its_plugins_and_the_time_of_the_flush(cluster: Cluster) -> None:
+    waiting = asked(cluster, "big")["waiting"]
+    assert (waiting["place"], waiting["plugins"]) == ("parked", ("NodeResourcesFit", "NodeUnschedulable"))
+    assert waiting["why"].startswith("Refused by NodeResourcesFit, NodeUnschedulable; waits for an event")
+    assert waiting["until"] == pytest.approx(waiting["since"] + 300)
+    assert abs(waiting["since"] - cluster.clock.wall()) < 2, "epoch seconds, as `started` of the records"
+
+
+def test_a_gated_pod_without_any_attempt_is_found_too(cluster: Cluster) -> None:
+    cluster.add(make_pod("gated", gates=["quota"]))
+    cluster.settle()
+    answer = asked(cluster, "gated")
+    assert (answer["waiting"]["place"], answer["records"]) == ("gated", [])
+
+
+def test_a_pod_that_is_bound_or_unknown_waits_nowhere(cluster: Cluster) -> None:
+    cluster.add(make_pod("small"))
+    cluster.settle()
+    answer = asked(cluster, "small")
+    assert answer["waiting"] is None
+    assert [record["result"] for record in answer["records"]] == ["scheduled"]
+    assert asked(cluster, "unknown") == {
+        "pod": "default/unknown", "waiting": None, "records": [], "before": None,
+    }  # fmt: skip
+
+
+def test_refused_nodes_are_named_up_to_the_bound(cluster: Cluster) -> None:
+    def refused(**query: str) -> dict[str, tuple[int, list[str]]]:
+        [record] = asked(cluster, "big", **query)["records"]
+        return {r["plugin"]: (r["nodes"], r["nodeNames"]) for r in record["refusals"]}
+
+    assert refused()["NodeUnschedulable"] == (1, ["cordoned"])
+    count, names = refused()["NodeResourcesFit"]
+    assert (count, len(names)) == (3, 3)
+    assert refused(nodes="2")["NodeResourcesFit"] == (3, names[:2])
+
+
+def test_pages_go_from_the_newest_records_to_the_oldest_and_meet_each_record_once(cluster: Cluster) -> None:
+    for number in range(6):
+        cluster.add(make_node(f"late{number}", cpu="1"))
+        cluster.settle(20)
+    attempts, query = [], {"limit": "3"}
+    while True:
+        answer = asked(cluster, "big", **query)
+        page = [record["attempt"] for record in answer["records"]]
+        assert 0 < len(page) <= 3
+        attempts = page + attempts
+        if answer["before"] is None:
+            break
+        query["before"] = str(answer["before"])
+    assert attempts == [record.attempt for record in cluster.scheduler.records.of("default/big")]
+    assert len(attempts) == 7
