@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.api.errors import SelectorError
-from mooring.api.meta import LabelSelector, LabelSelectorRequirement
-from mooring.api.names import is_label_key, is_label_value
+from mooring.api.meta import LabelSelector, LabelSelectorRequirement, is_label_key, is_label_value
 from mooring.api.node import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, PreferredSchedulingTerm
 from mooring.api.node_selectors import (
     compile_node_selector,

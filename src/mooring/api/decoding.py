@@ -14,8 +14,7 @@ import msgspec
 
 from mooring.api import quantity
 from mooring.api.errors import ObjectError, QuantityError, SelectorError
-from mooring.api.meta import LabelSelector, Object
-from mooring.api.names import is_object_name
+from mooring.api.meta import LabelSelector, Object, is_object_name
 from mooring.api.node import Node
 from mooring.api.node_selectors import compile_preferred_terms
 from mooring.api.pod import Pod, PodAffinityTerm, ResourceRequirements

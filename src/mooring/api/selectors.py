@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from mooring.api.errors import SelectorError
-from mooring.api.meta import LabelSelector, LabelSelectorRequirement
-from mooring.api.names import is_label_key, is_label_value
+from mooring.api.meta import LabelSelector, LabelSelectorRequirement, is_label_key, is_label_value
 
 IN = "In"
 NOT_IN = "NotIn"

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from msgspec.structs import replace
 
-from mooring.api.names import qualified_name_faults
+from mooring.api.meta import qualified_name_faults
 from mooring.api.node import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, PreferredSchedulingTerm
 from mooring.api.pod import NodeAffinity
 from mooring.api.problems import Problem, child, invalid

@@ -8,7 +8,7 @@ rules (`framework.args`); what only shows when the plugins are known is found by
 from collections.abc import Collection, Iterator
 
 from mooring.api import times
-from mooring.api.names import is_extended_resource, qualified_name_faults
+from mooring.api.meta import is_extended_resource, qualified_name_faults
 from mooring.api.problems import Problem, child, duplicate, invalid, required
 from mooring.config.types import (
     API_VERSION,

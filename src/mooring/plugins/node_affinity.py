@@ -7,7 +7,7 @@ from collections.abc import Collection, Hashable, Iterator, Sequence
 from typing import Any
 
 from mooring.api.errors import SelectorError
-from mooring.api.names import qualified_name_faults
+from mooring.api.meta import qualified_name_faults
 from mooring.api.node import Node, NodeSelectorRequirement, NodeSelectorTerm
 from mooring.api.node_selectors import (
     PreferredTerms,

@@ -79,7 +79,8 @@ def test_pages_go_from_the_newest_records_to_the_oldest_and_meet_each_record_onc
     for number in range(6):
         cluster.add(make_node(f"late{number}", cpu="1"))
         cluster.settle(20)
-    attempts, query = [], {"limit": "3"}
+    attempts: list[Any] = []
+    query = {"limit": "3"}
     while True:
         answer = asked(cluster, "big", **query)
         page = [record["attempt"] for record in answer["records"]]

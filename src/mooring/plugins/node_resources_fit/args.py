@@ -7,8 +7,7 @@ from typing import Self
 
 import msgspec
 
-from mooring.api.meta import Record
-from mooring.api.names import qualified_name_faults
+from mooring.api.meta import Record, qualified_name_faults
 from mooring.api.problems import Problem, child, forbidden, invalid, required, unsupported
 from mooring.framework.args import (
     DEFAULT_RESOURCES,

@@ -7,7 +7,7 @@ from typing import Self
 
 import msgspec
 
-from mooring.api.names import qualified_name_faults
+from mooring.api.meta import qualified_name_faults
 from mooring.api.pod import TopologySpreadConstraint
 from mooring.api.problems import Problem, child, duplicate, forbidden, invalid, required, unsupported
 from mooring.framework.args import ArgsContext, PluginArgs
