@@ -26,8 +26,9 @@ from mooring.api.resources import Resource
 from mooring.api.times import format_duration
 from mooring.framework.access import Access
 from mooring.framework.counting import AffinityTerms, PodCounters
+from mooring.framework.events import ClusterEvent
 from mooring.framework.extending import Extender
-from mooring.framework.handle import AssumeCache, Lister, Nominator
+from mooring.framework.handle import AssumeCache, Lister, Nominator, OnChange
 from mooring.framework.indexes import NodeIndex, NodeKeys, ObjectIndex, ObjectKeys, PodIndex, PodKeys
 from mooring.framework.nodes import Nodes, NodeView
 from mooring.framework.ports import ApiClient, Clock, DelegatingClient, EventRecorder, Timer
@@ -75,7 +76,11 @@ class Services:
     topology: Callable[[str], Topology]
     pod_counters: Callable[[], PodCounters]
     affinity_terms: Callable[[], AffinityTerms]
-    activate: Callable[[Iterable[Pod]], None]
+    activate: Callable[[Iterable[Pod], str], None]
+    """Pods, and the plugin that wants them active."""
+    wake: Callable[[ClusterEvent, Any, Any], None]
+    on_change: Callable[[str, Resource, OnChange], None]
+    """Plugin, kind and callback."""
     resort: Callable[[Iterable[str]], None]
     stop_binding: Callable[[str, str], bool]
     """Stops a pod in PreBind, for a reason; False when it is not there."""

@@ -22,6 +22,7 @@ from mooring.queue.scheduling_queue import SchedulingQueue
 from mooring.runtime.profile import Profile
 from mooring.runtime.services import MayWrite, Services, Tasks, always
 from mooring.scheduler.binding import BindingCycle
+from mooring.scheduler.callbacks import ChangeCallbacks
 from mooring.scheduler.cycle import SchedulingCycle
 from mooring.scheduler.handlers import Handlers, event_label
 from mooring.scheduler.instructions import Executor, Instruction, Requeue
@@ -89,6 +90,7 @@ class Engine:
     profiles: Mapping[str, Profile]
     handlers: Handlers
     placements: Placements
+    callbacks: ChangeCallbacks
     executor: Executor
     cycle: SchedulingCycle
     binding: BindingCycle
@@ -159,7 +161,8 @@ class Engine:
             timer.cancel()
 
     def drain(self) -> None:
-        """Apply everything that has arrived: all caches first, then the instructions, each in order."""
+        """Apply everything that has arrived: all caches first, then the callbacks of plugins, then the
+        instructions, each in order."""
         applied: list[tuple[Histogram | None, float, Sequence[Instruction]]] = []
         timed, now = self.metrics is not None, self.clock.now
         for item in self.inbox.drain():
@@ -173,6 +176,8 @@ class Engine:
             histogram = self._histogram_of(item)
             if instructions or histogram is not None:
                 applied.append((histogram, now() - began if timed else 0.0, instructions))
+        if self.callbacks.noted:
+            self.callbacks.call()
         for histogram, seconds, instructions in applied:
             began = now() if timed else 0.0
             for instruction in instructions:
