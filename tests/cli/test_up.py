@@ -24,6 +24,27 @@ import yaml
 from tests.cli.running import run_in
 
 PATIENCE = 60.0
+SPINS = """
+from mooring.framework import FilterPlugin
+
+class Spins(FilterPlugin):
+    name = "Spins"
+
+    def filter(self, state, pod, node):
+        while True:
+            pass
+"""
+SPINNING = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles: [{plugins: {multiPoint: {enabled: [{name: "spinning:Spins"}]}}}]
+"""
+POD = """
+apiVersion: v1
+kind: Pod
+metadata: {name: p, namespace: default}
+spec: {containers: [{name: a, image: a}]}
+"""
 NAMESPACE = "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n"
 
 
@@ -36,11 +57,15 @@ class Up:
         self.said = ""
 
     def wait_ready(self) -> None:
+        self.hear("kubectl get pods")
+
+    def hear(self, text: str) -> None:
+        """Reads on until the text has been said."""
         assert self.process.stdout is not None
         guard = threading.Timer(PATIENCE, self.process.kill)
         guard.start()
         try:
-            while "kubectl get pods" not in self.said:
+            while text not in self.said:
                 line = self.process.stdout.readline()
                 assert line, self.said
                 self.said += line
@@ -124,6 +149,22 @@ def test_a_cluster_with_nodes_objects_and_a_scheduler_until_ctrl_c(tmp_path):
         assert said.endswith("The cluster is gone; --data-dir would keep one.\n")
         assert "Traceback" not in said
         assert not Path(f"/proc/{child}").exists()
+
+
+def test_item_2_a_hook_that_spins_is_named_and_a_second_ctrl_c_ends_everything_within_a_second(tmp_path):
+    (tmp_path / "spinning.py").write_text(SPINS)
+    (tmp_path / "config.yaml").write_text(SPINNING)
+    (tmp_path / "pod.yaml").write_text(POD)
+    with up(tmp_path, "--nodes", "1", "--config", "config.yaml", "--apply", "pod.yaml") as cluster:
+        (child,) = cluster.children()
+        cluster.hear("The scheduling loop is held up")
+        assert 'plugin="Spins" hook="filter"' in cluster.said.splitlines()[-1]
+        cluster.process.send_signal(signal.SIGINT)
+        cluster.hear("Stopping waits for the scheduling loop; a second signal ends the process at once")
+        assert 'plugin="Spins" hook="filter"' in cluster.said.splitlines()[-1]
+        cluster.process.send_signal(signal.SIGINT)
+        assert cluster.process.wait(1.0) == 1
+        until(lambda: not Path(f"/proc/{child}").exists(), "the server to end")
 
 
 def test_a_kept_cluster_survives_kill_9(tmp_path):
