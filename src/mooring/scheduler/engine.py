@@ -75,7 +75,10 @@ class Inbox:
         return len(self._items)
 
     async def wait(self) -> None:
-        """Until something has arrived."""
+        """Until something has arrived. What is there already was posted by plugins while they were called
+        between cycles; a plugin that always posts more must not hold the loop up."""
+        if self._items:
+            await asyncio.sleep(0)
         await self._arrived.wait()
 
 

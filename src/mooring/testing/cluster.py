@@ -26,6 +26,7 @@ from mooring.store.faults import Faults
 from mooring.store.local import LocalClient
 from mooring.store.objects import Stored
 from mooring.store.store import Store
+from mooring.testing.standstill import HOOK_LIMIT, HookLimit, NeverReturns, refuse_circles
 
 T = TypeVar("T")
 
@@ -34,7 +35,9 @@ class Cluster:
     """A store with a scheduler on it. Time stands still between calls and jumps inside them.
 
     `config` is what `mooring.Scheduler` takes; `seed` decides the order of everything that happens at once,
-    and is printed when a test fails. Use it as a context manager, or call `close`.
+    and is printed when a test fails. A hook that takes longer than `hook_limit` seconds of real time, and a
+    pod that is tried in circles without virtual time passing, fail the test with an AssertionError that names
+    the plugin; `hook_limit=None` allows any time. Use it as a context manager, or call `close`.
     """
 
     def __init__(
@@ -46,10 +49,13 @@ class Cluster:
         discover: bool = False,
         flush_after: float | None = 300.0,
         start: bool = True,
+        hook_limit: float | None = HOOK_LIMIT,
     ) -> None:
         self.seed = seed
         self.loop = VirtualLoop(seed)
         self.clock = VirtualClock(self.loop)
+        self.hook_limit = hook_limit
+        self.loop.on_standstill = self._refuse_circles
         self.random = random.Random(seed)
         self.store = Store(self.clock.wall, random.Random(seed + 1))
         self.faults = Faults(random.Random(seed + 2))
@@ -82,7 +88,17 @@ class Cluster:
 
     def run(self, coro: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine to its end, with everything else that happens meanwhile."""
-        return self.loop.run_until_complete(coro)
+        try:
+            with HookLimit(self.loop, self.hook_limit):
+                return self.loop.run_until_complete(coro)
+        except NeverReturns as error:
+            allow = "Cluster(hook_limit=…) allows more"
+            raise AssertionError(
+                f"{error} (seed {self.seed}; the stack above shows where; {allow})"
+            ) from error
+
+    def _refuse_circles(self) -> None:
+        refuse_circles(self.scheduler.records, self.clock)
 
     def settle(self, seconds: float = 1.0) -> None:
         """Let `seconds` of virtual time pass; whatever can happen in it has happened afterwards."""
