@@ -29,6 +29,13 @@ OnChange = Callable[[Any | None, Any | None], object]
 class Lister(Protocol):
     """Read access to the informer's store of one kind. Objects are shared: never change them."""
 
+    @property
+    def known(self) -> bool:
+        """False while the API server does not serve the kind, which then has no objects: its
+        CustomResourceDefinition is not installed. A definition that comes later is noticed within two
+        seconds, and brings back all refused pods, as one that goes does."""
+        ...
+
     def get(self, name: str, namespace: str = "") -> Any | None: ...
 
     def list(self, namespace: str = "") -> Iterator[Any]:

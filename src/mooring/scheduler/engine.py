@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from mooring.api.resources import PODS
 from mooring.framework.events import QueuedPod
 from mooring.framework.lifting import writes
-from mooring.framework.ports import Change, Clock
+from mooring.framework.ports import Change, Clock, Served
 from mooring.queue.scheduling_queue import SchedulingQueue
 from mooring.runtime.profile import Profile
 from mooring.runtime.services import MayWrite, Services, Tasks, always
@@ -44,7 +44,7 @@ GRACE_SECONDS = 20.0
 SLICE_CYCLES = 16
 """Cycles between two turns under virtual time, where work takes none."""
 
-Item = Change | BindingEvent | Instruction
+Item = Change | Served | BindingEvent | Instruction
 
 
 class Inbox:
@@ -197,6 +197,8 @@ class Engine:
             return self.handlers.apply(item)
         if isinstance(item, BindingEvent):
             return self.placements.apply(item)
+        if isinstance(item, Served):
+            return self.handlers.serve(item)
         return (item,)
 
     def _histogram_of(self, item: Item) -> Histogram | None:
