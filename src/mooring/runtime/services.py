@@ -92,6 +92,9 @@ class Services:
 
 _log = logs.get(__name__)
 
+LATE_SECONDS = 1.0
+"""From which a task that was cancelled and still runs is named."""
+
 
 class Tasks:
     """The tasks of one owner. `stop` cancels all of them and waits until they are gone."""
@@ -118,7 +121,27 @@ class Tasks:
         tasks = sorted(self._tasks, key=lambda task: task.get_name())
         for task in tasks:
             task.cancel()
+        if not tasks:
+            return
+        await asyncio.wait(tasks, timeout=LATE_SECONDS)
+        for task in tasks:
+            if not task.done():
+                _log.warning(
+                    "Stopping waits for a task that goes on although it is cancelled",
+                    task=task.get_name(),
+                    at=_place(task.get_coro()),
+                )
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _place(coro: Any) -> str:
+    """The file and line at which a coroutine waits: of the innermost one that is not asyncio's."""
+    place = ""
+    while (frame := getattr(coro, "cr_frame", None)) is not None:
+        if not frame.f_globals.get("__name__", "").startswith("asyncio"):
+            place = f"{frame.f_code.co_filename}:{frame.f_lineno}"
+        coro = coro.cr_await
+    return place
 
 
 class HeldPod:
