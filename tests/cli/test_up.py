@@ -26,6 +26,27 @@ from tests.cli.running import run_in
 from tests.kubectl.runner import Kubectl, find_all
 
 PATIENCE = 60.0
+SPINS = """
+from mooring.framework import FilterPlugin
+
+class Spins(FilterPlugin):
+    name = "Spins"
+
+    def filter(self, state, pod, node):
+        while True:
+            pass
+"""
+SPINNING = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles: [{plugins: {multiPoint: {enabled: [{name: "spinning:Spins"}]}}}]
+"""
+POD = """
+apiVersion: v1
+kind: Pod
+metadata: {name: p, namespace: default}
+spec: {containers: [{name: a, image: a}]}
+"""
 NAMESPACE = "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n"
 
 
@@ -38,11 +59,15 @@ class Up:
         self.said = ""
 
     def wait_ready(self) -> None:
+        self.hear("kubectl get pods")
+
+    def hear(self, text: str) -> None:
+        """Reads on until the text has been said."""
         assert self.process.stdout is not None
         guard = threading.Timer(PATIENCE, self.process.kill)
         guard.start()
         try:
-            while "kubectl get pods" not in self.said:
+            while text not in self.said:
                 line = self.process.stdout.readline()
                 assert line, self.said
                 self.said += line
@@ -151,6 +176,22 @@ def test_the_next_steps_that_are_printed_lead_to_running_pods(tmp_path, config):
             return len(pods) == (1 if config else 5) and all(p["status"]["phase"] == "Running" for p in pods)
 
         until(running, "all pods to run")
+
+
+def test_item_2_a_hook_that_spins_is_named_and_a_second_ctrl_c_ends_everything_within_a_second(tmp_path):
+    (tmp_path / "spinning.py").write_text(SPINS)
+    (tmp_path / "config.yaml").write_text(SPINNING)
+    (tmp_path / "pod.yaml").write_text(POD)
+    with up(tmp_path, "--nodes", "1", "--config", "config.yaml", "--apply", "pod.yaml") as cluster:
+        (child,) = cluster.children()
+        cluster.hear("The scheduling loop is held up")
+        assert 'plugin="Spins" hook="filter"' in cluster.said.splitlines()[-1]
+        cluster.process.send_signal(signal.SIGINT)
+        cluster.hear("Stopping waits for the scheduling loop; a second signal ends the process at once")
+        assert 'plugin="Spins" hook="filter"' in cluster.said.splitlines()[-1]
+        cluster.process.send_signal(signal.SIGINT)
+        assert cluster.process.wait(1.0) == 1
+        until(lambda: not Path(f"/proc/{child}").exists(), "the server to end")
 
 
 def test_a_kept_cluster_survives_kill_9(tmp_path):

@@ -1,8 +1,11 @@
 """The list and watch loop under each fault; the numbers are those of the fault catalogue."""
 
+import logging
+
 import pytest
 
 from mooring.api.errors import NotSent, OutcomeUnknown
+from mooring.api.resources import custom
 from mooring.client import reflector
 from mooring.framework.ports import Change, WatchEvent
 from tests.client.scripted import (
@@ -301,6 +304,43 @@ def test_a_kind_the_server_lacks_counts_as_synced_and_empty_and_is_asked_for_slo
     assert seen.asked[:4] == [("list", "0")] * 4
     assert all(60.0 <= pause <= 120.0 for pause in seen.pauses()[:3])
     assert seen.told == ["+a"]
+
+
+def test_item_3_a_custom_kind_that_the_server_lacks_is_asked_for_every_two_seconds(
+    caplog,
+):
+    caplog.set_level(logging.INFO)
+    served: list[tuple[bool, int]] = []
+    delivered: list[Change] = []
+    seen = follow(
+        *[error(404, "NotFound")] * 4,
+        Page([], "10"),
+        Stream(HOLD),
+        resource=custom("example.com", "v1", "widgets", "Widget"),
+        on_served=lambda item: served.append((item.known, len(delivered))),
+        receive=delivered.append,
+    )
+    assert all(1.0 <= pause <= 1.8 for pause in seen.pauses()[:4])
+    assert served == [(False, 0), (True, 0)]
+    said = [record.msg for record in caplog.records if "this kind" in record.msg]
+    assert said == [
+        "The API server does not have this kind; treated as empty",
+        "The API server has this kind now",
+    ]
+
+
+def test_item_3_a_kind_that_goes_is_reported_when_its_objects_are_given_up():
+    served: list[bool] = []
+    seen = follow(
+        LISTED,
+        error(404),
+        error(404),
+        error(404),
+        seconds=20.0,
+        on_served=lambda item: served.append(item.known),
+    )
+    assert seen.told == ["+a", "-a"]
+    assert served == [False]
 
 
 def test_one_404_does_not_empty_a_kind_that_was_there():

@@ -57,7 +57,8 @@ class HttpCluster(Cluster):
         guard = Guard(TOKEN, signer, {HOST})
         if not self.store.list(NAMESPACES).items:
             self.store.create(NAMESPACES, {"metadata": {"name": "default"}})
-        app = ApiServer(self.store, built_in_catalog(), self.clock, guard=guard, signer=signer)
+        self.catalog = built_in_catalog()
+        app = ApiServer(self.store, self.catalog, self.clock, guard=guard, signer=signer)
         headers = {"Authorization": f"Bearer {TOKEN}"}
         return AsgiTransport(app, self.clock, headers=headers, host=HOST, faults=self.wire)
 

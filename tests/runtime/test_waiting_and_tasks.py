@@ -11,6 +11,7 @@ import pytest
 from mooring.framework import PreBindPlugin, PreBindPreFlight, Status
 from mooring.runtime.binding import pre_flight
 from mooring.runtime.services import WaitingPods, permit_timeout
+from mooring.telemetry.log_lines import VALUES
 from mooring.testing import Cluster, VirtualClock, VirtualLoop, make_node, make_pod
 from tests.runtime.kit import cluster_with, handle_of
 from tests.scheduler.kit import built, config
@@ -223,3 +224,17 @@ def test_spawned_work_that_fails_is_logged_with_the_plugins_name(caplog):
         cluster.run(spawn(cluster))
         cluster.settle()
     assert any("worker:poll" in str(record.__dict__) for record in caplog.records)
+
+
+def test_item_2_a_task_that_goes_on_although_it_is_cancelled_is_named_with_its_plugin_and_place(caplog):
+    async def stubborn(self: Any) -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            await asyncio.sleep(5)
+
+    with caplog.at_level(logging.WARNING), cluster_with(worker(run=stubborn)) as cluster:
+        cluster.settle()
+    (said,) = [record.__dict__[VALUES] for record in caplog.records if "Stopping waits" in record.msg]
+    assert said["task"] == "worker:run"
+    assert said["at"].partition(":")[0] == __file__

@@ -60,7 +60,7 @@ def executed(instruction: Instruction, **options: bool) -> list[tuple[Any, ...]]
 CASES: list[Any] = [
     pytest.param(Enqueue(P), [("add", P)], id="Enqueue"),
     pytest.param(Remove(P), [("delete", P)], id="Remove"),
-    pytest.param(Activate((P, Q)), [("activate", (P, Q))], id="Activate"),
+    pytest.param(Activate((P, Q), "X"), [("activate", (P, Q), "X")], id="Activate"),
     pytest.param(Resort(("a",)), [("resort", ("a",))], id="Resort"),
     pytest.param(EndFlight("a"), [("done", "a")], id="EndFlight"),
     pytest.param(Requeue(INFO, "default", FAILURE), [("handle", INFO, "default", FAILURE)], id="Requeue"),

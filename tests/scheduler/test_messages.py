@@ -101,7 +101,7 @@ def test_while_victims_terminate(mooring_cluster):
     cluster.settle()
     cluster.add(make_pod("p", cpu="4", priority=10))
     cluster.settle()
-    cluster.scheduler.engine.services.activate([cluster.pod("p")])
+    cluster.scheduler.engine.services.activate([cluster.pod("p")], "")
     cluster.settle()
     assert cluster.events("p", "FailedScheduling")[-1].note == (
         "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, "

@@ -81,7 +81,7 @@ def test_the_victim_is_told_why_and_the_preemptor_waits_nominated_until_it_is_go
 
 def test_no_second_preemption_while_a_victim_terminates(mooring_cluster):
     cluster = start(mooring_cluster, victim("low", cpu="4", grace=30), preemptor(cpu="4"))
-    cluster.scheduler.engine.services.activate([cluster.pod("high")])
+    cluster.scheduler.engine.services.activate([cluster.pod("high")], "")
     cluster.settle(3)
     assert deletes(cluster) == ["low"]
     assert cluster.pod("high").nominated_node_name == "a", "the nomination is left alone"

@@ -8,7 +8,7 @@ in `errors`.
 
 Below them are the spelling rules of names: of objects, label keys and values, qualified names, extended
 resources. `is_label_key` and `is_label_value` are the API server's checks of labels; where a person wrote the
-name, `qualified_name_faults` says in words what is wrong with it. The caller knows the field. """
+name, `qualified_name_faults` says in words what is wrong with it. The caller knows the field."""
 
 from __future__ import annotations
 

@@ -81,6 +81,7 @@ class Scheduler:
             needed_resources(self.engine.profiles.values()),
             use_streaming_list=streaming_lists,
             on_malformed=_count_malformed(metrics),
+            on_served=self.engine.inbox.post,
             backlog=self.engine.inbox.__len__,
         )
         self._following: asyncio.Task[None] | None = None

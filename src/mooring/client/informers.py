@@ -21,7 +21,17 @@ from mooring.api import decoding
 from mooring.api.errors import ObjectError
 from mooring.api.resources import PODS, Resource
 from mooring.client.reflector import Reflector
-from mooring.framework.ports import ADDED, DELETED, MODIFIED, ApiClient, Change, Clock, Malformed, WatchEvent
+from mooring.framework.ports import (
+    ADDED,
+    DELETED,
+    MODIFIED,
+    ApiClient,
+    Change,
+    Clock,
+    Malformed,
+    Served,
+    WatchEvent,
+)
 from mooring.telemetry import logs
 from mooring.telemetry.logs import Throttle
 
@@ -29,6 +39,9 @@ log = logs.get(__name__)
 
 OnMalformed = Callable[[Resource, Malformed], None]
 """Called with each new unreadable version, for metrics."""
+
+OnServed = Callable[[Served], None]
+"""Called when the API server does not serve a kind, and when it does again."""
 
 Backlog = Callable[[], int]
 """How many delivered changes the receiver has not looked at yet."""
@@ -72,6 +85,7 @@ class Informer:
         page_size: int = 500,
         use_streaming_list: bool = False,
         on_malformed: OnMalformed | None = None,
+        on_served: OnServed | None = None,
         backlog: Backlog = lambda: 0,
     ) -> None:
         self.resource = resource
@@ -79,6 +93,7 @@ class Informer:
         """Set once the first complete listing has been delivered; never cleared."""
         self._mirror = Mirror(resource, deliver, self._set_aside)
         self._on_malformed = on_malformed
+        self._on_served = on_served
         self._complaints = Throttle(clock.now)
         self._reflector = Reflector(
             client,
@@ -117,6 +132,11 @@ class Informer:
             last_error=self._reflector.last_error,
             held_up=self._reflector.held_up,
         )
+
+    def serve(self, known: bool) -> None:
+        """The reflector's word on whether the server has the kind."""
+        if self._on_served is not None:
+            self._on_served(Served(self.resource, known))
 
     async def replace(self, items: Sequence[Any]) -> None:
         """The reflector's listing."""
@@ -165,6 +185,7 @@ class InformerSet:
         *,
         use_streaming_list: bool = False,
         on_malformed: OnMalformed | None = None,
+        on_served: OnServed | None = None,
         backlog: Backlog = lambda: 0,
     ) -> None:
         self.informers = {
@@ -177,6 +198,7 @@ class InformerSet:
                 field_selector=FIELD_SELECTORS.get(resource, ""),
                 use_streaming_list=use_streaming_list,
                 on_malformed=on_malformed,
+                on_served=on_served,
                 backlog=backlog,
             )
             for resource in dict.fromkeys(resources)

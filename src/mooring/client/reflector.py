@@ -22,7 +22,7 @@ from random import Random
 from typing import Any, Protocol
 
 from mooring.api.errors import BadRequest, Gone, Invalid, MooringError, NotFound
-from mooring.api.resources import Resource
+from mooring.api.resources import Resource, by_plural
 from mooring.client import lists
 from mooring.client.lists import Lister, Overdue, ShortWatch
 from mooring.client.retries import Backoff
@@ -66,8 +66,12 @@ SUSPECT_WATCHES = 3
 """After so many 500s or short watches in a row the version itself is suspect, and a list follows."""
 RELIST_PAUSE = 60.0
 """Seconds since the last listing after which a lost version is followed by another without backing off."""
-ABSENT_PAUSE = 60.0
-"""Seconds between questions for a kind that the server does not have."""
+ABSENT_PAUSE = (60.0, 120.0)
+"""Seconds between questions for a kind of Kubernetes that the server does not have: it comes with the next
+version."""
+CUSTOM_PAUSE = (1.0, 1.8)
+"""Those for a custom kind, which is there as soon as its definition is. Definitions are not watched: that
+would need a right to read them all."""
 ABSENT = "the API server does not have this kind"
 SLICE = 500
 """Events applied before the loop gets a turn."""
@@ -79,6 +83,10 @@ CATCH_UP = 0.01
 
 class Sink(Protocol):
     """What becomes of the objects."""
+
+    def serve(self, known: bool) -> None:
+        """The server does not have the kind, or has it again; said before the listing that follows."""
+        ...
 
     async def replace(self, items: Sequence[Any]) -> None:
         """A complete listing; what is not in it is gone. `Malformed` stands for unreadable objects."""
@@ -136,6 +144,7 @@ class Reflector:
         self._listed_at = 0.0
         self._suspect_watches = 0
         self._absences = 0
+        self._known = True
 
     async def run(self) -> None:
         while True:
@@ -173,6 +182,7 @@ class Reflector:
         return "" if self._version_lost else self.version or "0"
 
     async def _take(self, items: Sequence[Any], version: str) -> None:
+        self._serve(True)
         await self._sink.replace(items)
         self.version = version
         self.last_error = ""
@@ -183,11 +193,21 @@ class Reflector:
 
     async def _do_without(self) -> None:
         """The server lacks the kind: the scheduler starts without it, and looks again now and then."""
-        if self.last_error != ABSENT:
-            log.warning("The API server does not have this kind; treated as empty", resource=self.resource)
+        self._serve(False)
         await self._sink.replace([])
         self.version, self.last_error = "", ABSENT
-        await self._clock.sleep(ABSENT_PAUSE * (1 + self._random.random()))
+        known = by_plural(self.resource.plural, self.resource.group) is not None
+        await self._clock.sleep(self._random.uniform(*(ABSENT_PAUSE if known else CUSTOM_PAUSE)))
+
+    def _serve(self, known: bool) -> None:
+        if known is self._known:
+            return
+        self._known = known
+        if known:
+            log.info(0, "The API server has this kind now", resource=self.resource)
+        else:
+            log.warning("The API server does not have this kind; treated as empty", resource=self.resource)
+        self._sink.serve(known)
 
     # Watching
 

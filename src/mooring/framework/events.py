@@ -16,7 +16,8 @@ from mooring.api.pod import Pod
 
 class EventResource(str):
     """The resource of an event. The known ones are constants below; a custom resource is
-    `EventResource("<plural>.<version>.<group>")`."""
+    `EventResource("<plural>.<version>.<group>")`. A plugin that decides by data from outside the cluster
+    invents one, such as `EventResource("<its name>")`, and calls `handle.wake` when the data has changed."""
 
     __slots__ = ()
 
@@ -37,6 +38,15 @@ RESOURCE_SLICE = EventResource("ResourceSlice")
 DEVICE_CLASS = EventResource("DeviceClass")
 POD_GROUP = EventResource("PodGroup")
 WILDCARD = EventResource("*")
+
+OF_THE_CLUSTER = frozenset(
+    (
+        POD, ASSIGNED_POD, UNSCHEDULED_POD, NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, CSI_NODE,
+        CSI_DRIVER, CSI_STORAGE_CAPACITY, VOLUME_ATTACHMENT, STORAGE_CLASS, RESOURCE_CLAIM, RESOURCE_SLICE,
+        DEVICE_CLASS, POD_GROUP, WILDCARD,
+    )
+)  # fmt: skip
+"""Events about these come from the API server alone; `handle.wake` takes others."""
 
 WITHOUT_REGISTRATION = (
     POD, NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, CSI_NODE, CSI_DRIVER, CSI_STORAGE_CAPACITY,
@@ -137,6 +147,8 @@ UNSCHEDULABLE_TIMEOUT = ClusterEvent(WILDCARD, ActionType.ALL, "UnschedulableTim
 BACKOFF_COMPLETE = ClusterEvent(WILDCARD, ActionType.ALL, "BackoffComplete")
 POP_FROM_BACKOFF = ClusterEvent(WILDCARD, ActionType.ALL, "PopFromBackoffQ")
 SCHEDULE_ATTEMPT_FAILURE = ClusterEvent(WILDCARD, ActionType.ALL, "ScheduleAttemptFailure")
+KIND_SERVED = ClusterEvent(WILDCARD, ActionType.ALL, "KindServed")
+"""The API server began or ceased to serve a kind that plugins read."""
 ASSIGNED_POD_ADD = ClusterEvent(ASSIGNED_POD, ActionType.ADD)
 ASSIGNED_POD_DELETE = ClusterEvent(ASSIGNED_POD, ActionType.DELETE)
 UNSCHEDULED_POD_ADD = ClusterEvent(UNSCHEDULED_POD, ActionType.ADD)
@@ -204,7 +216,7 @@ class QueuedPod:
     woken_by: str = ""
     """Label of the event that last moved it towards the active queue; for the record."""
     woken_hint: str = ""
-    """The plugin whose hint said Queue to that event."""
+    """The plugin whose hint said Queue to that event, or that activated the pod."""
     was_flushed: bool = field(default=False)
     """Moved by the five-minute flush since its last attempt: a wake-up that an event should have given."""
 

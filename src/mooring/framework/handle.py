@@ -10,6 +10,7 @@ from mooring.api.pod import Pod
 from mooring.api.resources import Resource
 from mooring.framework.counting import AffinityTerms, PodCounters
 from mooring.framework.cycle_state import CycleState
+from mooring.framework.events import EventResource
 from mooring.framework.extending import Extender
 from mooring.framework.indexes import NodeIndex, NodeKeys, ObjectIndex, ObjectKeys, PodIndex, PodKeys
 from mooring.framework.nodes import BoolArray, IntArray, Nodes, NodeView
@@ -21,9 +22,19 @@ from mooring.framework.topology import Topology
 
 T = TypeVar("T")
 
+OnChange = Callable[[Any | None, Any | None], object]
+"""`callback(old, new)`: `old` is None for an object that appeared, `new` is None for one that went."""
+
 
 class Lister(Protocol):
     """Read access to the informer's store of one kind. Objects are shared: never change them."""
+
+    @property
+    def known(self) -> bool:
+        """False while the API server does not serve the kind, which then has no objects: its
+        CustomResourceDefinition is not installed. A definition that comes later is noticed within two
+        seconds, and brings back all refused pods, as one that goes does."""
+        ...
 
     def get(self, name: str, namespace: str = "") -> Any | None: ...
 
@@ -246,7 +257,21 @@ class Handle(Protocol):
         ...
 
     def activate(self, pods: Iterable[Pod]) -> None:
-        """Move pending pods to the active queue now."""
+        """Move pending pods to the active queue now, whoever refused them and without backoff. For pods that
+        the plugin knows by name and can vouch for; where data has changed that may help, use `wake`."""
+        ...
+
+    def wake(self, resource: EventResource, old: Any = None, new: Any = None) -> None:
+        """Data from outside the cluster has changed. As an event of the cluster does, this brings back the
+        pods that the plugin refused, where its hint for an UPDATE of `resource` says Queue, after their
+        backoff. The hint gets `old` and `new` as they are. `resource` is one of the plugin's own, and
+        registered; another one raises a ValueError."""
+        ...
+
+    def on_change(self, resource: Resource, callback: OnChange) -> None:
+        """Call `callback` with every change of a kind that `needs` declares, the objects of the first listing
+        included: between two cycles, when all that has arrived is in the stores, and before any pod is woken
+        by it. Ask for it in the constructor. What it raises is logged with the plugin's name."""
         ...
 
     def resort(self, uids: Iterable[str]) -> None:

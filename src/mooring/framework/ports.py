@@ -228,6 +228,14 @@ class EventRecorder(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Served:
+    """Whether the API server serves a kind: posted when it is found not to, and when that changes."""
+
+    resource: Resource
+    known: bool
+
+
 @dataclass(slots=True)
 class Change:
     """One delivered change of an object, as informers put it into the scheduler's inbox.

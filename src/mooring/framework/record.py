@@ -154,7 +154,7 @@ class DecisionRecord:
     woken_by: str = ""
     """The event that brought the pod back to the active queue."""
     woken_hint: str = ""
-    """The plugin whose hint said so."""
+    """The plugin whose hint said so, or that activated the pod."""
     plugin: str = ""
     """The plugin that failed or refused, where a single one did."""
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from mooring.api.pod import Pod
-from mooring.framework.events import QueuedPod
+from mooring.framework.events import FORCE_ACTIVATE, QueuedPod
 from mooring.queue.inflight import InFlight, PodNominator
 from mooring.queue.parked import Flush
 from mooring.queue.places import (
@@ -53,6 +53,8 @@ def locate(info: QueuedPod, place: Place, since: float, until: float | None) -> 
 def _active(info: QueuedPod) -> str:
     cause = f", moved by {info.woken_by}" if info.woken_by else ""
     asked = f" (hint of {info.woken_hint})" if info.woken_hint else ""
+    if info.woken_by == FORCE_ACTIVATE.label:
+        asked = f" of {info.woken_hint}" if info.woken_hint else ""
     return f"Waits for its turn{cause}{asked}."
 
 

@@ -194,14 +194,15 @@ class Entrance:
             info.woken_by, info.woken_hint = event.label, verdict.plugin
         return moved
 
-    def activate(self, info: QueuedPod, place: Place) -> bool:
-        """Move a waiting pod from its place to the active queue, whatever it waits for; gates still count."""
+    def activate(self, info: QueuedPod, place: Place, plugin: str = "") -> bool:
+        """Move a waiting pod from its place to the active queue, whatever it waits for; gates still count.
+        `plugin` wants it so."""
         if place == ACTIVE:
             return False
         if place != BACKOFF:
-            return self.wake(info, Verdict(Strategy.AT_ONCE), events.FORCE_ACTIVATE)
+            return self.wake(info, Verdict(Strategy.AT_ONCE, plugin), events.FORCE_ACTIVATE)
         self.put(info, ACTIVE, events.FORCE_ACTIVATE)
-        info.woken_by, info.woken_hint = events.FORCE_ACTIVATE.label, ""
+        info.woken_by, info.woken_hint = events.FORCE_ACTIVATE.label, plugin
         return True
 
     def put(self, info: QueuedPod, place: Place, event: ClusterEvent) -> None:

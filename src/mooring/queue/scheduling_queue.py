@@ -202,11 +202,11 @@ class SchedulingQueue:
         helped = list(self._hints.helped(happening, self._places.parked))
         return sum(self._entrance.wake(info, verdict, event) for info, verdict in helped)
 
-    def activate(self, pods: Iterable[Pod | str]) -> int:
+    def activate(self, pods: Iterable[Pod | str], plugin: str = "") -> int:
         """Move these pods (or UIDs) to the active queue now, whatever they wait for; gates still count. A pod
-        in flight will be tried again on its return. Returns how many moved."""
+        in flight will be tried again on its return. Returns how many moved. `plugin` wants it so."""
         uids = [pod if isinstance(pod, str) else pod.uid for pod in pods]
-        return sum(self._activate(uid) for uid in uids)
+        return sum(self._activate(uid, plugin) for uid in uids)
 
     def resort(self, uids: Iterable[str]) -> None:
         """The QueueSort key of these pods has changed; unknown ones are ignored."""
@@ -339,11 +339,11 @@ class SchedulingQueue:
 
     # How pods move.
 
-    def _activate(self, uid: str) -> bool:
+    def _activate(self, uid: str, plugin: str) -> bool:
         flight, slot = self._inflight.get(uid), self._places.slots.get(uid)
         if flight is not None:
             self._inflight.record(Happening(events.FORCE_ACTIVATE, target=uid))
-        return slot is not None and self._entrance.activate(slot.info, slot.place)
+        return slot is not None and self._entrance.activate(slot.info, slot.place, plugin)
 
     # The flush.
 

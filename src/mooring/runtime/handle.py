@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import random
 from collections.abc import Callable, Coroutine, Hashable, Iterable, Sequence
 from typing import Any, TypeVar
@@ -10,8 +11,9 @@ from mooring.api.pod import Pod
 from mooring.api.resources import Resource
 from mooring.framework.access import Access
 from mooring.framework.counting import AffinityTerms, PodCounters
+from mooring.framework.events import OF_THE_CLUSTER, ActionType, ClusterEvent, EventResource
 from mooring.framework.extending import Extender
-from mooring.framework.handle import AssumeCache, Lister, Nominator, WaitingPod
+from mooring.framework.handle import AssumeCache, Lister, Nominator, OnChange, WaitingPod
 from mooring.framework.indexes import NodeIndex, NodeKeys, ObjectIndex, ObjectKeys, PodIndex, PodKeys
 from mooring.framework.nodes import Nodes, NodeView
 from mooring.framework.points import Plugin
@@ -112,7 +114,37 @@ class PluginHandle:
         return self._services.stop_binding(uid, reason)
 
     def activate(self, pods: Iterable[Pod]) -> None:
-        self._services.activate(pods)
+        self._services.activate(pods, self._plugin.name)
+
+    def wake(self, resource: EventResource, old: Any = None, new: Any = None) -> None:
+        event = ClusterEvent(resource, ActionType.UPDATE)
+        self._must_register(event)
+        self._services.wake(event, old, new)
+
+    def _must_register(self, event: ClusterEvent) -> None:
+        name = self._plugin.name
+        if self._profile is None:
+            raise RuntimeError(f"plugin {name!r}: wake() cannot be used in the constructor")
+        if event.resource in OF_THE_CLUSTER:
+            raise ValueError(
+                f"plugin {name!r}: wake({event.resource!s}): events of it come from the API server "
+                f"alone; register and wake one of the plugin's own, such as EventResource({name!r})"
+            )
+        if not any(entry.event.matches(event) for entry in self._profile.registrations.get(name, ())):
+            raise ValueError(
+                f"plugin {name!r} wakes pods for {event.resource!s} without having registered it: add "
+                f"Registration(ClusterEvent(EventResource({str(event.resource)!r}), ActionType.UPDATE)) "
+                "to what its events_to_register() returns"
+            )
+
+    def on_change(self, resource: Resource, callback: OnChange) -> None:
+        self._must_read(resource)
+        if inspect.iscoroutinefunction(callback):
+            raise TypeError(
+                f"plugin {self._plugin.name!r}: the callback of on_change({resource}) is called between two "
+                "cycles and cannot be `async def`: make it plain, and start what takes long with handle.spawn"
+            )
+        self._services.on_change(self._plugin.name, resource, callback)
 
     def resort(self, uids: Iterable[str]) -> None:
         self._services.resort(uids)

@@ -27,8 +27,9 @@ from mooring.api.resources import Resource
 from mooring.api.times import format_duration
 from mooring.framework.access import Access
 from mooring.framework.counting import AffinityTerms, PodCounters
+from mooring.framework.events import ClusterEvent
 from mooring.framework.extending import Extender
-from mooring.framework.handle import AssumeCache, Lister, Nominator
+from mooring.framework.handle import AssumeCache, Lister, Nominator, OnChange
 from mooring.framework.indexes import NodeIndex, NodeKeys, ObjectIndex, ObjectKeys, PodIndex, PodKeys
 from mooring.framework.nodes import Nodes, NodeView
 from mooring.framework.ports import ApiClient, Clock, DelegatingClient, EventRecorder, Timer
@@ -76,7 +77,11 @@ class Services:
     topology: Callable[[str], Topology]
     pod_counters: Callable[[], PodCounters]
     affinity_terms: Callable[[], AffinityTerms]
-    activate: Callable[[Iterable[Pod]], None]
+    activate: Callable[[Iterable[Pod], str], None]
+    """Pods, and the plugin that wants them active."""
+    wake: Callable[[ClusterEvent, Any, Any], None]
+    on_change: Callable[[str, Resource, OnChange], None]
+    """Plugin, kind and callback."""
     resort: Callable[[Iterable[str]], None]
     stop_binding: Callable[[str, str], bool]
     """Stops a pod in PreBind, for a reason; False when it is not there."""
@@ -87,6 +92,9 @@ class Services:
 
 
 _log = logs.get(__name__)
+
+LATE_SECONDS = 1.0
+"""From which a task that was cancelled and still runs is named."""
 
 
 OnFailure = Callable[[str, BaseException], None]
@@ -126,7 +134,27 @@ class Tasks:
         tasks = sorted(self._tasks, key=lambda task: task.get_name())
         for task in tasks:
             task.cancel()
+        if not tasks:
+            return
+        await asyncio.wait(tasks, timeout=LATE_SECONDS)
+        for task in tasks:
+            if not task.done():
+                _log.warning(
+                    "Stopping waits for a task that goes on although it is cancelled",
+                    task=task.get_name(),
+                    at=_place(task.get_coro()),
+                )
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _place(coro: Any) -> str:
+    """The file and line at which a coroutine waits: of the innermost one that is not asyncio's."""
+    place = ""
+    while (frame := getattr(coro, "cr_frame", None)) is not None:
+        if not frame.f_globals.get("__name__", "").startswith("asyncio"):
+            place = f"{frame.f_code.co_filename}:{frame.f_lineno}"
+        coro = coro.cr_await
+    return place
 
 
 class HeldPod:

@@ -22,13 +22,14 @@ from mooring.runtime.registry import PluginError
 from mooring.runtime.reuse.cache import ReuseCache
 from mooring.runtime.services import FencedClient, MayWrite, Services, Tasks, WaitingPods, always
 from mooring.scheduler.binding import BindingCycle
+from mooring.scheduler.callbacks import ChangeCallbacks
 from mooring.scheduler.choosing import NodeChooser
 from mooring.scheduler.cluster import ClusterState
 from mooring.scheduler.cycle import SchedulingCycle
 from mooring.scheduler.engine import Engine, Inbox
 from mooring.scheduler.failing import FailureHandler
 from mooring.scheduler.handlers import Handlers
-from mooring.scheduler.instructions import Activate, Executor, Resort
+from mooring.scheduler.instructions import Activate, Executor, Resort, Wake
 from mooring.scheduler.overcommitting import OvercommitWatch
 from mooring.scheduler.placements import Placements
 from mooring.scheduler.queue_hooks import ProfileHooks, goes_before, sort_key
@@ -82,7 +83,8 @@ def assemble(
     binding = BindingCycle(
         ports.client, ports.clock, ports.recorder, writer, waiting, inbox.post, ports.may_bind
     )
-    services = _services(ports, inbox, cluster, queue, tasks, waiting, binding)
+    callbacks = ChangeCallbacks(cluster.stores)
+    services = _services(ports, inbox, cluster, queue, tasks, waiting, binding, callbacks)
     if ports.metrics is not None:
         services.shared[METRICS] = ports.metrics
     profiles.update(_build(resolved, registry, services, tasks))
@@ -106,6 +108,7 @@ def assemble(
             overcommits.appeared,
         ),
         placements=Placements(cluster.cache, ports.clock, ports.metrics),
+        callbacks=callbacks,
         executor=Executor(queue, cluster.cache, failures),
         cycle=SchedulingCycle(cluster.cache, queue.nominator, ports.clock, ports.recorder, records, chooser),
         binding=binding,
@@ -158,6 +161,7 @@ def _services(
     tasks: Tasks,
     waiting: WaitingPods,
     binding: BindingCycle,
+    callbacks: ChangeCallbacks,
 ) -> Services:
     return Services(
         client=ports.client,
@@ -175,7 +179,9 @@ def _services(
         topology=cluster.topologies.topology,
         pod_counters=cluster.counting.pod_counters,
         affinity_terms=cluster.counting.affinity_terms,
-        activate=lambda pods: inbox.post(Activate(tuple(pods))),
+        activate=lambda pods, plugin: inbox.post(Activate(tuple(pods), plugin)),
+        wake=lambda event, old, new: inbox.post(Wake(event, old, new)),
+        on_change=callbacks.add,
         resort=lambda uids: inbox.post(Resort(tuple(uids))),
         stop_binding=binding.stop_pre_bind,
         waiting=waiting,

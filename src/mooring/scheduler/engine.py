@@ -17,12 +17,13 @@ from dataclasses import dataclass
 from mooring.api.resources import PODS
 from mooring.framework.events import QueuedPod
 from mooring.framework.lifting import writes
-from mooring.framework.ports import Change, Clock
+from mooring.framework.ports import Change, Clock, Served
 from mooring.queue.scheduling_queue import SchedulingQueue
 from mooring.runtime.background import keep_running
 from mooring.runtime.profile import Profile
 from mooring.runtime.services import MayWrite, Services, Tasks, always
 from mooring.scheduler.binding import BindingCycle
+from mooring.scheduler.callbacks import ChangeCallbacks
 from mooring.scheduler.cycle import SchedulingCycle
 from mooring.scheduler.handlers import Handlers, event_label
 from mooring.scheduler.instructions import Executor, Instruction, Requeue
@@ -44,7 +45,7 @@ GRACE_SECONDS = 20.0
 SLICE_CYCLES = 16
 """Cycles between two turns under virtual time, where work takes none."""
 
-Item = Change | BindingEvent | Instruction
+Item = Change | Served | BindingEvent | Instruction
 
 
 class Inbox:
@@ -75,7 +76,10 @@ class Inbox:
         return len(self._items)
 
     async def wait(self) -> None:
-        """Until something has arrived."""
+        """Until something has arrived. What is there already was posted by plugins while they were called
+        between cycles; a plugin that always posts more must not hold the loop up."""
+        if self._items:
+            await asyncio.sleep(0)
         await self._arrived.wait()
 
 
@@ -90,6 +94,7 @@ class Engine:
     profiles: Mapping[str, Profile]
     handlers: Handlers
     placements: Placements
+    callbacks: ChangeCallbacks
     executor: Executor
     cycle: SchedulingCycle
     binding: BindingCycle
@@ -165,7 +170,8 @@ class Engine:
             timer.cancel()
 
     def drain(self) -> None:
-        """Apply everything that has arrived: all caches first, then the instructions, each in order."""
+        """Apply everything that has arrived: all caches first, then the callbacks of plugins, then the
+        instructions, each in order."""
         applied: list[tuple[Histogram | None, float, Sequence[Instruction]]] = []
         timed, now = self.metrics is not None, self.clock.now
         for item in self.inbox.drain():
@@ -179,6 +185,8 @@ class Engine:
             histogram = self._histogram_of(item)
             if instructions or histogram is not None:
                 applied.append((histogram, now() - began if timed else 0.0, instructions))
+        if self.callbacks.noted:
+            self.callbacks.call()
         for histogram, seconds, instructions in applied:
             began = now() if timed else 0.0
             for instruction in instructions:
@@ -195,6 +203,8 @@ class Engine:
             return self.handlers.apply(item)
         if isinstance(item, BindingEvent):
             return self.placements.apply(item)
+        if isinstance(item, Served):
+            return self.handlers.serve(item)
         return (item,)
 
     def _histogram_of(self, item: Item) -> Histogram | None:

@@ -15,7 +15,7 @@ from mooring.api.resources import Resource
 from mooring.framework import events
 from mooring.framework.changes import node_changes, pod_changes
 from mooring.framework.events import ActionType, ClusterEvent, EventResource
-from mooring.framework.ports import Change
+from mooring.framework.ports import Change, Served
 from mooring.runtime.services import WaitingPods
 from mooring.scheduler.instructions import Enqueue, Instruction, Remove, Update, Wake
 from mooring.state.cache import ClusterCache, Outcome
@@ -86,6 +86,11 @@ class Handlers:
         if change.resource == kinds.NODES:
             return self._node(change.old, change.new)
         return [Wake(_plain_event(change), change.old, change.new)]
+
+    def serve(self, served: Served) -> list[Instruction]:
+        """A kind began or ceased to be served. There is no object to ask hints about, so all refused pods
+        are tried again; it happens when a definition is installed."""
+        return [Wake(events.KIND_SERVED)] if self._stores[served.resource].serve(served.known) else []
 
     def _pod(self, old: Pod | None, new: Pod | None) -> list[Instruction]:
         before, after = place_of(old), place_of(new)

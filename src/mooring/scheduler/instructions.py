@@ -54,6 +54,7 @@ class Activate(msgspec.Struct, frozen=True):
     """A plugin wants these pods in the active queue now."""
 
     pods: tuple[Pod, ...]
+    plugin: str = ""
 
 
 class Resort(msgspec.Struct, frozen=True):
@@ -98,7 +99,7 @@ class Executor:
             Update: self._update,
             Remove: lambda it: queue.delete(it.pod),
             Wake: self._wake,
-            Activate: lambda it: queue.activate(it.pods),
+            Activate: lambda it: queue.activate(it.pods, it.plugin),
             Resort: lambda it: queue.resort(it.uids),
             EndFlight: lambda it: queue.done(it.uid),
             Requeue: lambda it: failures.handle(it.info, it.profile, it.failure),

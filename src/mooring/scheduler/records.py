@@ -66,12 +66,15 @@ class RecordRing:
     def __iter__(self) -> Iterator[DecisionRecord]:
         return (record for _, record in self._ring)
 
+    def __reversed__(self) -> Iterator[DecisionRecord]:
+        return (record for _, record in reversed(self._ring))
+
     def of(self, pod_key: str) -> list[DecisionRecord]:
         """All kept attempts of one pod, oldest first."""
         return [record for record in self if record.pod == pod_key]
 
     def last(self, pod_key: str) -> DecisionRecord | None:
-        return next((record for _, record in reversed(self._ring) if record.pod == pod_key), None)
+        return next((record for record in reversed(self) if record.pod == pod_key), None)
 
 
 def make_record(

@@ -28,6 +28,7 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 _SPIN_LIMIT = 10_000_000
+_FIRST_LOOK = 256  # callbacks at one instant; then twice as many, and so on
 _FINALIZER_TURNS = 3  # the finalizer of an async generator makes a task, which closes the generator
 _COMPACT_ABOVE = 100  # cancelled timers; below that, dropping them when they come up is cheaper
 
@@ -101,6 +102,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._now = 0.0
         self._spins = 0
         self._spin_limit = spin_limit
+        self._look_at = min(_FIRST_LOOK, spin_limit + 1)
+        self.on_standstill: Callable[[], None] | None = None
+        """Called now and then while many callbacks run at one instant; may raise what it finds."""
         self._orders = count()
         self._task_numbers = count(1)
         self.set_task_factory(_make_task)
@@ -108,6 +112,11 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def time(self) -> float:
         return self._now
+
+    @property
+    def progress(self) -> tuple[float, int]:
+        """Differs from callback to callback."""
+        return self._now, self._spins
 
     def next_task_number(self) -> int:
         return next(self._task_numbers)
@@ -160,6 +169,11 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def _count_spin(self) -> None:
         self._spins += 1
+        if self._spins < self._look_at:
+            return
+        self._look_at = min(2 * self._look_at, self._spin_limit + 1)
+        if self.on_standstill is not None:
+            self.on_standstill()
         if self._spins > self._spin_limit:
             self._spins = 0  # so that cleaning up can still run
             at = f"{self._spin_limit} callbacks ran at virtual second {self._now:g}"
@@ -182,6 +196,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         if when > self._now:
             self._now = when
             self._spins = 0
+            self._look_at = min(_FIRST_LOOK, self._spin_limit + 1)
 
     def _move_due_timers(self) -> None:
         while self._scheduled and self._scheduled[0].when() <= self._now:

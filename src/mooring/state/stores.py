@@ -32,6 +32,8 @@ class ObjectStore:
         self._watchers: list[Watcher] = []
         self.version = 0
         """Grows with every change, and with every change of what is assumed on top of it."""
+        self.known = True
+        """False while the API server does not serve the kind."""
 
     def __len__(self) -> int:
         return len(self._objects)
@@ -53,6 +55,13 @@ class ObjectStore:
         for obj in self._objects.values():
             watcher(None, obj)
         self._watchers.append(watcher)
+
+    def serve(self, known: bool) -> bool:
+        """The API server serves the kind, or does not; returns whether that is news."""
+        changed = known is not self.known
+        self.known = known
+        self.version += changed
+        return changed
 
     def apply(self, change: Change) -> None:
         """Take over a delivered change. Repeating one, or deleting what is unknown, changes nothing."""

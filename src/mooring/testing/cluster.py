@@ -27,6 +27,7 @@ from mooring.store.local import LocalClient
 from mooring.store.objects import Stored
 from mooring.store.store import Store
 from mooring.testing.reuse_check import VerifyingChooser
+from mooring.testing.standstill import HOOK_LIMIT, HookLimit, NeverReturns, refuse_circles
 
 T = TypeVar("T")
 
@@ -39,8 +40,9 @@ class Cluster:
     Use it as a context manager, or call `close`.
 
     What the background work of a plugin raises (`run`, `handle.spawn`) is raised by the next `settle`, or by
-    `close`, unless `allow_background_failures` is set.
-    """
+    `close`, unless `allow_background_failures` is set. A hook that takes longer than `hook_limit` seconds of
+    real time, and a pod that is tried in circles without virtual time passing, fail the test with an
+    AssertionError that names the plugin; `hook_limit=None` allows any time. """
 
     def __init__(
         self,
@@ -53,11 +55,14 @@ class Cluster:
         start: bool = True,
         verify_reuse: bool = False,
         allow_background_failures: bool = False,
+        hook_limit: float | None = HOOK_LIMIT,
     ) -> None:
         self.seed = seed
         self._verify_reuse = verify_reuse
         self.loop = VirtualLoop(seed)
         self.clock = VirtualClock(self.loop)
+        self.hook_limit = hook_limit
+        self.loop.on_standstill = self._refuse_circles
         self.random = random.Random(seed)
         self.store = Store(self.clock.wall, random.Random(seed + 1))
         self.faults = Faults(random.Random(seed + 2))
@@ -99,7 +104,17 @@ class Cluster:
 
     def run(self, coro: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine to its end, with everything else that happens meanwhile."""
-        return self.loop.run_until_complete(coro)
+        try:
+            with HookLimit(self.loop, self.hook_limit):
+                return self.loop.run_until_complete(coro)
+        except NeverReturns as error:
+            allow = "Cluster(hook_limit=…) allows more"
+            raise AssertionError(
+                f"{error} (seed {self.seed}; the stack above shows where; {allow})"
+            ) from error
+
+    def _refuse_circles(self) -> None:
+        refuse_circles(self.scheduler.records, self.clock)
 
     def settle(self, seconds: float = 1.0) -> None:
         """Let `seconds` of virtual time pass; whatever can happen in it has happened afterwards."""

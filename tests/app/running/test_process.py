@@ -33,6 +33,7 @@ class UnderTest(FilterPlugin):
         if pod.name == "blocks":
             time.sleep(5.0)
 """
+SPINS = BLOCKS.replace("time.sleep(5.0)", "while True: pass")
 HANGS = """
 import asyncio
 from mooring.framework import BindPlugin
@@ -88,6 +89,21 @@ def test_c10_a_second_signal_ends_it_at_once(api):
         assert run.process.poll() is None, "the bind that was sent is waited for"
         run.process.send_signal(signal.SIGTERM)
         assert run.process.wait(5) == 1
+
+
+def test_item_2_a_hook_that_spins_is_named_at_the_first_signal_and_ended_within_a_second_by_the_next(api):
+    config = CONFIG.format(point="multiPoint", more="")
+    with Running(api, NO_PORT, "--leader-elect=false", plugin=SPINS, config=config) as run:
+        api.add_pod("blocks")
+        run.until(lambda: "The scheduling loop is held up" in run.text())
+        run.process.send_signal(signal.SIGTERM)
+        run.until(lambda: "Stopping waits for the scheduling loop; a second signal" in run.text(), 5)
+        (line,) = [line for line in run.text().splitlines() if "Stopping waits for" in line]
+        assert 'plugin="UnderTest" hook="filter"' in line
+        assert run.process.poll() is None
+        run.process.send_signal(signal.SIGTERM)
+        assert run.process.wait(1.0) == 1
+        assert run.text().endswith("Second signal (SIGTERM): ending at once\n")
 
 
 def test_c13_a_plugin_that_blocks_the_loop_loses_the_lease_and_nothing_is_bound_afterwards(api):

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
+import threading
 import time
 
 from mooring.app.running.process import LOOP_TOLERANCE, _late
-from mooring.app.running.watchdog import INTERVAL, Heart, Watchdog, hook_of
+from mooring.app.running.watchdog import INTERVAL, STOPPING, Heart, Watchdog, hook_of
 from mooring.framework import FilterPlugin
+from mooring.telemetry.log_lines import VALUES
 from mooring.telemetry.metrics import SchedulerMetrics
 
 
@@ -60,6 +62,37 @@ def test_the_watchdog_names_the_plugin_and_its_hook_once(caplog):
         metrics = asyncio.run(main())
     assert metrics.slow_hooks.samples().get(("Slow", "filter")) == 1
     assert "The scheduling loop is held up" in caplog.text
+
+
+def test_item_2_the_watchdog_says_whom_stopping_waits_for_when_it_had_reported_the_same_silence_before(
+    caplog,
+):
+    async def main() -> None:
+        heart = Heart(time.monotonic)
+        heart.start()
+        watchdog = Watchdog(heart)
+        watchdog.start()
+        await asyncio.sleep(2 * INTERVAL)
+        threading.Timer(0.35, setattr, (watchdog, "stopping", True)).start()
+        Slow().filter(None, None, None)
+        watchdog.stop()
+        heart.stop()
+
+    with caplog.at_level(logging.WARNING):
+        asyncio.run(main())
+    assert [record.msg for record in caplog.records] == ["The scheduling loop is held up", STOPPING]
+    assert {record.__dict__[VALUES]["plugin"] for record in caplog.records} == {"Slow"}
+
+
+def test_item_2_a_hint_or_callback_is_named_by_the_method_that_the_scheduler_called():
+    class Hinting(Slow):
+        def is_less_busy(self, pod, old, new):
+            return self._think()
+
+        def _think(self):
+            return hook_of(sys._getframe())
+
+    assert Hinting().is_less_busy(None, None, None) == ("Slow", "is_less_busy")
 
 
 def test_a_stack_without_plugins_blames_none():

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import os
 import signal
 import time
 from collections.abc import Callable, Coroutine
@@ -31,6 +30,7 @@ from mooring.app.running.election import ElectionThread, make_candidate
 from mooring.app.running.endpoints import Endpoints, Exposition, LoopDoor, status_page
 from mooring.app.running.gauges import RequestMeter
 from mooring.app.running.options import RunOptions
+from mooring.app.running.signals import FAILED, OK, Signals
 from mooring.app.running.watchdog import Heart, Watchdog
 from mooring.app.scheduler import Scheduler
 from mooring.client import connection
@@ -47,8 +47,6 @@ from mooring.telemetry.metrics import SchedulerMetrics
 
 _log = logs.get(__name__)
 
-SIGNALS = (signal.SIGTERM, signal.SIGINT)
-OK, FAILED = 0, 1
 WATCHDOG_TOLERANCE = 20.0
 """Seconds after the end of a lease that was not given up, from which health fails."""
 LOST_GRACE_SECONDS = 5.0
@@ -87,12 +85,17 @@ class Process:
         loop = asyncio.get_running_loop()
         self._ended: asyncio.Future[tuple[int, str]] = loop.create_future()
         self._won: asyncio.Future[Lease] = loop.create_future()
-        for number in SIGNALS:
-            loop.add_signal_handler(number, self._on_signal, number)
+        watchdog = Watchdog(self._heart, self._metrics)
+        self._signals = Signals(self._on_signal, watchdog)
+        try:
+            return await self._run(watchdog)
+        finally:
+            self._signals.remove()
+
+    async def _run(self, watchdog: Watchdog) -> int:
         gauges.describe(self._metrics, self._options.gates)
         credentials = await self._credentials(self._options.kubeconfig)
         self._client = self._connect(credentials)
-        watchdog = Watchdog(self._heart, self._metrics)
         try:
             self._scheduler = self._make_scheduler()
             self._heart.start()
@@ -291,15 +294,12 @@ class Process:
         if not task.cancelled() and task.exception() is not None:
             self._end(FAILED, f"the scheduling loop broke: {task.exception()!r}")
 
-    def _on_signal(self, number: int) -> None:
-        if self._ended.done():
-            _log.warning("Second signal: ending at once", signal=signal.Signals(number).name)
-            os._exit(FAILED)
-        self._end(OK, f"signal {signal.Signals(number).name}")
+    def _on_signal(self, received: signal.Signals) -> None:
+        self._end(OK, f"signal {received.name}")
 
     def _end(self, code: int, reason: str) -> None:
         if not self._ended.done():
-            self._stopping = True
+            self._stopping = self._signals.ending = True
             if code:
                 _log.error("The scheduler ends", reason=reason)
             self._ended.set_result((code, reason))

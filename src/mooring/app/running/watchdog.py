@@ -2,7 +2,8 @@
 code.
 
 The loop beats, threads read. When a beat is late, the stack of the loop's thread is logged, with the plugin
-in it if there is one. Costs nothing while all is well: no hook is wrapped or timed for it.
+in it if there is one; and once more when the process was asked to stop and the loop still does not return.
+Costs nothing while all is well: no hook is wrapped or timed for it.
 """
 
 from __future__ import annotations
@@ -75,6 +76,7 @@ HOOKS = frozenset(
 """The methods that the scheduler calls."""
 SLOW = 0.1
 """Seconds after which a hook is worth a line in the log."""
+STOPPING = "Stopping waits for the scheduling loop; a second signal ends the process at once"
 STEP = 0.025
 FRAMES = 25
 
@@ -82,12 +84,14 @@ FRAMES = 25
 class Watchdog:
     """Watches one heart until stopped."""
 
-    def __init__(self, heart: Heart, metrics: SchedulerMetrics, slow: float = SLOW) -> None:
+    def __init__(self, heart: Heart, metrics: SchedulerMetrics | None = None, slow: float = SLOW) -> None:
         self._heart = heart
         self._metrics = metrics
         self._slow = slow
+        self.stopping = False
+        """Whether the process was asked to stop, and so waits for the loop."""
         self._stopped = threading.Event()
-        self._reported = -1
+        self._reported = (-1, False)
         self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
 
     def start(self) -> None:
@@ -100,9 +104,9 @@ class Watchdog:
 
     def _watch(self) -> None:
         while not self._stopped.wait(STEP):
-            beat = self._heart.beats
-            if self._heart.age() > self._slow + INTERVAL and beat != self._reported:
-                self._reported = beat
+            silence = self._heart.beats, self.stopping
+            if self._heart.age() > self._slow + INTERVAL and silence != self._reported:
+                self._reported = silence
                 self._report()
 
     def _report(self) -> None:
@@ -110,9 +114,10 @@ class Watchdog:
         if frame is None or self._heart.age() <= self._slow:
             return
         plugin, hook = hook_of(frame)
-        self._metrics.slow_hooks.inc(plugin or "none", hook or "none")
+        if self._metrics is not None and not self.stopping:
+            self._metrics.slow_hooks.inc(plugin or "none", hook or "none")
         _log.warning(
-            "The scheduling loop is held up",
+            STOPPING if self.stopping else "The scheduling loop is held up",
             seconds=round(self._heart.age(), 3),
             plugin=plugin or "none",
             hook=hook or "none",
@@ -121,10 +126,15 @@ class Watchdog:
 
 
 def hook_of(frame: FrameType | None) -> tuple[str, str]:
-    """The plugin and its hook among the frames of a stack, the innermost one; empty without any."""
+    """The plugin and its hook among the frames of a stack, the innermost one; empty without any. Where none
+    goes by the name of a hook, the outermost method of a plugin is what the scheduler called: a queueing
+    hint, a callback, a hook of the vector classes."""
+    called = "", ""
     while frame is not None:
         owner = frame.f_locals.get("self")
-        if isinstance(owner, Plugin) and frame.f_code.co_name in HOOKS:
-            return owner.name, frame.f_code.co_name
+        if isinstance(owner, Plugin):
+            called = owner.name, frame.f_code.co_name
+            if called[1] in HOOKS:
+                break
         frame = frame.f_back
-    return "", ""
+    return called

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import shlex
-import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,8 @@ import msgspec
 from mooring.api.errors import MooringError
 from mooring.api.pod import DEFAULT_SCHEDULER_NAME
 from mooring.app.clock import SystemClock
+from mooring.app.running.signals import Signals
+from mooring.app.running.watchdog import Heart, Watchdog
 from mooring.app.scheduler import Scheduler
 from mooring.app.up import kubeconfig
 from mooring.app.up.cluster_plan import ClusterPlan
@@ -46,6 +47,9 @@ class EmbeddedCluster:
         self._process: ServerProcess | None = None
         self._client: HttpClient | None = None
         self._stop = asyncio.Event()
+        self._heart = Heart(SystemClock().now)
+        self._watchdog = Watchdog(self._heart)
+        self._signals: Signals | None = None
         self.scheduler: Scheduler | None = None
         self.kubeconfig = Path()
 
@@ -69,6 +73,8 @@ class EmbeddedCluster:
                     flush_after=self._plan.flush_after,
                     streaming_lists=True,
                 )
+                self._heart.start()
+                self._watchdog.start()
                 await self.scheduler.start()
         except BaseException:
             await self.stop()
@@ -102,13 +108,16 @@ class EmbeddedCluster:
             self._client = None
         if self._process is not None:
             await self._process.stop()
+        self._watchdog.stop()
+        self._heart.stop()
+        if self._signals is not None:
+            self._signals.remove()
 
     async def ended(self) -> None:
-        """Returns when SIGINT or SIGTERM asks for the end; a MooringError when the API server went first."""
+        """Returns when SIGINT or SIGTERM asks for the end; a MooringError when the API server went first. A
+        second signal ends the process at once, and the API server with it."""
         assert self._process is not None
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, self._stop.set)
+        self._signals = Signals(lambda received: self._stop.set(), self._watchdog)
         gone = asyncio.ensure_future(self._process.ended())
         asked = asyncio.ensure_future(self._stop.wait())
         try:

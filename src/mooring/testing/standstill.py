@@ -1,0 +1,90 @@
+"""What keeps a test from hanging, and says who is to blame: a hook that does not return, and a pod that is
+tried in circles while virtual time stands still."""
+
+from __future__ import annotations
+
+import itertools
+import signal
+import threading
+import time
+from collections import Counter
+from types import FrameType, TracebackType
+
+from mooring.app.running.watchdog import hook_of
+from mooring.framework.ports import Clock
+from mooring.scheduler.records import RecordRing
+from mooring.sim.loop import VirtualLoop
+
+HOOK_LIMIT = 30.0
+"""Seconds of real time for one call; hooks take microseconds."""
+LOOKS = 10
+"""How often the limit is looked at within its time."""
+ATTEMPTS = 100
+"""Attempts of one pod at one virtual instant that no honest test needs."""
+DEBUGGERS = ("bdb", "pdb", "IPython", "pydevd", "_pydevd_bundle")
+
+
+class NeverReturns(KeyboardInterrupt):
+    """Raised inside the hook. A KeyboardInterrupt, for that alone ends an event loop and is not taken for a
+    failure of the plugin, after which the pod would be tried again."""
+
+
+class HookLimit:
+    """Around a run of the loop: raises NeverReturns when one callback of it takes longer than the limit.
+
+    By SIGALRM, so it looks after the main thread only, and not where another timer runs (pytest-timeout)."""
+
+    def __init__(self, loop: VirtualLoop, seconds: float | None) -> None:
+        self._loop = loop
+        self._seconds = seconds or 0.0
+        self._armed = False
+
+    def __enter__(self) -> None:
+        on_main = threading.current_thread() is threading.main_thread()
+        if not self._seconds or not on_main or signal.getitimer(signal.ITIMER_REAL)[0]:
+            return
+        self._seen, self._since = self._loop.progress, time.monotonic()
+        self._before = signal.signal(signal.SIGALRM, self._look)
+        signal.setitimer(signal.ITIMER_REAL, self._seconds / LOOKS, self._seconds / LOOKS)
+        self._armed = True
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._armed:
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
+            signal.signal(signal.SIGALRM, self._before or signal.SIG_DFL)
+
+    def _look(self, number: int, frame: FrameType | None) -> None:
+        progress, now = self._loop.progress, time.monotonic()
+        if progress != self._seen or _is_debugged(frame):
+            self._seen, self._since = progress, now
+        elif now - self._since >= self._seconds:
+            plugin, hook = hook_of(frame)
+            who = f"plugin {plugin!r}: {hook}" if plugin else "a call of the scheduler"
+            raise NeverReturns(f"{who} has not returned after {self._seconds:g} s of real time")
+
+
+def _is_debugged(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_globals.get("__name__", "").partition(".")[0] in DEBUGGERS:
+            return True
+        frame = frame.f_back
+    return False
+
+
+def refuse_circles(records: RecordRing, clock: Clock) -> None:
+    """An AssertionError when a pod was tried again and again at this instant."""
+    now = clock.wall()
+    recent = itertools.takewhile(lambda record: record.started == now, reversed(records))
+    tried = Counter(record.pod for record in recent)
+    pod, attempts = max(tried.items(), key=lambda item: item[1], default=("", 0))
+    last = records.last(pod)
+    if attempts < ATTEMPTS or last is None:
+        return
+    cause = last.woken_by or "nothing on record"
+    who = f" (plugin {last.woken_hint!r})" if last.woken_hint else ""
+    raise AssertionError(
+        f"pod {pod} is tried in circles: {attempts} attempts at virtual second {clock.now():g}, each after "
+        f"{cause}{who}; the last one said: {last.message or last.result}"
+    )
