@@ -11,9 +11,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.api.errors import MooringError, QuantityError
-from mooring.api.quantity import MAX_NANOS, NANO, format_quantity, milli_value, parse, value
+from mooring.api.quantity import _DECIMAL_UNITS, _POWERS_OF_TWO, MAX_NANOS, NANO, milli_value, parse, value
 
 G = NANO
+
+
+def format_quantity(nanos: int, binary: bool = False) -> str:
+    """Canonical text: the largest suffix that needs no fraction. `binary` prefers Ki, Mi and so on."""
+    whole, rest = divmod(nanos, NANO)
+    if binary and not rest and abs(whole) >= 1024:
+        return _with_suffix(whole, [("", 1)] + [(unit, 1 << bits) for unit, bits in _POWERS_OF_TWO.items()])
+    return _with_suffix(nanos, [(unit, 10 ** (power + 9)) for unit, power in _DECIMAL_UNITS])
+
+
+def _with_suffix(amount: int, units: list[tuple[str, int]]) -> str:
+    unit, size = max((u for u in units if amount % u[1] == 0), key=lambda u: u[1])
+    return f"{amount // size}{unit}" if amount else "0"
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from mooring.framework.ports import (
     WatchEvent,
 )
 from mooring.sim import loop
-from mooring.sim.clock import VirtualClock
+from mooring.sim.loop import VirtualClock
 
 HOLD = math.inf
 """A step of a stream: stays open and says nothing more."""

@@ -6,7 +6,7 @@ from itertools import count
 
 from mooring.client.credentials import EARLY_SECONDS, RELOAD_SECONDS, Bearer, Credentials, CredentialsError
 from mooring.sim import loop
-from mooring.sim.clock import EPOCH, VirtualClock
+from mooring.sim.loop import EPOCH, VirtualClock
 
 PLAIN = Credentials("https://server", "the test")
 

@@ -17,7 +17,7 @@ from mooring.api.resources import LEASES
 from mooring.client.election import Election
 from mooring.client.lease import Candidate, Fence, Terms
 from mooring.sim import loop as virtual
-from mooring.sim.clock import VirtualClock
+from mooring.sim.loop import VirtualClock
 from mooring.store import faults
 from mooring.store.faults import Fault, Faults
 from mooring.store.local import LocalClient

@@ -19,7 +19,7 @@ from mooring.client import events
 from mooring.client.event_series import cut
 from mooring.client.events import ApiEventRecorder
 from mooring.sim import loop
-from mooring.sim.clock import VirtualClock
+from mooring.sim.loop import VirtualClock
 from mooring.telemetry.log_lines import VALUES
 from tests.client.scripted import error, pod
 

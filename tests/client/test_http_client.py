@@ -28,7 +28,7 @@ from mooring.client.limiter import Limits
 from mooring.client.transport import Request
 from mooring.framework.ports import ApiClient, WatchEvent
 from mooring.sim import loop
-from mooring.sim.clock import VirtualClock
+from mooring.sim.loop import VirtualClock
 
 POD = {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "p", "namespace": "a", "uid": "u"}}
 EVENT = {"kind": "Event", "metadata": {"name": "e", "namespace": "a"}}

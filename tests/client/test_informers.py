@@ -10,7 +10,7 @@ from mooring.api.resources import NODES, PODS
 from mooring.client.informers import InformerSet
 from mooring.framework.ports import Change
 from mooring.sim import loop
-from mooring.sim.clock import VirtualClock
+from mooring.sim.loop import VirtualClock
 from tests.client.scripted import HOLD, Page, Script, Stream, pod
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from mooring.client.limiter import SHARE, Limits, Priority, RateLimiter
 from mooring.sim import loop
-from mooring.sim.clock import VirtualClock
+from mooring.sim.loop import VirtualClock
 
 NOW = asyncio.get_running_loop
 

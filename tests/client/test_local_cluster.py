@@ -11,7 +11,7 @@ from mooring.client.events import ApiEventRecorder
 from mooring.client.informers import InformerSet
 from mooring.framework.ports import Change
 from mooring.sim import loop
-from mooring.sim.clock import VirtualClock
+from mooring.sim.loop import VirtualClock
 from mooring.store import faults
 from mooring.store.faults import Fault, Faults
 from mooring.store.local import LocalClient

@@ -12,7 +12,7 @@ from mooring.api.resources import PODS
 from mooring.client.informers import Informer
 from mooring.framework.ports import Change
 from mooring.sim import loop
-from mooring.sim.clock import VirtualClock
+from mooring.sim.loop import VirtualClock
 from tests.client.model_server import ModelServer
 
 NAMES = st.sampled_from(["a", "b", "c", "d", "e"])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mooring import config
 from mooring.api.times import Duration
-from mooring.plugins.inter_pod_affinity.args import InterPodAffinityArgs
+from mooring.plugins.inter_pod_affinity.plugin import InterPodAffinityArgs
 from tests.config.builders import IN_TREE, args, load, only_args, problems, profile, text
 
 DEFAULTS = [

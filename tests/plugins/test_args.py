@@ -9,11 +9,11 @@ from mooring.framework.args import ResourceSpec
 from mooring.plugins.balanced_allocation import NodeResourcesBalancedAllocationArgs
 from mooring.plugins.default_preemption import DefaultPreemptionArgs
 from mooring.plugins.dynamic_resources import DynamicResourcesArgs
-from mooring.plugins.inter_pod_affinity.args import InterPodAffinityArgs
+from mooring.plugins.inter_pod_affinity.plugin import InterPodAffinityArgs
 from mooring.plugins.node_affinity import NodeAffinityArgs
 from mooring.plugins.node_resources_fit.args import NodeResourcesFitArgs, ScoringStrategy
-from mooring.plugins.pod_topology_spread.args import PodTopologySpreadArgs
-from mooring.plugins.volume_binding.args import VolumeBindingArgs
+from mooring.plugins.pod_topology_spread.constraints import PodTopologySpreadArgs
+from mooring.plugins.volume_binding.plugin import VolumeBindingArgs
 from tests.config.builders import IN_TREE, args, load, only_args, problems
 
 CAPACITY = config.FeatureGates.parse("StorageCapacityScoring=true")

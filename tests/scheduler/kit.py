@@ -13,8 +13,7 @@ from mooring.framework import Plugin
 from mooring.framework.extending import Extender
 from mooring.queue.pending import Location
 from mooring.scheduler.assembly import Ports, assemble, needed_resources
-from mooring.sim.clock import VirtualClock
-from mooring.sim.loop import VirtualLoop
+from mooring.sim.loop import VirtualClock, VirtualLoop
 from mooring.store.local import LocalClient
 from mooring.store.store import Store
 from mooring.testing import Cluster

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from mooring.framework.ports import Clock
-from mooring.sim.clock import EPOCH, VirtualClock
-from mooring.sim.loop import run
+from mooring.sim.loop import EPOCH, VirtualClock, run
 
 
 def test_now_counts_from_zero_and_wall_from_the_epoch():

@@ -25,8 +25,7 @@ from mooring.api.errors import (
 from mooring.api.pod import Pod
 from mooring.api.resources import NODES, PODS, Unstructured, custom
 from mooring.framework.ports import ApiClient, Malformed, PatchType, WatchEvent
-from mooring.sim.clock import VirtualClock
-from mooring.sim.loop import Deadlock, run
+from mooring.sim.loop import Deadlock, VirtualClock, run
 from mooring.store import faults as effects
 from mooring.store.faults import Effect, Fault, Faults
 from mooring.store.local import LocalClient

@@ -11,8 +11,7 @@ from mooring.config import ConfigError, KubeSchedulerConfiguration, Problem, Res
 from mooring.config.gates import DEFAULT_GATES, FeatureGates
 from mooring.framework.points import Plugin
 from mooring.plugins.registry import DEFAULT
-from mooring.runtime.plugin_folders import look_in
-from mooring.runtime.registry import PluginError, Registry
+from mooring.runtime.registry import PluginError, Registry, look_in
 
 EMPTY = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 """A configuration that says nothing: the default profile."""

@@ -16,8 +16,7 @@ from mooring import config
 from mooring.api.errors import MooringError
 from mooring.app import checking
 from mooring.app.configuring import Configuration, configure_file, find_plugin
-from mooring.cli.plugin_folder import current_folder
-from mooring.cli.printing import Output, console, fail, line, printable
+from mooring.cli.printing import Output, console, current_folder, fail, line, printable
 from mooring.config import ConfigError, PluginRef, ResolvedProfile
 from mooring.config.wire import to_wire
 

@@ -14,8 +14,7 @@ from mooring.app.configuring import Configuration, configure
 from mooring.app.deploying import DeployOptions, kustomization, to_yaml
 from mooring.app.deploying.manifests import default_config, warnings
 from mooring.app.deploying.manifests import manifests as make
-from mooring.cli.plugin_folder import current_folder
-from mooring.cli.printing import fail, line
+from mooring.cli.printing import current_folder, fail, line
 from mooring.config import ConfigError
 
 

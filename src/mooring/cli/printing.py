@@ -51,3 +51,13 @@ def tolerate_any_encoding() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+
+
+def current_folder() -> tuple[str, ...]:
+    """The current folder; nothing when it is gone, or when `python -I` asks to keep it out."""
+    if sys.flags.isolated:
+        return ()
+    try:
+        return (os.getcwd(),)
+    except OSError:
+        return ()

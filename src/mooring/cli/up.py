@@ -14,7 +14,7 @@ from mooring.app.up import pools
 from mooring.app.up.cluster import Counts, EmbeddedCluster
 from mooring.app.up.cluster_plan import ClusterPlan
 from mooring.cli import printing
-from mooring.cli.plugin_folder import current_folder
+from mooring.cli.printing import current_folder
 
 REFRESH_SECONDS = 0.5
 

@@ -1,4 +1,4 @@
-"""Counts over the pods of the cluster, kept up to date by the state: what affinity and spreading are made of.
+"""Indexes and counts over the pods of the cluster, kept up to date by the state.
 
 `handle.pod_counters` counts the pods that a selector matches, and `handle.affinity_terms` knows which terms
 the running pods hold. Both answer per row of the node table and are changed by every event, so nothing ever
@@ -8,16 +8,17 @@ scans all pods. A sum per topology value is one pass over a label column:
     per_zone = counters.get(PodSelector(frozenset({"default"}), selector)).sums(topology)
 
 A row without a node (the ghost of one that is gone) has no labels, hence no part in any such sum, whatever
-still runs there. A dry run does not change counts: there a plugin corrects its own sums in AddPod and
-RemovePod.
-"""
+still runs there. An index (`handle.pod_index(name, extract)`) answers in which rows a key occurs; `extract`
+names the keys of one object. A dry run changes neither: there a plugin corrects its own sums in AddPod and
+RemovePod, and reads the pods of a node from its view."""
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
+from mooring.api.node import Node
 from mooring.api.pod import Pod
 from mooring.api.pod_affinity import AffinityTerm
 from mooring.api.selectors import Selector
@@ -136,3 +137,46 @@ class AffinityTerms(Protocol):
         """The terms of these kinds that mean `pod`, found by its labels. `namespace_labels` are those of the
         pod's namespace."""
         ...
+
+
+PodKeys = Callable[[Pod], Iterable[Hashable]]
+"""The keys of a pod. They must not depend on its node: pods are shown before they have one, and the row says
+where they run."""
+NodeKeys = Callable[[Node], Iterable[tuple[Hashable, Any]]]
+ObjectKeys = Callable[[Any], Iterable[Hashable]]
+
+
+class PodIndex(Protocol):
+    """key → rows with pods that have the key."""
+
+    def rows(self, key: Hashable) -> Mapping[int, int]:
+        """Row → number of pods with the key there, ghosts of deleted nodes included."""
+        ...
+
+    def keys(self) -> Iterable[Hashable]: ...
+
+
+class ObjectIndex(Protocol):
+    """key → objects of one kind, made with `handle.object_index(name, resource, extract)`."""
+
+    @property
+    def version(self) -> Version:
+        """Bumped when an object comes or goes, or when its keys change; not by other updates of it."""
+        ...
+
+    def at(self, key: Hashable) -> Iterable[Any]:
+        """The objects with the key, in no particular order."""
+        ...
+
+
+class NodeIndex(Protocol):
+    """key → rows of the nodes that have the key, each with the value that `extract` gave."""
+
+    @property
+    def version(self) -> Version:
+        """Grows when an entry comes, changes or goes; for `reads`."""
+        ...
+
+    def rows(self, key: Hashable) -> Mapping[int, Any]: ...
+
+    def keys(self) -> Iterable[Hashable]: ...

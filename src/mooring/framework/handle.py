@@ -8,11 +8,19 @@ from typing import Any, Protocol, TypeVar
 
 from mooring.api.pod import Pod
 from mooring.api.resources import Resource
-from mooring.framework.counting import AffinityTerms, PodCounters
+from mooring.framework.counting import (
+    AffinityTerms,
+    NodeIndex,
+    NodeKeys,
+    ObjectIndex,
+    ObjectKeys,
+    PodCounters,
+    PodIndex,
+    PodKeys,
+)
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import EventResource
 from mooring.framework.extending import Extender
-from mooring.framework.indexes import NodeIndex, NodeKeys, ObjectIndex, ObjectKeys, PodIndex, PodKeys
 from mooring.framework.nodes import BoolArray, IntArray, Nodes, NodeView
 from mooring.framework.ports import ApiClient, Clock, EventRecorder
 from mooring.framework.ranking import VictimColumns

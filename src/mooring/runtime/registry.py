@@ -2,15 +2,17 @@
 
 They come from a table in code, from the entry point group `mooring.plugins`, or from `module:Class` in a
 configuration. Every class is checked when it is registered, so a mistake shows at start and not with the
-first pod. After that a plugin is known only by its `name`.
-"""
+first pod. After that a plugin is known only by its `name`. Folders of plugins are searched by a finder behind
+all others, so that a file there can never take the place of an installed package."""
 
 from __future__ import annotations
 
 import importlib
 import importlib.metadata
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
 
 import msgspec
 
@@ -134,3 +136,26 @@ def check_class(cls: object, source: str) -> None:
         problems.append("implements no extension point: derive it from FilterPlugin, ScorePlugin, …")
     if problems:
         raise PluginError(f"plugin {describe(cls)} ({source}): " + "; ".join(problems))
+
+
+class PluginFolders:
+    """A finder of modules in folders that the user has named."""
+
+    def __init__(self) -> None:
+        self.folders: list[str] = []
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Python's protocol; `path` is set for modules inside packages, which are found by themselves."""
+        return PathFinder.find_spec(name, self.folders, target) if path is None else None
+
+
+_FINDER = PluginFolders()
+
+
+def look_in(folders: Iterable[str]) -> None:
+    """From now on modules are looked for in these folders too."""
+    _FINDER.folders += [folder for folder in folders if folder not in _FINDER.folders]
+    if _FINDER.folders and _FINDER not in sys.meta_path:
+        sys.meta_path.append(_FINDER)

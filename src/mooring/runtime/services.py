@@ -26,11 +26,19 @@ from mooring.api.pod import Pod
 from mooring.api.resources import Resource
 from mooring.api.times import format_duration
 from mooring.framework.access import Access
-from mooring.framework.counting import AffinityTerms, PodCounters
+from mooring.framework.counting import (
+    AffinityTerms,
+    NodeIndex,
+    NodeKeys,
+    ObjectIndex,
+    ObjectKeys,
+    PodCounters,
+    PodIndex,
+    PodKeys,
+)
 from mooring.framework.events import ClusterEvent
 from mooring.framework.extending import Extender
 from mooring.framework.handle import AssumeCache, Lister, Nominator, OnChange
-from mooring.framework.indexes import NodeIndex, NodeKeys, ObjectIndex, ObjectKeys, PodIndex, PodKeys
 from mooring.framework.nodes import Nodes, NodeView
 from mooring.framework.ports import ApiClient, Clock, DelegatingClient, EventRecorder, Timer
 from mooring.framework.ranking import VictimColumns

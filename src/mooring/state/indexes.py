@@ -13,7 +13,7 @@ from typing import Any
 from mooring.api.node import Node
 from mooring.api.resources import Resource
 from mooring.framework.access import Version
-from mooring.framework.indexes import NodeKeys, ObjectKeys, PodKeys
+from mooring.framework.counting import NodeKeys, ObjectKeys, PodKeys
 from mooring.state.node_table import Observers
 from mooring.state.pod_entry import NO_KEYS, PodEntry
 from mooring.state.stores import ObjectStore

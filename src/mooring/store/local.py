@@ -8,16 +8,26 @@ events and hands them out typed. Faults are injected here.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import suppress
 from types import coroutine
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 from mooring.api import decoding, resources
 from mooring.api.errors import ApiError, ObjectError
 from mooring.api.meta import Object
 from mooring.api.resources import AnyObject, Resource
-from mooring.framework.ports import Clock, Malformed, ObjectList, PatchType, WatchEvent
+from mooring.framework.ports import (
+    Clock,
+    DeleteOptions,
+    ListOptions,
+    Malformed,
+    ObjectList,
+    Patch,
+    PatchOptions,
+    WatchEvent,
+    WatchOptions,
+)
 from mooring.store.faults import Call, Effect, Faults
 from mooring.store.listing import Listing
 from mooring.store.objects import Raw, Stored, copy_json, metadata_of
@@ -117,51 +127,19 @@ class LocalClient:
         self._clock = clock
         self._streams: dict[Stream, Resource] = {}
 
-    async def list(
-        self,
-        resource: Resource,
-        *,
-        namespace: str = "",
-        label_selector: str = "",
-        field_selector: str = "",
-        resource_version: str = "",
-        limit: int = 0,
-        page: str = "",
-    ) -> ObjectList:
+    async def list(self, resource: Resource, **options: Unpack[ListOptions]) -> ObjectList:
         def act() -> Listing:
-            return self.store.list(
-                resource,
-                namespace=namespace,
-                label_selector=label_selector,
-                field_selector=field_selector,
-                resource_version=resource_version,
-                limit=limit,
-                page=page,
-            )
+            return self.store.list(resource, **options)
 
-        return _object_list(resource, await self._call("list", resource, namespace, "", act))
+        return _object_list(
+            resource, await self._call("list", resource, options.get("namespace", ""), "", act)
+        )
 
-    async def watch(
-        self,
-        resource: Resource,
-        *,
-        resource_version: str,
-        namespace: str = "",
-        label_selector: str = "",
-        field_selector: str = "",
-        timeout: float | None = None,
-        send_initial_events: bool = False,
-    ) -> AsyncIterator[WatchEvent]:
+    async def watch(self, resource: Resource, **options: Unpack[WatchOptions]) -> AsyncIterator[WatchEvent]:
+        timeout, namespace = options.pop("timeout", None), options.get("namespace", "")
         effect = self._sent("watch", resource, namespace, "")
         await self._perform(effect, _opened)
-        subscription = self.store.watch(
-            resource,
-            resource_version=resource_version,
-            namespace=namespace,
-            label_selector=label_selector,
-            field_selector=field_selector,
-            send_initial_events=send_initial_events,
-        )
+        subscription = self.store.watch(resource, **options)  # type: ignore[misc]  # the timeout is ours
         stream = Stream(resource, subscription, self._clock, effect, timeout)
         self._streams[stream] = resource
         try:
@@ -202,45 +180,21 @@ class LocalClient:
         return _record(resource, await self._call("replace", resource, namespace, name, act, subresource))
 
     async def patch(
-        self,
-        resource: Resource,
-        name: str,
-        patch: Mapping[str, Any] | Sequence[Mapping[str, Any]],
-        *,
-        namespace: str = "",
-        subresource: str = "",
-        patch_type: str = PatchType.STRATEGIC,
+        self, resource: Resource, name: str, patch: Patch, **options: Unpack[PatchOptions]
     ) -> Any:
-        copied = copy_json(patch)
+        copied, namespace = copy_json(patch), options.get("namespace", "")
 
         def act() -> Stored:
-            return self.store.patch(
-                resource, name, copied, namespace=namespace, subresource=subresource, patch_type=patch_type
-            )
+            return self.store.patch(resource, name, copied, **options)
 
-        return _record(resource, await self._call("patch", resource, namespace, name, act, subresource))
+        found = await self._call("patch", resource, namespace, name, act, options.get("subresource", ""))
+        return _record(resource, found)
 
-    async def delete(
-        self,
-        resource: Resource,
-        name: str,
-        *,
-        namespace: str = "",
-        uid: str = "",
-        resource_version: str = "",
-        grace_period: int | None = None,
-    ) -> None:
+    async def delete(self, resource: Resource, name: str, **options: Unpack[DeleteOptions]) -> None:
         def act() -> Stored:
-            return self.store.delete(
-                resource,
-                name,
-                namespace=namespace,
-                uid=uid,
-                resource_version=resource_version,
-                grace_period=grace_period,
-            )
+            return self.store.delete(resource, name, **options)
 
-        await self._call("delete", resource, namespace, name, act)
+        await self._call("delete", resource, options.get("namespace", ""), name, act)
 
     async def bind(self, name: str, namespace: str, uid: str, node: str) -> None:
         await self._call(

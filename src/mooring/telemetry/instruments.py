@@ -52,11 +52,6 @@ class Buckets:
         self.counts[bisect_left(self.bounds, value)] += 1
         self.total += value
 
-    def observe_many(self, value: float, times: int) -> None:
-        """One value, so many times."""
-        self.counts[bisect_left(self.bounds, value)] += times
-        self.total += value * times
-
     @property
     def count(self) -> int:
         return sum(self.counts)

@@ -11,8 +11,7 @@
 Nothing in Mooring imports this package.
 """
 
-from mooring.sim.clock import VirtualClock
-from mooring.sim.loop import VirtualLoop, run
+from mooring.sim.loop import VirtualClock, VirtualLoop, run
 from mooring.store.faults import Fault, Faults
 from mooring.testing.builders import make_node, make_nodes, make_pod, make_pods
 from mooring.testing.cluster import Cluster

@@ -20,14 +20,12 @@ from mooring.app.scheduler import Scheduler
 from mooring.framework.points import Plugin
 from mooring.framework.ports import PatchType
 from mooring.framework.record import DecisionRecord
-from mooring.sim.clock import VirtualClock
-from mooring.sim.loop import VirtualLoop, finish
+from mooring.sim.loop import VirtualClock, VirtualLoop, finish
 from mooring.store.faults import Faults
 from mooring.store.local import LocalClient
 from mooring.store.objects import Stored
 from mooring.store.store import Store
-from mooring.testing.reuse_check import VerifyingChooser
-from mooring.testing.standstill import HOOK_LIMIT, HookLimit, NeverReturns, refuse_circles
+from mooring.testing.checks import HOOK_LIMIT, HookLimit, NeverReturns, VerifyingChooser, refuse_circles
 
 T = TypeVar("T")
 
@@ -42,7 +40,7 @@ class Cluster:
     What the background work of a plugin raises (`run`, `handle.spawn`) is raised by the next `settle`, or by
     `close`, unless `allow_background_failures` is set. A hook that takes longer than `hook_limit` seconds of
     real time, and a pod that is tried in circles without virtual time passing, fail the test with an
-    AssertionError that names the plugin; `hook_limit=None` allows any time. """
+    AssertionError that names the plugin; `hook_limit=None` allows any time."""
 
     def __init__(
         self,

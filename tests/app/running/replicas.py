@@ -21,7 +21,7 @@ from mooring.client.election import Election
 from mooring.client.lease import Candidate, Fence, Terms
 from mooring.framework.points import Plugin
 from mooring.sim import loop as virtual
-from mooring.sim.clock import VirtualClock
+from mooring.sim.loop import VirtualClock
 from mooring.store.faults import Call, Faults
 from mooring.store.local import LocalClient
 from mooring.store.store import Store

@@ -20,8 +20,7 @@ from mooring.embedded.catalog.builtin import built_in_catalog
 from mooring.embedded.catalog.kinds import Catalog
 from mooring.embedded.catalog.printing.tables import table
 from mooring.embedded.http import Endpoint
-from mooring.sim.clock import VirtualClock
-from mooring.sim.loop import run
+from mooring.sim.loop import VirtualClock, run
 from mooring.store.store import Store
 from tests.embedded.wire_faults import WireFaults
 

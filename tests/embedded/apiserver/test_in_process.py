@@ -10,8 +10,7 @@ import pytest
 from mooring.api.errors import MooringError, NotSent, OutcomeUnknown, TransportError
 from mooring.client.transport import Request
 from mooring.embedded.apiserver.in_process import AsgiTransport
-from mooring.sim.clock import VirtualClock
-from mooring.sim.loop import run
+from mooring.sim.loop import VirtualClock, run
 from tests.embedded import wire_faults
 from tests.embedded.wire_faults import Effect, WireFault, WireFaults
 

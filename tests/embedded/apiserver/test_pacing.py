@@ -9,8 +9,7 @@ from functools import partial
 import pytest
 
 from mooring.embedded.apiserver.watches import FEW, SECONDS_EACH, Pacer
-from mooring.sim.clock import VirtualClock
-from mooring.sim.loop import VirtualLoop
+from mooring.sim.loop import VirtualClock, VirtualLoop
 
 
 class Watches:

@@ -11,13 +11,23 @@ from hypothesis import strategies as st
 from mooring.api.errors import ApiError, Invalid, NotFound
 from mooring.api.resources import NODES, PODS
 from mooring.embedded.catalog.kinds import CORE_EVENTS_VIEW
-from mooring.embedded.catalog.metrics import Metrics, NoUsage, Usage
+from mooring.embedded.catalog.metrics import Metrics, Usage
 from mooring.embedded.catalog.reviews import Reviews
 from mooring.embedded.http import ADMIN
 from mooring.serving.certificates import User
 from tests.embedded.catalog.kit import NOW, ask, make_store, told
 
 METRICS = "/apis/metrics.k8s.io/v1beta1"
+
+
+class NoUsage:
+    """The source of a server without kubelets: knows nothing."""
+
+    def node(self, name):
+        return None
+
+    def pod(self, namespace, name):
+        return None
 
 
 class Meter:

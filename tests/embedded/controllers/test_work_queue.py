@@ -9,8 +9,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from mooring.embedded.controllers.work_queue import WorkQueue
-from mooring.sim.clock import VirtualClock
-from mooring.sim.loop import run
+from mooring.sim.loop import VirtualClock, run
 
 Body = Callable[[WorkQueue[str], VirtualClock], Awaitable[None]]
 

@@ -16,8 +16,7 @@ from mooring.embedded.controllers.manager import DEFAULT, ControllerManager
 from mooring.embedded.kubelet.kubelets import Kubelets
 from mooring.embedded.kubelet.scripts import KubeletSettings
 from mooring.framework.ports import PatchType
-from mooring.sim.clock import VirtualClock
-from mooring.sim.loop import VirtualLoop, finish
+from mooring.sim.loop import VirtualClock, VirtualLoop, finish
 from mooring.store.faults import Faults
 from mooring.store.local import LocalClient
 from mooring.store.store import Store

@@ -14,7 +14,7 @@ from mooring.api.errors import ApiError, BadRequest, NotFound
 from mooring.api.resources import PODS
 from mooring.embedded.durable.opening import DataDir
 from mooring.embedded.durable.writer import Change, Database
-from mooring.sim.clock import VirtualClock
+from mooring.sim.loop import VirtualClock
 from mooring.store.local import LocalClient
 from tests.embedded.durable.kit import contents, open_dir
 from tests.store.kit import pod

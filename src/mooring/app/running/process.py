@@ -30,8 +30,7 @@ from mooring.app.running.election import ElectionThread, make_candidate
 from mooring.app.running.endpoints import Endpoints, Exposition, LoopDoor, status_page
 from mooring.app.running.gauges import RequestMeter
 from mooring.app.running.options import RunOptions
-from mooring.app.running.signals import FAILED, OK, Signals
-from mooring.app.running.watchdog import Heart, Watchdog
+from mooring.app.running.watchdog import FAILED, OK, Heart, Signals, Watchdog
 from mooring.app.scheduler import Scheduler
 from mooring.client import connection
 from mooring.client.connection import connect, default_user_agent

@@ -16,8 +16,7 @@ import msgspec
 from mooring.api.errors import MooringError
 from mooring.api.pod import DEFAULT_SCHEDULER_NAME
 from mooring.app.clock import SystemClock
-from mooring.app.running.signals import Signals
-from mooring.app.running.watchdog import Heart, Watchdog
+from mooring.app.running.watchdog import Heart, Signals, Watchdog
 from mooring.app.scheduler import Scheduler
 from mooring.app.up import kubeconfig
 from mooring.app.up.cluster_plan import ClusterPlan

@@ -41,16 +41,6 @@ class UsageSource(Protocol):
         ...
 
 
-class NoUsage:
-    """The source of a server without kubelets: knows nothing."""
-
-    def node(self, name: str) -> Usage | None:
-        return None
-
-    def pod(self, namespace: str, name: str) -> Mapping[str, Usage] | None:
-        return None
-
-
 class Metrics:
     """The endpoint of metrics.k8s.io. `wall` gives Unix seconds."""
 

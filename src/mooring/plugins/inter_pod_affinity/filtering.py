@@ -15,11 +15,10 @@ import numpy as np
 from mooring.api.pod import Pod
 from mooring.api.pod_affinity import AffinityTerm, compile_pod_terms
 from mooring.framework.counting import HeldTerm, PodCounter
-from mooring.framework.domains import DomainCounts
 from mooring.framework.handle import Handle
 from mooring.framework.nodes import BoolArray, Nodes, NodeView, Refusals
 from mooring.framework.status import Code, Status
-from mooring.framework.topology import Topology
+from mooring.framework.topology import DomainCounts, Topology
 from mooring.plugins.inter_pod_affinity.terms import matches_all, wanted, wanted_by_all
 
 REASON_AFFINITY = "node(s) didn't match pod affinity rules"

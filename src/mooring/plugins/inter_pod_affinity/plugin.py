@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 
 import msgspec
 
+from mooring.api.meta import Int32
 from mooring.api.pod import Pod
 from mooring.api.pod_affinity import NO_TERMS, PodTerms, compile_pod_terms
+from mooring.api.problems import Problem, child, invalid
 from mooring.api.resources import NAMESPACES
 from mooring.framework.access import LISTED, Access, Dependency, Reads
+from mooring.framework.args import ArgsContext, PluginArgs
 from mooring.framework.counting import TermKind
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Registration
@@ -20,7 +23,6 @@ from mooring.framework.points import PreFilterPlugin, PreScorePlugin
 from mooring.framework.reusable import ReusablePlugin
 from mooring.framework.status import SKIP, Status
 from mooring.plugins.inter_pod_affinity import filtering, hints, scoring
-from mooring.plugins.inter_pod_affinity.args import InterPodAffinityArgs
 from mooring.plugins.inter_pod_affinity.terms import Namespaces
 
 FILTER = "InterPodAffinity.filter"
@@ -31,6 +33,18 @@ HOSTILE = frozenset((TermKind.ANTI_AFFINITY,))
 PREFERRED_ONLY = frozenset((TermKind.PREFERRED,))
 ALL_KINDS = frozenset(TermKind)
 PREFERRED_AND_REQUIRED = frozenset((TermKind.PREFERRED, TermKind.AFFINITY))
+
+
+class InterPodAffinityArgs(PluginArgs):
+    """Weight of a running pod's required affinity towards the incoming one."""
+
+    hard_pod_affinity_weight: Int32 = 1
+    ignore_preferred_terms_of_existing_pods: bool = False
+
+    def validate(self, path: str, context: ArgsContext) -> Iterator[Problem]:
+        weight = self.hard_pod_affinity_weight
+        if not 0 <= weight <= 100:
+            yield invalid(child(path, "hardPodAffinityWeight"), weight, "not in valid range [0, 100]")
 
 
 class InterPodAffinity(

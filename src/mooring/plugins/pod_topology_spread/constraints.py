@@ -1,15 +1,24 @@
-"""Spread constraints, compiled: which pods count, in domains of what, and on which nodes."""
+"""Spread constraints: the arguments with the default ones, and compiled, which pods count where and which
+nodes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Self
 
-from mooring.api.node_selectors import RequiredNodeAffinity
+import msgspec
+import numpy as np
+
+from mooring.api.meta import qualified_name_faults
+from mooring.api.node_selectors import NodeTerm, RequiredNodeAffinity
 from mooring.api.pod import Pod, TopologySpreadConstraint
+from mooring.api.problems import Problem, child, duplicate, forbidden, invalid, required, unsupported
 from mooring.api.selectors import IN, Requirement, Selector, compile_label_selector
 from mooring.api.taints import find_untolerated
-from mooring.framework.nodes import NodeView
+from mooring.framework.args import ArgsContext, PluginArgs
+from mooring.framework.nodes import BoolArray, Columns, Nodes, NodeView
+from mooring.plugins.node_masks import compute_term
 
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
@@ -77,3 +86,80 @@ def with_selector(constraint: Constraint, selector: Selector) -> Constraint:
         constraint.honors_affinity,
         constraint.honors_taints,
     )
+
+
+ANY_NODE = RequiredNodeAffinity(None, None)
+
+
+def admitted_mask(columns: Columns, required: RequiredNodeAffinity) -> BoolArray | None:
+    """Rows of the nodes that a node selector and required affinity admit; None for all."""
+    if required == ANY_NODE:
+        return None
+    key = ("PodTopologySpread.admitted", required)
+    mask: BoolArray = columns.node_column(key, lambda nodes: _admitted(nodes, required))
+    return mask
+
+
+def tolerated_mask(columns: Columns, pod: Pod) -> BoolArray | None:
+    """Rows of the nodes without a NoSchedule or NoExecute taint that the pod does not tolerate; None for
+    all."""
+    tolerations = pod.spec.tolerations
+    refused = [find_untolerated(cls.taints, tolerations) is not None for cls in columns.taints.classes]
+    return ~np.array(refused)[columns.taints.ids] if any(refused) else None
+
+
+def _admitted(nodes: Nodes, required: RequiredNodeAffinity) -> BoolArray:
+    mask = np.ones(len(nodes), dtype=np.bool_)
+    if required.selector is not None:
+        mask &= compute_term(nodes, NodeTerm(required.selector.requirements))
+    if required.terms is not None:
+        matched = [compute_term(nodes, term) for term in required.terms.terms]
+        mask &= np.logical_or.reduce(matched) if matched else False
+    return mask
+
+
+SYSTEM_DEFAULTING = "System"
+LIST_DEFAULTING = "List"
+
+
+class PodTopologySpreadArgs(PluginArgs):
+    """Spread constraints for pods that bring none."""
+
+    default_constraints: tuple[TopologySpreadConstraint, ...] = ()
+    defaulting_type: str = SYSTEM_DEFAULTING
+
+    def completed(self, context: ArgsContext) -> Self:
+        return msgspec.structs.replace(self, defaulting_type=self.defaulting_type or SYSTEM_DEFAULTING)
+
+    def validate(self, path: str, context: ArgsContext) -> Iterator[Problem]:
+        where = child(path, "defaultingType")
+        if self.defaulting_type not in (SYSTEM_DEFAULTING, LIST_DEFAULTING):
+            yield unsupported(where, self.defaulting_type, (SYSTEM_DEFAULTING, LIST_DEFAULTING))
+        elif self.defaulting_type == SYSTEM_DEFAULTING and self.default_constraints:
+            yield invalid(where, self.defaulting_type, "when .defaultConstraints are not empty")
+        seen: set[tuple[str, str]] = set()
+        for index, constraint in enumerate(self.default_constraints):
+            where = child(path, "defaultConstraints", index)
+            yield from _validate_constraint(constraint, where)
+            key = (constraint.topology_key, constraint.when_unsatisfiable)
+            if key in seen:
+                yield duplicate(where, f"{{{key[0]}, {key[1]}}}")
+            seen.add(key)
+
+
+def _validate_constraint(constraint: TopologySpreadConstraint, path: str) -> Iterator[Problem]:
+    if constraint.max_skew <= 0:
+        yield invalid(child(path, "maxSkew"), constraint.max_skew, "not in valid range (0, inf)")
+    if not constraint.topology_key:
+        yield required(child(path, "topologyKey"), "can not be empty")
+    else:
+        for fault in qualified_name_faults(constraint.topology_key):
+            yield invalid(child(path, "topologyKey"), constraint.topology_key, fault)
+    actions = ("DoNotSchedule", "ScheduleAnyway")
+    if not constraint.when_unsatisfiable:
+        yield required(child(path, "whenUnsatisfiable"), "can not be empty")
+    elif constraint.when_unsatisfiable not in actions:
+        yield unsupported(child(path, "whenUnsatisfiable"), constraint.when_unsatisfiable, actions)
+    if constraint.label_selector is not None:
+        detail = "constraint must not define a selector, as they deduced for each pod"
+        yield forbidden(child(path, "labelSelector"), detail)

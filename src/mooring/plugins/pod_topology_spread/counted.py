@@ -13,8 +13,7 @@ from mooring.framework.counting import PodCounter, PodSelector
 from mooring.framework.handle import Handle
 from mooring.framework.nodes import BoolArray, Columns, FloatArray, IntArray
 from mooring.framework.topology import Topology
-from mooring.plugins.pod_topology_spread.constraints import Constraint
-from mooring.plugins.pod_topology_spread.inclusion import admitted_mask, tolerated_mask
+from mooring.plugins.pod_topology_spread.constraints import Constraint, admitted_mask, tolerated_mask
 
 
 class Counted(NamedTuple):

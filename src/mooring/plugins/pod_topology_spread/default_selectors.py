@@ -15,8 +15,8 @@ from mooring.api.resources import REPLICA_SETS, REPLICATION_CONTROLLERS, SERVICE
 from mooring.api.selectors import Requirement, Selector, compile_label_selector, selector_from_labels
 from mooring.api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
 from mooring.framework.access import Version
+from mooring.framework.counting import ObjectIndex
 from mooring.framework.handle import Handle
-from mooring.framework.indexes import ObjectIndex
 
 _REMEMBERED = 4096
 Owner = ReplicationController | ReplicaSet | StatefulSet

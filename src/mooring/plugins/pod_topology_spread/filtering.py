@@ -13,9 +13,9 @@ import numpy as np
 
 from mooring.api.node_selectors import RequiredNodeAffinity
 from mooring.api.pod import Pod
-from mooring.framework.domains import DomainCounts
 from mooring.framework.nodes import FloatArray, IntArray, Nodes, NodeView, Refusals
 from mooring.framework.status import Code, Status
+from mooring.framework.topology import DomainCounts
 from mooring.plugins.pod_topology_spread.constraints import Constraint
 from mooring.plugins.pod_topology_spread.counted import Counted
 

@@ -20,12 +20,13 @@ from mooring.framework.points import PreFilterPlugin, PreScorePlugin
 from mooring.framework.reusable import ReusablePlugin
 from mooring.framework.status import SKIP, Status
 from mooring.plugins.pod_topology_spread import filtering, following, scoring
-from mooring.plugins.pod_topology_spread.args import SYSTEM_DEFAULTING, PodTopologySpreadArgs
 from mooring.plugins.pod_topology_spread.constraints import (
     DO_NOT_SCHEDULE,
     SCHEDULE_ANYWAY,
+    SYSTEM_DEFAULTING,
     SYSTEM_DEFAULTS,
     Constraint,
+    PodTopologySpreadArgs,
     compile_constraints,
     with_selector,
 )

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
+from typing import Self
+
+import msgspec
 
 from mooring.api.errors import ApiError, TransportError
+from mooring.api.meta import Int64
 from mooring.api.pod import Pod
+from mooring.api.problems import Problem, child, invalid
 from mooring.api.resources import (
     CSI_DRIVERS,
     CSI_NODES,
@@ -17,6 +22,7 @@ from mooring.api.resources import (
 )
 from mooring.api.storage import CSIStorageCapacity, PersistentVolumeClaim
 from mooring.framework.access import LISTED, Access, Dependency, Kind, Reads
+from mooring.framework.args import ArgsContext, PluginArgs, UtilizationShapePoint, validate_shape
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Registration
 from mooring.framework.handle import Handle
@@ -32,7 +38,6 @@ from mooring.framework.reusable import ReusablePlugin
 from mooring.framework.status import PreBindPreFlight, Status
 from mooring.framework.vectorized import VectorFilterPlugin
 from mooring.plugins.volume_binding import hints, reach, scoring
-from mooring.plugins.volume_binding.args import VolumeBindingArgs
 from mooring.plugins.volume_binding.binder import Binder, BindingFailed, Booking
 from mooring.plugins.volume_binding.claims import BadClass, ClassVolumes, PodClaims, sort_claims, why_unusable
 from mooring.plugins.volume_binding.finding import Finder
@@ -41,6 +46,28 @@ from mooring.plugins.volumes import SKIP, claim_names, class_of_claim, is_fully_
 REASON_IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
 CLAIMS = "VolumeBinding.claims"
 BOOKING = "VolumeBinding.booking"
+
+
+class VolumeBindingArgs(PluginArgs):
+    """How long a bind waits for volumes, and how free capacity of storage scores."""
+
+    bind_timeout_seconds: Int64 = 600
+    shape: tuple[UtilizationShapePoint, ...] | None = None
+
+    def completed(self, context: ArgsContext) -> Self:
+        if context.feature_gate("StorageCapacityScoring") and not self.shape:
+            return msgspec.structs.replace(self, shape=DEFAULT_STORAGE_SHAPE)
+        return self
+
+    def validate(self, path: str, context: ArgsContext) -> Iterator[Problem]:
+        if self.bind_timeout_seconds < 0:
+            detail = "invalid BindTimeoutSeconds, should not be a negative value"
+            yield invalid(child(path, "bindTimeoutSeconds"), self.bind_timeout_seconds, detail)
+        if context.feature_gate("StorageCapacityScoring"):
+            yield from validate_shape(self.shape or (), child(path, "shape"))
+        elif self.shape is not None:
+            detail = "unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring"
+            yield invalid(child(path, "shape"), msgspec.to_builtins(self.shape), detail)
 
 
 class VolumeBinding(
@@ -181,3 +208,10 @@ class VolumeBinding(
 
 def has_claims(pod: Pod) -> bool:
     return next(claim_names(pod), None) is not None
+
+
+DEFAULT_STORAGE_SHAPE = (
+    UtilizationShapePoint(utilization=0, score=10),
+    UtilizationShapePoint(utilization=100, score=0),
+)
+"""Prefer little used storage: the shape of the gate StorageCapacityScoring."""

@@ -1,5 +1,6 @@
-"""What keeps a test from hanging, and says who is to blame: a hook that does not return, and a pod that is
-tried in circles while virtual time stands still."""
+"""What fails a test instead of hanging or misleading it: a hook that does not return, a pod that is tried in
+circles while virtual time stands still, and reused answers that are not what plugins would say now
+(`verify_reuse`: every attempt that starts from a baseline is made a second time from nothing)."""
 
 from __future__ import annotations
 
@@ -8,10 +9,17 @@ import signal
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterator
 from types import FrameType, TracebackType
+
+import numpy as np
 
 from mooring.app.running.watchdog import hook_of
 from mooring.framework.ports import Clock
+from mooring.framework.status import Status
+from mooring.runtime.attempt import Attempt
+from mooring.runtime.reuse.cache import NoReuse
+from mooring.scheduler.choosing import NodeChooser
 from mooring.scheduler.records import RecordRing
 from mooring.sim.loop import VirtualLoop
 
@@ -88,3 +96,59 @@ def refuse_circles(records: RecordRing, clock: Clock) -> None:
         f"pod {pod} is tried in circles: {attempts} attempts at virtual second {clock.now():g}, each after "
         f"{cause}{who}; the last one said: {last.message or last.result}"
     )
+
+
+class VerifyingChooser(NodeChooser):
+    """Chooses as the scheduler does, and keeps the differences that it finds."""
+
+    def __init__(self, reuse: NoReuse) -> None:
+        super().__init__(reuse)
+        self._fresh = NodeChooser()
+        self.differences: list[str] = []
+
+    async def choose(self, attempt: Attempt) -> Status:
+        status = await super().choose(attempt)
+        if not attempt.baseline.is_empty:
+            fresh = Attempt(attempt.info, attempt.profile, attempt.nodes)
+            await self._fresh.choose(fresh)
+            found = list(differences(attempt, fresh))
+            if found:
+                self.differences.append(f"pod {attempt.pod.key}: " + "; ".join(found))
+        return status
+
+
+def differences(reused: Attempt, fresh: Attempt) -> Iterator[str]:
+    """What an attempt with reused answers got wrong, in words; nothing where it got all right."""
+    for name in reused.nodes.names:
+        before, now = reused.statuses.get(name), fresh.statuses.get(name)
+        if (before.code, before.reasons, before.plugin) != (now.code, now.reasons, now.plugin):
+            plugin = before.plugin or now.plugin
+            yield (
+                f"node {name}: the kept answer is {_said(before)}, a fresh one {_said(now)}; "
+                f"check sign() and reads() of {plugin}"
+            )
+            return
+    if reused.node != fresh.node:
+        suspects = ", ".join(_scored_differently(reused, fresh)) or "the plugins that score"
+        yield (
+            f"reused answers choose node {reused.node}, fresh ones {fresh.node}; "
+            f"check sign() and reads() of {suspects}"
+        )
+
+
+def _said(status: Status) -> str:
+    return f"{status.code.label} by {status.plugin} ({status.message})" if status.plugin else "feasible"
+
+
+def _scored_differently(reused: Attempt, fresh: Attempt) -> Iterator[str]:
+    """Plugins whose kept scores are not those of now."""
+    kept = getattr(reused.baseline, "raws", None)
+    if not isinstance(kept, dict) or fresh.board is None:
+        return
+    for column in fresh.board.columns:
+        if column.step.name in kept:
+            before, now = (
+                np.broadcast_to(raw, len(fresh.ok)) for raw in (kept[column.step.name], column.raw)
+            )
+            if (before != now)[fresh.ok].any():
+                yield column.step.name
