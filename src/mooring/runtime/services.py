@@ -10,7 +10,7 @@ declare.
                             └──preempt, or removed─────────▶ Error / Unschedulable
 
 The first decision about a waiting pod wins; whatever comes later changes nothing. `scheduler.assembly` fills
-the services in; `handle` gives a plugin those that it has declared."""
+the services in; `building` gives a plugin those that it has declared."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ from mooring.scheduler.records import RecordRing
 from mooring.state.cache import ClusterCache
 from mooring.state.stores import Stores
 from mooring.telemetry import logs
-from mooring.telemetry.instruments import Buckets as Histogram
+from mooring.telemetry.instruments import Buckets
 from mooring.telemetry.metrics import SchedulerMetrics
 
 _log = logs.get(__name__)
@@ -172,7 +172,7 @@ class Engine:
     def drain(self) -> None:
         """Apply everything that has arrived: all caches first, then the callbacks of plugins, then the
         instructions, each in order."""
-        applied: list[tuple[Histogram | None, float, Sequence[Instruction]]] = []
+        applied: list[tuple[Buckets | None, float, Sequence[Instruction]]] = []
         timed, now = self.metrics is not None, self.clock.now
         for item in self.inbox.drain():
             began = now() if timed else 0.0
@@ -207,7 +207,7 @@ class Engine:
             return self.handlers.serve(item)
         return (item,)
 
-    def _histogram_of(self, item: Item) -> Histogram | None:
+    def _histogram_of(self, item: Item) -> Buckets | None:
         """Where the time of a change is recorded."""
         if self.metrics is None or not isinstance(item, Change):
             return None
