@@ -13,8 +13,7 @@ name, `qualified_name_faults` says in words what is wrong with it. The caller kn
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from types import MappingProxyType
+from collections.abc import Iterator
 from typing import Annotated, TypeAlias, dataclass_transform
 
 import msgspec
@@ -100,15 +99,12 @@ class Object(Record):
         return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
 
     @property
-    def labels(self) -> Mapping[str, str]:
-        """Read-only: objects are shared by all who read them. Where every nanosecond counts, read
-        `metadata.labels`, which is the dictionary itself."""
-        return MappingProxyType(self.metadata.labels)
+    def labels(self) -> dict[str, str]:
+        return self.metadata.labels
 
     @property
-    def annotations(self) -> Mapping[str, str]:
-        """Read-only as `labels`."""
-        return MappingProxyType(self.metadata.annotations)
+    def annotations(self) -> dict[str, str]:
+        return self.metadata.annotations
 
     @property
     def resource_version(self) -> str:

@@ -1,12 +1,9 @@
 """Nodes, and the node selectors that pods, volumes and profiles carry. Matching is in `selectors`."""
 
-from collections.abc import Mapping
-from types import MappingProxyType
-
 import msgspec
 
 from mooring.api.meta import Int32, Int64, Object, Record
-from mooring.api.quantity import Quantity, ResourceList
+from mooring.api.quantity import ResourceList
 from mooring.api.taints import Taint
 
 
@@ -126,6 +123,6 @@ class Node(Object):
         return self.spec.unschedulable
 
     @property
-    def allocatable(self) -> Mapping[str, Quantity]:
-        """Quantities as reported, read-only; `requests.node_allocatable` gives integers."""
-        return MappingProxyType(self.status.allocatable)
+    def allocatable(self) -> ResourceList:
+        """Quantities as reported; `requests.node_allocatable` gives integers."""
+        return self.status.allocatable

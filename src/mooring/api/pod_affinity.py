@@ -39,7 +39,7 @@ class AffinityTerm:
     def matches(self, pod: Pod, namespace_labels: Mapping[str, str] = _NO_LABELS) -> bool:
         """`namespace_labels` are those of the pod's namespace."""
         if pod.namespace in self.namespaces or self.namespace_selector.matches(namespace_labels):
-            return self.selector.matches(pod.metadata.labels)
+            return self.selector.matches(pod.labels)
         return False
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -224,9 +223,9 @@ class NodeView:
         self.row = row
         self.node = node
         self.name: str = node.name
-        self.labels: Mapping[str, str] = MappingProxyType(node.metadata.labels)
+        self.labels: Mapping[str, str] = node.labels
         self.allocatable = allocatable
-        """Resource → amount: cpu in milli-units, `pods` as a number, all others in base units. Read-only."""
+        """Resource → amount: cpu in milli-units, `pods` as a number, all others in base units."""
 
     @property
     def taints(self) -> tuple[Taint, ...]:

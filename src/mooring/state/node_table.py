@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator
-from types import MappingProxyType
 from typing import Protocol
 
 from mooring.api.node import Node
@@ -52,8 +51,7 @@ class NodeTable(TableColumns):
         if old is not None and old.node.status.allocatable == node.status.allocatable:
             allocatable = old.allocatable
         else:
-            amounts = {name: clamp(amount) for name, amount in node_allocatable(node).items()}
-            allocatable = MappingProxyType(amounts)
+            allocatable = {name: clamp(amount) for name, amount in node_allocatable(node).items()}
         if row < 0:
             row = self._take_row(node.name)
         self.amounts.set_node(row, old.allocatable if old else NOTHING, allocatable)

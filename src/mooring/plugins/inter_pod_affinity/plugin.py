@@ -137,7 +137,7 @@ class InterPodAffinity(
 
     def sign(self, pod: Pod) -> Hashable:
         """Labels and namespace, by which the terms of others mean the pod, and its own terms."""
-        labels = tuple(sorted(pod.metadata.labels.items()))
+        labels = tuple(sorted(pod.labels.items()))
         affinity = pod.spec.affinity
         if affinity is None:
             return (pod.namespace, labels)

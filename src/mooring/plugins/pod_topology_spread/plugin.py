@@ -141,7 +141,7 @@ class PodTopologySpread(
 
     def sign(self, pod: Pod) -> Hashable:
         """Constraints, what counts for them, and all that decides which nodes count."""
-        labels = tuple(sorted(pod.metadata.labels.items()))
+        labels = tuple(sorted(pod.labels.items()))
         own = pod.spec.topology_spread_constraints
         if own:
             return (pod.namespace, labels, self._encode((own, _about_nodes(pod))))
@@ -176,7 +176,7 @@ class PodTopologySpread(
         self, own: Sequence[TopologySpreadConstraint], pod: Pod, action: str
     ) -> tuple[Constraint, ...]:
         reads_labels = any(constraint.match_label_keys for constraint in own)
-        labels = tuple(sorted(pod.metadata.labels.items())) if reads_labels else ()
+        labels = tuple(sorted(pod.labels.items())) if reads_labels else ()
         return self._remembered(
             (self._encode(own), labels, action), lambda: compile_constraints(own, pod.labels, action)
         )

@@ -116,7 +116,7 @@ def shares_node_set(plugin: Plugin) -> bool:
 def template_of(pod: Pod) -> Hashable:
     """What pods of one owner share: everything that a hint may read unless it asks for the pod itself."""
     owner = controller_of(pod)
-    labels = tuple(sorted(pod.metadata.labels.items()))
+    labels = tuple(sorted(pod.labels.items()))
     return (pod.namespace, labels, owner.uid if owner else "", msgspec.json.encode(pod.spec))
 
 
