@@ -330,6 +330,18 @@ def test_a_lost_answer_to_the_acquiring_write_is_understood():
     play(story)
 
 
+def test_a_lease_whose_namespace_is_not_there_is_named_in_the_log(caplog):
+    async def story(world):
+        first = world.replica()
+        missing = faults.not_found(f'namespaces "{NAMESPACE}" not found')
+        first.client.faults.add(Fault(verb="create", effect=missing))
+        await world.clock.sleep(5)
+        assert not first.times("conflict")
+        assert "Cannot reach the lease" in caplog.text
+
+    play(story)
+
+
 def test_c13_a_loop_that_hangs_is_not_renewed_and_another_takes_over():
     async def story(world):
         first = world.replica()

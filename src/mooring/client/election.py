@@ -186,7 +186,9 @@ class Election:
                 written = await self._client.replace(LEASES, claim)
             else:
                 written = await self._client.create(LEASES, claim)
-        except (Conflict, AlreadyExists, NotFound):
+        except (Conflict, AlreadyExists, NotFound) as error:
+            if isinstance(error, NotFound) and not exists:
+                raise  # the namespace of the lease is not there
             self._listener.conflicted()
             return False
         candidate.wrote(written)
