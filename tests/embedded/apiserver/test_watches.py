@@ -124,9 +124,11 @@ def test_bookmarks_come_every_minute_to_those_who_asked():
     serve(scenario)
 
 
-def test_a_watch_ends_after_its_time_with_a_last_bookmark():
+def test_a_watch_sends_bookmarks_two_seconds_before_its_end_and_at_it():
     async def scenario(world: World):
         async with world.watch(PODS, timeoutSeconds="7", allowWatchBookmarks="true") as watch:
+            assert (await watch.next())["type"] == "BOOKMARK"
+            assert world.clock.now() == 5
             assert [event["type"] for event in await watch.rest()] == ["BOOKMARK"]
             assert world.clock.now() == 7
         async with world.watch(PODS, timeoutSeconds="7") as watch:

@@ -1,11 +1,14 @@
 """Before the first bind of a new leader: nothing that its predecessor bound may be unknown to it.
 
-A read with quorum tells the present version. A cache that has it, or every pod of a full list in at least the
-version listed, is as new as the moment at which the lease was won.
+A read with quorum tells the present version. Where its page holds all pods, the cache is compared with them.
+Where it does not, a second watch from the cache's version shows what has changed since, and the API server
+says with a bookmark when that was all. Only when no bookmark comes are all pods listed again, which takes
+seconds in a large cluster.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,13 +16,15 @@ from mooring.api.errors import Gone, MooringError
 from mooring.api.pod import Pod
 from mooring.api.resources import PODS
 from mooring.client.informers import Informer
-from mooring.framework.ports import ApiClient, Clock
+from mooring.framework.ports import BOOKMARK, ApiClient, Clock, ObjectList
 from mooring.telemetry import logs
 
 _log = logs.get(__name__)
 
-PATIENCE = 1.0
-"""Seconds in which the watch may show the present version by itself; after that all pods are listed."""
+PROBE = 3.0
+"""Seconds that the second watch may last. The API server sends a bookmark two seconds before the end."""
+PROBE_GRACE = 2.0
+"""Seconds after which a second watch that should have ended is given up."""
 STEP = 0.05
 PAGE = 500
 RETRY = 1.0
@@ -39,38 +44,58 @@ async def catch_up(client: ApiClient, pods: Informer, clock: Clock) -> None:
 
 
 async def _catch_up(client: ApiClient, pods: Informer, clock: Clock) -> None:
-    present = (await client.list(PODS, resource_version="", limit=1)).resource_version
-    deadline = clock.now() + PATIENCE
-    while not reached(pods.status().version, present):
-        if clock.now() >= deadline:
-            await _see_all(client, pods, clock)
-            return
-        await clock.sleep(STEP)
-
-
-async def _see_all(client: ApiClient, pods: Informer, clock: Clock) -> None:
-    """A quiet watch may not show a version for a minute; a list of everything always can."""
-    listed, version = await _list_all(client)
+    first = await client.list(PODS, resource_version="", limit=PAGE)
+    if not first.next_page:
+        await _see_all(_assigned(first), first.resource_version, pods, clock)
+        return
+    newest = await _newest_change(client, pods, first.resource_version, clock)
+    if newest:
+        while not reached(pods.status().version, newest):
+            await clock.sleep(STEP)
+        return
+    listed, version = await _list_all(client, first)
     _log.info(2, "Comparing all pods with the cache", pods=len(listed), version=version)
+    await _see_all(listed, version, pods, clock)
+
+
+async def _newest_change(client: ApiClient, pods: Informer, present: str, clock: Clock) -> str:
+    """The version of the last change to a pod up to `present`; empty when the API server did not tell."""
+    newest = pods.status().version
+    if reached(newest, present):
+        return newest
+    try:
+        async with asyncio.timeout(PROBE + PROBE_GRACE):
+            async for event in client.watch(PODS, resource_version=newest, timeout=PROBE):
+                if reached(event.resource_version, present):
+                    return newest if event.type == BOOKMARK else event.resource_version
+                if event.type != BOOKMARK:
+                    newest = event.resource_version
+    except (MooringError, TimeoutError) as error:
+        _log.info(2, "A watch did not tell what has changed; listing all pods", err=str(error) or "no answer")
+    return ""
+
+
+async def _see_all(listed: Mapping[str, Pod], version: str, pods: Informer, clock: Clock) -> None:
     while (missing := unseen(listed, pods.objects)) and not reached(pods.status().version, version):
         _log.info(3, "Waiting for pods that the watch has not shown yet", missing=len(missing))
         listed = {pod.key: pod for pod in missing}
         await clock.sleep(STEP)
 
 
-async def _list_all(client: ApiClient) -> tuple[dict[str, Pod], str]:
-    found: dict[str, Pod] = {}
-    page = ""
-    while True:
+async def _list_all(client: ApiClient, answer: ObjectList) -> tuple[dict[str, Pod], str]:
+    """All assigned pods; `answer` is the first page."""
+    found = _assigned(answer)
+    while answer.next_page:
         try:
-            answer = await client.list(PODS, resource_version="", limit=PAGE, page=page)
+            answer = await client.list(PODS, resource_version="", limit=PAGE, page=answer.next_page)
         except Gone:
-            found, page = {}, ""
-            continue
-        found.update({pod.key: pod for pod in answer.items if pod.is_assigned and not pod.is_terminal})
-        if not answer.next_page:
-            return found, answer.resource_version
-        page = answer.next_page
+            answer, found = await client.list(PODS, resource_version="", limit=PAGE), {}
+        found.update(_assigned(answer))
+    return found, answer.resource_version
+
+
+def _assigned(answer: ObjectList) -> dict[str, Pod]:
+    return {pod.key: pod for pod in answer.items if pod.is_assigned and not pod.is_terminal}
 
 
 def unseen(listed: Mapping[str, Pod], mirrored: Mapping[str, Any]) -> list[Pod]:

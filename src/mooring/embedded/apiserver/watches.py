@@ -44,6 +44,8 @@ Send: TypeAlias = Callable[[Any], Any]
 _BATCH = 200
 """Events in one go: enough to spread the cost of sending, few enough not to fill a slow client's buffer."""
 BOOKMARK_SECONDS = 60.0
+LAST_BOOKMARK = 2.0
+"""Seconds before the end of a watch. Who asks for a short one learns soon that nothing has changed."""
 _HEADERS = [
     (b"content-type", b"application/json"),
     (b"cache-control", b"no-cache, private"),
@@ -116,7 +118,8 @@ class WatchStream:
         self._timers: list[Timer] = [clock.call_later(timeout, self._time_out)]
         subscription.wake = partial(pacer.news, self._wake)
         if bookmarks:
-            self._arm_bookmark()
+            last = timeout - LAST_BOOKMARK
+            self._arm_bookmark(last if 0 < last < BOOKMARK_SECONDS else BOOKMARK_SECONDS)
 
     async def run(self, receive: Receive, send: Send) -> None:
         listener = asyncio.create_task(self._listen(receive))
@@ -170,12 +173,12 @@ class WatchStream:
             self._subscription.bookmark()
         self.end()
 
-    def _arm_bookmark(self) -> None:
+    def _arm_bookmark(self, seconds: float = BOOKMARK_SECONDS) -> None:
         def bookmark() -> None:
             self._subscription.bookmark()
             self._arm_bookmark()
 
-        self._timers[1:] = [self._clock.call_later(BOOKMARK_SECONDS, bookmark)]
+        self._timers[1:] = [self._clock.call_later(seconds, bookmark)]
 
     async def _changed(self) -> None:
         self._waiter = asyncio.get_running_loop().create_future()
