@@ -48,7 +48,7 @@ class NodeScore:
     plugins: tuple[PluginScore, ...]
 
 
-FewScores = Sequence[int] | npt.NDArray[np.int64] | int
+FewScores = Sequence[int] | int
 """One per row, or one for all."""
 
 
@@ -66,20 +66,20 @@ class ScoreColumn(NamedTuple):
 
 
 def _at(scores: FewScores, index: int) -> int:
-    return scores if isinstance(scores, int) else int(scores[index])
+    return scores if isinstance(scores, int) else scores[index]
 
 
 class TopScores(NamedTuple):
     """The best rows with their scores, kept as small columns: most records are never looked at."""
 
     rows: Sequence[int]
-    totals: Sequence[int] | npt.NDArray[np.int64]
+    totals: Sequence[int]
     columns: Sequence[ScoreColumn]
 
     def by_node(self, names: Sequence[str]) -> tuple[NodeScore, ...]:
         """The scores of each node, the best first."""
         return tuple(
-            NodeScore(names[row], int(self.totals[i]), tuple(column.at(i) for column in self.columns))
+            NodeScore(names[row], self.totals[i], tuple(column.at(i) for column in self.columns))
             for i, row in enumerate(self.rows)
         )
 

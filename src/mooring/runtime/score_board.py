@@ -101,12 +101,12 @@ class Column:
         if type(raw) is int and type(normalized) is int:
             self.shared = ScoreColumn(step.name, step.weight, raw, normalized)
             return self.shared
-        few = raw if isinstance(raw, int) else raw.take(rows)
+        # Lists: arrays this small and kept this long would leave the C heap full of holes.
+        few = raw if isinstance(raw, int) else raw.take(rows).tolist()
         if normalized is raw:
             return ScoreColumn(step.name, step.weight, few, few)
-        return ScoreColumn(
-            step.name, step.weight, few, normalized if isinstance(normalized, int) else normalized.take(rows)
-        )
+        counted = normalized if isinstance(normalized, int) else normalized.take(rows).tolist()
+        return ScoreColumn(step.name, step.weight, few, counted)
 
     def weighted(self, row: int) -> int:
         score = self.normalized if isinstance(self.normalized, int) else int(self.normalized[row])
@@ -151,7 +151,7 @@ class ScoreBoard:
         """The best rows with their scores."""
         rows = np.array(ranking)
         columns = [column.shared or column.of(rows) for column in self.columns]
-        return TopScores(ranking, self.totals.take(rows), columns)
+        return TopScores(ranking, self.totals.take(rows).tolist(), columns)
 
 
 class Ranker:
