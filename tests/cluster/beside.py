@@ -1,0 +1,305 @@
+"""Mooring and kube-scheduler on the same real API server, one after the other, on this machine.
+
+    python -m tests.cluster.beside start       [--nodes N] [--pods N] [--rounds N]
+    python -m tests.cluster.beside throughput  [--nodes N] [--pods N] [--rounds N]
+    python -m tests.cluster.beside churn       [--nodes N] [--rate N] [--minutes N] [--scheduler NAME]
+
+`start`: seconds from the start of the process until it is ready and until its first bind, in a cluster
+full of pods. `throughput`: pods bound per second, for each kind of constraint. `churn`: memory while pods
+come and go without pause, and its slope after the first twenty minutes. Both schedulers hold a lease of their
+own and run their default profile; etcd does not wait for the disk.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import ssl
+import statistics
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from mooring.api.resources import PODS
+from tests.cluster import objects
+from tests.cluster.api import Json
+from tests.cluster.controlplane import ControlPlane, find_programs, running
+from tests.cluster.processes import Daemon, free_port
+
+MOORING, KUBE = "mooring", "kube-scheduler"
+NAMESPACE = "mooring"
+ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
+PATIENCE = 600.0
+SETTLED = 1200.0
+"""Seconds after which memory should no longer grow."""
+
+
+def fill(plane: ControlPlane, nodes: int, pods: int) -> None:
+    """Nodes, and pods that are bound already."""
+    plane.api.create(objects.namespace(NAMESPACE))
+    print(f"making {nodes} nodes and {pods} running pods", flush=True)
+    plane.api.create_all(
+        (
+            objects.node(f"node-{i}", cpu="32", memory="128Gi", labels={ZONE: f"zone-{i % 3}"})
+            for i in range(nodes)
+        ),
+        workers=16,
+    )
+    plane.api.create_all(
+        (
+            objects.pod(f"running-{i}", labels={"app": f"app-{i % 200}"}, nodeName=f"node-{i % nodes}")
+            for i in range(pods)
+        ),
+        workers=16,
+    )
+
+
+class Contender(Daemon):
+    """One of the two schedulers, as a process with a lease of its own."""
+
+    def __init__(self, which: str, plane: ControlPlane, run: str) -> None:
+        folder = plane.folder / run
+        folder.mkdir()
+        kubeconfig, self._port = plane.admin_config, free_port()
+        config = objects.scheduler_config(
+            {"schedulerName": run},
+            clientConnection={"kubeconfig": str(kubeconfig), "qps": 5000, "burst": 5000},
+            leaderElection={"leaderElect": True, "resourceName": run, "resourceNamespace": NAMESPACE},
+        )
+        file = folder / "config.yaml"
+        file.write_text(json.dumps(config))
+        serving = [f"--secure-port={self._port}", "--bind-address=127.0.0.1", f"--cert-dir={folder}"]
+        if which == MOORING:
+            command = [sys.executable, "-m", "mooring", "run", f"--kubeconfig={kubeconfig}"]
+        else:
+            command = [
+                find_programs()[KUBE],
+                f"--authentication-kubeconfig={kubeconfig}",
+                f"--authorization-kubeconfig={kubeconfig}",
+            ]
+        super().__init__(which, [*command, f"--config={file}", *serving], folder)
+
+    def is_ready(self) -> bool:
+        context = ssl._create_unverified_context()  # its certificate is its own
+        try:
+            url = f"https://127.0.0.1:{self._port}/readyz"
+            with urllib.request.urlopen(url, timeout=5, context=context) as answer:
+                return bool(answer.status == 200)
+        except OSError:
+            return False
+
+    def memory(self, field: str = "VmRSS") -> float:
+        """In MB; `VmHWM` is the peak."""
+        for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
+            if line.startswith(f"{field}:"):
+                return int(line.split()[1]) / 1024
+        raise AssertionError(f"/proc has no {field} of {self.name}")
+
+
+class Binds(threading.Thread):
+    """The moments at which pods with a label were seen to be bound."""
+
+    def __init__(self, plane: ControlPlane, run: str) -> None:
+        super().__init__(daemon=True)
+        query = urlencode({"watch": "true", "labelSelector": f"run={run}", "resourceVersion": "0"})
+        self._url = f"{plane.server}/api/v1/pods?{query}"
+        self._context = plane._context(plane._admin)
+        self.moments: list[float] = []
+        self._seen: set[str] = set()
+        self.start()
+
+    def run(self) -> None:
+        with suppress(OSError), urllib.request.urlopen(self._url, context=self._context) as lines:
+            for line in lines:
+                pod = json.loads(line)["object"]
+                name = pod["metadata"]["name"]
+                if pod["spec"].get("nodeName") and name not in self._seen:
+                    self._seen.add(name)
+                    self.moments.append(time.monotonic())
+
+    def wait(self, count: int, scheduler: Contender) -> list[float]:
+        scheduler.wait_until(lambda: len(self.moments) >= count, PATIENCE, f"done with {count} pods")
+        return self.moments
+
+
+@contextmanager
+def pending(plane: ControlPlane, run: str, count: int, **spec: Any) -> Iterator[Binds]:
+    """Pods that wait for the scheduler of this run; deleted at the end."""
+    labels = {"run": run, "app": "measured"}
+    plane.api.create_all(
+        (objects.pod(f"{run}-{i}", scheduler=run, labels=labels, **spec) for i in range(count)), workers=16
+    )
+    yield Binds(plane, run)
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(lambda i: plane.api.delete(PODS, f"{run}-{i}", now=True), range(count)))
+
+
+# The three measurements.
+
+
+def start(plane: ControlPlane, rounds: int) -> None:
+    first: dict[str, list[float]] = {MOORING: [], KUBE: []}
+    for number in range(rounds):
+        for which in (MOORING, KUBE):
+            run = f"start-{number}-{which}"
+            with pending(plane, run, 200) as binds:
+                scheduler = Contender(which, plane, run)
+                began = time.monotonic()
+                scheduler.start()
+                try:
+                    scheduler.wait_until(scheduler.is_ready, PATIENCE)
+                    ready = time.monotonic() - began
+                    first[which].append(binds.wait(1, scheduler)[0] - began)
+                    binds.wait(200, scheduler)
+                    print(
+                        f"{which:15} ready {ready:6.2f} s, first bind {first[which][-1]:6.2f} s, "
+                        f"peak {scheduler.memory('VmHWM'):4.0f} MB",
+                        flush=True,
+                    )
+                finally:
+                    scheduler.stop()
+    compare("seconds to the first bind", first)
+
+
+def throughput(plane: ControlPlane, rounds: int) -> None:
+    term = {"topologyKey": ZONE, "labelSelector": {"matchLabels": {"app": "measured"}}}
+    spread = {**term, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
+    alone = {**term, "topologyKey": HOST}
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    mixes: dict[str, Json] = {
+        "plain": {},
+        "zone spread": {"topologySpreadConstraints": [spread]},
+        "affinity": {"affinity": {"podAffinity": {required: [term]}}},
+        "anti-affinity": {"affinity": {"podAntiAffinity": {required: [alone]}}},
+    }
+    for mix, spec in mixes.items():
+        rates: dict[str, list[float]] = {MOORING: [], KUBE: []}
+        for number in range(rounds):
+            for which in (MOORING, KUBE):
+                run = f"{mix.replace(' ', '-')}-{number}-{which}"
+                scheduler = Contender(which, plane, run)
+                scheduler.start()
+                try:
+                    scheduler.wait_until(scheduler.is_ready, PATIENCE)
+                    with pending(plane, run, 2000, **spec) as binds:
+                        moments = binds.wait(2000, scheduler)
+                    rates[which].append((len(moments) - 1) / (moments[-1] - moments[0]))
+                    peak = scheduler.memory("VmHWM")
+                    print(
+                        f"{mix:14} {which:15} {rates[which][-1]:6.0f} pods/s, peak {peak:4.0f} MB", flush=True
+                    )
+                finally:
+                    scheduler.stop()
+        compare(f"{mix}, pods per second", rates)
+
+
+def compare(what: str, found: dict[str, list[float]]) -> None:
+    ours, theirs = statistics.median(found[MOORING]), statistics.median(found[KUBE])
+    print(f"{what}: Mooring {ours:.2f}, kube-scheduler {theirs:.2f}, {ours / theirs:.2f} times", flush=True)
+
+
+def churn(plane: ControlPlane, which: str, rate: float, minutes: float) -> None:
+    scheduler = Contender(which, plane, "churn")
+    scheduler.start()
+    try:
+        scheduler.wait_until(scheduler.is_ready, PATIENCE)
+        began, turnover = time.monotonic(), Turnover(plane, rate)
+        samples = []
+        while (passed := time.monotonic() - began) < minutes * 60:
+            time.sleep(30)
+            samples.append((passed, scheduler.memory()))
+            print(f"{passed / 60:6.1f} min {turnover.made:8} pods {samples[-1][1]:7.1f} MB", flush=True)
+        turnover.end()
+    finally:
+        scheduler.stop()
+    late = [(at, memory) for at, memory in samples if at >= SETTLED]
+    if len(late) > 2:
+        slope = statistics.linear_regression(*zip(*late, strict=True)).slope
+        print(f"{which}: {slope * 3600:+.1f} MB an hour after {SETTLED / 60:.0f} minutes")
+
+
+class Turnover:
+    """A thousand pods of several kinds at any time: the oldest goes when a new one comes."""
+
+    LIVING, WORKERS = 1000, 4
+
+    def __init__(self, plane: ControlPlane, rate: float) -> None:
+        self._api, self._pause = plane.api, self.WORKERS / rate
+        self._lock, self._living, self._ended = threading.Lock(), deque[int](), False
+        self.made = 0
+        self._threads = [threading.Thread(target=self._work) for _ in range(self.WORKERS)]
+        for thread in self._threads:
+            thread.start()
+
+    def end(self) -> None:
+        self._ended = True
+        for thread in self._threads:
+            thread.join()
+
+    def _work(self) -> None:
+        while not self._ended:
+            began = time.monotonic()
+            with self._lock:
+                self.made += 1
+                number = self.made
+            self._api.create(self._pod(number))
+            with self._lock:
+                self._living.append(number)
+                oldest = self._living.popleft() if len(self._living) > self.LIVING else 0
+            if oldest:
+                self._api.delete(PODS, f"pod-{oldest}", now=True)
+            time.sleep(max(0.0, self._pause - (time.monotonic() - began)))
+
+    def _pod(self, number: int) -> Json:
+        app = f"app-{number % 50}"
+        term = {"topologyKey": HOST, "labelSelector": {"matchLabels": {"app": app}}}
+        preferred = "preferredDuringSchedulingIgnoredDuringExecution"
+        kinds: list[Json] = [
+            {},
+            {"nodeSelector": {ZONE: f"zone-{number % 3}"}},
+            {"topologySpreadConstraints": [{**term, "maxSkew": 5, "whenUnsatisfiable": "ScheduleAnyway"}]},
+            {"affinity": {"podAntiAffinity": {preferred: [{"weight": 1, "podAffinityTerm": term}]}}},
+        ]
+        labels = {"app": app, "number": str(number)}
+        return objects.pod(f"pod-{number}", scheduler="churn", labels=labels, **kinds[number % len(kinds)])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    measured = parser.add_subparsers(dest="what", required=True)
+    defaults: dict[str, dict[str, Any]] = {
+        "start": {"nodes": 5000, "pods": 50_000, "rounds": 3},
+        "throughput": {"nodes": 5000, "pods": 10_000, "rounds": 2},
+        "churn": {"nodes": 500, "rate": 100.0, "minutes": 120.0, "scheduler": MOORING},
+    }
+    for name, options in defaults.items():
+        command = measured.add_parser(name)
+        for option, value in options.items():
+            command.add_argument(f"--{option}", type=type(value), default=value)
+    given = parser.parse_args()
+    calls: dict[str, Callable[[ControlPlane], None]] = {
+        "start": lambda plane: start(plane, given.rounds),
+        "throughput": lambda plane: throughput(plane, given.rounds),
+        "churn": lambda plane: churn(plane, given.scheduler, given.rate, given.minutes),
+    }
+    with (
+        tempfile.TemporaryDirectory(prefix="mooring-") as folder,
+        running(Path(folder), find_programs(), audit=False) as plane,
+    ):
+        fill(plane, given.nodes, getattr(given, "pods", 0))
+        calls[given.what](plane)
+
+
+if __name__ == "__main__":
+    main()
