@@ -1,11 +1,13 @@
-"""Garbage collection at times that suit the scheduler.
+"""Garbage collection at times that suit the scheduler, and memory given back to the system.
 
 What the first listing brought lives as long as the process: it is frozen, so that no collection walks over it
-again. The oldest generation is collected when nothing is to be scheduled, or when that was long ago.
+again. The oldest generation is collected when nothing is to be scheduled, or when that was long ago. Pods
+that come and go leave holes between what stays, which the C library keeps unless it is asked for them.
 """
 
 from __future__ import annotations
 
+import ctypes
 import gc
 from collections.abc import Callable
 
@@ -20,6 +22,8 @@ LOOK = 5.0
 """Seconds between two looks whether the scheduler is idle."""
 OFTEN, SELDOM = 30.0, 600.0
 """Seconds between two collections: of an idle scheduler, and of one that is never idle."""
+TRIM = 30.0
+"""Seconds between two times that free memory is given back, which takes a millisecond."""
 
 
 def settle() -> None:
@@ -31,12 +35,22 @@ def settle() -> None:
 
 async def run(clock: Clock, is_idle: Callable[[], bool]) -> None:
     """Until cancelled."""
-    collected = clock.now()
+    collected = trimmed = clock.now()
     while True:
         await clock.sleep(LOOK)
+        if clock.now() - trimmed >= TRIM:
+            give_back()
+            trimmed = clock.now()
         age = clock.now() - collected
         if age >= SELDOM or (age >= OFTEN and is_idle()):
             began = clock.now()
             freed = gc.collect()
             collected = clock.now()
             _log.info(4, "Collected garbage", objects=freed, seconds=round(collected - began, 3))
+
+
+def give_back() -> None:
+    """Return free pages to the system. Only glibc has a call for that, and only glibc keeps them."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
