@@ -3,6 +3,8 @@
 What containers run (commands, environment, probes, mounts) is left out: no scheduler reads it.
 """
 
+from collections.abc import Mapping
+
 import msgspec
 
 from mooring.api.meta import Int32, Int64, LabelSelector, Object, OwnerReference, Record
@@ -223,7 +225,7 @@ class PodSpec(Record):
     overhead: ResourceList = {}
     resources: ResourceRequirements | None = None
     volumes: tuple[Volume, ...] = ()
-    node_selector: dict[str, str] = {}
+    node_selector: Mapping[str, str] = {}
     affinity: Affinity | None = None
     tolerations: tuple[Toleration, ...] = ()
     topology_spread_constraints: tuple[TopologySpreadConstraint, ...] = ()

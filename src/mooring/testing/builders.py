@@ -40,7 +40,7 @@ from mooring.api.pod import (
     TopologySpreadConstraint,
     Volume,
 )
-from mooring.api.quantity import Quantity, ResourceList
+from mooring.api.quantity import Quantity
 from mooring.api.scheduling import (
     GangSchedulingPolicy,
     PodGroup,
@@ -148,7 +148,7 @@ def make_container(
     sidecar: bool = False,
 ) -> Container:
     """A container; `sidecar` is for init containers that keep running."""
-    asked: ResourceList = {}
+    asked: dict[str, Quantity] = {}
     if cpu is not None:
         asked["cpu"] = cpu
     if memory is not None:
@@ -291,7 +291,7 @@ def make_node(
     `extended` are further resources; `images` maps image names to sizes in bytes; taints are written
     `key=value:Effect`. `status_extra` are further attributes of NodeStatus, such as another `allocatable`.
     """
-    amounts: ResourceList = {
+    amounts: dict[str, Quantity] = {
         "cpu": cpu,
         "memory": memory,
         "pods": pods,
