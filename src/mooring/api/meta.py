@@ -135,6 +135,7 @@ class Object(Record):
 
     @property
     def labels(self) -> Mapping[str, str]:
+        """Read-only: objects are shared by all who read them."""
         return self.metadata.labels
 
     @property

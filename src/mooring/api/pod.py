@@ -336,13 +336,14 @@ class PodStatus(Record):
 
 
 class Pod(Object):
-    """The thing to be placed."""
+    """The thing to be placed. What it requests is `requests.pod_requests(pod)`."""
 
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
 
     @property
     def priority(self) -> int:
+        """0 where the spec names none."""
         return self.spec.priority or 0
 
     @property
@@ -352,6 +353,7 @@ class Pod(Object):
 
     @property
     def is_terminating(self) -> bool:
+        """Deleted, and not gone yet."""
         return self.metadata.deletion_timestamp is not None
 
     @property
@@ -369,6 +371,7 @@ class Pod(Object):
 
     @property
     def is_gated(self) -> bool:
+        """Has scheduling gates."""
         return bool(self.spec.scheduling_gates)
 
 

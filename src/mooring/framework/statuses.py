@@ -128,6 +128,7 @@ class NodeStatuses:
         return found
 
     def names_with(self, *codes: Code) -> list[str]:
+        """Names of the nodes whose status has one of the codes, in snapshot order."""
         return Nodes(self.nodes.columns, self.rows_with(*codes)).names
 
     def count_by_verdict(self) -> Sequence[tuple[Status, int]]:

@@ -199,6 +199,7 @@ class Cluster:
         self.patch(NODES, name, {"metadata": {"labels": labels}})
 
     def cordon(self, name: str, on: bool = True) -> None:
+        """Make a node unschedulable, or schedulable again."""
         self.patch(NODES, name, {"spec": {"unschedulable": on}})
 
     def pod(self, name: str, namespace: str = "default") -> Pod | None:
@@ -209,9 +210,11 @@ class Cluster:
             return None
 
     def node(self, name: str) -> Node:
+        """The node as the API has it."""
         return typed(self.store.get(NODES, name), Node)
 
     def pods(self) -> list[Pod]:
+        """All pods as the API has them."""
         return [typed(stored, Pod) for stored in self.store.list(PODS).items]
 
     def node_of(self, name: str, namespace: str = "default") -> str:
