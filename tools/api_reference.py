@@ -24,7 +24,7 @@ CONTENTS = """
 api.meta Object ObjectMeta OwnerReference
 api.pod Pod PodSpec PodStatus Container controller_of
 api.requests pod_requests pod_nonzero_requests resource_value node_allocatable container_host_ports
-api.node Node NodeSpec NodeStatus
+api.node Node NodeSpec NodeStatus NodeCondition
 api.resources Resource custom Unstructured
 api.selectors selector_from_labels compile_label_selector Selector:matches
 # Nodes in an attempt

@@ -67,7 +67,9 @@ class Cluster:
         self.random = random.Random(seed)
         self.store = Store(self.clock.wall, random.Random(seed + 1))
         self.faults = Faults(random.Random(seed + 2))
+        """Which calls of the scheduler go wrong; none unless added."""
         self.client = LocalClient(self.store, self.clock, self.faults)
+        """For whatever has no method here: `cluster.run(cluster.client.get(QUOTAS, "team"))`."""
         self._options: dict[str, Any] = {
             "config": config, "plugins": tuple(plugins), "discover": discover, "flush_after": flush_after,
         }  # fmt: skip
