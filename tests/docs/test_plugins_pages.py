@@ -15,7 +15,7 @@ PAGES = ROOT / "docs" / "plugins"
 TUTORIAL = PAGES / "tutorial.md"
 SECTIONS = {
     (name, section): blocks
-    for name in ("extension-points", "speed", "recipes")
+    for name in ("extension-points", "speed", "recipes", "preemption", "complete-plugins")
     for section, blocks in by_section(PAGES / f"{name}.md").items()
 }
 SHARED = ("extension-points", "Before you start")

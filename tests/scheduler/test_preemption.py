@@ -344,7 +344,7 @@ def test_a_preemptor_deleted_meanwhile_leaves_nothing_behind(mooring_cluster):
 
 def test_victims_that_terminate_already_are_not_deleted_again(mooring_cluster):
     cluster = start(mooring_cluster, victim("low", cpu="4", grace=30))
-    cluster.delete(cluster.pod("low"))
+    cluster.delete(cluster.pod("low"), grace_period=None)
     cluster.add(preemptor(cpu="4"))
     cluster.settle(2)
     assert deletes(cluster) == ["low"], "only the user's own call"

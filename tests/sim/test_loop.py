@@ -185,11 +185,15 @@ class TestStuck:
             pytest.param(lambda loop: loop.create_connection(None, "127.0.0.1", 1), id="connection"),
             pytest.param(lambda loop: loop.create_server(None, "127.0.0.1", 1), id="server"),
             pytest.param(lambda loop: loop.getaddrinfo("localhost", 1), id="name lookup"),
+            pytest.param(lambda loop: loop.sock_connect(None, ("127.0.0.1", 1)), id="socket"),
+            pytest.param(lambda loop: asyncio.open_connection("127.0.0.1", 1), id="stream"),
+            pytest.param(lambda loop: asyncio.open_unix_connection("socket"), id="unix socket"),
+            pytest.param(lambda loop: asyncio.create_subprocess_exec("true"), id="process"),
         ],
     )
     def test_the_real_world_is_refused(self, attempt):
         async def main() -> None:
-            with pytest.raises(SimulationError, match="does not exist under virtual time"):
+            with pytest.raises(SimulationError, match=r"does not exist under virtual time.* override that"):
                 await attempt(asyncio.get_running_loop())
 
         run(main())

@@ -13,8 +13,8 @@ name, `qualified_name_faults` says in words what is wrong with it. The caller kn
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Annotated, TypeAlias, dataclass_transform
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, NoReturn, TypeAlias, TypeVar, dataclass_transform
 
 import msgspec
 
@@ -34,6 +34,35 @@ class Record(
     rename="camel",
 ):
     """An immutable value. Attributes are snake_case, wire names camelCase; unknown fields are ignored."""
+
+
+V = TypeVar("V")
+
+
+class ReadOnlyDict(dict[str, V]):
+    """A mapping of a record. Whoever reads an object shares it, so a write raises TypeError. As a kind of
+    dictionary it is read, compared and encoded as fast as one; a mapping proxy is not, and has no JSON."""
+
+    __slots__ = ()
+
+    def _refuse(self, *args: Any, **options: Any) -> NoReturn:
+        raise TypeError("objects of the cluster are shared and read-only: change a copy, dict(...)")
+
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (dict(self),)  # by default a copy is filled item by item
+
+
+EMPTY: ReadOnlyDict[Any] = ReadOnlyDict()
+"""The one mapping without entries: msgspec leaves out a field that is its default."""
+
+
+def seal(record: Record, field: str) -> None:
+    """Make a mapping of a new record read-only; `__post_init__` calls it for what is not."""
+    mapping = getattr(record, field)
+    msgspec.structs.force_setattr(record, field, ReadOnlyDict(mapping) if mapping else EMPTY)
 
 
 class OwnerReference(Record):
@@ -59,10 +88,16 @@ class ObjectMeta(Record):
     creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
     deletion_grace_period_seconds: int | None = None
-    labels: dict[str, str] = {}
-    annotations: dict[str, str] = {}
+    labels: Mapping[str, str] = EMPTY
+    annotations: Mapping[str, str] = EMPTY
     owner_references: tuple[OwnerReference, ...] = ()
     finalizers: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if type(self.labels) is not ReadOnlyDict:
+            seal(self, "labels")
+        if type(self.annotations) is not ReadOnlyDict:
+            seal(self, "annotations")
 
 
 class ListMeta(Record):
@@ -99,11 +134,12 @@ class Object(Record):
         return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
 
     @property
-    def labels(self) -> dict[str, str]:
+    def labels(self) -> Mapping[str, str]:
+        """Read-only: objects are shared by all who read them."""
         return self.metadata.labels
 
     @property
-    def annotations(self) -> dict[str, str]:
+    def annotations(self) -> Mapping[str, str]:
         return self.metadata.annotations
 
     @property
@@ -122,7 +158,7 @@ class LabelSelectorRequirement(Record):
 class LabelSelector(Record):
     """A selector over labels; all its parts must hold. Compile it with `selectors.compile_label_selector`."""
 
-    match_labels: dict[str, str] = {}
+    match_labels: Mapping[str, str] = {}
     match_expressions: tuple[LabelSelectorRequirement, ...] = ()
 
 

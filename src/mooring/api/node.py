@@ -2,7 +2,7 @@
 
 import msgspec
 
-from mooring.api.meta import Int32, Int64, Object, Record
+from mooring.api.meta import EMPTY, Int32, Int64, Object, ReadOnlyDict, Record, seal
 from mooring.api.quantity import ResourceList
 from mooring.api.taints import Taint
 
@@ -95,8 +95,8 @@ class AttachedVolume(Record):
 class NodeStatus(Record):
     """What the kubelet reports."""
 
-    capacity: ResourceList = {}
-    allocatable: ResourceList = {}
+    capacity: ResourceList = EMPTY
+    allocatable: ResourceList = EMPTY
     phase: str = ""
     conditions: tuple[NodeCondition, ...] = ()
     addresses: tuple[NodeAddress, ...] = ()
@@ -105,6 +105,12 @@ class NodeStatus(Record):
     volumes_in_use: tuple[str, ...] = ()
     volumes_attached: tuple[AttachedVolume, ...] = ()
     declared_features: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if type(self.capacity) is not ReadOnlyDict:
+            seal(self, "capacity")
+        if type(self.allocatable) is not ReadOnlyDict:
+            seal(self, "allocatable")
 
 
 class Node(Object):

@@ -3,6 +3,8 @@
 What containers run (commands, environment, probes, mounts) is left out: no scheduler reads it.
 """
 
+from collections.abc import Mapping
+
 import msgspec
 
 from mooring.api.meta import Int32, Int64, LabelSelector, Object, OwnerReference, Record
@@ -223,7 +225,7 @@ class PodSpec(Record):
     overhead: ResourceList = {}
     resources: ResourceRequirements | None = None
     volumes: tuple[Volume, ...] = ()
-    node_selector: dict[str, str] = {}
+    node_selector: Mapping[str, str] = {}
     affinity: Affinity | None = None
     tolerations: tuple[Toleration, ...] = ()
     topology_spread_constraints: tuple[TopologySpreadConstraint, ...] = ()
@@ -334,13 +336,14 @@ class PodStatus(Record):
 
 
 class Pod(Object):
-    """The thing to be placed."""
+    """The thing to be placed. What it requests is `requests.pod_requests(pod)`."""
 
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
 
     @property
     def priority(self) -> int:
+        """0 where the spec names none."""
         return self.spec.priority or 0
 
     @property
@@ -350,6 +353,7 @@ class Pod(Object):
 
     @property
     def is_terminating(self) -> bool:
+        """Deleted, and not gone yet."""
         return self.metadata.deletion_timestamp is not None
 
     @property
@@ -367,6 +371,7 @@ class Pod(Object):
 
     @property
     def is_gated(self) -> bool:
+        """Has scheduling gates."""
         return bool(self.spec.scheduling_gates)
 
 

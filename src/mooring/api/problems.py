@@ -36,10 +36,12 @@ def child(path: str, *names: str | int) -> str:
 
 
 def invalid(path: str, value: object, detail: str, hint: str = "") -> Problem:
+    """A value that makes no sense; `detail` says what it has to be."""
     return Problem(path=path, message=f"Invalid value: {_shown(value)}: {detail}", value=value, hint=hint)
 
 
 def required(path: str, detail: str = "") -> Problem:
+    """A value that is missing."""
     return Problem(path=path, message=f"Required value: {detail}" if detail else "Required value")
 
 

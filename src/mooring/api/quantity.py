@@ -10,6 +10,7 @@ What a quantity means for a resource (cpu in milli-units) is decided in `request
 """
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -18,7 +19,7 @@ from mooring.api.errors import QuantityError
 Quantity: TypeAlias = str | int | float
 """A quantity as it arrives: JSON allows numbers as well as strings."""
 
-ResourceList: TypeAlias = dict[str, Quantity]
+ResourceList: TypeAlias = Mapping[str, Quantity]
 """Resource names with quantities, as in requests, limits, capacity and allocatable."""
 
 NANO = 1_000_000_000

@@ -3,6 +3,7 @@
 Request paths beyond the prefix, verbs and subresources belong to the client.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -58,11 +59,11 @@ class Unstructured:
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
     @property
-    def labels(self) -> dict[str, str]:
+    def labels(self) -> Mapping[str, str]:
         return self.metadata.labels
 
     @property
-    def annotations(self) -> dict[str, str]:
+    def annotations(self) -> Mapping[str, str]:
         return self.metadata.annotations
 
     @property

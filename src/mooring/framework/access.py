@@ -94,6 +94,7 @@ class Version:
         """Grows with every bump; to be read only."""
 
     def bump(self) -> None:
+        """What was kept for this version is dropped."""
         self.value += 1
         Version.bumps += 1
 

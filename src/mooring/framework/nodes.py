@@ -221,10 +221,12 @@ class NodeView:
     def __init__(self, columns: Columns, row: int, node: Node, allocatable: Mapping[str, int]) -> None:
         self._columns = columns
         self.row = row
-        self.node = node
+        self.node: Node = node
+        """The object, with annotations, conditions, addresses and images."""
         self.name: str = node.name
         self.labels: Mapping[str, str] = node.labels
-        self.allocatable = allocatable
+        """Read-only, as all that is here."""
+        self.allocatable: Mapping[str, int] = allocatable
         """Resource → amount: cpu in milli-units, `pods` as a number, all others in base units."""
 
     @property
@@ -252,6 +254,7 @@ class NodeView:
 
     @property
     def nonzero_requested(self) -> Mapping[str, int]:
+        """As `requested`, with the defaults that scoring assumes for pods without requests."""
         return self._columns.load_on(self.row).nonzero_requested
 
     def free(self, resource: str) -> int:
@@ -303,6 +306,7 @@ class Nodes:
 
     @property
     def names(self) -> list[str]:
+        """The names of the nodes, in the order of every column."""
         if self._names is None:
             table = self.columns.node_names()
             self._names = [table[row] for row in self.rows.tolist()]
@@ -318,12 +322,15 @@ class Nodes:
         return column[: len(self.rows)] if self._whole else column.take(self.rows)
 
     def allocatable(self, resource: str) -> IntArray:
+        """Cpu in milli-units, `pods` as a number, all others in base units; 0 where a node has none."""
         return self.take(self.columns.amounts.allocatable(resource))
 
     def requested(self, resource: str) -> IntArray:
+        """What the pods on each node request, in the units of `allocatable`."""
         return self.take(self.columns.amounts.requested(resource))
 
     def nonzero_requested(self, resource: str) -> IntArray:
+        """As `requested`, with the defaults that scoring assumes for pods without requests."""
         return self.take(self.columns.amounts.nonzero_requested(resource))
 
     def floats(self, column: Amounts, resource: str) -> FloatArray:
@@ -335,9 +342,11 @@ class Nodes:
         return self.take(self.columns.amounts.free(resource))
 
     def label_codes(self, key: str) -> CodeArray:
+        """A number for each value of the label; -1 where a node does not have it."""
         return self.take(self.columns.labels.codes(key))
 
     def has_label(self, key: str) -> BoolArray:
+        """True where the node has the label, whatever its value."""
         present: BoolArray = self.label_codes(key) >= 0
         return present
 
@@ -356,6 +365,7 @@ class Nodes:
                 return np.isin(column, codes)
 
     def label_numbers(self, key: str) -> FloatArray:
+        """The label as a number; NaN where there is none."""
         return self.take(self.columns.labels.numbers(key))
 
     def node_column(self, key: Hashable, compute: Compute) -> npt.NDArray[Any]:

@@ -31,9 +31,13 @@ class Clock(Protocol):
         """Seconds since the Unix epoch; may jump. Only for timestamps that people or the API read."""
         ...
 
-    async def sleep(self, seconds: float) -> None: ...
+    async def sleep(self, seconds: float) -> None:
+        """Wait; in a test no real time passes."""
+        ...
 
-    def call_later(self, seconds: float, call: Callable[..., object], *args: Any) -> Timer: ...
+    def call_later(self, seconds: float, call: Callable[..., object], *args: Any) -> Timer:
+        """Call `call(*args)` after so many seconds, unless the timer is cancelled."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,16 +138,22 @@ class ApiClient(Protocol):
     the typed records of `mooring.api`, or `Unstructured` for custom resources.
     """
 
-    async def list(self, resource: Resource, **options: Unpack[ListOptions]) -> ObjectList: ...
+    async def list(self, resource: Resource, **options: Unpack[ListOptions]) -> ObjectList:
+        """Past the informers, from the API server itself: `handle.lister` is what hooks use."""
+        ...
 
     def watch(self, resource: Resource, **options: Unpack[WatchOptions]) -> AsyncIterator[WatchEvent]:
         """Events after `resource_version`, bookmarks included. Ends quietly when the server closes it;
         raises `Gone` when the version is too old."""
         ...
 
-    async def get(self, resource: Resource, name: str, namespace: str = "") -> Any: ...
+    async def get(self, resource: Resource, name: str, namespace: str = "") -> Any:
+        """The object; NotFound where there is none."""
+        ...
 
-    async def create(self, resource: Resource, obj: Any, *, dry_run: bool = False) -> Any: ...
+    async def create(self, resource: Resource, obj: Any, *, dry_run: bool = False) -> Any:
+        """POST a record or a dictionary; gives the object as it was stored."""
+        ...
 
     async def replace(self, resource: Resource, obj: Any, *, subresource: str = "") -> Any:
         """PUT; a set resourceVersion must be the current one (Conflict otherwise)."""
@@ -151,9 +161,13 @@ class ApiClient(Protocol):
 
     async def patch(
         self, resource: Resource, name: str, patch: Patch, **options: Unpack[PatchOptions]
-    ) -> Any: ...
+    ) -> Any:
+        """PATCH with the fields to change; custom resources want `patch_type=PatchType.MERGE`."""
+        ...
 
-    async def delete(self, resource: Resource, name: str, **options: Unpack[DeleteOptions]) -> None: ...
+    async def delete(self, resource: Resource, name: str, **options: Unpack[DeleteOptions]) -> None:
+        """DELETE; a bound pod stays terminating until its kubelet has ended it."""
+        ...
 
     async def bind(self, name: str, namespace: str, uid: str, node: str) -> None:
         """POST pods/<name>/binding, with the UID as precondition."""

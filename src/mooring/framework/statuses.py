@@ -21,7 +21,8 @@ _WIDER: dict[int, type[np.unsignedinteger[Any]]] = {2**8: np.uint16, 2**16: np.u
 
 
 class NodeStatuses:
-    """Row → Status for the nodes of one attempt. A row without an entry was not refused."""
+    """Row → Status for the nodes of one attempt. A row without an entry was not refused. Iterating gives the
+    refused nodes as pairs of name and Status."""
 
     __slots__ = ("_ids_by_status", "_lent", "counts", "ids", "nodes", "verdicts")
 
@@ -128,6 +129,7 @@ class NodeStatuses:
         return found
 
     def names_with(self, *codes: Code) -> list[str]:
+        """Names of the nodes whose status has one of the codes, in snapshot order."""
         return Nodes(self.nodes.columns, self.rows_with(*codes)).names
 
     def count_by_verdict(self) -> Sequence[tuple[Status, int]]:

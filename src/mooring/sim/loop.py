@@ -33,6 +33,14 @@ _FIRST_LOOK = 256  # callbacks at one instant; then twice as many, and so on
 _FINALIZER_TURNS = 3  # the finalizer of an async generator makes a task, which closes the generator
 _COMPACT_ABOVE = 100  # cancelled timers; below that, dropping them when they come up is cheaper
 
+_REAL_WORLD = (
+    "run_in_executor", "create_connection", "create_server", "create_unix_connection",
+    "create_unix_server", "create_datagram_endpoint", "getaddrinfo", "getnameinfo", "sock_connect",
+    "sock_accept", "sock_recv", "sock_sendall", "add_reader", "add_writer", "subprocess_exec",
+    "subprocess_shell",
+)  # fmt: skip
+"""Methods of a loop that reach beyond the process, and would fail without saying why, or wait for ever."""
+
 
 class SimulationError(MooringError):
     """The simulated program cannot go on."""
@@ -136,15 +144,6 @@ class VirtualLoop(asyncio.BaseEventLoop):
         if self.is_running() and threading.get_ident() != self._thread_id:  # type: ignore[attr-defined]
             raise SimulationError("a thread called into the virtual loop; virtual time knows no threads")
         return self.call_soon(callback, *args, context=context)
-
-    def run_in_executor(self, executor: Any, func: Callable[[*Ts], T], *args: *Ts) -> asyncio.Future[T]:
-        _refuse(f"run_in_executor({getattr(func, '__qualname__', func)!s})", "call the function directly")
-
-    async def create_connection(self, *args: Any, **options: Any) -> NoReturn:
-        _refuse("create_connection", "use an in-process transport")
-
-    async def create_server(self, *args: Any, **options: Any) -> NoReturn:
-        _refuse("create_server", "use an in-process transport")
 
     def waiting(self) -> list[asyncio.Task[Any]]:
         """The unfinished tasks, oldest first."""
@@ -286,8 +285,18 @@ def _place(task: asyncio.Task[Any]) -> str:
     return f"{name} at {frames[0].f_code.co_filename}:{frames[0].f_lineno}"
 
 
-def _refuse(what: str, instead: str) -> NoReturn:
-    raise SimulationError(f"{what} does not exist under virtual time; {instead}")
+def _refused(name: str) -> Callable[..., NoReturn]:
+    def refuse(self: VirtualLoop, *args: Any, **options: Any) -> NoReturn:
+        raise SimulationError(
+            f"{name} does not exist under virtual time, which has no network, threads or processes: put the "
+            "request into a method of its own, and have the test override that with the answer"
+        )
+
+    return refuse
+
+
+for _name in _REAL_WORLD:
+    setattr(VirtualLoop, _name, _refused(_name))
 
 
 EPOCH = 1_767_225_600.0

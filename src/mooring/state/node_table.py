@@ -21,6 +21,7 @@ import heapq
 from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
+from mooring.api.meta import ReadOnlyDict
 from mooring.api.node import Node
 from mooring.api.requests import node_allocatable
 from mooring.state.columns import CacheError, clamp
@@ -51,7 +52,8 @@ class NodeTable(TableColumns):
         if old is not None and old.node.status.allocatable == node.status.allocatable:
             allocatable = old.allocatable
         else:
-            allocatable = {name: clamp(amount) for name, amount in node_allocatable(node).items()}
+            amounts = node_allocatable(node)
+            allocatable = ReadOnlyDict({name: clamp(amount) for name, amount in amounts.items()})
         if row < 0:
             row = self._take_row(node.name)
         self.amounts.set_node(row, old.allocatable if old else NOTHING, allocatable)

@@ -40,7 +40,7 @@ from mooring.api.pod import (
     TopologySpreadConstraint,
     Volume,
 )
-from mooring.api.quantity import Quantity, ResourceList
+from mooring.api.quantity import Quantity
 from mooring.api.scheduling import (
     GangSchedulingPolicy,
     PodGroup,
@@ -148,7 +148,7 @@ def make_container(
     sidecar: bool = False,
 ) -> Container:
     """A container; `sidecar` is for init containers that keep running."""
-    asked: ResourceList = {}
+    asked: dict[str, Quantity] = {}
     if cpu is not None:
         asked["cpu"] = cpu
     if memory is not None:
@@ -291,7 +291,7 @@ def make_node(
     `extended` are further resources; `images` maps image names to sizes in bytes; taints are written
     `key=value:Effect`. `status_extra` are further attributes of NodeStatus, such as another `allocatable`.
     """
-    amounts: ResourceList = {
+    amounts: dict[str, Quantity] = {
         "cpu": cpu,
         "memory": memory,
         "pods": pods,
@@ -329,6 +329,7 @@ def make_nodes(count: int, prefix: str = "node", *, zones: Sequence[str] = (), *
 
 
 def make_namespace(name: str = "default", labels: Mapping[str, str] | None = None) -> Namespace:
+    """A namespace. Pods may name one that is not there; plugins that read namespaces see the ones added."""
     named = {"kubernetes.io/metadata.name": name, **(labels or {})}
     return Namespace(
         api_version="v1",
@@ -362,6 +363,7 @@ def make_pdb(
 def make_priority_class(
     name: str, value: int, *, default: bool = False, preempts: bool = True
 ) -> PriorityClass:
+    """A priority class. Pods get their number from `make_pod(priority=…)`, since no admission runs here."""
     return PriorityClass(
         api_version="scheduling.k8s.io/v1",
         kind="PriorityClass",
@@ -386,6 +388,7 @@ def make_pod_group(name: str = "gang", min_count: int = 1, *, namespace: str = "
 def make_service(
     name: str = "service", selector: Mapping[str, str] | None = None, *, namespace: str = "default"
 ) -> Service:
+    """A service that selects pods by these labels."""
     return Service(
         api_version="v1",
         kind="Service",

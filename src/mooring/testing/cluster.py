@@ -23,11 +23,14 @@ from mooring.framework.record import DecisionRecord
 from mooring.sim.loop import VirtualClock, VirtualLoop, finish
 from mooring.store.faults import Faults
 from mooring.store.local import LocalClient
-from mooring.store.objects import Stored
+from mooring.store.objects import Stored, copy_json
 from mooring.store.store import Store
 from mooring.testing.checks import HOOK_LIMIT, HookLimit, NeverReturns, VerifyingChooser, refuse_circles
 
 T = TypeVar("T")
+
+AnObject = Object | Unstructured | dict[str, Any]
+"""What `add` and `delete` take."""
 
 
 class Cluster:
@@ -64,7 +67,9 @@ class Cluster:
         self.random = random.Random(seed)
         self.store = Store(self.clock.wall, random.Random(seed + 1))
         self.faults = Faults(random.Random(seed + 2))
+        """Which calls of the scheduler go wrong; none unless added."""
         self.client = LocalClient(self.store, self.clock, self.faults)
+        """For whatever has no method here: `cluster.run(cluster.client.get(QUOTAS, "team"))`."""
         self._options: dict[str, Any] = {
             "config": config, "plugins": tuple(plugins), "discover": discover, "flush_after": flush_after,
         }  # fmt: skip
@@ -140,16 +145,47 @@ class Cluster:
                 raise AssertionError(f"not within {timeout:g} virtual seconds (seed {self.seed})")
             self.settle(0.1)
 
-    def add(self, *objects: Object | Unstructured | Iterable[Object]) -> None:
-        """Put objects into the cluster as they are, their status included; iterables are unpacked."""
+    def add(self, *objects: AnObject | Iterable[AnObject]) -> None:
+        """Put objects into the cluster as they are, their status included; iterables are unpacked. An object
+        of a custom kind is a dictionary with `apiVersion` and `kind`, or an `Unstructured`; without a
+        namespace it goes to `default`."""
         for obj in objects:
-            if isinstance(obj, Object | Unstructured):
-                self.store.load(resource_of(obj), decoding.to_builtins(obj))
+            if isinstance(obj, Object | Unstructured | dict):
+                self.store.load(*self._identified(obj))
             else:
                 self.add(*obj)
 
-    def delete(self, obj: Object | Unstructured) -> None:
-        self.run(self.client.delete(resource_of(obj), obj.name, namespace=obj.namespace))
+    def delete(self, obj: AnObject, *, grace_period: int | None = 0) -> None:
+        """Delete an object. A pod ends at once, as if its kubelet had stopped it, and its node is free again;
+        with a `grace_period`, or None for the pod's own, it stays terminating until it is deleted again."""
+        resource, raw = self._identified(obj)
+        name, namespace = raw["metadata"]["name"], raw["metadata"].get("namespace", "")
+        self.run(self.client.delete(resource, name, namespace=namespace, grace_period=grace_period))
+
+    def _identified(self, obj: AnObject) -> tuple[Resource, dict[str, Any]]:
+        """The resource of an object and its JSON, as a value that no caller holds."""
+        raw = copy_json(obj if isinstance(obj, dict) else decoding.to_builtins(obj))
+        if not (raw.get("metadata") or {}).get("name"):
+            raise AssertionError(f"an object of kind {raw.get('kind', '')!r} has no metadata.name")
+        kind, api_version = raw.get("kind") or type(obj).__name__, raw.get("apiVersion", "")
+        resource = by_kind(kind, api_version or None) or self._declared(kind, api_version)
+        if resource.namespaced:
+            raw["metadata"].setdefault("namespace", "default")
+        return resource, raw
+
+    def _declared(self, kind: str, api_version: str) -> Resource:
+        """A custom kind that a plugin of this cluster has among its `needs`."""
+        for profile in self.scheduler.engine.profiles.values():
+            for plugin in profile.plugins.values():
+                for need in plugin.needs:
+                    if (need.resource.kind, need.resource.api_version) == (kind, api_version):
+                        return need.resource
+        group, _, version = api_version.rpartition("/")
+        raise AssertionError(
+            f"no plugin of this cluster declares kind {kind!r} of apiVersion {api_version!r}: add "
+            f'Access(custom("{group}", "{version}", "<plural>", "{kind}")) to the `needs` of the plugin that '
+            "uses it, and enable that plugin"
+        )
 
     def patch(
         self, resource: Resource, name: str, patch: dict[str, Any], namespace: str = "", **options: Any
@@ -165,6 +201,7 @@ class Cluster:
         self.patch(NODES, name, {"metadata": {"labels": labels}})
 
     def cordon(self, name: str, on: bool = True) -> None:
+        """Make a node unschedulable, or schedulable again."""
         self.patch(NODES, name, {"spec": {"unschedulable": on}})
 
     def pod(self, name: str, namespace: str = "default") -> Pod | None:
@@ -175,9 +212,11 @@ class Cluster:
             return None
 
     def node(self, name: str) -> Node:
+        """The node as the API has it."""
         return typed(self.store.get(NODES, name), Node)
 
     def pods(self) -> list[Pod]:
+        """All pods as the API has them."""
         return [typed(stored, Pod) for stored in self.store.list(PODS).items]
 
     def node_of(self, name: str, namespace: str = "default") -> str:
@@ -235,15 +274,6 @@ class Cluster:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def resource_of(obj: Object | Unstructured) -> Resource:
-    """The resource of a typed object, or of a custom one by its kind."""
-    kind = obj.kind or type(obj).__name__
-    found = by_kind(kind, obj.api_version or None)
-    if found is None:
-        raise AssertionError(f"no resource is known for kind {kind!r}; create it with cluster.client")
-    return found
 
 
 def typed(stored: Stored, kind: type[T]) -> T:

@@ -14,7 +14,7 @@ from mooring.api import decoding
 from mooring.api.core import Lease
 from mooring.api.meta import Object
 from mooring.api.pod import Pod
-from mooring.api.resources import EVENTS, PODS
+from mooring.api.resources import BY_KIND, EVENTS, PODS
 from mooring.app.running import takeover
 from mooring.app.scheduler import Scheduler
 from mooring.client.election import Election
@@ -26,7 +26,6 @@ from mooring.store.faults import Call, Faults
 from mooring.store.local import LocalClient
 from mooring.store.store import Store
 from mooring.telemetry.metrics import SchedulerMetrics
-from mooring.testing.cluster import resource_of
 
 TERMS = Terms()
 
@@ -124,7 +123,7 @@ class World:
 
     def add(self, *objects: Object) -> None:
         for obj in objects:
-            self.store.load(resource_of(obj), decoding.to_builtins(obj))
+            self.store.load(BY_KIND[obj.kind], decoding.to_builtins(obj))
 
     def pods(self) -> list[Pod]:
         found = [stored.typed for stored in self.store.list(PODS).items]

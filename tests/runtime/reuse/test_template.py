@@ -104,7 +104,6 @@ def test_a_record_tells_only_of_refusals_that_hold(mooring_cluster):
     told = cluster.record("p3").to_dict()["refusals"]
     assert [(refusal["reasons"], refusal["nodes"]) for refusal in told] == [(["Insufficient cpu"], 1)]
     cluster.delete(cluster.pod("p0"))
-    cluster.store.finish_deletion("p0", "default")
     cluster.settle(3)
     bound = [name for name in ("p2", "p3") if cluster.node_of(name)]
     assert len(bound) == 1

@@ -1,0 +1,149 @@
+"""What the cluster of the kit takes, deletes and refuses."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import aiohttp
+import pytest
+
+from mooring.api.pod import Pod
+from mooring.api.resources import PODS, Unstructured, custom
+from mooring.framework import Access, CycleState, FilterPlugin, Nodes, Plugin, PreFilterPlugin, Status
+from mooring.testing import Cluster, make_node, make_pod
+from tests.scheduler.kit import config
+
+QUOTAS = custom("example.com", "v1", "quotas", "Quota")
+POOLS = custom("example.com", "v1", "pools", "Pool", namespaced=False)
+
+
+class Quotas(PreFilterPlugin):
+    """A pod waits for a quota in its namespace, and for the pool that the quota names."""
+
+    name = "Quotas"
+    needs = (Access(QUOTAS), Access(POOLS, ("list", "watch")))
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status | None:
+        for quota in self.handle.lister(QUOTAS).list(pod.namespace):
+            if self.handle.lister(POOLS).get(quota.get("spec", "pool", default="")) is not None:
+                return None
+        return Status.unschedulable("no quota")
+
+
+def quota(**metadata: str) -> dict[str, Any]:
+    spec = {"pool": "red"}
+    return {
+        "apiVersion": "example.com/v1",
+        "kind": "Quota",
+        "metadata": {"name": "q"} | metadata,
+        "spec": spec,
+    }
+
+
+POOL = {"apiVersion": "example.com/v1", "kind": "Pool", "metadata": {"name": "red"}}
+
+
+def cluster_with(*plugins: type[Plugin]) -> Cluster:
+    names = [plugin.name for plugin in plugins]
+    return Cluster(config=config("NodeResourcesFit", *names), plugins=plugins)
+
+
+@pytest.mark.parametrize("form", [dict, Unstructured])
+def test_objects_of_custom_kinds_are_added_and_deleted(form: Callable[[dict[str, Any]], Any]) -> None:
+    with cluster_with(Quotas) as cluster:
+        cluster.add(make_node("a"), make_pod("p"), make_pod("late"), form(POOL))
+        cluster.settle()
+        assert cluster.pending() == ["default/late", "default/p"]
+        cluster.add([form(quota())], form(quota(namespace="other")))
+        cluster.settle(20)
+        assert cluster.pending() == []
+        cluster.delete(form(quota()))
+        cluster.add(make_pod("q"))
+        cluster.settle()
+        assert cluster.pending() == ["default/q"]
+
+
+def test_the_cluster_keeps_nothing_of_the_dictionary_that_it_was_given() -> None:
+    given = quota()
+    with cluster_with(Quotas) as cluster:
+        cluster.add(given, POOL, make_node("a"))
+        given["spec"]["pool"] = "none"
+        cluster.settle()
+        cluster.add(make_pod("p"))
+        cluster.settle()
+        assert cluster.node_of("p") == "a"
+    assert given == quota() | {"spec": {"pool": "none"}}
+
+
+def test_a_kind_that_no_plugin_declares_is_refused_with_what_to_declare() -> None:
+    with cluster_with() as cluster, pytest.raises(AssertionError) as caught:
+        cluster.add(quota())
+    assert str(caught.value) == (
+        "no plugin of this cluster declares kind 'Quota' of apiVersion 'example.com/v1': add "
+        'Access(custom("example.com", "v1", "<plural>", "Quota")) to the `needs` of the plugin that uses it, '
+        "and enable that plugin"
+    )
+
+
+def test_an_object_without_a_name_is_refused() -> None:
+    with cluster_with() as cluster, pytest.raises(AssertionError, match=r"kind 'Pod' has no metadata.name"):
+        cluster.add({"apiVersion": "v1", "kind": "Pod", "spec": {}})
+
+
+def test_deleting_a_bound_pod_ends_it_and_frees_its_node() -> None:
+    with cluster_with() as cluster:
+        cluster.add(make_node("a", cpu="1"), make_pod("old", cpu="1"))
+        cluster.settle()
+        cluster.add(make_pod("next", cpu="1"))
+        cluster.settle()
+        assert cluster.pending() == ["default/next"]
+        cluster.delete(make_pod("old"))
+        cluster.settle(2)
+        assert cluster.pod("old") is None
+        assert cluster.node_of("next") == "a"
+
+
+def test_a_pod_that_is_deleted_with_a_grace_period_holds_its_node_until_it_is_deleted_again() -> None:
+    with cluster_with() as cluster:
+        pod = make_pod("p", node="a", termination_grace_period_seconds=30)
+        cluster.add(make_node("a"), pod)
+        cluster.delete(pod, grace_period=None)
+        cluster.settle()
+        assert cluster.store.get(PODS, "p", "default").raw["metadata"]["deletionGracePeriodSeconds"] == 30
+        cluster.delete(pod)
+        assert cluster.pod("p") is None
+
+
+async def by_aiohttp(host: str) -> None:
+    async with aiohttp.ClientSession() as session:
+        await session.get(f"http://{host}/load")
+
+
+REQUESTS: dict[str, Callable[[], Awaitable[Any]]] = {
+    "aiohttp, by address": lambda: by_aiohttp("127.0.0.1:1"),
+    "aiohttp, by name": lambda: by_aiohttp("metrics.example"),
+    "a stream": lambda: asyncio.open_connection("127.0.0.1", 1),
+    "a thread": lambda: asyncio.to_thread(print),
+}
+
+
+@pytest.mark.parametrize("request_", REQUESTS.values(), ids=REQUESTS)
+def test_a_request_in_virtual_time_fails_with_what_to_do_instead(
+    request_: Callable[[], Awaitable[Any]],
+) -> None:
+    class Polls(FilterPlugin):
+        name = "Polls"
+
+        def filter(self, state: CycleState, pod: Pod, node: object) -> None:
+            pass
+
+        async def run(self) -> None:
+            await request_()
+            await self.handle.clock.sleep(3600)
+
+    cluster = cluster_with(Polls)
+    with pytest.raises(AssertionError, match=r"background work of 'Polls' failed: .* override that with the"):
+        cluster.settle(0.5)
+    cluster.close()
