@@ -83,6 +83,11 @@ class PodCounters(Protocol):
         costs about as much as there are pods with that label."""
         ...
 
+    def once(self, selector: PodSelector) -> PodCounter:
+        """The pods of now, counted for this question alone. For a pod that asks with very many selectors:
+        kept, their counters would push out those of all other pods."""
+        ...
+
 
 class TermKind(enum.Enum):
     """What a running pod demands or prefers."""
