@@ -5,9 +5,11 @@ Where the pods are and how many is counted elsewhere.
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from sys import intern
 from weakref import WeakValueDictionary
+
+import msgspec
 
 from mooring.api.errors import SelectorError
 from mooring.api.meta import key_of
@@ -19,8 +21,7 @@ Side = PodAffinity | PodAntiAffinity | None
 _NO_LABELS: Mapping[str, str] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class AffinityTerm:
+class AffinityTerm(msgspec.Struct, frozen=True, gc=False):
     """One term. A pod is meant when the selector matches its labels and its namespace is listed or has labels
     that the namespace selector matches."""
 
@@ -28,15 +29,6 @@ class AffinityTerm:
     namespaces: frozenset[str]
     selector: Selector
     namespace_selector: Selector
-    _hash: int = field(init=False, compare=False, repr=False)
-    """Computed once: terms are looked up for every pod that holds them."""
-
-    def __post_init__(self) -> None:
-        parts = (self.topology_key, self.namespaces, self.selector, self.namespace_selector)
-        object.__setattr__(self, "_hash", hash(parts))
-
-    def __hash__(self) -> int:
-        return self._hash
 
     def matches(self, pod: Pod, namespace_labels: Mapping[str, str] = _NO_LABELS) -> bool:
         """`namespace_labels` are those of the pod's namespace."""
@@ -45,8 +37,7 @@ class AffinityTerm:
         return False
 
 
-@dataclass(frozen=True, slots=True)
-class WeightedTerm:
+class WeightedTerm(msgspec.Struct, frozen=True, gc=False):
     """A preference; the weight of an anti-affinity is not negated."""
 
     weight: int

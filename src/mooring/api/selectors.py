@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+import msgspec
+
 from mooring.api.errors import SelectorError
 from mooring.api.meta import LabelSelector, LabelSelectorRequirement, is_label_key, is_label_value
 
@@ -26,8 +28,7 @@ _REMEMBERED = 4096
 """Selectors, the latest ones."""
 
 
-@dataclass(frozen=True, slots=True)
-class Requirement:
+class Requirement(msgspec.Struct, frozen=True, gc=False):
     """`key operator values`; the values are sorted and distinct. Use `make_requirement` for checked ones."""
 
     key: str
@@ -147,7 +148,12 @@ class Selector:
         return self._hash
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        return not self.nothing and all(requirement.matches(labels) for requirement in self.requirements)
+        if self.nothing:
+            return False
+        for requirement in self.requirements:  # noqa: SIM110  # several times as fast as all()
+            if not requirement.matches(labels):
+                return False
+        return True
 
     def plus(self, *requirements: Requirement) -> "Selector":
         """This selector with more requirements; one that selects nothing stays so."""

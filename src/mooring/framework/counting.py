@@ -89,6 +89,14 @@ class PodCounters(Protocol):
         ...
 
 
+_FEW_SELECTORS = 16
+
+
+def counting(counters: PodCounters, selectors: int) -> Callable[[PodSelector], PodCounter]:
+    """How to count for one pod that asks with so many selectors."""
+    return counters.get if selectors <= _FEW_SELECTORS else counters.once
+
+
 class TermKind(enum.Enum):
     """What a running pod demands or prefers."""
 

@@ -79,13 +79,12 @@ class Counter:
         """Count the pods of an entry, those of now and all later ones."""
         self.sets[entry] = None
         entry.counters = (*entry.counters, self)
-        self.count(entry)
-
-    def count(self, entry: LabelSet) -> None:
-        """Add the pods that an entry has now."""
-        self._counts.add_all(entry.rows)
+        self.count(entry.rows)
         if not self.wanted.terminating:
-            self._counts.add_all(entry.terminating, -1)
+            self.count(entry.terminating, -1)
+
+    def count(self, rows: Mapping[int, int], sign: int = 1) -> None:
+        self._counts.add_all(rows, sign)
 
     def leave(self, entry: LabelSet) -> None:
         del self.sets[entry]
@@ -139,11 +138,16 @@ class Counters:
         known = self._counters.get(selector)
         if known is not None:
             return known
-        counter = None
+        rows: dict[int, int] = {}
         for entry in self._labels.matching(selector):
-            counter = counter or Counter(selector, self._table, closed=True)
-            counter.count(entry)
-        return counter or self._none
+            for row, pods in entry.rows.items():
+                pods -= 0 if selector.terminating else entry.terminating.get(row, 0)
+                rows[row] = rows.get(row, 0) + pods
+        if not rows:
+            return self._none
+        counter = Counter(selector, self._table, closed=True)
+        counter.count(rows)
+        return counter
 
     def _build(self, selector: PodSelector) -> Counter:
         counter = self._counters[selector] = Counter(selector, self._table)

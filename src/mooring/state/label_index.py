@@ -14,7 +14,7 @@ an incoming pod?).
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from mooring.api.meta import ObjectMeta
@@ -229,7 +229,7 @@ class SelectorRegistry(Generic[T]):
                     yield from _items(places.get(None))
 
 
-def _items(found: _Place[T] | None) -> Iterable[T]:
+def _items(found: _Place[T] | None) -> Collection[T]:
     return () if found is None else found if isinstance(found, dict) else (found,)
 
 
@@ -248,7 +248,7 @@ def _rarest(anchors: _Anchors[Any], demands: list[_Demand]) -> _Demand:
 
     def filed(demand: _Demand) -> int:
         places = anchors.get(demand[0], {})
-        return sum(len(_items(places.get(value))) for value in demand[1])  # type: ignore[arg-type]  # sized
+        return sum([len(_items(places.get(value))) for value in demand[1]])
 
     return min(demands, key=filed)
 

@@ -14,12 +14,12 @@ import numpy as np
 
 from mooring.api.pod import Pod
 from mooring.api.pod_affinity import AffinityTerm, compile_pod_terms
-from mooring.framework.counting import HeldTerm
+from mooring.framework.counting import HeldTerm, counting
 from mooring.framework.handle import Handle
 from mooring.framework.nodes import BoolArray, Nodes, NodeView, Refusals
 from mooring.framework.status import Code, Status
 from mooring.framework.topology import DomainCounts
-from mooring.plugins.inter_pod_affinity.row_sums import RowSums, counting
+from mooring.plugins.inter_pod_affinity.row_sums import RowSums
 from mooring.plugins.inter_pod_affinity.terms import matches_all, wanted, wanted_by_all
 
 REASON_AFFINITY = "node(s) didn't match pod affinity rules"

@@ -10,19 +10,12 @@ from collections.abc import Callable, Container
 
 import numpy as np
 
-from mooring.framework.counting import HeldTerm, PodCounter, PodCounters, PodSelector
+from mooring.framework.counting import HeldTerm, PodCounter
 from mooring.framework.nodes import FloatArray
 from mooring.framework.topology import DomainCounts, Topology
 
 _HANDFUL = 8
 """Rows that are added up faster one by one."""
-_FEW_TERMS = 16
-"""A pod with more than so many terms gets counters that are not kept."""
-
-
-def counting(counters: PodCounters, terms: int) -> Callable[[PodSelector], PodCounter]:
-    """How the pods are counted that so many terms of one pod mean."""
-    return counters.get if terms <= _FEW_TERMS else counters.once
 
 
 class RowSums:
@@ -54,7 +47,7 @@ class RowSums:
         counts = {}
         for key, rows in self._rows.items():
             topology = self._topology_of(key)
-            if key not in self._domains and topology.one_node_each:
+            if topology.size and key not in self._domains and topology.one_node_each:
                 counts[key] = DomainCounts.by_row(topology, rows)
         for topology, sums in self.tables(besides=counts):
             counts[topology.key] = DomainCounts(topology, sums)
@@ -68,7 +61,7 @@ class RowSums:
 
     def _sums(self, topology: Topology) -> FloatArray | None:
         rows, domains = self._rows.get(topology.key), self._domains.get(topology.key)
-        if rows is None:
+        if rows is None or not topology.size:
             return domains
         where = np.fromiter(rows.keys(), dtype=np.int64, count=len(rows))
         if not topology.bins[where].any():

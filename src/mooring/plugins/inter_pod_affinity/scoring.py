@@ -12,12 +12,12 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from mooring.api.pod_affinity import AffinityTerm
-from mooring.framework.counting import HeldTerm, TermKind
+from mooring.framework.counting import HeldTerm, TermKind, counting
 from mooring.framework.handle import Handle
 from mooring.framework.nodes import BoolArray, FloatArray, IntArray, Nodes
 from mooring.framework.status import MAX_NODE_SCORE
 from mooring.framework.topology import Topology
-from mooring.plugins.inter_pod_affinity.row_sums import RowSums, counting
+from mooring.plugins.inter_pod_affinity.row_sums import RowSums
 from mooring.plugins.inter_pod_affinity.terms import wanted
 
 Table = tuple[Topology, FloatArray]
