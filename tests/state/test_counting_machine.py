@@ -247,9 +247,10 @@ class CountingMachine(RuleBasedStateMachine):
         return [(rows[cached.node_name], cached.pod) for cached in self.cache.pods()]
 
     def _check(self, selector: PodSelector) -> None:
+        once = self.counters.once(selector).as_dict()
         counter = self.counters.get(selector)
         expected = Counter(row for row, pod in self._placed() if counts(selector, pod))
-        assert counter.as_dict() == expected
+        assert counter.as_dict() == once == expected
         assert counter.empty == (not expected)
         assert {r: n for r, n in enumerate(counter.per_row.tolist()) if n} == expected
         for key in (ZONE, "kubernetes.io/hostname"):
