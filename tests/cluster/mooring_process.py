@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import ssl
 import sys
@@ -44,7 +45,8 @@ class MooringProcess(Daemon):
             f"--leader-elect-resource-namespace={NAMESPACE}",
             *arguments,
         ]
-        super().__init__(name, command, folder, {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"})
+        path = os.pathsep.join((str(ROOT / "src"), str(ROOT)))  # this checkout, whichever is installed
+        super().__init__(name, command, folder, {"PYTHONPATH": path, "PYTHONUNBUFFERED": "1"})
 
     def start_ready(self) -> None:
         """Start and wait until it says that it is ready, so synced; a leader schedules from then on."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from hypothesis import settings
@@ -25,12 +26,13 @@ from mooring.api.pod import (
     PodSpec,
     WeightedPodAffinityTerm,
 )
+from mooring.api.pod_affinity import AffinityTerm, compile_pod_terms
 from mooring.api.resources import NAMESPACES
 from mooring.api.selectors import NOTHING, Selector, make_requirement, make_selector
 from mooring.framework.counting import PodSelector, TermKind
 from mooring.framework.ports import Change
 from mooring.state import label_index, row_counts
-from mooring.state.affinity_terms import HeldTerms, TermKey, terms_of
+from mooring.state.affinity_terms import HeldTerms, lists_of
 from mooring.state.cache import ClusterCache
 from mooring.state.counters import Counters
 from mooring.state.derived import Topologies
@@ -206,7 +208,7 @@ class CountingMachine(RuleBasedStateMachine):
         space_labels = namespace.labels if namespace is not None else {}
         found = self.terms.matching(pod, space_labels, frozenset(TermKind))
         scanned = [held for held in self.terms if held.term.matches(pod, space_labels)]
-        assert Counter(held.key for held in found) == Counter(held.key for held in scanned)
+        assert Counter(found) == Counter(scanned)
 
     @invariant()
     def counters_equal_a_recount(self) -> None:
@@ -220,11 +222,17 @@ class CountingMachine(RuleBasedStateMachine):
     def holders_equal_a_recount(self) -> None:
         if not hasattr(self, "terms"):
             return
-        expected: dict[TermKey, Counter[int]] = {}
+        expected: dict[Any, Counter[int]] = {}
         for row, pod in self._placed():
-            for key in terms_of(pod):
-                expected.setdefault(key, Counter())[row] += 1
-        assert {held.key: held.holders.as_dict() for held in self.terms} == expected
+            for kind, sign, listed in lists_of(compile_pod_terms(pod)):
+                for found in listed:
+                    term, weight = (
+                        (found, 0) if isinstance(found, AffinityTerm) else (found.term, found.weight)
+                    )
+                    if not term.selector.nothing:
+                        expected.setdefault((kind, term, sign * weight), Counter())[row] += 1
+        found = {(held.kind, held.term, held.weight): held.as_dict() for held in self.terms}
+        assert found == expected
 
     @invariant()
     def objects_are_found_by_their_keys(self) -> None:
@@ -239,9 +247,10 @@ class CountingMachine(RuleBasedStateMachine):
         return [(rows[cached.node_name], cached.pod) for cached in self.cache.pods()]
 
     def _check(self, selector: PodSelector) -> None:
+        once = self.counters.once(selector).as_dict()
         counter = self.counters.get(selector)
         expected = Counter(row for row, pod in self._placed() if counts(selector, pod))
-        assert counter.as_dict() == expected
+        assert counter.as_dict() == once == expected
         assert counter.empty == (not expected)
         assert {r: n for r, n in enumerate(counter.per_row.tolist()) if n} == expected
         for key in (ZONE, "kubernetes.io/hostname"):

@@ -5,6 +5,7 @@ servers send null for empty lists and maps. What then still fails becomes an Obj
 field, so that one bad object can be set aside while thousands of good ones pass.
 """
 
+import itertools
 import re
 from collections.abc import Callable, Iterator
 from functools import cache, partial, singledispatch
@@ -18,6 +19,7 @@ from mooring.api.meta import LabelSelector, Object, is_object_name
 from mooring.api.node import Node
 from mooring.api.node_selectors import compile_preferred_terms
 from mooring.api.pod import Pod, PodAffinityTerm, ResourceRequirements
+from mooring.api.pod_affinity import compile_pod_terms
 from mooring.api.quantity import ResourceList
 from mooring.api.resources import AnyObject, Resource, Unstructured
 from mooring.api.selectors import compile_label_selector
@@ -179,7 +181,11 @@ _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def _check_selectors(pod: Pod) -> None:
-    for path, selector in _selectors(pod):
+    # Compiled as a whole, which is remembered for the attempt; one by one to say which is bad.
+    listed = itertools.chain(
+        _spread_selectors(pod), _affinity_selectors(pod) if compile_pod_terms(pod).errors else ()
+    )
+    for path, selector in listed:
         try:
             compile_label_selector(selector)
         except SelectorError as error:
@@ -247,9 +253,12 @@ def _requirements(path: str, resources: ResourceRequirements | None) -> _Amounts
         yield f"{path}.limits", resources.limits
 
 
-def _selectors(pod: Pod) -> _Selectors:
+def _spread_selectors(pod: Pod) -> _Selectors:
     for index, constraint in enumerate(pod.spec.topology_spread_constraints):
         yield f"spec.topologySpreadConstraints[{index}].labelSelector", constraint.label_selector
+
+
+def _affinity_selectors(pod: Pod) -> _Selectors:
     affinity = pod.spec.affinity
     if affinity is None:
         return

@@ -3,16 +3,19 @@
 A term that cannot be parsed matches no node and leaves the others alone; whoever must know reads `errors`.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
 from mooring.api.errors import SelectorError
+from mooring.api.meta import key_of
 from mooring.api.node import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, PreferredSchedulingTerm
 from mooring.api.pod import NodeAffinity, Pod
 from mooring.api.selectors import IN, NOT_IN, Requirement, Selector, make_requirement, selector_from_labels
 
 METADATA_NAME = "metadata.name"
+_FEW_TERMS = 16
+"""More of them are not kept anywhere: one pod may bring hundreds that no other has."""
 
 _Requirements = tuple[Requirement, ...]
 
@@ -61,6 +64,11 @@ class PreferredTerms:
 
     terms: tuple[PreferredTerm, ...] = ()
 
+    @property
+    def key(self) -> Hashable:
+        """Stands for this where something is kept about it."""
+        return self if len(self.terms) <= _FEW_TERMS else key_of(self)
+
     def score(self, labels: Mapping[str, str], name: str) -> int:
         """The sum of the weights of the terms that match."""
         return sum(each.weight for each in self.terms if each.term.matches(labels, name))
@@ -72,6 +80,11 @@ class RequiredNodeAffinity:
 
     selector: Selector | None
     terms: CompiledNodeSelector | None
+
+    @property
+    def key(self) -> Hashable:
+        """Stands for this where something is kept about it."""
+        return self if self.terms is None or len(self.terms.terms) <= _FEW_TERMS else key_of(self)
 
     def matches(self, labels: Mapping[str, str], name: str) -> bool:
         if self.selector is not None and not self.selector.matches(labels):
@@ -89,7 +102,8 @@ def compile_node_selector(selector: NodeSelector | None) -> CompiledNodeSelector
 
 
 def compile_node_selector_terms(terms: Iterable[NodeSelectorTerm]) -> CompiledNodeSelector:
-    return _compiled(tuple(terms))
+    listed = tuple(terms)
+    return _compiled(listed) if len(listed) <= _FEW_TERMS else _compile(listed)
 
 
 def compile_preferred_terms(terms: Iterable[PreferredSchedulingTerm]) -> PreferredTerms:
@@ -143,8 +157,12 @@ def _is_empty(term: NodeSelectorTerm) -> bool:
     return not term.match_expressions and not term.match_fields
 
 
-@lru_cache(maxsize=16384)
+@lru_cache(maxsize=4096)
 def _compiled(terms: tuple[NodeSelectorTerm, ...]) -> CompiledNodeSelector:
+    return _compile(terms)
+
+
+def _compile(terms: tuple[NodeSelectorTerm, ...]) -> CompiledNodeSelector:
     compiled = []
     for index, term in enumerate(terms):
         if not _is_empty(term):

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+import msgspec
+
 from mooring.api.errors import SelectorError
 from mooring.api.meta import LabelSelector, LabelSelectorRequirement, is_label_key, is_label_value
 
@@ -22,10 +24,11 @@ GT = "Gt"
 LT = "Lt"
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,30}")
+_REMEMBERED = 4096
+"""Selectors, the latest ones."""
 
 
-@dataclass(frozen=True, slots=True)
-class Requirement:
+class Requirement(msgspec.Struct, frozen=True, gc=False):
     """`key operator values`; the values are sorted and distinct. Use `make_requirement` for checked ones."""
 
     key: str
@@ -79,7 +82,9 @@ def make_requirement(
     key: str, operator: str, values: Iterable[str] = (), *, path: str = "", compare: bool = False
 ) -> Requirement:
     """A checked requirement; SelectorError names the field under `path`. `compare` allows Gt and Lt."""
-    listed = tuple(sorted(set(values)))
+    listed = tuple(values)
+    if len(listed) > 1:
+        listed = tuple(sorted(set(listed)))
     if not is_label_key(key):
         raise SelectorError(
             f"{key!r} is not a label key; write name or prefix.example/name", _at(path, "key")
@@ -143,7 +148,12 @@ class Selector:
         return self._hash
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        return not self.nothing and all(requirement.matches(labels) for requirement in self.requirements)
+        if self.nothing:
+            return False
+        for requirement in self.requirements:  # noqa: SIM110  # several times as fast as all()
+            if not requirement.matches(labels):
+                return False
+        return True
 
     def plus(self, *requirements: Requirement) -> "Selector":
         """This selector with more requirements; one that selects nothing stays so."""
@@ -158,7 +168,14 @@ NOTHING = Selector(nothing=True)
 
 def make_selector(requirements: Iterable[Requirement]) -> Selector:
     """The one Selector of these requirements, whatever their order."""
-    return _interned(tuple(sorted(set(requirements), key=lambda r: (r.key, r.operator, r.values))))
+    return _interned(_ordered(requirements))
+
+
+def _ordered(requirements: Iterable[Requirement]) -> tuple[Requirement, ...]:
+    found = tuple(requirements)
+    if len(found) < 2:
+        return found
+    return tuple(sorted(set(found), key=lambda r: (r.key, r.operator, r.values)))
 
 
 def selector_from_labels(labels: Mapping[str, str]) -> Selector:
@@ -171,6 +188,14 @@ def compile_label_selector(selector: LabelSelector | None, path: str = "") -> Se
     if selector is None:
         return NOTHING
     return _compiled(tuple(sorted(selector.match_labels.items())), selector.match_expressions, path)
+
+
+def compile_once(selector: LabelSelector | None) -> Selector:
+    """`compile_label_selector` for callers who keep the result: one pod may bring hundreds that no other has,
+    and these must not push out what is remembered for all."""
+    if selector is None:
+        return NOTHING
+    return Selector(_ordered(_checked(selector.match_labels.items(), selector.match_expressions, "")))
 
 
 def parse_selector(text: str) -> Selector:
@@ -200,15 +225,21 @@ def _from_clause(match: re.Match[str]) -> Requirement:
     return make_requirement(key, EXISTS)
 
 
-@lru_cache(maxsize=16384)
+@lru_cache(maxsize=_REMEMBERED)
 def _interned(requirements: tuple[Requirement, ...]) -> Selector:
     return Selector(requirements)
 
 
-@lru_cache(maxsize=16384)
+@lru_cache(maxsize=_REMEMBERED)
 def _compiled(
     labels: tuple[tuple[str, str], ...], expressions: tuple[LabelSelectorRequirement, ...], path: str
 ) -> Selector:
+    return make_selector(_checked(labels, expressions, path))
+
+
+def _checked(
+    labels: Iterable[tuple[str, str]], expressions: tuple[LabelSelectorRequirement, ...], path: str
+) -> list[Requirement]:
     prefix = f"{path}." if path else ""
     requirements = [
         make_requirement(key, IN, [value], path=f"{prefix}matchLabels[{key}]") for key, value in labels
@@ -216,7 +247,7 @@ def _compiled(
     for index, wanted in enumerate(expressions):
         where = f"{prefix}matchExpressions[{index}]"
         requirements.append(make_requirement(wanted.key, wanted.operator, wanted.values, path=where))
-    return make_selector(requirements)
+    return requirements
 
 
 EVERYTHING = make_selector(())

@@ -64,7 +64,7 @@ def _measure(workload: Workload, nodes: int, pods: int, measure: int, seed: int)
 
 
 def _table(results: list[Result], workloads: list[Workload]) -> Table:
-    table = Table(title=f"{results[0].nodes} nodes, one core" if results else None)
+    table = Table(title=f"{max(result.nodes for result in results)} nodes, one core" if results else None)
     for heading in ("workload", "what"):
         table.add_column(heading)
     for heading in ("running", "µs median", "µs p99", "x kernel", "pods/s", "RSS MB", "checked"):

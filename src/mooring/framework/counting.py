@@ -83,6 +83,19 @@ class PodCounters(Protocol):
         costs about as much as there are pods with that label."""
         ...
 
+    def once(self, selector: PodSelector) -> PodCounter:
+        """The pods of now, counted for this question alone. For a pod that asks with very many selectors:
+        kept, their counters would push out those of all other pods."""
+        ...
+
+
+_FEW_SELECTORS = 16
+
+
+def counting(counters: PodCounters, selectors: int) -> Callable[[PodSelector], PodCounter]:
+    """How to count for one pod that asks with so many selectors."""
+    return counters.get if selectors <= _FEW_SELECTORS else counters.once
+
 
 class TermKind(enum.Enum):
     """What a running pod demands or prefers."""

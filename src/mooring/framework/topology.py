@@ -67,6 +67,14 @@ class Topology:
         self._witnesses: Bins | None = None
         """A row in each domain that has nodes: those that were found the last time."""
 
+    def under(self, key: str) -> Topology:
+        """This topology, for another key that no node has either."""
+        other = Topology.__new__(Topology)
+        for name in Topology.__slots__[1:]:
+            setattr(other, name, getattr(self, name))
+        other.key = key
+        return other
+
     @property
     def inhabited_domains(self) -> Bins:
         """The domains that have nodes."""

@@ -7,7 +7,7 @@ from collections.abc import Collection, Hashable, Iterator, Sequence
 from typing import Any
 
 from mooring.api.errors import SelectorError
-from mooring.api.meta import qualified_name_faults
+from mooring.api.meta import key_of, qualified_name_faults
 from mooring.api.node import Node, NodeSelectorRequirement, NodeSelectorTerm
 from mooring.api.node_selectors import (
     PreferredTerms,
@@ -136,7 +136,9 @@ class NodeAffinity(
         return QueueingHint.QUEUE if _unreadable(required, new) else QueueingHint.SKIP
 
     def sign(self, pod: Pod) -> Hashable:
-        return affinity_of(pod), tuple(sorted(pod.spec.node_selector.items()))
+        affinity = affinity_of(pod)
+        own = b"" if affinity is NOTHING else key_of(affinity)
+        return own, tuple(sorted(pod.spec.node_selector.items()))
 
     def reads(self, pod: Pod) -> Collection[Dependency]:
         return (Reads.NODE,)

@@ -24,7 +24,7 @@ def required_mask(nodes: Nodes, required: RequiredNodeAffinity) -> BoolArray:
     def compute(some: Nodes) -> BoolArray:
         return compute_required(some, required)
 
-    return cast(BoolArray, nodes.node_column(("NodeAffinity", required), compute))
+    return cast(BoolArray, nodes.node_column(("NodeAffinity", required.key), compute))
 
 
 def compute_required(nodes: Nodes, required: RequiredNodeAffinity) -> BoolArray:
@@ -50,7 +50,7 @@ def preference(nodes: Nodes, preferences: PreferredTerms) -> IntArray:
             total += preferred.weight * compute_term(some, preferred.term)
         return total
 
-    return cast(IntArray, nodes.node_column(("NodeAffinity.preferred", preferences), compute))
+    return cast(IntArray, nodes.node_column(("NodeAffinity.preferred", preferences.key), compute))
 
 
 def compute_term(nodes: Nodes, term: NodeTerm) -> BoolArray:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mooring.api.meta import key_of
 from mooring.api.node import Node
 from mooring.api.pod import Pod
 from mooring.api.taints import (
@@ -30,6 +31,8 @@ from mooring.framework.status import Code, Normalization, Status
 REASON = "node(s) had untolerated taint(s)"
 HARD_EFFECTS = (NO_SCHEDULE, NO_EXECUTE)
 TOLERATIONS = "TaintToleration.prefer"
+_FEW = 16
+"""More tolerations are signed by a short key: signatures outlive pods."""
 
 _REFUSED = Status.unresolvable(REASON)
 
@@ -77,7 +80,8 @@ class TaintToleration(WholeTableFilterPlugin, PreScorePlugin, WholeTableScorePlu
         return [Registration(node, node_is_tolerated), Registration(own, own_toleration, per_pod=True)]
 
     def sign(self, pod: Pod) -> Hashable:
-        return tuple((t.key, t.operator, t.value, t.effect) for t in pod.spec.tolerations)
+        read = [(t.key, t.operator, t.value, t.effect) for t in pod.spec.tolerations]
+        return key_of(read) if len(read) > _FEW else tuple(read)
 
     def reads(self, pod: Pod) -> Collection[Dependency]:
         return (Reads.NODE,)

@@ -2,16 +2,18 @@
 `framework.counting.AffinityTerms`.
 
 An incoming pod finds the terms that mean it by its own labels; it never goes through all of them, let alone
-through the pods that hold them.
+through the pods that hold them. One pod may hold hundreds of terms that no other has, so a term that is held
+on a single row is kept small.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+
+import numpy as np
 
 from mooring.api.pod import Pod
-from mooring.api.pod_affinity import NO_TERMS, AffinityTerm, PodTerms, compile_pod_terms
+from mooring.api.pod_affinity import NO_TERMS, AffinityTerm, PodTerms, WeightedTerm, compile_pod_terms
 from mooring.framework.access import Version
 from mooring.framework.counting import TermKind
 from mooring.framework.nodes import FloatArray
@@ -20,47 +22,49 @@ from mooring.state.label_index import SelectorRegistry
 from mooring.state.pod_entry import PodEntry
 from mooring.state.row_counts import RowCounts, Wide
 
-_REMEMBERED = 4096
-_known: dict[int, tuple[PodTerms, tuple[TermKey, ...]]] = {}
-"""Identity of compiled terms, which pods of one template share → the terms, kept alive by this, and keys."""
-
-
-class TermKey(NamedTuple):
-    """What makes a term distinct."""
-
-    kind: TermKind
-    term: AffinityTerm
-    weight: int
-
 
 class HeldTerm:
     """Implements `framework.counting.HeldTerm`."""
 
-    __slots__ = ("holders", "key", "pods")
+    __slots__ = ("_counts", "_row", "kind", "pods", "term", "weight")
 
-    def __init__(self, key: TermKey, table: Wide) -> None:
-        self.key = key
-        self.holders = RowCounts(table)
+    def __init__(self, kind: TermKind, term: AffinityTerm, weight: int) -> None:
+        self.kind = kind
+        self.term = term
+        self.weight = weight
         self.pods = 0
         """Holders on all rows together."""
+        self._row = -1
+        """The only row with holders, while `_counts` is None."""
+        self._counts: RowCounts | None = None
 
-    @property
-    def kind(self) -> TermKind:
-        return self.key.kind
-
-    @property
-    def term(self) -> AffinityTerm:
-        return self.key.term
-
-    @property
-    def weight(self) -> int:
-        return self.key.weight
+    def change(self, row: int, number: int, table: Wide) -> None:
+        if self._counts is None:
+            if not self.pods:
+                self._row = row
+            elif row != self._row:
+                self._counts = RowCounts(table)
+                self._counts.add(self._row, self.pods)
+        if self._counts is not None:
+            self._counts.add(row, number)
+        self.pods += number
 
     def few(self) -> Mapping[int, int] | None:
-        return self.holders.few()
+        return {self._row: self.pods} if self._counts is None else self._counts.few()
 
     def sums(self, topology: Topology) -> FloatArray:
-        return self.holders.sums(topology)
+        if self._counts is not None:
+            return self._counts.sums(topology)
+        sums = np.zeros(topology.size + 1)
+        sums[topology.bins[self._row]] = self.pods
+        return sums[1:]
+
+    def as_dict(self) -> Mapping[int, int]:
+        """Rows with holders; for checks."""
+        return {self._row: self.pods} if self._counts is None else self._counts.as_dict()
+
+
+Held = dict[AffinityTerm | WeightedTerm, HeldTerm]
 
 
 class HeldTerms:
@@ -68,7 +72,8 @@ class HeldTerms:
 
     def __init__(self, table: Wide) -> None:
         self._table = table
-        self._terms: dict[TermKey, HeldTerm] = {}
+        self._lists: tuple[Held, Held, Held, Held] = ({}, {}, {}, {})
+        """The distinct terms, as `_lists_of` orders them."""
         self._registries: dict[TermKind, SelectorRegistry[HeldTerm]] = {
             kind: SelectorRegistry() for kind in TermKind
         }
@@ -76,11 +81,12 @@ class HeldTerms:
 
     def __len__(self) -> int:
         """Number of distinct terms."""
-        return len(self._terms)
+        return sum(map(len, self._lists))
 
     def __iter__(self) -> Iterator[HeldTerm]:
         """All terms; for checks."""
-        return iter(self._terms.values())
+        for held in self._lists:
+            yield from held.values()
 
     def matching(
         self, pod: Pod, namespace_labels: Mapping[str, str], kinds: frozenset[TermKind]
@@ -97,60 +103,58 @@ class HeldTerms:
         return found
 
     def prepare(self, entry: PodEntry) -> bool:
-        return entry.came.spec.affinity is not None
+        return _terms_of(entry) is not NO_TERMS
 
     def pod_added(self, row: int, entry: PodEntry) -> None:
-        if entry.came.spec.affinity is not None:
-            self._change(row, entry.came, 1)
+        self._change(row, _terms_of(entry), 1)
 
     def pod_removed(self, row: int, entry: PodEntry) -> None:
-        if entry.came.spec.affinity is not None:
-            self._change(row, entry.came, -1)
+        self._change(row, _terms_of(entry), -1)
 
     def pod_replaced(self, row: int, old: PodEntry, new: PodEntry) -> None:
-        if old.came.spec.affinity != new.came.spec.affinity:
-            self.pod_removed(row, old)
-            self.pod_added(row, new)
+        before, after = _terms_of(old), _terms_of(new)
+        if before is not after:
+            self._change(row, before, -1)
+            self._change(row, after, 1)
 
-    def _change(self, row: int, pod: Pod, number: int) -> None:
-        for key in _keys_of(pod):
-            found = self._terms.get(key)
-            if found is None:
-                found = self._terms[key] = HeldTerm(key, self._table)
-                self._registries[key.kind].add(found, _namespaces(key.term), key.term.selector)
-                self.version.bump()
-            found.holders.add(row, number)
-            found.pods += number
-            if not found.pods:
-                del self._terms[key]
-                self._registries[key.kind].remove(found, _namespaces(key.term), key.term.selector)
-                self.version.bump()
-
-
-def _keys_of(pod: Pod) -> tuple[TermKey, ...]:
-    terms = compile_pod_terms(pod)
-    if terms is NO_TERMS:
-        return ()
-    found = _known.get(id(terms))
-    if found is None:
-        if len(_known) >= _REMEMBERED:
-            _known.clear()
-        found = _known[id(terms)] = (terms, tuple(terms_of(pod)))
-    return found[1]
+    def _change(self, row: int, terms: PodTerms, number: int) -> None:
+        if terms is NO_TERMS:
+            return
+        table, before = self._table, len(self)
+        for held, (kind, sign, listed) in zip(self._lists, lists_of(terms), strict=True):
+            for key in listed:
+                found = held.get(key)
+                if found is None:
+                    term, weight = (key, 0) if isinstance(key, AffinityTerm) else (key.term, key.weight)
+                    if term.selector.nothing:
+                        continue
+                    found = held[key] = HeldTerm(kind, term, sign * weight)
+                    self._registries[kind].add(found, _namespaces(term), term.selector)
+                found.change(row, number, table)
+                if not found.pods:
+                    del held[key]
+                    self._registries[kind].remove(found, _namespaces(found.term), found.term.selector)
+        if len(self) != before:
+            self.version.bump()
 
 
-def terms_of(pod: Pod) -> Iterator[TermKey]:
-    """The terms that a pod holds while it runs. Lists with bad selectors count as empty; terms that match
-    nothing are left out."""
-    terms = compile_pod_terms(pod)
-    if terms is NO_TERMS:
-        return
-    anti = (TermKey(TermKind.ANTI_AFFINITY, term, 0) for term in terms.anti_affinity)
-    near = (TermKey(TermKind.AFFINITY, term, 0) for term in terms.affinity)
-    preferred = (TermKey(TermKind.PREFERRED, found.term, found.weight) for found in terms.preferred)
-    avoided = (TermKey(TermKind.PREFERRED, found.term, -found.weight) for found in terms.preferred_anti)
-    for group in (anti, near, preferred, avoided):
-        yield from (key for key in group if not key.term.selector.nothing)
+def _terms_of(entry: PodEntry) -> PodTerms:
+    if entry.terms is None:
+        entry.terms = compile_pod_terms(entry.came)
+    return entry.terms
+
+
+def lists_of(
+    terms: PodTerms,
+) -> tuple[tuple[TermKind, int, tuple[AffinityTerm | WeightedTerm, ...]], ...]:
+    """The terms that a pod holds while it runs, each list with its kind and the sign of its weights. Lists
+    with bad selectors are empty."""
+    return (
+        (TermKind.ANTI_AFFINITY, 1, terms.anti_affinity),
+        (TermKind.AFFINITY, 1, terms.affinity),
+        (TermKind.PREFERRED, 1, terms.preferred),
+        (TermKind.PREFERRED, -1, terms.preferred_anti),
+    )
 
 
 def _namespaces(term: AffinityTerm) -> frozenset[str] | None:

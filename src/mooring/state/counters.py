@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Mapping
 
+from mooring.api.selectors import NOTHING
 from mooring.framework.counting import PodSelector
 from mooring.framework.nodes import BoolArray, FloatArray
 from mooring.framework.topology import Topology
@@ -37,14 +38,14 @@ class Counter:
 
     __slots__ = ("_closed", "_counts", "charged", "sets", "wanted")
 
-    def __init__(self, wanted: PodSelector, table: Wide) -> None:
+    def __init__(self, wanted: PodSelector, table: Wide, closed: bool = False) -> None:
         self.wanted = wanted
         self._counts = RowCounts(table)
         self.sets: dict[LabelSet, None] = {}
         """Whose pods are counted."""
         self.charged = 0
         """Bytes that the owner has taken into account."""
-        self._closed = False
+        self._closed = closed
 
     @property
     def version(self) -> int:
@@ -78,9 +79,12 @@ class Counter:
         """Count the pods of an entry, those of now and all later ones."""
         self.sets[entry] = None
         entry.counters = (*entry.counters, self)
-        self._counts.add_all(entry.rows)
+        self.count(entry.rows)
         if not self.wanted.terminating:
-            self._counts.add_all(entry.terminating, -1)
+            self.count(entry.terminating, -1)
+
+    def count(self, rows: Mapping[int, int], sign: int = 1) -> None:
+        self._counts.add_all(rows, sign)
 
     def leave(self, entry: LabelSet) -> None:
         del self.sets[entry]
@@ -110,6 +114,8 @@ class Counters:
         self._counters: OrderedDict[PodSelector, Counter] = OrderedDict()
         """The one asked for last at the end."""
         self._registry: SelectorRegistry[Counter] = SelectorRegistry()
+        self._none = Counter(PodSelector(frozenset(), NOTHING), table, closed=True)
+        """What selectors without pods count."""
         self._bytes = 0
         """Of all counters, each as it was when last asked for."""
 
@@ -126,6 +132,21 @@ class Counters:
         counter.charged = now
         while self._bytes > self._limit and len(self._counters) > 1:
             self._evict()
+        return counter
+
+    def once(self, selector: PodSelector) -> Counter:
+        known = self._counters.get(selector)
+        if known is not None:
+            return known
+        rows: dict[int, int] = {}
+        for entry in self._labels.matching(selector):
+            for row, pods in entry.rows.items():
+                pods -= 0 if selector.terminating else entry.terminating.get(row, 0)
+                rows[row] = rows.get(row, 0) + pods
+        if not rows:
+            return self._none
+        counter = Counter(selector, self._table, closed=True)
+        counter.count(rows)
         return counter
 
     def _build(self, selector: PodSelector) -> Counter:

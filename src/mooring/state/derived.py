@@ -127,13 +127,22 @@ class Topologies:
         self._made_for = (-1, 0)
         """Generation of the nodes and width of the table: pods of an unknown node widen it too."""
         self._known: dict[str, Topology] = {}
+        self._absent: Topology | None = None
+        """Of a key that no node has."""
 
     def topology(self, key: str) -> Topology:
         present = (self._table.node_generation, self._table.width)
         if self._made_for != present or len(self._known) >= _KEYS:
             self._made_for = present
             self._known.clear()
+            self._absent = None
         found = self._known.get(key)
         if found is None:
-            found = self._known[key] = Topology(self._table.nodes(), key)
+            if self._absent is not None and not self._absent.live.columns.labels.values(key):
+                return self._absent.under(key)  # any pod can name many of these
+            found = Topology(self._table.nodes(), key)
+            if found.size:
+                self._known[key] = found
+            else:
+                self._absent = found
         return found

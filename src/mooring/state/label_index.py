@@ -5,19 +5,20 @@ have the same labels, so there are far fewer entries than pods, and a selector i
 `(namespace, label=value)` leads to the entries, which is how a new counter is built without looking at all
 pods.
 
-The other way round, a selector that demands `key in (values)` is filed under these values; a pod finds it by
-its own label. Selectors without such a demand are on a short list that is tried for every pod. Used for
+The other way round, a selector that demands `key in (values)` is filed under these values, and one that
+demands a key under the key; a pod finds it by its own label. Selectors without such a demand are on a list
+that is tried for every pod. Used for
 counters (which of them count a new set of labels?) and for the terms of running pods (which of them concern
 an incoming pod?).
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
-from typing import Generic, Protocol, TypeVar
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from mooring.api.meta import ObjectMeta
-from mooring.api.selectors import EXISTS, IN, Requirement, Selector
+from mooring.api.selectors import EXISTS, IN, Selector
 from mooring.framework.counting import PodSelector
 
 LabelsKey = tuple[tuple[str, str], ...]
@@ -27,9 +28,14 @@ _VACANT = 1024
 """Entries without pods that are kept, because many are about to be used again: the next pod of a controller
 often comes after the last one has gone."""
 T = TypeVar("T", bound=Hashable)
-Anchor = tuple[str, str]
-_UNANCHORED: Anchor = ("", "")
+_Place: TypeAlias = T | dict[T, None]
+"""One item, as most places have, or several."""
+_Anchors: TypeAlias = dict[str, dict[str | None, _Place[T]]]
+"""Key → value, None for any → items."""
+_Demand = tuple[str, tuple[str | None, ...]]
+_NO_KEY = ""
 """No label has an empty key."""
+_ANY = (None,)
 _MOST_VALUES = 16
 _MOST_NAMESPACES = 8
 
@@ -170,21 +176,39 @@ class SelectorRegistry(Generic[T]):
     """Items, each with the namespaces and the labels that it wants."""
 
     def __init__(self) -> None:
-        self._spaces: dict[str | None, dict[Anchor, dict[T, None]]] = {}
-        """Namespace (None: several or all) → label → items that want it. Nothing in it is empty."""
+        self._spaces: dict[str | None, _Anchors[T]] = {}
+        """Namespace (None: several or all) → items by a label that they want. Nothing in it is empty."""
 
     def add(self, item: T, namespaces: frozenset[str] | None, selector: Selector) -> None:
-        for space, anchor in _places(namespaces, selector):
-            self._spaces.setdefault(space, {}).setdefault(anchor, {})[item] = None
+        demands = _demands(selector)
+        for space in _spaces_of(namespaces):
+            anchors = self._spaces.setdefault(space, {})
+            key, values = demands[0] if len(demands) == 1 else _rarest(anchors, demands)
+            places = anchors.setdefault(key, {})
+            for value in values:
+                found = places.get(value)
+                if found is None:
+                    places[value] = item
+                elif isinstance(found, dict):
+                    found[item] = None
+                else:
+                    places[value] = {found: None, item: None}
 
     def remove(self, item: T, namespaces: frozenset[str] | None, selector: Selector) -> None:
-        for space, anchor in _places(namespaces, selector):
+        for space in _spaces_of(namespaces):
             anchors = self._spaces[space]
-            del anchors[anchor][item]
-            if not anchors[anchor]:
-                del anchors[anchor]
-                if not anchors:
-                    del self._spaces[space]
+            for key, values in _demands(selector):
+                places = anchors.get(key, {})
+                for value in values:
+                    found = places.get(value)
+                    if isinstance(found, dict):
+                        found.pop(item, None)
+                    if found is item or found == {}:
+                        del places[value]
+                if not places:
+                    anchors.pop(key, None)
+            if not anchors:
+                del self._spaces[space]
 
     @property
     def is_empty(self) -> bool:
@@ -196,23 +220,39 @@ class SelectorRegistry(Generic[T]):
             anchors = self._spaces.get(space)
             if anchors is None:
                 continue
-            yield from anchors.get(_UNANCHORED, ())
-            for label in labels.items():
-                yield from anchors.get(label, ())
+            if _NO_KEY in anchors:
+                yield from _items(anchors[_NO_KEY][None])
+            for key, value in labels.items():
+                places = anchors.get(key)
+                if places is not None:
+                    yield from _items(places.get(value))
+                    yield from _items(places.get(None))
 
 
-def anchor_of(selector: Selector) -> Requirement | None:
-    """The demand that the fewest labels fulfil."""
-    demands = [r for r in selector.requirements if r.operator == IN and len(r.values) <= _MOST_VALUES]
-    return min(demands, key=lambda demand: len(demand.values), default=None)
+def _items(found: _Place[T] | None) -> Collection[T]:
+    return () if found is None else found if isinstance(found, dict) else (found,)
 
 
-def _places(namespaces: frozenset[str] | None, selector: Selector) -> Iterator[tuple[str | None, Anchor]]:
-    if selector.nothing:
-        return
+def _demands(selector: Selector) -> list[_Demand]:
+    """What a pod must have, in turn; each would do to find the selector. None stands for any value."""
+    listed: list[_Demand] = [
+        (r.key, r.values) for r in selector.requirements if r.operator == IN and len(r.values) <= _MOST_VALUES
+    ]
+    listed += [(r.key, _ANY) for r in selector.requirements if r.operator == EXISTS]
+    return listed or [(_NO_KEY, _ANY)]
+
+
+def _rarest(anchors: _Anchors[Any], demands: list[_Demand]) -> _Demand:
+    """The demand that the fewest items are filed under: a label that all pods of a namespace have finds
+    nothing."""
+
+    def filed(demand: _Demand) -> int:
+        places = anchors.get(demand[0], {})
+        return sum([len(_items(places.get(value))) for value in demand[1]])
+
+    return min(demands, key=filed)
+
+
+def _spaces_of(namespaces: frozenset[str] | None) -> Iterable[str | None]:
     few = namespaces is not None and len(namespaces) <= _MOST_NAMESPACES
-    anchor = anchor_of(selector)
-    labels = [_UNANCHORED] if anchor is None else [(anchor.key, value) for value in anchor.values]
-    for space in (namespaces or ()) if few else (None,):
-        for label in labels:
-            yield space, label
+    return (namespaces or ()) if few else (None,)

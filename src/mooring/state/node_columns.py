@@ -7,6 +7,7 @@ kind of node.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -79,6 +80,9 @@ class LabelColumns:
         """Row → labels of the node; empty for free rows and ghosts."""
         self._columns: dict[str, LabelColumn] = {}
         """By key, the one asked for last at the end."""
+        self._nodes_with: Counter[str] = Counter()
+        """Key → nodes. Pods may name many keys that no node has: these share a column."""
+        self._absent = LabelColumn("", self._labels, width)
 
     def codes(self, key: str) -> CodeArray:
         return read_only(self._column(key).codes)
@@ -94,6 +98,9 @@ class LabelColumns:
         """The node of this row has these labels now."""
         old = self._labels[row]
         self._labels[row] = labels
+        if labels.keys() != old.keys():
+            self._nodes_with.update(labels.keys())
+            self._nodes_with.subtract(old.keys())
         for key, column in self._columns.items():
             value = labels.get(key)
             if value != old.get(key):
@@ -107,12 +114,14 @@ class LabelColumns:
     def grow(self, width: int) -> None:
         self._labels.extend([_NO_LABELS] * (width - self._width))
         self._width = width
-        for column in self._columns.values():
+        for column in (*self._columns.values(), self._absent):
             column.grow(width)
 
     def _column(self, key: str) -> LabelColumn:
         column = self._columns.pop(key, None)
         if column is None:
+            if not self._nodes_with[key]:
+                return self._absent
             column = LabelColumn(key, self._labels, self._width)
             if len(self._columns) >= _COLUMNS:
                 del self._columns[next(iter(self._columns))]

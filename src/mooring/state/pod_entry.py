@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import msgspec
 
 from mooring.api.pod import Pod, PodStatus
+from mooring.api.pod_affinity import PodTerms
 from mooring.api.requests import (
     CPU,
     EPHEMERAL_STORAGE,
@@ -88,6 +89,7 @@ class PodEntry:
         "nonzero",
         "prepared",
         "requests",
+        "terms",
         "uid",
     )
 
@@ -108,6 +110,8 @@ class PodEntry:
         self.amounts = demand.amounts
         self.label_set: LabelSet | None = None
         """Where the pod is counted, or would be."""
+        self.terms: PodTerms | None = None
+        """The pod's affinity terms, which live as long as a pod that has them; None: not asked for."""
         self.index_keys: Mapping[Any, Sequence[Hashable]] = NO_KEYS
         """Index → the keys under which the pod is filed there."""
         self.listeners: Sequence[Listener] = ()

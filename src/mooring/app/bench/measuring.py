@@ -101,6 +101,8 @@ class Measurement:
 
     def __init__(self, workload: Workload, nodes: int, pods: int, measure: int, seed: int = 0) -> None:
         self.workload = workload
+        if workload.nodes:
+            nodes, pods = workload.nodes, pods * workload.nodes // nodes
         self.running = nodes * workload.per_node if workload.per_node else pods
         self.measure = workload.attempts or measure
         self.world = World(nodes, self.running, seed=seed, per_node=workload.per_node)

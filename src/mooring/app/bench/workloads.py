@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mooring.api.resources import POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS, SERVICES
+from mooring.app.bench import many_terms
 from mooring.app.bench.world import HOSTNAME, ZONE, World, make
 
 Pods = Iterator[dict[str, Any]]
@@ -24,6 +25,8 @@ class Workload:
     attempts: int = 0
     """Pods to measure; 0: the benchmark's number."""
     schedulable: bool = True
+    nodes: int = 0
+    """Nodes of the cluster, with as many running pods each as the benchmark's; 0: the benchmark's number."""
     warm_up: int = 10
     """Pods before the first that is measured."""
 
@@ -253,6 +256,17 @@ WORKLOADS: tuple[Workload, ...] = (
     Workload("anti-affinity", "required anti-affinity on hostname", anti_affinity),
     Workload("preferred-affinity", "preferred affinity on zone", preferred_affinity),
     Workload("services", "2,000 Services, system soft spread", services),
+    *(
+        Workload(f"terms-{name}", what, pods, attempts=150, nodes=50)
+        for name, what, pods in (
+            ("anti-affinity", "500 anti-affinity terms a pod", many_terms.anti_affinity),
+            ("preferred", "500 preferred terms a pod", many_terms.preferred),
+            ("spread", "200 spread constraints a pod", many_terms.spread),
+            ("node-selector", "500 node selector terms a pod", many_terms.node_selector),
+            ("tolerations", "500 tolerations a pod", many_terms.tolerations),
+            ("namespaces", "a namespace selector over 1,000", many_terms.namespaces),
+        )
+    ),
     Workload("mixed", "seven of the above in turn", mixed),
     Workload("unschedulable", "fits nowhere", unschedulable, schedulable=False),
     Workload("preemption-4", "4 pods a node, resources only", preemption, 4, 40, schedulable=False),

@@ -14,11 +14,12 @@ import numpy as np
 
 from mooring.api.pod import Pod
 from mooring.api.pod_affinity import AffinityTerm, compile_pod_terms
-from mooring.framework.counting import HeldTerm, PodCounter
+from mooring.framework.counting import HeldTerm, counting
 from mooring.framework.handle import Handle
 from mooring.framework.nodes import BoolArray, Nodes, NodeView, Refusals
 from mooring.framework.status import Code, Status
-from mooring.framework.topology import DomainCounts, Topology
+from mooring.framework.topology import DomainCounts
+from mooring.plugins.inter_pod_affinity.row_sums import RowSums
 from mooring.plugins.inter_pod_affinity.terms import matches_all, wanted, wanted_by_all
 
 REASON_AFFINITY = "node(s) didn't match pod affinity rules"
@@ -88,12 +89,13 @@ class AffinityState:
             for key in {term.topology_key: None for term in self.terms}:
                 topology = topology_of(key)
                 self.near[key] = DomainCounts(topology, counter.sums(topology))
+        away, hostile = RowSums(topology_of), RowSums(topology_of)
+        count = counting(counters, len(self.anti_terms))
         for term in self.anti_terms:
-            topology = topology_of(term.topology_key)
-            _accumulate(self.away, topology, counters.get(wanted(term)))
+            away.add(term.topology_key, count(wanted(term)))
         for found in held:
-            topology = topology_of(found.term.topology_key)
-            _accumulate(self.hostile, topology, found)
+            hostile.add(found.term.topology_key, found)
+        self.away, self.hostile = away.counts(), hostile.counts()
 
     def update(self, pod: Pod, other: Pod, node: NodeView, number: int) -> None:
         """`other` came to the node, or left it."""
@@ -188,20 +190,6 @@ def _any_of(masks: list[BoolArray]) -> BoolArray | None:
         return masks[0] if masks else None
     found: BoolArray = np.logical_or.reduce(masks)
     return found
-
-
-def _accumulate(tables: Tables, topology: Topology, found: PodCounter | HeldTerm) -> None:
-    known = tables.get(topology.key)
-    few = found.few() if known is None and topology.one_node_each else None
-    if few is not None:
-        if few:
-            tables[topology.key] = DomainCounts.by_row(topology, dict(few))
-        return
-    pods = found.sums(topology)
-    if known is not None:
-        tables[topology.key] = DomainCounts(topology, known.cluster + pods)
-    elif pods.any():
-        tables[topology.key] = DomainCounts(topology, pods)
 
 
 def _cloned(tables: Tables) -> Tables:

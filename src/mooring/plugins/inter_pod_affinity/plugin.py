@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterator, Sequence
 
-import msgspec
-
 from mooring.api.meta import Int32
 from mooring.api.pod import Pod
-from mooring.api.pod_affinity import NO_TERMS, PodTerms, compile_pod_terms
+from mooring.api.pod_affinity import NO_TERMS, PodTerms, compile_pod_terms, terms_key
 from mooring.api.problems import Problem, child, invalid
 from mooring.api.resources import NAMESPACES
 from mooring.framework.access import LISTED, Access, Dependency, Reads
@@ -60,7 +58,6 @@ class InterPodAffinity(
         self._namespaces = Namespaces(handle)
         self._counters = handle.pod_counters  # made now, while there are no pods yet
         self._running = handle.affinity_terms
-        self._encode = msgspec.msgpack.Encoder().encode
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status | None:
         own = compile_pod_terms(pod)
@@ -138,10 +135,7 @@ class InterPodAffinity(
     def sign(self, pod: Pod) -> Hashable:
         """Labels and namespace, by which the terms of others mean the pod, and its own terms."""
         labels = tuple(sorted(pod.labels.items()))
-        affinity = pod.spec.affinity
-        if affinity is None:
-            return (pod.namespace, labels)
-        return (pod.namespace, labels, self._encode((affinity.pod_affinity, affinity.pod_anti_affinity)))
+        return (pod.namespace, labels, terms_key(pod))
 
     def reads(self, pod: Pod) -> Collection[Dependency]:
         """A pod without terms that no term means depends on nothing, as long as there are no others."""

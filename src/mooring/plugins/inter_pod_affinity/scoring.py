@@ -7,16 +7,17 @@ term's weight. A required affinity of a running pod that means the incoming pod 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from mooring.api.pod_affinity import AffinityTerm
-from mooring.framework.counting import HeldTerm, TermKind
+from mooring.framework.counting import HeldTerm, TermKind, counting
 from mooring.framework.handle import Handle
 from mooring.framework.nodes import BoolArray, FloatArray, IntArray, Nodes
 from mooring.framework.status import MAX_NODE_SCORE
 from mooring.framework.topology import Topology
+from mooring.plugins.inter_pod_affinity.row_sums import RowSums
 from mooring.plugins.inter_pod_affinity.terms import wanted
 
 Table = tuple[Topology, FloatArray]
@@ -24,26 +25,21 @@ Table = tuple[Topology, FloatArray]
 
 
 def tables(
-    preferences: Iterable[tuple[AffinityTerm, int]],
+    preferences: Sequence[tuple[AffinityTerm, int]],
     held: Iterable[HeldTerm],
     hard_weight: int,
     handle: Handle,
 ) -> list[Table]:
     """One table per topology key in which a running pod has something to say; `preferences` are the incoming
     pod's terms with their signed weights."""
-    counters, topology_of = handle.pod_counters, handle.topology
-    found: dict[str, FloatArray] = {}
-
-    def add(key: str, pods: FloatArray, weight: int) -> None:
-        if pods.any():
-            found[key] = found[key] + weight * pods if key in found else weight * pods
-
+    sums = RowSums(handle.topology)
+    count = counting(handle.pod_counters, len(preferences))
     for term, weight in preferences:
-        add(term.topology_key, counters.get(wanted(term)).sums(topology_of(term.topology_key)), weight)
+        sums.add(term.topology_key, count(wanted(term)), weight)
     for other in held:
         weight = hard_weight if other.kind is TermKind.AFFINITY else other.weight
-        add(other.term.topology_key, other.sums(topology_of(other.term.topology_key)), weight)
-    return [(topology_of(key), table) for key, table in found.items()]
+        sums.add(other.term.topology_key, other, weight)
+    return sums.tables()
 
 
 def score_nodes(state: list[Table], nodes: Nodes) -> IntArray:

@@ -95,7 +95,7 @@ def admitted_mask(columns: Columns, required: RequiredNodeAffinity) -> BoolArray
     """Rows of the nodes that a node selector and required affinity admit; None for all."""
     if required == ANY_NODE:
         return None
-    key = ("PodTopologySpread.admitted", required)
+    key = ("PodTopologySpread.admitted", required.key)
     mask: BoolArray = columns.node_column(key, lambda nodes: _admitted(nodes, required))
     return mask
 

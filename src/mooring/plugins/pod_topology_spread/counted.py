@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from mooring.api.node_selectors import RequiredNodeAffinity
 from mooring.api.pod import Pod
-from mooring.framework.counting import PodCounter, PodSelector
+from mooring.framework.counting import PodCounter, PodSelector, counting
 from mooring.framework.handle import Handle
 from mooring.framework.nodes import BoolArray, Columns, FloatArray, IntArray
 from mooring.framework.topology import Topology
@@ -49,6 +49,7 @@ def count(
     topologies = [handle.topology(c.topology_key) for c in constraints]
     partial = [t for t in topologies if t.unlabelled] if require_all else []
     # Most pods demand nothing of their node, and have several constraints with one selector.
+    counter_of = counting(handle.pod_counters, len(constraints))
     anywhere = required.selector is None and required.terms is None
     found: list[Counted] = []
     for constraint, topology in zip(constraints, topologies, strict=True):
@@ -59,7 +60,7 @@ def count(
         if before is not None and before.constraint.selector is constraint.selector:
             counter = before.counter
         else:
-            counter = _counter(constraint, pod, handle)
+            counter = _counter(constraint, pod, counter_of)
         found.append(Counted(constraint, topology, where, counter))
     return found
 
@@ -80,8 +81,10 @@ def _where(
     return np.logical_and.reduce(masks) if len(masks) > 1 else masks[0] if masks else None
 
 
-def _counter(constraint: Constraint, pod: Pod, handle: Handle) -> PodCounter | None:
+def _counter(
+    constraint: Constraint, pod: Pod, counter_of: Callable[[PodSelector], PodCounter]
+) -> PodCounter | None:
     if constraint.selector.empty:
         return None
     wanted = PodSelector(frozenset((pod.metadata.namespace,)), constraint.selector, terminating=False)
-    return handle.pod_counters.get(wanted)
+    return counter_of(wanted)

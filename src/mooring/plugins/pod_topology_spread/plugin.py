@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Sequence
 
-import msgspec
-
 from mooring.api.errors import SelectorError
+from mooring.api.meta import key_of
 from mooring.api.node_selectors import required_node_affinity
 from mooring.api.pod import Pod, TopologySpreadConstraint, controller_of
 from mooring.api.resources import REPLICA_SETS, REPLICATION_CONTROLLERS, SERVICES, STATEFUL_SETS
@@ -63,7 +62,6 @@ class PodTopologySpread(
         """Action → default constraints, without the selector that each pod gets its own of."""
         self._selectors = DefaultSelectors(handle)
         self._counters = handle.pod_counters  # made now, while there are no pods yet
-        self._encode = msgspec.msgpack.Encoder().encode
         self._compiled: dict[Hashable, tuple[Constraint, ...]] = {}
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status | None:
@@ -144,10 +142,10 @@ class PodTopologySpread(
         labels = tuple(sorted(pod.labels.items()))
         own = pod.spec.topology_spread_constraints
         if own:
-            return (pod.namespace, labels, self._encode((own, _about_nodes(pod))))
+            return (pod.namespace, labels, key_of(own, _about_nodes(pod)))
         owner = controller_of(pod)
         selector = self._selectors.of(pod)
-        about_nodes = b"" if selector.empty else self._encode(_about_nodes(pod))
+        about_nodes = b"" if selector.empty else key_of(_about_nodes(pod))
         return (pod.namespace, labels, owner and (owner.kind, owner.name), selector, about_nodes)
 
     def reads(self, pod: Pod) -> Collection[Dependency]:
@@ -178,7 +176,7 @@ class PodTopologySpread(
         reads_labels = any(constraint.match_label_keys for constraint in own)
         labels = tuple(sorted(pod.labels.items())) if reads_labels else ()
         return self._remembered(
-            (self._encode(own), labels, action), lambda: compile_constraints(own, pod.labels, action)
+            (key_of(own), labels, action), lambda: compile_constraints(own, pod.labels, action)
         )
 
     def _remembered(

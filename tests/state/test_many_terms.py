@@ -1,0 +1,148 @@
+"""A pod may name hundreds of selectors and keys that no other has: nothing is kept for others' account."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import pytest
+
+from mooring.api.meta import LabelSelector, ObjectMeta, key_of
+from mooring.api.pod import Affinity, Pod, PodAffinityTerm, PodAntiAffinity, PodSpec
+from mooring.api.pod_affinity import _latest, compile_pod_terms
+from mooring.api.selectors import EXISTS, IN, NOT_IN, Requirement, make_selector, selector_from_labels
+from mooring.framework.counting import PodSelector, TermKind
+from mooring.state.affinity_terms import HeldTerms
+from mooring.state.counters import Counters
+from mooring.state.derived import Topologies
+from mooring.state.label_index import SelectorRegistry
+from mooring.state.node_columns import LabelColumns
+from mooring.state.node_table import NodeTable
+from mooring.state.pod_entry import PodEntry
+from tests.state.objects import ZONE, make_node, make_pod
+
+
+def with_terms(name: str, *apps: str, namespace: str = "default") -> Pod:
+    terms = tuple(
+        PodAffinityTerm(topology_key=ZONE, label_selector=LabelSelector(match_labels={"app": app}))
+        for app in apps
+    )
+    away = PodAntiAffinity(required_during_scheduling_ignored_during_execution=terms)
+    return Pod(
+        metadata=ObjectMeta(name=name, uid=name, namespace=namespace),
+        spec=PodSpec(affinity=Affinity(pod_anti_affinity=away)),
+    )
+
+
+def test_keys_of_equal_records_are_equal_and_short():
+    long = [with_terms("p", *map(str, range(500))).spec.affinity for _ in range(2)]
+
+    assert key_of(long[0]) == key_of(long[1]) != key_of(with_terms("p", "1").spec.affinity)
+    assert len(key_of(long[0])) == 32
+
+
+def test_compiled_terms_are_shared_while_a_pod_lives_and_gone_with_it():
+    pod, other = (with_terms(name, *map(str, range(500))) for name in "ab")
+    kept = compile_pod_terms(pod)
+    assert compile_pod_terms(other) is kept
+    gone = weakref.ref(kept)
+    del kept
+    for index in range(10):  # until they are not among the latest
+        compile_pod_terms(with_terms("c", *(f"{index}-{j}" for j in range(500))))
+    gc.collect()
+
+    assert gone() is None
+    assert _latest._terms <= _latest._most
+
+
+@pytest.mark.parametrize("rows", [[3], [3, 3], [3, 4], [3, 4, 3]])
+def test_holders_of_a_term_are_counted_per_row(rows):
+    table = NodeTable()
+    held = HeldTerms(table)
+    entries = [PodEntry(with_terms(f"p{i}", "web")) for i in range(len(rows))]
+    for row, entry in zip(rows, entries, strict=True):
+        held.pod_added(row, entry)
+
+    (term,) = held.matching(make_pod("x", labels={"app": "web"}), {}, frozenset(TermKind))
+    assert term.few() == {row: rows.count(row) for row in rows}
+    for row, entry in zip(rows, entries, strict=True):
+        held.pod_removed(row, entry)
+    assert not len(held)
+    assert not held.matching(make_pod("x", labels={"app": "web"}), {}, frozenset(TermKind))
+
+
+def test_a_new_version_with_equal_terms_changes_no_holders():
+    held = HeldTerms(NodeTable())
+    old, new = PodEntry(with_terms("p", "web")), PodEntry(with_terms("p", "web"))
+    held.pod_added(0, old)
+    before = held.version.value
+    held.pod_replaced(0, old, new)
+
+    assert held.version.value == before
+    held.pod_replaced(0, new, PodEntry(with_terms("p", "db")))
+    assert held.version.value > before
+
+
+def test_counting_once_keeps_no_counter_and_sees_the_pods_of_now():
+    table = NodeTable()
+    counters = Counters(table)
+    table.observers.observe(counters)
+    wanted = PodSelector(frozenset(("default",)), selector_from_labels({"app": "web"}))
+
+    assert counters.once(wanted).empty
+    table.add_pod("a", PodEntry(make_pod("p", node="a", labels={"app": "web"})))
+    assert counters.once(wanted).as_dict() == {0: 1}
+    assert counters.once(wanted).changed_since(0) is None
+    assert not len(counters)
+
+
+SHARED = Requirement("all", IN, ("x",))
+FOUND = [
+    ((SHARED, Requirement("one", IN, ("1",))), {"all": "x"}, False),
+    ((SHARED, Requirement("one", IN, ("1",))), {"all": "x", "one": "1"}, True),
+    ((Requirement("one", EXISTS),), {"all": "x"}, False),
+    ((Requirement("one", EXISTS),), {"one": "2"}, True),
+    ((Requirement("one", NOT_IN, ("1",)),), {"all": "x"}, True),
+]
+
+
+@pytest.mark.parametrize(("requirements", "labels", "tried"), FOUND)
+def test_a_selector_is_tried_for_pods_with_its_rarest_label(requirements, labels, tried):
+    registry: SelectorRegistry[str] = SelectorRegistry()
+    registry.add("other", frozenset("n"), make_selector((SHARED,)))
+    registry.add("item", frozenset("n"), make_selector(requirements))
+
+    assert ("item" in registry.candidates("n", labels)) is tried
+    registry.remove("item", frozenset("n"), make_selector(requirements))
+    assert "item" not in registry.candidates("n", labels)
+    registry.remove("other", frozenset("n"), make_selector((SHARED,)))
+    assert registry.is_empty
+
+
+def test_label_keys_that_no_node_has_get_no_column():
+    labels = LabelColumns(width=2)
+    labels.put(0, {"rack": "r1"})
+    before = labels.codes("rack")
+    absent = labels.values("k-0")
+    for index in range(5000):
+        assert labels.codes(f"k-{index}").tolist() == [-1, -1]
+
+    assert labels.codes("rack").base is before.base
+    assert len(labels._columns) == 1
+    labels.put(1, {"k-0": "here"})
+    assert labels.codes("k-0").tolist() == [-1, 0]
+    assert labels.values("k-0") is not absent
+
+
+def test_topologies_of_unknown_keys_push_out_no_others():
+    table = NodeTable()
+    table.set_node(make_node("a", zone="z"))
+    topologies = Topologies(table)
+    zone = topologies.topology(ZONE)
+    for index in range(1000):
+        found = topologies.topology(f"k-{index}")
+        assert (found.key, found.size, found.unlabelled) == (f"k-{index}", 0, 1)
+
+    assert topologies.topology(ZONE) is zone
+    table.set_node(make_node("a", zone="z", labels={"k-1": "v"}))
+    assert topologies.topology("k-1").size == 1
