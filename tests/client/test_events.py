@@ -389,6 +389,19 @@ def test_an_event_that_the_server_fails_on_does_not_hold_up_the_others():
     assert [event.regarding.name for event in sink.created] == ["good", "bad"]
 
 
+def test_a_repetition_does_not_shorten_the_pause_of_an_event_that_failed():
+    async def play(recorder):
+        for _ in range(10):
+            failed(recorder)
+            await asyncio.sleep(0.01)
+        assert sink.calls == 1
+
+    sink = EventSink(error(500), error(500))
+    record(sink, play)
+    assert [event.series.count for event in sink.created] == [10]
+    assert sink.calls == 3
+
+
 def test_events_that_wait_for_another_try_count_for_the_queue():
     async def play(recorder):
         for number in range(8):

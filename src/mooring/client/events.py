@@ -164,7 +164,7 @@ class ApiEventRecorder:
             del self._open[next(iter(self._open))]
 
     def _enqueue(self, series: Series) -> None:
-        if series.queued:
+        if series.queued or series in self._aside:
             return
         if len(self._queue) + len(self._aside) >= self._queue_size:
             self._forget(series)
@@ -269,13 +269,16 @@ class ApiEventRecorder:
         except AlreadyExists:
             log.info(5, "Event was written by an earlier try", event=event)
             if series.count > 1:  # perhaps before it was repeated
-                await self._patch(series, counted)
+                await self._count(series, counted)
 
-    async def _patch(self, series: Series, counted: EventSeries) -> None:
+    async def _count(self, series: Series, counted: EventSeries) -> None:
         meta = series.event.metadata
         patch = {"series": msgspec.to_builtins(counted)}
+        await self._client.patch(EVENTS, meta.name, patch, namespace=meta.namespace)
+
+    async def _patch(self, series: Series, counted: EventSeries) -> None:
         try:
-            await self._client.patch(EVENTS, meta.name, patch, namespace=meta.namespace)
+            await self._count(series, counted)
         except NotFound:
             # Servers keep events for an hour; a series may last longer.
             await self._create(series, counted)
