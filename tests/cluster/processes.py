@@ -120,6 +120,6 @@ def with_free_ports(start: Callable[[], Started]) -> Started:
         try:
             return start()
         except StartFailed as error:
-            if "address already in use" not in str(error).lower():
+            if "in use" not in str(error):
                 raise
     return start()
