@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import json
+import shutil
 import ssl
 import subprocess
 import sys
@@ -22,7 +23,7 @@ from typing import Any
 
 from tests.cluster.api import Api, ApiProblem
 from tests.cluster.certificates import Authority, KeyPair, signing_key, write_kubeconfig
-from tests.cluster.processes import Daemon, StartFailed, free_port
+from tests.cluster.processes import Daemon, StartFailed, free_port, with_free_ports
 
 TOOL = Path(__file__).resolve().parents[2] / "tools" / "controlplane" / "build"
 START_SECONDS = 120.0
@@ -155,10 +156,8 @@ class ControlPlane:
     def start_controllers(self, controllers: Sequence[str] = CONTROLLERS) -> Daemon:
         pair = self.authority.client("controllers", "system:masters")
         config = self.kubeconfig("controllers", pair=pair)
-        port = free_port()
         return self._companion(
             "kube-controller-manager",
-            port,
             [
                 f"--kubeconfig={config}",
                 f"--authentication-kubeconfig={config}",
@@ -180,10 +179,8 @@ class ControlPlane:
         connection = {"kubeconfig": str(kubeconfig), "qps": 500, "burst": 1000}
         election = {"leaderElect": False}
         file.write_text(json.dumps({**config, "clientConnection": connection, "leaderElection": election}))
-        port = free_port()
         return self._companion(
             "kube-scheduler",
-            port,
             [
                 f"--config={file}",
                 f"--authentication-kubeconfig={kubeconfig}",
@@ -192,7 +189,10 @@ class ControlPlane:
             ],
         )
 
-    def _companion(self, name: str, port: int, options: list[str]) -> Daemon:
+    def _companion(self, name: str, options: list[str]) -> Daemon:
+        return with_free_ports(lambda: self._start_companion(name, free_port(), options))
+
+    def _start_companion(self, name: str, port: int, options: list[str]) -> Daemon:
         serving = [f"--secure-port={port}", "--bind-address=127.0.0.1", f"--cert-dir={self.folder / name}"]
         daemon = Daemon(name, [self._programs[name], *serving, *options], self.folder)
         daemon.start()
@@ -351,9 +351,19 @@ def running(
     folder: Path, programs: dict[str, str], *, audit: bool = True, fsync: bool = False
 ) -> Iterator[ControlPlane]:
     """A control plane for the time of a `with`."""
-    plane = ControlPlane(folder, programs, audit=audit, fsync=fsync)
+
+    def start() -> ControlPlane:
+        shutil.rmtree(folder / "etcd", ignore_errors=True)
+        plane = ControlPlane(folder, programs, audit=audit, fsync=fsync)
+        try:
+            plane.start()
+        except BaseException:
+            plane.stop()
+            raise
+        return plane
+
+    plane = with_free_ports(start)
     try:
-        plane.start()
         yield plane
     finally:
         plane.stop()

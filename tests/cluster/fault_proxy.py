@@ -34,6 +34,10 @@ class Seen:
         return self.method == "POST" and self.path.endswith("/binding")
 
     @property
+    def new_event(self) -> bool:
+        return self.method == "POST" and self.path.endswith("/events")
+
+    @property
     def lease(self) -> bool:
         return "/leases" in self.path
 

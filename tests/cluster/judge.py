@@ -17,7 +17,7 @@ from mooring.api.pod import Pod
 from mooring.api.resources import NODES, PODS, Resource
 from mooring.app.clock import SystemClock
 from mooring.app.configuring import configure
-from mooring.app.evaluating import NoApi, NoEvents
+from mooring.app.offline import NoApi, NoEvents
 from mooring.framework.events import QueuedPod
 from mooring.framework.ports import Change
 from mooring.runtime.attempt import Attempt

@@ -12,9 +12,11 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-from tests.cluster.processes import Daemon, free_port
+from tests.cluster.processes import Daemon, free_port, with_free_ports
 
 ROOT = Path(__file__).resolve().parents[2]
+PATHS = os.pathsep.join((str(ROOT), str(ROOT / "src")))
+"""The tests' own plugins, and the code of this checkout, whichever is installed."""
 START_SECONDS = 60.0
 LEASE = "mooring"
 NAMESPACE = "mooring"
@@ -30,7 +32,6 @@ class MooringProcess(Daemon):
     ) -> None:
         file = folder / f"{name}.yaml"
         file.write_text(json.dumps(config))
-        self.port = free_port()
         command = [
             sys.executable,
             "-m",
@@ -39,17 +40,25 @@ class MooringProcess(Daemon):
             "run",
             f"--config={file}",
             f"--kubeconfig={kubeconfig}",
-            f"--secure-port={self.port}",
             "--bind-address=127.0.0.1",
             f"--leader-elect-resource-name={LEASE}",
             f"--leader-elect-resource-namespace={NAMESPACE}",
             *arguments,
         ]
-        path = os.pathsep.join((str(ROOT / "src"), str(ROOT)))  # this checkout, whichever is installed
-        super().__init__(name, command, folder, {"PYTHONPATH": path, "PYTHONUNBUFFERED": "1"})
+        super().__init__(name, command, folder, {"PYTHONPATH": PATHS, "PYTHONUNBUFFERED": "1"})
+        self._flags = self.command
+        self.take_port()
+
+    def take_port(self) -> None:
+        self.port = free_port()
+        self.command = [*self._flags, f"--secure-port={self.port}"]
 
     def start_ready(self) -> None:
         """Start and wait until it says that it is ready, so synced; a leader schedules from then on."""
+        with_free_ports(self._start_ready)
+
+    def _start_ready(self) -> None:
+        self.take_port()
         self.start()
         self.wait_until(lambda: self.healthy("/readyz"), START_SECONDS)
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
 GRACE = 20.0
 """Seconds between SIGTERM and SIGKILL."""
@@ -102,8 +103,23 @@ class Daemon:
             return "(no log)"
 
 
+Started = TypeVar("Started")
+PORT_TRIES = 3
+
+
 def free_port() -> int:
     """A loopback port that was free a moment ago."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def with_free_ports(start: Callable[[], Started]) -> Started:
+    """`start()`, which asks for free ports, and again when another process was faster to take one."""
+    for _ in range(PORT_TRIES - 1):
+        try:
+            return start()
+        except StartFailed as error:
+            if "in use" not in str(error):
+                raise
+    return start()

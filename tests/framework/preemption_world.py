@@ -12,7 +12,7 @@ from mooring.api import resources as kinds
 from mooring.api.pod import Pod
 from mooring.app.clock import SystemClock
 from mooring.app.configuring import Configuration, configure
-from mooring.app.evaluating import NoApi, NoEvents
+from mooring.app.offline import NoApi, NoEvents
 from mooring.framework import ReusablePlugin
 from mooring.framework.access import Reads
 from mooring.framework.cycle_state import CycleState

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from mooring.api import resources as kinds
 from mooring.api.node import Node
 from mooring.api.pod import Pod
-from mooring.app.evaluating import World, configuration
-from mooring.runtime.building import build_profile
+from mooring.app.evaluating import World
 from mooring.runtime.profile import Profile
 
 ZONE = "topology.kubernetes.io/zone"
@@ -162,11 +161,7 @@ class Crowd:
     def __init__(self, case: Json, plugin: str) -> None:
         self.case = case
         self.world = World(case)
-        alone = configuration(self.world._args, (plugin,))
-        engine = self.world.engine
-        self.profile: Profile = build_profile(
-            alone.profiles[0], alone.registry, engine.services, engine.tasks
-        )
+        self.profile: Profile = self.world.alone(plugin)
         self.plugin: Any = self.profile.plugins[plugin]
         self.pod: Pod = self.world.pod
 

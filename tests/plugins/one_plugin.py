@@ -3,7 +3,6 @@ node at a time. Row 0 of the table is always a ghost (a node that is gone while 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,12 +13,12 @@ import numpy as np
 from mooring.api import resources as kinds
 from mooring.api.node import Node
 from mooring.api.pod import Pod
-from mooring.app.evaluating import World, configuration
+from mooring.app.configuring import configure
+from mooring.app.evaluating import World
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.lifting import as_status, gravest
 from mooring.framework.nodes import Nodes
 from mooring.framework.status import Code, PreFilterResult, Status
-from mooring.runtime.building import build_profile
 from mooring.runtime.score_board import ScoreStep
 from mooring.state.overlay import Overlay
 from mooring.testing import make_node, make_pod
@@ -27,6 +26,7 @@ from mooring.testing import make_node, make_pod
 Verdict = dict[str, tuple[Code, tuple[str, ...]]]
 """Refused node → code and reasons."""
 
+DEFAULT = configure(discover=False)
 GHOST = make_node("ghost")
 GHOST_POD = make_pod("left-behind", node="ghost", cpu="3", memory="3Gi", ports=[80])
 
@@ -122,14 +122,14 @@ def ask(
             "nodes": [msgspec.to_builtins(node) for node in (GHOST, *nodes)],
             "pods": [msgspec.to_builtins(other) for other in (GHOST_POD, *pods)],
             "pod": msgspec.to_builtins(pod),
-        }
+            "args": {plugin: args} if args else {},
+        },
+        DEFAULT,
     )
     world.engine.services.nodes()
     world.put(kinds.NODES, None, GHOST)
     world.engine.drain()
-    config = configuration(json.dumps({plugin: args} if args else {}), (plugin,))
-    profile = build_profile(config.profiles[0], config.registry, world.engine.services, world.engine.tasks)
-    asked = Asked(world, profile.plugins[plugin], world.pod, CycleState(), Status())
+    asked = Asked(world, world.alone(plugin).plugins[plugin], world.pod, CycleState(), Status())
     if pre_filter and hasattr(asked.plugin, "pre_filter"):
         answer = asked.plugin.pre_filter(asked.state, asked.pod, world.nodes)
         asked.pre = answer if isinstance(answer, PreFilterResult) else as_status(answer)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mooring.api import resources as kinds
 from mooring.app.clock import SystemClock
 from mooring.app.configuring import EMPTY, configure
-from mooring.app.evaluating import NoApi, NoEvents
+from mooring.app.offline import NoApi, NoEvents
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.ports import Change
 from mooring.runtime.dry_run import NodeTrial

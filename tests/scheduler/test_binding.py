@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 
 import pytest
 
@@ -45,6 +46,17 @@ def test_a_lost_answer_of_a_bind_that_happened_is_settled_by_reading(mooring_clu
     assert len(binds(cluster)) == 1
     assert [e.reason for e in cluster.events("p")] == ["Scheduled"]
     assert assumed(cluster) == []
+
+
+@pytest.mark.parametrize("code", [500, 504])
+def test_a_bind_that_happened_although_the_server_failed_is_settled_by_reading(mooring_cluster, code):
+    cluster = mooring_cluster()
+    effect = dataclasses.replace(faults.server_error(code), applied=True)
+    cluster.faults.add(Fault(verb="bind", effect=effect, times=1))
+    cluster.add(*NODES, make_pod("p"))
+    cluster.settle()
+    assert (cluster.node_of("p"), len(binds(cluster))) == ("a", 1)
+    assert [e.reason for e in cluster.events("p")] == ["Scheduled"]
 
 
 def test_a_lost_request_is_settled_and_tried_again(mooring_cluster):

@@ -4,21 +4,18 @@ are mistakes, and entries without effect, which are warnings."""
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Iterator
 
 from mooring.api.meta import ObjectMeta
 from mooring.api.pod import Pod, PodSpec
 from mooring.api.problems import Problem, child, did_you_mean
-from mooring.app.clock import SystemClock
 from mooring.app.configuring import Configuration
-from mooring.app.evaluating import NoApi, NoEvents
+from mooring.app.offline import offline_engine
 from mooring.config import ResolvedProfile
 from mooring.config.defaults import DEFAULT_NAMES
 from mooring.framework.reusable import ReusablePlugin
 from mooring.runtime.profile import Profile
 from mooring.runtime.registry import PluginError, Registry
-from mooring.scheduler.assembly import Ports, assemble
 
 DEFAULT_BINDER = "DefaultBinder"
 
@@ -30,9 +27,8 @@ def mistakes(configuration: Configuration) -> list[Problem]:
 
 
 async def _mistakes(configuration: Configuration) -> list[Problem]:
-    ports = Ports(NoApi(), SystemClock(), random.Random(0), NoEvents())
     try:
-        engine = assemble(configuration.config, configuration.profiles, configuration.registry, ports)
+        engine = offline_engine(configuration)
     except PluginError as error:
         return [Problem(path="profiles", message=str(error))]
     found = [problem for profile in engine.profiles.values() for problem in _bad_signs(profile)]

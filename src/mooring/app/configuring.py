@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from mooring import config
+from mooring.api.errors import MooringError
 from mooring.config import ConfigError, KubeSchedulerConfiguration, Problem, ResolvedProfile
 from mooring.config.gates import DEFAULT_GATES, FeatureGates
 from mooring.framework.points import Plugin
@@ -24,6 +26,21 @@ class Configuration:
     config: KubeSchedulerConfiguration
     profiles: tuple[ResolvedProfile, ...]
     registry: Registry
+
+    def refuse_extenders(self) -> None:
+        if self.config.extenders:
+            raise MooringError(
+                "this version cannot call extenders yet: remove `extenders` from the configuration"
+            )
+
+    def only(self, name: str = "") -> Configuration:
+        """With one profile: the one of this name, or the first."""
+        self.refuse_extenders()
+        for profile in self.profiles:
+            if name in ("", profile.scheduler_name):
+                return dataclasses.replace(self, profiles=(profile,))
+        known = ", ".join(profile.scheduler_name for profile in self.profiles)
+        raise MooringError(f"the configuration has no profile {name!r}; it has {known}")
 
 
 def build_registry(plugins: Iterable[type[Plugin]] = (), *, discover: bool = True) -> Registry:
@@ -81,6 +98,17 @@ def find_plugin(reference: str, folders: Iterable[str] = ()) -> type[Plugin]:
     look_in(folders)
     registry = Registry()
     return registry[registry.follow(reference)]
+
+
+def plugin_folders(named: Iterable[str]) -> list[str]:
+    """The folders of `--plugin-path`."""
+    folders = [Path(text) for text in named]
+    for folder in folders:
+        if not folder.is_dir():
+            raise MooringError(
+                f"--plugin-path: {folder} is no folder; name the one that holds the plugin's module"
+            )
+    return [str(folder.resolve()) for folder in folders]
 
 
 def _follow(registry: Registry, references: Collection[str], source: str, folders: Iterable[str]) -> None:

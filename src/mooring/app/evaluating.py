@@ -7,23 +7,30 @@ of input and answer is that of the conformance cases: see docs/evaluate.md.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import functools
 import json
-import random
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
+
+import msgspec
 
 from mooring.api import decoding
 from mooring.api import resources as kinds
 from mooring.api.errors import MooringError
 from mooring.api.pod import Pod
 from mooring.api.resources import Resource
-from mooring.app.clock import SystemClock
-from mooring.app.configuring import EMPTY, Configuration, configure
+from mooring.app.configuring import Configuration, configure
+from mooring.app.live_cluster import LiveCluster
+from mooring.app.offline import offline_engine
+from mooring.config import PluginConfig
+from mooring.config.gates import DEFAULT_GATES
+from mooring.config.plugin_args import ArgsReader
+from mooring.config.types import API_VERSION, KIND
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import QueuedPod
 from mooring.framework.nodes import Nodes
-from mooring.framework.ports import Change, ObjectList, WatchEvent
+from mooring.framework.ports import Change
 from mooring.framework.status import SUCCESS, Code, Status
 from mooring.framework.statuses import NodeStatuses
 from mooring.runtime.attempt import Attempt
@@ -33,9 +40,7 @@ from mooring.runtime.pre_filtering import run_post_filter, run_pre_filter
 from mooring.runtime.profile import Profile
 from mooring.runtime.reuse.signatures import Signature, Signer
 from mooring.runtime.scoring import Scoring, run_pre_score, run_scores
-from mooring.scheduler.assembly import Ports, assemble
 from mooring.scheduler.choosing import NO_FIT, NodeChooser
-from mooring.scheduler.engine import Engine
 
 INPUTS: dict[str, Resource] = {
     "namespaces": kinds.NAMESPACES,
@@ -58,23 +63,47 @@ INPUTS: dict[str, Resource] = {
 """Key of the input → what it lists, in the order in which it is loaded."""
 
 NOT_JUDGED = ("SchedulingGates", "DynamicResources")
-"""Left out of the whole profile: they say nothing about nodes here."""
-ALONE = ("PrioritySort", "DefaultBinder")
+"""Left out of the default profile: they say nothing about nodes here."""
+JUDGES = ("preFilter", "filter", "preScore", "score")
+"""The points at which a plugin has something to say of nodes."""
+NEEDED = ("queueSort", "bind")
 """What a profile needs beside the one plugin that is asked."""
-WITHOUT_NODES = (*NOT_JUDGED, *ALONE, "DefaultPreemption")
 
 
 def evaluate(case: Mapping[str, Any]) -> dict[str, Any]:
-    """The answer for one case; a case that cannot be read gives an `error`."""
-    name = case.get("id")
-    try:
-        world = World(case.get("input", {key: value for key, value in case.items() if key != "id"}))
-        return {"id": name, "plugins": world.by_plugin(), **world.whole_profile()}
-    except (MooringError, BadCase) as error:
-        return {"id": name, "error": str(error)}
-    except Exception as error:
-        # One case must not end the others, whatever is in it.
-        return {"id": name, "error": f"{type(error).__name__}: {error}"}
+    """The answer of the default profile for one case."""
+    return Evaluator()(case)
+
+
+class Evaluator:
+    """Judges cases by one profile, each on the cluster that it brings, or all on one live cluster."""
+
+    def __init__(self, configured: Configuration | None = None, live: LiveCluster | None = None) -> None:
+        self._configured = configured and _looking_at_all_nodes(configured)
+        self._live = live
+        self._last: World | None = None
+
+    def __call__(self, case: Mapping[str, Any]) -> dict[str, Any]:
+        """The answer for one case; a case that cannot be read gives an `error`."""
+        name = case.get("id")
+        try:
+            world = self._world(case.get("input", {key: case[key] for key in case if key != "id"}))
+            return {"id": name, "plugins": world.by_plugin(), **world.whole_profile()}
+        except (MooringError, BadCase) as error:
+            return {"id": name, "error": str(error)}
+        except Exception as error:
+            # One case must not end the others, whatever is in it.
+            return {"id": name, "error": f"{type(error).__name__}: {error}"}
+
+    def _world(self, data: Mapping[str, Any]) -> World:
+        """A live cluster is loaded once, and again only when other arguments build other plugins."""
+        if self._live is None:
+            return World(data, self._configured)
+        _check_form(data, ())
+        if self._last is None or self._last.args != (data.get("args") or {}):
+            self._last = World(data, self._configured, self._live)
+        self._last.pod = _read(kinds.PODS, data["pod"])
+        return self._last
 
 
 class BadCase(ValueError):
@@ -84,16 +113,26 @@ class BadCase(ValueError):
 class World:
     """A cluster in memory with one pod that waits."""
 
-    def __init__(self, data: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        data: Mapping[str, Any],
+        configured: Configuration | None = None,
+        live: LiveCluster | None = None,
+    ) -> None:
         _check_form(data)
-        self._args = json.dumps(data.get("args") or {}, sort_keys=True)
+        self.args = data.get("args") or {}
         self.pod = _read(kinds.PODS, data["pod"])
-        self.engine = _engine(configuration(self._args, ()))
+        configured = with_args(configured or default_configuration(), self.args)
+        self._resolved, self._registry = configured.profiles[0], configured.registry
+        self.engine = offline_engine(configured)
+        for change in live.changes() if live is not None else ():
+            self.engine.inbox.post(change)
         for key, resource in INPUTS.items():
             for raw in data.get(key) or ():
                 self.put(resource, _read(resource, raw))
         self.engine.drain()
         self._signer = Signer(next(iter(self.engine.profiles.values())))
+        self._alone: dict[str, Profile] = {}
 
     def put(self, resource: Resource, obj: Any, old: Any = None) -> None:
         """A change of the cluster, applied with the next `drain` of the engine."""
@@ -109,18 +148,21 @@ class World:
 
     def by_plugin(self) -> dict[str, Any]:
         """Each plugin alone, as if the others did not exist."""
-        found = {}
-        for name in default_weights():
-            if name in WITHOUT_NODES or name not in configuration("{}", ()).registry:
-                continue
-            alone = configuration(self._args, (name,))
-            profile = build_profile(
-                alone.profiles[0], alone.registry, self.engine.services, self.engine.tasks
-            )
-            verdict = self._one_plugin(profile, name)
-            if verdict:
-                found[name] = verdict
-        return found
+        asked = dict.fromkeys(ref.name for point in JUDGES for ref in self._resolved.points[point])
+        verdicts = {name: self._one_plugin(self.alone(name), name) for name in asked}
+        return {name: verdict for name, verdict in verdicts.items() if verdict}
+
+    def alone(self, name: str) -> Profile:
+        """The profile without all plugins but this one and what every profile needs."""
+        if name not in self._alone:
+            points = {
+                point: refs if point in NEEDED else tuple(ref for ref in refs if ref.name == name)
+                for point, refs in self._resolved.points.items()
+            }
+            resolved = msgspec.structs.replace(self._resolved, points=points)
+            services, tasks = self.engine.services, self.engine.tasks
+            self._alone[name] = build_profile(resolved, self._registry, services, tasks)
+        return self._alone[name]
 
     def _one_plugin(self, profile: Profile, name: str) -> dict[str, Any]:
         state, every = CycleState(), self.nodes.columns.every_row()
@@ -193,20 +235,22 @@ class World:
         return answer
 
 
-def _check_form(data: Any) -> None:
-    """Raise a BadCase that names what is wrong with the input."""
+def _check_form(data: Any, lists: Collection[str] = tuple(INPUTS)) -> None:
+    """Raise a BadCase that names what is wrong with the input, which may have these lists of objects."""
     if not isinstance(data, Mapping):
         raise BadCase(f"input: expected an object, got {_kind(data)}")
-    unknown = sorted(set(data) - set(INPUTS) - {"pod", "args"})
+    unknown = sorted(set(data) - {*lists, "pod", "args"})
+    if unknown and unknown[0] in INPUTS:
+        raise BadCase(f"input.{unknown[0]}: the cluster is that of the API server; leave this out")
     if unknown:
-        raise BadCase(f"input.{unknown[0]}: unknown; known are {', '.join([*INPUTS, 'pod', 'args'])}")
+        raise BadCase(f"input.{unknown[0]}: unknown; known are {', '.join([*lists, 'pod', 'args'])}")
     if not isinstance(data.get("pod"), Mapping):
         raise BadCase(
             f"input.pod: the incoming pod is missing: expected an object, got {_kind(data.get('pod'))}"
         )
     if not isinstance(data.get("args") or {}, Mapping):
         raise BadCase(f"input.args: expected an object of plugin names, got {_kind(data['args'])}")
-    for key in INPUTS:
+    for key in lists:
         if not isinstance(data.get(key) or [], list):
             raise BadCase(f"input.{key}: expected a list of objects, got {_kind(data[key])}")
 
@@ -229,71 +273,37 @@ def _read(resource: Resource, raw: Any) -> Any:
     return obj
 
 
-@functools.lru_cache(maxsize=512)
-def configuration(args: str, only: tuple[str, ...]) -> Configuration:
-    """The default profile with these plugin arguments (JSON), or a profile of a few plugins alone."""
-    disabled: list[dict[str, Any]] = [{"name": name} for name in NOT_JUDGED]
-    enabled: list[dict[str, Any]] = []
-    if only:
-        weights = default_weights()
-        disabled = [{"name": "*"}]
-        enabled = [{"name": name, "weight": weights[name]} for name in (ALONE[0], *only, ALONE[1])]
-    profile = {
-        "schedulerName": "default-scheduler",
-        "plugins": {"multiPoint": {"disabled": disabled, "enabled": enabled}},
-        "pluginConfig": [
-            {"name": name, "args": given}
-            for name, given in json.loads(args).items()
-            if not only or name in only
-        ],
-    }
-    header = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
-    return configure(json.dumps({**header, "profiles": [profile]}), discover=False)
-
-
 @functools.lru_cache(maxsize=1)
-def default_weights() -> dict[str, int]:
-    """The default plugins in order, with their weights."""
-    profile = configure(EMPTY, discover=False).config.profiles[0]
-    return {plugin.name: plugin.weight for plugin in profile.plugins.multi_point.enabled}
+def default_configuration() -> Configuration:
+    """The default profile, as far as it judges nodes."""
+    disabled = [{"name": name} for name in NOT_JUDGED]
+    header = {"apiVersion": API_VERSION, "kind": KIND}
+    profiles = [{"plugins": {"multiPoint": {"disabled": disabled}}}]
+    return configure(json.dumps({**header, "profiles": profiles}), discover=False)
 
 
-def _engine(configured: Configuration) -> Engine:
-    ports = Ports(NoApi(), SystemClock(), random.Random(0), NoEvents())
-    return assemble(configured.config, configured.profiles, configured.registry, ports)
+def _looking_at_all_nodes(configured: Configuration) -> Configuration:
+    profiles = (
+        msgspec.structs.replace(profile, percentage_of_nodes_to_score=100) for profile in configured.profiles
+    )
+    return dataclasses.replace(configured, profiles=tuple(profiles))
 
 
-class NoEvents:
-    """An event sink that keeps nothing."""
-
-    def event(self, regarding: Any, **_: Any) -> None:
-        pass
-
-
-class NoApi:
-    """An API server on which every write succeeds and changes nothing."""
-
-    async def list(self, resource: Resource, **_: Any) -> ObjectList:
-        return ObjectList((), "0")
-
-    async def watch(self, resource: Resource, **_: Any) -> AsyncIterator[WatchEvent]:
-        return
-        yield
-
-    async def get(self, resource: Resource, name: str, namespace: str = "") -> Any:
-        return None
-
-    async def create(self, resource: Resource, obj: Any, **_: Any) -> Any:
-        return obj
-
-    async def replace(self, resource: Resource, obj: Any, **_: Any) -> Any:
-        return obj
-
-    async def patch(self, resource: Resource, name: str, patch: Any, **_: Any) -> Any:
-        return None
-
-    async def delete(self, resource: Resource, name: str, **_: Any) -> None:
-        return None
-
-    async def bind(self, name: str, namespace: str, uid: str, node: str) -> None:
-        return None
+def with_args(configured: Configuration, given: Mapping[str, Any]) -> Configuration:
+    """The configuration with other arguments for some plugins of its first profile."""
+    if not given:
+        return configured
+    profile, known = configured.profiles[0], configured.profiles[0].plugin_names
+    if unknown := sorted(set(given) - set(known)):
+        raise BadCase(
+            f"input.args.{unknown[0]}: profile {profile.scheduler_name!r} has no plugin of this name; "
+            f"it has {', '.join(sorted(known))}"
+        )
+    reader = ArgsReader(API_VERSION.rpartition("/")[2], configured.registry.args_types(), DEFAULT_GATES)
+    args = dict(profile.plugin_args)
+    for name, written in given.items():
+        args[name] = reader.read_one(PluginConfig(name=name, args=written), f"input.args.{name}")
+    if reader.problems:
+        raise BadCase("; ".join(map(str, reader.problems)))
+    changed = msgspec.structs.replace(profile, plugin_args=args)
+    return dataclasses.replace(configured, profiles=(changed, *configured.profiles[1:]))

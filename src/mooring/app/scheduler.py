@@ -10,7 +10,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from mooring.api.errors import MooringError
 from mooring.api.pod import Pod
 from mooring.app.clock import SystemClock
 from mooring.app.configuring import EMPTY, Configuration, configure, configure_file
@@ -55,12 +54,9 @@ class Scheduler:
         streaming_lists: bool = False,
     ) -> None:
         self.configuration = _configuration(config, plugins, discover)
+        self.configuration.refuse_extenders()
         self.clock = clock or SystemClock()
         self.random = random or randomness.Random()
-        if self.configuration.config.extenders:
-            raise MooringError(
-                "this version cannot call extenders yet: remove `extenders` from the configuration"
-            )
         self._client = client
         self._recorder = ApiEventRecorder(
             client, self.clock, self.random, instance=instance or socket.gethostname()

@@ -10,9 +10,12 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from mooring.app.bench.measuring import Measurement, Mismatch, Result
+from mooring.api.errors import MooringError
+from mooring.app.bench.measuring import Measurement, Result
 from mooring.app.bench.workloads import WORKLOADS, Workload
+from mooring.app.configuring import Configuration
 from mooring.cli.printing import Output, console, fail
+from mooring.cli.profile_options import Config, PluginPath, Plugins, ProfileName, configured
 
 app = typer.Typer(no_args_is_help=True, help="Measure Mooring on this machine.")
 
@@ -26,6 +29,10 @@ def engine(
     pods: Annotated[int, typer.Option(min=0, help="Pods that run already.")] = 20000,
     measure: Annotated[int, typer.Option(min=1, help="Pods to schedule per workload.")] = 500,
     seed: Annotated[int, typer.Option(help="Decides the cluster and the pods.")] = 0,
+    config: Config = None,
+    profile: ProfileName = "",
+    plugins: Plugins = None,
+    plugin_path: PluginPath = None,
     output: Annotated[
         Output, typer.Option("--output", "-o", help="For people or for programs.")
     ] = Output.TABLE,
@@ -34,10 +41,12 @@ def engine(
 
     A pod counts from the moment it is popped until it is assumed on its node, its decision record included.
     Blocks of pods alternate with blocks of a bare NumPy kernel; the multiple of that kernel is what can be
-    compared between machines. One placement in a hundred is checked against a fresh evaluation.
+    compared between machines. One placement in a hundred is checked against a fresh evaluation. With --config
+    the profile of a configuration is measured, own plugins included.
     """
     chosen = _choose(workloads or [])
-    results = [_measure(workload, nodes, pods, measure, seed) for workload in chosen]
+    own = configured(config, profile, plugins, plugin_path)
+    results = [_measure(workload, nodes, pods, measure, seed, own) for workload in chosen]
     if output is Output.JSON:
         print(json.dumps([result.to_dict() for result in results], indent=2))
         return
@@ -52,14 +61,16 @@ def _choose(names: list[str]) -> list[Workload]:
     return [known[name] for name in names] or list(WORKLOADS)
 
 
-def _measure(workload: Workload, nodes: int, pods: int, measure: int, seed: int) -> Result:
+def _measure(
+    workload: Workload, nodes: int, pods: int, measure: int, seed: int, own: Configuration | None
+) -> Result:
     columns = (TextColumn("{task.description:24}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console(stderr=True), transient=True) as progress:
         task = progress.add_task(workload.name, total=workload.attempts or measure)
         try:
-            measurement = Measurement(workload, nodes, pods, measure, seed)
+            measurement = Measurement(workload, nodes, pods, measure, seed, own)
             return asyncio.run(measurement.run(lambda done: progress.advance(task, done)))
-        except Mismatch as error:
+        except MooringError as error:
             fail(f"workload {workload.name}: {error}")
 
 

@@ -37,6 +37,8 @@ class Series:
     count: int = 1
     sent: int = 0
     queued: bool = False
+    tries: int = 0
+    """How often in a row it could not be written."""
 
     def again(self, now: float, wall: float) -> None:
         self.count += 1

@@ -5,6 +5,7 @@
 
 import asyncio
 from collections import defaultdict, deque
+from contextlib import suppress
 from random import Random
 from typing import Any
 
@@ -16,13 +17,15 @@ from mooring.api.errors import (
     Forbidden,
     NotFound,
     ServerError,
+    ServiceUnavailable,
     TooManyRequests,
     TransportError,
+    Unauthorized,
 )
 from mooring.api.resources import EVENTS
 from mooring.client.event_series import Series, SeriesKey, SpamFilter, cut, make_event, reference
-from mooring.client.retries import Backoff
-from mooring.framework.ports import ApiClient, Clock
+from mooring.client.retries import MAX_RETRY_AFTER
+from mooring.framework.ports import ApiClient, Clock, Timer
 from mooring.telemetry import logs
 from mooring.telemetry.logs import Throttle
 
@@ -34,11 +37,18 @@ REFRESH_SECONDS = 60.0
 """How often the counts of open series are sent again."""
 SERIES_LIMIT = 10_000
 """Open series kept in memory; beyond it the one that was quiet for longest closes early."""
-TRIES = 4
-"""For one event; only failures that may pass are tried again."""
+TRIES = 12
+"""For one event, as client-go has it: two or three minutes. Only failures that may pass are tried again."""
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 10.0
+"""Seconds between two tries, doubled each time and lengthened by up to as much again."""
 DEFAULT_CONTROLLER = "default-scheduler"
 
-_PASSING = (ServerError, TooManyRequests, TransportError)
+_AWAY = (TransportError, TooManyRequests, ServiceUnavailable)
+"""No event would fare better, so all wait behind the one that was tried. Where only the answer was lost the
+event is there already: its name is fixed, so the next try finds that out."""
+_PASSING = (ServerError, Unauthorized, Forbidden)
+"""May pass, or be the fault of this event alone, so the others go on. A server that has just started refuses
+everyone until it knows its roles."""
 
 
 class ApiEventRecorder:
@@ -61,7 +71,11 @@ class ApiEventRecorder:
         self._queue: deque[Series] = deque()
         self._open: dict[SeriesKey, Series] = {}
         """Ordered by the last occurrence, oldest first."""
+        self._aside: dict[Series, Timer] = {}
+        """Those that are queued again when their pause is over."""
         self._wake = asyncio.Event()
+        self._hurry = asyncio.Event()
+        """Set while `flush` waits: pauses are short."""
         self._idle = asyncio.Event()
         self._idle.set()
         self._stamp = 0
@@ -112,11 +126,16 @@ class ApiEventRecorder:
     async def flush(self, seconds: float = 5.0) -> bool:
         """Waits at most `seconds` until all that is known was sent or given up; says whether it was."""
         self._queue_counts()
+        self._hurry.set()
+        for series in list(self._aside):
+            self._again(series)
         try:
             async with asyncio.timeout(seconds):
                 await self._idle.wait()
         except TimeoutError:
             return False
+        finally:
+            self._hurry.clear()
         return True
 
     # Counting
@@ -145,9 +164,9 @@ class ApiEventRecorder:
             del self._open[next(iter(self._open))]
 
     def _enqueue(self, series: Series) -> None:
-        if series.queued:
+        if series.queued or series in self._aside:
             return
-        if len(self._queue) >= self._queue_size:
+        if len(self._queue) + len(self._aside) >= self._queue_size:
             self._forget(series)
             self._lose("Event queue is full")
             return
@@ -192,21 +211,46 @@ class ApiEventRecorder:
         while self._queue:
             series = self._queue.popleft()
             series.queued = False
-            await self._send(series)
-        self._wake.clear()
-        self._idle.set()
-
-    async def _send(self, series: Series) -> None:
-        backoff = Backoff(self._clock, self._random, first=0.5, cap=10.0)
-        for attempt in range(1, TRIES + 1):
             try:
                 await self._write(series)
-                return
+                series.tries = 0
             except Exception as error:
-                if attempt == TRIES or not isinstance(error, _PASSING):
-                    self._give_up(series, error)
-                    return
-                await self._clock.sleep(backoff.next(getattr(error, "retry_after", None)))
+                await self._after(series, error)
+        self._wake.clear()
+        if not self._aside:
+            self._idle.set()
+
+    async def _after(self, series: Series, error: Exception) -> None:
+        """Gives a series up, or sees to it that it is tried again."""
+        series.tries += 1
+        away = isinstance(error, _AWAY)
+        passing = away or (isinstance(error, _PASSING) and not _is_namespace_going(error))
+        if series.tries >= TRIES or not passing:
+            self._give_up(series, error)
+            return
+        step = min(
+            FIRST_PAUSE * 2 ** (series.tries - 1), FIRST_PAUSE if self._hurry.is_set() else LONGEST_PAUSE
+        )
+        asked = min(getattr(error, "retry_after", None) or 0.0, MAX_RETRY_AFTER)
+        pause = max(asked, step) + self._random.random() * step
+        if away:
+            series.queued = True
+            self._queue.appendleft(series)
+            await self._pause(pause)
+        else:
+            self._aside[series] = self._clock.call_later(pause, self._again, series)
+
+    async def _pause(self, seconds: float) -> None:
+        if self._hurry.is_set():
+            await self._clock.sleep(seconds)
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._hurry.wait()
+
+    def _again(self, series: Series) -> None:
+        self._aside.pop(series).cancel()
+        self._enqueue(series)
 
     async def _write(self, series: Series) -> None:
         count, counted = series.count, series.counted()
@@ -224,12 +268,17 @@ class ApiEventRecorder:
             await self._client.create(EVENTS, event)
         except AlreadyExists:
             log.info(5, "Event was written by an earlier try", event=event)
+            if series.count > 1:  # perhaps before it was repeated
+                await self._count(series, counted)
 
-    async def _patch(self, series: Series, counted: EventSeries) -> None:
+    async def _count(self, series: Series, counted: EventSeries) -> None:
         meta = series.event.metadata
         patch = {"series": msgspec.to_builtins(counted)}
+        await self._client.patch(EVENTS, meta.name, patch, namespace=meta.namespace)
+
+    async def _patch(self, series: Series, counted: EventSeries) -> None:
         try:
-            await self._client.patch(EVENTS, meta.name, patch, namespace=meta.namespace)
+            await self._count(series, counted)
         except NotFound:
             # Servers keep events for an hour; a series may last longer.
             await self._create(series, counted)

@@ -31,7 +31,7 @@ class ArgsReader:
     def read(self, entries: Iterable[PluginConfig], path: str) -> tuple[PluginConfig, ...]:
         """The entries with their args decoded; `path` is that of the list."""
         return tuple(
-            PluginConfig(name=entry.name, args=self._read_one(entry, child(path, index, "args")))
+            PluginConfig(name=entry.name, args=self.read_one(entry, child(path, index, "args")))
             for index, entry in enumerate(entries)
         )
 
@@ -55,7 +55,8 @@ class ArgsReader:
         del self.problems[known:]
         return read
 
-    def _read_one(self, entry: PluginConfig, path: str) -> object:
+    def read_one(self, entry: PluginConfig, path: str) -> object:
+        """The args of one entry, decoded; `path` is that of the args."""
         raw = {} if entry.args is None else entry.args
         if not isinstance(raw, dict):
             self.problems.append(Problem(path=path, message="expected a mapping", value=raw))

@@ -14,7 +14,14 @@ import asyncio
 import enum
 from collections.abc import Callable
 
-from mooring.api.errors import Conflict, MooringError, NotFound, OutcomeUnknown
+from mooring.api.errors import (
+    Conflict,
+    MooringError,
+    NotFound,
+    OutcomeUnknown,
+    ServerError,
+    ServiceUnavailable,
+)
 from mooring.api.node import Node
 from mooring.api.pod import Pod
 from mooring.api.resources import NODES, PODS
@@ -172,7 +179,7 @@ class BindingCycle:
             status = SUCCESS if outcome is BindOutcome.BOUND_HERE else Status.error(str(error), cause=error)
         else:
             outcome = BindOutcome.BOUND_HERE if status.is_success else BindOutcome.UNBOUND
-            if isinstance(status.cause, Conflict | NotFound):
+            if is_in_doubt(status.cause):
                 outcome = await self._settle(placement)
         match outcome:
             case BindOutcome.BOUND_HERE:
@@ -259,6 +266,14 @@ def _observe(placement: Placement, point: str, began: float, status: Status) -> 
             meter.observe(point, began)
         else:
             meter.observe(point, began, status.code.label)
+
+
+def is_in_doubt(error: object) -> bool:
+    """Whether a bind may have happened although it was refused: by an earlier try of ours, by another
+    scheduler, or before the server failed."""
+    if isinstance(error, ServerError):
+        return not isinstance(error, ServiceUnavailable)
+    return isinstance(error, Conflict | NotFound)
 
 
 def judge(current: Pod, placement: Placement) -> BindOutcome:

@@ -21,8 +21,10 @@ from typing import Any
 
 import numpy as np
 
+from mooring.api.errors import MooringError
 from mooring.app.bench.workloads import Workload
 from mooring.app.bench.world import World
+from mooring.app.configuring import Configuration
 from mooring.app.running import garbage
 from mooring.framework.events import QueuedPod
 from mooring.framework.nodes import FloatArray, IntArray
@@ -92,20 +94,32 @@ class Result:
         return asdict(self)
 
 
-class Mismatch(AssertionError):
+class Mismatch(MooringError):
     """The engine placed a pod elsewhere than a fresh evaluation would."""
 
 
-class Measurement:
-    """One workload on one world."""
+class Unplaced(MooringError):
+    """A pod of a schedulable workload was not placed: the profile refuses it."""
 
-    def __init__(self, workload: Workload, nodes: int, pods: int, measure: int, seed: int = 0) -> None:
+
+class Measurement:
+    """One workload on one world, scheduled by the first profile of a configuration or by the default one."""
+
+    def __init__(
+        self,
+        workload: Workload,
+        nodes: int,
+        pods: int,
+        measure: int,
+        seed: int = 0,
+        configured: Configuration | None = None,
+    ) -> None:
         self.workload = workload
         if workload.nodes:
             nodes, pods = workload.nodes, pods * workload.nodes // nodes
         self.running = nodes * workload.per_node if workload.per_node else pods
         self.measure = workload.attempts or measure
-        self.world = World(nodes, self.running, seed=seed, per_node=workload.per_node)
+        self.world = World(nodes, self.running, seed=seed, per_node=workload.per_node, configured=configured)
         self.kernel = Kernel(nodes)
         self._pods = workload.pods(self.world)
         self.checked = 0
@@ -168,14 +182,19 @@ class Measurement:
         began = time.perf_counter_ns()
         info = engine.queue.pop()
         if info is None:
-            raise RuntimeError(f"workload {self.workload.name}: the pod did not reach the active queue")
+            raise Unplaced("a pod did not reach the active queue: PreEnqueue refuses it")
         result = await engine.cycle.run(info, world.profile)
         took = time.perf_counter_ns() - began
         self._settle(info, result, expected)
         return took
 
     def _due(self) -> bool:
-        return self.workload.schedulable and len(self.world.engine.cache) % CHECK_EVERY == 0
+        # A sample of the nodes depends on where the last one ended.
+        return (
+            self.workload.schedulable
+            and not self.world.profile.samples
+            and len(self.world.engine.cache) % CHECK_EVERY == 0
+        )
 
     async def _fresh(self) -> str:
         """Where the next pod would go without anything remembered."""
@@ -188,7 +207,7 @@ class Measurement:
         engine = self.world.engine
         if isinstance(result, Failure):
             if self.workload.schedulable:
-                raise RuntimeError(f"workload {self.workload.name}: {result.message}")
+                raise Unplaced(f"{info.key} was not placed: {result.message}")
             engine.queue.done(info.uid)
             engine.queue.delete(info.pod)
             return

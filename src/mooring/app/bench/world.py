@@ -9,13 +9,11 @@ from typing import Any
 from mooring.api import decoding
 from mooring.api.pod import Pod
 from mooring.api.resources import NODES, PODS, Resource
-from mooring.app.clock import SystemClock
-from mooring.app.configuring import configure
-from mooring.app.evaluating import NoApi, NoEvents
+from mooring.app.configuring import Configuration, configure
+from mooring.app.offline import offline_engine
 from mooring.framework.events import QueuedPod
 from mooring.framework.ports import Change
 from mooring.runtime.profile import Profile
-from mooring.scheduler.assembly import Ports, assemble
 from mooring.scheduler.engine import Engine
 
 ZONES = 10
@@ -26,11 +24,17 @@ BATCH = 10_000
 class World:
     """The engine with a cluster of the given size; deterministic for a seed."""
 
-    def __init__(self, nodes: int, pods: int, *, seed: int = 0, per_node: int = 0) -> None:
+    def __init__(
+        self,
+        nodes: int,
+        pods: int,
+        *,
+        seed: int = 0,
+        per_node: int = 0,
+        configured: Configuration | None = None,
+    ) -> None:
         self.random = random.Random(seed)
-        configured = configure(discover=False)
-        ports = Ports(NoApi(), SystemClock(), random.Random(seed), NoEvents())
-        self.engine: Engine = assemble(configured.config, configured.profiles, configured.registry, ports)
+        self.engine: Engine = offline_engine(configured or configure(discover=False), seed)
         self.profile: Profile = next(iter(self.engine.profiles.values()))
         self.nodes = nodes
         self.put(NODES, (self._node(i) for i in range(nodes)))
@@ -74,7 +78,8 @@ class World:
             yield pod
 
     def enqueue(self, raw: dict[str, Any]) -> None:
-        """A pending pod, as the informer would deliver it."""
+        """A pending pod of the profile, as the informer would deliver it."""
+        raw["spec"]["schedulerName"] = self.profile.name
         self.put(PODS, [raw])
 
     def finish(self, info: QueuedPod, node: str) -> None:
@@ -111,7 +116,6 @@ def make(
             **({"ownerReferences": owners} if owner else {}),
         },
         "spec": {
-            "schedulerName": "default-scheduler",
             "containers": [
                 {"name": "c", "image": "registry.k8s.io/pause:3.10", "resources": {"requests": requests}}
             ],

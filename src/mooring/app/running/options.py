@@ -9,7 +9,14 @@ from pathlib import Path
 import msgspec
 
 from mooring.api.errors import MooringError
-from mooring.app.configuring import EMPTY, Configuration, configure, configure_file, find_plugin
+from mooring.app.configuring import (
+    EMPTY,
+    Configuration,
+    configure,
+    configure_file,
+    find_plugin,
+    plugin_folders,
+)
 from mooring.app.running.flags import Flags
 from mooring.config.gates import DEFAULT_GATES, GATES, FeatureGates
 from mooring.config.types import ClientConnection, LeaderElection
@@ -66,7 +73,7 @@ class RunOptions:
 
 def configuration_of(flags: Flags) -> Configuration:
     """The configuration file with what flags say on top; ConfigError or MooringError where it is wrong."""
-    folders = _plugin_folders(flags)
+    folders = plugin_folders(flags.items("plugin-path"))
     plugins = [find_plugin(reference, folders) for reference in flags.items("plugin")]
     gates = FeatureGates.parse(flags.text("feature-gates"))
     if path := flags.text("config"):
@@ -77,16 +84,6 @@ def configuration_of(flags: Flags) -> Configuration:
     connection = _connection(found.config.client_connection, flags)
     config = msgspec.structs.replace(found.config, leader_election=election, client_connection=connection)
     return Configuration(config, found.profiles, found.registry)
-
-
-def _plugin_folders(flags: Flags) -> list[str]:
-    folders = [Path(text) for text in flags.items("plugin-path")]
-    for folder in folders:
-        if not folder.is_dir():
-            raise MooringError(
-                f"--plugin-path: {folder} is no folder; name the one that holds the plugin's module"
-            )
-    return [str(folder.resolve()) for folder in folders]
 
 
 def _election(election: LeaderElection, flags: Flags) -> LeaderElection:

@@ -1,71 +1,21 @@
-"""What `mooring up` was asked for, read and judged before anything is started.
-
-Manifest files are YAML or JSON, with several documents, Lists opened; whether their objects are good is the
-API server's business.
-"""
+"""What `mooring up` was asked for, read and judged before anything is started."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import yaml
 
 from mooring.api.errors import MooringError
 from mooring.app.configuring import Configuration, configure, configure_file
+from mooring.app.manifest_files import read_manifest
 from mooring.app.up import pools
 from mooring.app.up.process import Orders
 from mooring.scheduler.assembly import FLUSH_AFTER
 from mooring.telemetry import logs
 
-MAX_BYTES = 64 << 20
 DEFAULT_PORT = 7443
 DEFAULT_NODES = 3
 HOME = Path("~/.mooring")
-
-
-class _Loader(yaml.CSafeLoader):
-    """Without timestamps, as sigs.k8s.io/yaml: a date in an annotation stays text."""
-
-    yaml_implicit_resolvers = {
-        first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
-        for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
-    }
-
-
-def read_manifest(path: Path) -> list[dict[str, Any]]:
-    """All objects of the file in order; one sentence when it cannot be read or holds something else."""
-    try:
-        text = path.read_bytes()
-    except OSError as error:
-        raise MooringError(f"the file {path} cannot be read: {error.strerror}") from error
-    if len(text) > MAX_BYTES:
-        raise MooringError(f"the file {path} has {len(text)} bytes; at most {MAX_BYTES} are read")
-    try:
-        documents = list(yaml.load_all(text, _Loader))
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        raise MooringError(f"the file {path} is not YAML: {' '.join(str(error).split())}") from error
-    return [obj for number, value in enumerate(documents, 1) for obj in _objects(path, number, value)]
-
-
-def _objects(path: Path, number: int, value: Any) -> Iterator[dict[str, Any]]:
-    if value is None:
-        return  # an empty document, as templates leave them behind
-    if not isinstance(value, dict) or not value.get("kind") or not value.get("apiVersion"):
-        raise MooringError(
-            f"the file {path}, document {number}, is no object: apiVersion and kind are needed"
-        )
-    if str(value["kind"]).endswith("List") and isinstance(value.get("items"), list):
-        for item in value["items"]:
-            yield from _objects(path, number, item)
-        return
-    metadata = value.get("metadata")
-    if not isinstance(metadata, dict) or not (metadata.get("name") or metadata.get("generateName")):
-        kind = value["kind"]
-        raise MooringError(f"the file {path}, document {number}, is a {kind} without metadata.name: name it")
-    yield value
 
 
 @dataclass(frozen=True, slots=True)

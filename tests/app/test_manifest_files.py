@@ -1,7 +1,7 @@
 import pytest
 
 from mooring.api.errors import MooringError
-from mooring.app.up import cluster_plan
+from mooring.app import manifest_files
 
 TWO = """\
 apiVersion: v1
@@ -20,7 +20,7 @@ items:
 def test_documents_and_lists_in_order(tmp_path):
     path = tmp_path / "all.yaml"
     path.write_text(TWO)
-    objects = cluster_plan.read_manifest(path)
+    objects = manifest_files.read_manifest(path)
     assert [obj["kind"] for obj in objects] == ["Namespace", "ConfigMap", "Job"]
     assert objects[1]["metadata"]["annotations"]["since"] == "2024-01-01"  # text, not a date
 
@@ -28,7 +28,7 @@ def test_documents_and_lists_in_order(tmp_path):
 def test_json_is_yaml(tmp_path):
     path = tmp_path / "one.json"
     path.write_text('{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}}')
-    assert [obj["metadata"]["name"] for obj in cluster_plan.read_manifest(path)] == ["a"]
+    assert [obj["metadata"]["name"] for obj in manifest_files.read_manifest(path)] == ["a"]
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_anything_else_is_one_sentence(tmp_path, text, message):
     path = tmp_path / "bad.yaml"
     path.write_text(text)
     with pytest.raises(MooringError) as refused:
-        cluster_plan.read_manifest(path)
+        manifest_files.read_manifest(path)
     assert message in str(refused.value)
     assert "bad.yaml" in str(refused.value)
     assert "\n" not in str(refused.value)
@@ -55,4 +55,4 @@ def test_anything_else_is_one_sentence(tmp_path, text, message):
 
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(MooringError, match=r"nowhere.yaml cannot be read: No such file or directory"):
-        cluster_plan.read_manifest(tmp_path / "nowhere.yaml")
+        manifest_files.read_manifest(tmp_path / "nowhere.yaml")

@@ -1,0 +1,87 @@
+"""The cluster of a live API server as an input: every kind listed once, nothing watched, nothing written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mooring.api.errors import NotFound
+from mooring.api.resources import NODES, PODS, Resource
+from mooring.app.clock import SystemClock
+from mooring.app.configuring import Configuration
+from mooring.client.connection import connect, default_user_agent, find
+from mooring.client.informers import FIELD_SELECTORS, Mirror
+from mooring.client.lists import Lister
+from mooring.framework.ports import ApiClient, Change, Malformed, Served
+from mooring.telemetry import logs
+
+PAGE_SIZE = 500
+
+_log = logs.get(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class LiveCluster:
+    """What an API server had."""
+
+    objects: Mapping[Resource, Sequence[Any]]
+    """In the order in which an engine takes them best: pods last."""
+    unserved: tuple[Resource, ...] = ()
+    """Kinds that the server does not have."""
+    namespace: str = "default"
+    """That of the credentials: where a pod belongs that names none."""
+
+    def changes(self) -> Iterator[Change | Served]:
+        """For the inbox of an engine."""
+        for resource in self.unserved:
+            yield Served(resource, known=False)
+        for resource, objects in self.objects.items():
+            for obj in objects:
+                yield Change(resource, None, obj, initial=True)
+
+
+def resources_of(configuration: Configuration) -> set[Resource]:
+    """The kinds that the plugins of its profiles read."""
+    names = {name for profile in configuration.profiles for name in profile.plugin_names}
+    needs = (need for name in names for need in configuration.registry[name].needs)
+    return {need.resource for need in needs if need.reads}
+
+
+async def read(resources: Iterable[Resource], kubeconfig: str = "", context: str = "") -> LiveCluster:
+    """Connect with the credentials that `mooring run` would use, list, and disconnect."""
+    credentials = await find(kubeconfig, context)
+    client = connect(credentials, SystemClock(), user_agent=default_user_agent("read-cluster"))
+    try:
+        return await read_from(client, resources, credentials.namespace or "default")
+    finally:
+        await client.close()
+
+
+async def read_from(
+    client: ApiClient, resources: Iterable[Resource], namespace: str = "default"
+) -> LiveCluster:
+    """Nodes, pods and the kinds that are named."""
+    objects: dict[Resource, Sequence[Any]] = {}
+    unserved = []
+    for resource in sorted({NODES, PODS, *resources}, key=lambda kind: (kind == PODS, str(kind))):
+        selectors = {"field_selector": FIELD_SELECTORS.get(resource, "")}
+        try:
+            items, _ = await Lister(client, resource, PAGE_SIZE, selectors).snapshot("")
+        except NotFound:
+            unserved.append(resource)
+        else:
+            objects[resource] = _readable(resource, items)
+    return LiveCluster(objects, tuple(unserved), namespace)
+
+
+def _readable(resource: Resource, items: Iterable[Any]) -> list[Any]:
+    """What a scheduler would see: objects that cannot be read are set aside and logged."""
+
+    def set_aside(problem: Malformed) -> None:
+        _log.warning("Object set aside: it cannot be read", resource=resource, err=problem.error)
+
+    mirror = Mirror(resource, lambda change: None, set_aside)
+    for _ in mirror.replace(items, initial=True):
+        pass
+    return list(mirror.objects.values())

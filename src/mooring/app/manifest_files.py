@@ -1,0 +1,58 @@
+"""Files of Kubernetes objects: YAML or JSON, several documents, Lists opened. Whether the objects are good is
+the business of whoever takes them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from mooring.api.errors import MooringError
+
+MAX_BYTES = 64 << 20
+STDIN = Path("-")
+
+
+class _Loader(yaml.CSafeLoader):
+    """Without timestamps, as sigs.k8s.io/yaml: a date in an annotation stays text."""
+
+    yaml_implicit_resolvers = {
+        first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
+        for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+    }
+
+
+def read_manifest(path: Path) -> list[dict[str, Any]]:
+    """All objects of the file in order; one sentence when it cannot be read or holds something else."""
+    try:
+        text = sys.stdin.buffer.read() if path == STDIN else path.read_bytes()
+    except OSError as error:
+        raise MooringError(f"the file {path} cannot be read: {error.strerror}") from error
+    if len(text) > MAX_BYTES:
+        raise MooringError(f"the file {path} has {len(text)} bytes; at most {MAX_BYTES} are read")
+    try:
+        documents = list(yaml.load_all(text, _Loader))
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        raise MooringError(f"the file {path} is not YAML: {' '.join(str(error).split())}") from error
+    return [obj for number, value in enumerate(documents, 1) for obj in _objects(path, number, value)]
+
+
+def _objects(path: Path, number: int, value: Any) -> Iterator[dict[str, Any]]:
+    if value is None:
+        return  # an empty document, as templates leave them behind
+    if not isinstance(value, dict) or not value.get("kind") or not value.get("apiVersion"):
+        raise MooringError(
+            f"the file {path}, document {number}, is no object: apiVersion and kind are needed"
+        )
+    if str(value["kind"]).endswith("List") and isinstance(value.get("items"), list):
+        for item in value["items"]:
+            yield from _objects(path, number, item)
+        return
+    metadata = value.get("metadata")
+    if not isinstance(metadata, dict) or not (metadata.get("name") or metadata.get("generateName")):
+        kind = value["kind"]
+        raise MooringError(f"the file {path}, document {number}, is a {kind} without metadata.name: name it")
+    yield value

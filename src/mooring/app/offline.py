@@ -1,0 +1,56 @@
+"""An engine without an API server: for what is judged, checked or measured in memory."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator
+from typing import Any
+
+from mooring.api.resources import Resource
+from mooring.app.clock import SystemClock
+from mooring.app.configuring import Configuration
+from mooring.framework.ports import ObjectList, WatchEvent
+from mooring.scheduler.assembly import Ports, assemble
+from mooring.scheduler.engine import Engine
+
+
+def offline_engine(configured: Configuration, seed: int = 0) -> Engine:
+    """An engine with all profiles of the configuration; writes succeed and change nothing."""
+    ports = Ports(NoApi(), SystemClock(), random.Random(seed), NoEvents())
+    return assemble(configured.config, configured.profiles, configured.registry, ports)
+
+
+class NoEvents:
+    """An event sink that keeps nothing."""
+
+    def event(self, regarding: Any, **_: Any) -> None:
+        pass
+
+
+class NoApi:
+    """An API server on which every write succeeds and changes nothing."""
+
+    async def list(self, resource: Resource, **_: Any) -> ObjectList:
+        return ObjectList((), "0")
+
+    async def watch(self, resource: Resource, **_: Any) -> AsyncIterator[WatchEvent]:
+        return
+        yield
+
+    async def get(self, resource: Resource, name: str, namespace: str = "") -> Any:
+        return None
+
+    async def create(self, resource: Resource, obj: Any, **_: Any) -> Any:
+        return obj
+
+    async def replace(self, resource: Resource, obj: Any, **_: Any) -> Any:
+        return obj
+
+    async def patch(self, resource: Resource, name: str, patch: Any, **_: Any) -> Any:
+        return None
+
+    async def delete(self, resource: Resource, name: str, **_: Any) -> None:
+        return None
+
+    async def bind(self, name: str, namespace: str, uid: str, node: str) -> None:
+        return None

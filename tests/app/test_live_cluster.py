@@ -1,0 +1,70 @@
+"""A cluster read from an API server: what the plugins read, what cannot be read, what is not served."""
+
+import asyncio
+
+import pytest
+
+from mooring.api.resources import NODES, PODS, PRIORITY_CLASSES, SERVICES
+from mooring.app import live_cluster
+from mooring.app.configuring import configure
+from mooring.framework.ports import Change, Malformed, ObjectList, Served
+from mooring.testing import make_node, make_pod
+from tests.client.scripted import error
+
+
+class Lists:
+    """Answers list calls in pages of one object."""
+
+    def __init__(self, **objects):
+        self.objects = objects
+        self.selectors = {}
+
+    async def list(self, resource, *, page="", field_selector="", **_):
+        self.selectors[resource] = field_selector
+        items = self.objects.get(resource.plural)
+        if items is None:
+            raise error(404)
+        at = int(page or 0)
+        malformed = [item for item in items[at : at + 1] if isinstance(item, Malformed)]
+        good = [item for item in items[at : at + 1] if not isinstance(item, Malformed)]
+        return ObjectList(good, "7", str(at + 1) if at + 1 < len(items) else "", malformed)
+
+
+def read(lists, *resources):
+    return asyncio.run(live_cluster.read_from(lists, resources))
+
+
+def test_all_pages_are_read_and_pods_come_last():
+    lists = Lists(nodes=[make_node("a"), make_node("b")], pods=[make_pod("p"), make_pod("q")], services=[])
+    cluster = read(lists, SERVICES)
+    assert list(cluster.objects) == [NODES, SERVICES, PODS]
+    assert [change.new.name for change in cluster.changes()] == ["a", "b", "p", "q"]
+    assert lists.selectors[PODS] == "status.phase!=Succeeded,status.phase!=Failed"
+
+
+def test_what_cannot_be_read_is_set_aside():
+    cluster = read(
+        Lists(nodes=[Malformed("x", "broken"), make_node("a", cpu="much"), make_node("b")], pods=[])
+    )
+    assert [node.name for node in cluster.objects[NODES]] == ["b"]
+
+
+def test_a_kind_that_is_not_served_is_reported_as_such():
+    cluster = read(Lists(nodes=[make_node("a")], pods=[]), PRIORITY_CLASSES)
+    first, second = cluster.changes()
+    assert first == Served(PRIORITY_CLASSES, known=False)
+    assert isinstance(second, Change)
+    assert second.initial
+
+
+def test_other_failures_end_the_reading():
+    class Refuses(Lists):
+        async def list(self, resource, **_):
+            raise error(403)
+
+    with pytest.raises(type(error(403))):
+        read(Refuses())
+
+
+def test_the_kinds_are_those_that_the_plugins_read():
+    assert {PODS, SERVICES} <= live_cluster.resources_of(configure(discover=False))

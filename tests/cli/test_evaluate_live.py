@@ -1,0 +1,95 @@
+"""`mooring evaluate` on a live API server: listed once, never written to."""
+
+import json
+from typing import Any
+
+import pytest
+
+from mooring.cli.root import app
+from tests.app.running.api_thread import ApiThread
+from tests.cli.running import runner
+
+POD = {"apiVersion": "v1", "kind": "Pod", "spec": {"containers": [{"name": "c", "image": "x"}]}}
+CPU = {"requests": {"cpu": "3"}}
+
+
+@pytest.fixture
+def api(tmp_path):
+    with ApiThread(tmp_path) as running:
+        running.add_node("a")
+        running.add_node("b")
+        spec = {"nodeName": "a", "containers": [{"name": "c", "image": "x", "resources": CPU}]}
+        running.request(
+            "POST", "/api/v1/namespaces/default/pods", {"metadata": {"name": "old"}, "spec": spec}
+        )
+        yield running
+
+
+def pod(name: str, cpu: str = "2", **spec: Any) -> dict[str, Any]:
+    containers = [{"name": "c", "image": "x", "resources": {"requests": {"cpu": cpu}}}]
+    return {**POD, "metadata": {"name": name}, "spec": {"containers": containers, **spec}}
+
+
+def answers(*args: str, text: str = "") -> list[dict[str, Any]]:
+    result = runner.invoke(app, ["evaluate", *args], input=text)
+    assert result.exit_code == 0, result.output
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def versions(api: ApiThread) -> list[str]:
+    lists = [api.request("GET", f"/api/v1/{plural}")["items"] for plural in ("pods", "nodes")]
+    return [item["metadata"]["resourceVersion"] for items in lists for item in items]
+
+
+def test_pods_of_a_file_are_judged_on_the_cluster_which_stays_as_it_is(api, tmp_path):
+    before = versions(api)
+    file = tmp_path / "pods.yaml"
+    items = [pod("web"), pod("small", cpu="1")]
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    web, small = answers("--kubeconfig", str(api.kubeconfig), "-f", str(file))
+    assert (web["id"], web["feasible"]) == ("default/web", ["b"])
+    assert (small["id"], small["feasible"]) == ("default/small", ["a", "b"])
+    assert versions(api) == before
+
+
+def test_one_preemption_does_not_change_what_the_next_pod_is_answered(api, tmp_path):
+    file = tmp_path / "pods.yaml"
+    only_a = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a"]}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [only_a]}}
+    huge = pod("huge", cpu="4", priority=10, affinity={"nodeAffinity": required})
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [huge, huge]}))
+    found = answers("--kubeconfig", str(api.kubeconfig), "--context", "test", "-f", str(file))
+    assert [answer["preemption"] for answer in found] == [
+        {"code": "Success", "node": "a", "victims": ["old"]}
+    ] * 2
+
+
+def test_cases_bring_a_pod_and_arguments_alone(api):
+    fit = {"scoringStrategy": {"type": "MostAllocated", "resources": [{"name": "cpu", "weight": 1}]}}
+    lines = [
+        {"id": 1, "pod": pod("p", "500m")},
+        {"id": 2, "pod": pod("p", "500m"), "args": {"NodeResourcesFit": fit}},
+        {"id": 3, "pod": pod("p"), "nodes": []},
+    ]
+    text = "\n".join(map(json.dumps, lines))
+    least, most, bad = answers("--kubeconfig", str(api.kubeconfig), text=text)
+    assert least["plugins"]["NodeResourcesFit"]["score"]["b"] > 50
+    assert most["plugins"]["NodeResourcesFit"]["score"] == {"a": 87, "b": 12}
+    assert bad["error"] == "input.nodes: the cluster is that of the API server; leave this out"
+
+
+@pytest.mark.parametrize(
+    ("args", "error"),
+    [
+        (("--context", "none"), "none"),
+        (("-f", "nowhere.yaml"), "the file nowhere.yaml cannot be read"),
+        (("-f", "sa.yaml"), "the file sa.yaml has the ServiceAccount default/s: only pods are judged"),
+        (("-f", "sa.yaml", "cases.jsonl"), "-f and the cases of cases.jsonl exclude each other"),
+    ],
+)
+def test_what_cannot_be_judged_is_one_sentence(api, args, error, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sa.yaml").write_text("{apiVersion: v1, kind: ServiceAccount, metadata: {name: s}}")
+    result = runner.invoke(app, ["evaluate", "--kubeconfig", str(api.kubeconfig), *args], input="")
+    assert result.exit_code == 1
+    assert error in result.stderr
