@@ -24,7 +24,7 @@ def test_the_page_has_all_that_the_framework_exports():
     assert exported - entries == set()
 
 
-def test_no_method_is_shown_without_a_docstring():
+def test_every_entry_says_more_than_its_name():
     entries = PAGE.split("\n### ")[1:]
     silent = [entry.split("\n")[0] for entry in entries if len(entry.strip().split("\n\n")) < 3]
     assert silent == []

@@ -42,7 +42,7 @@ V = TypeVar("V")
 
 class ReadOnlyDict(dict[str, V]):
     """A mapping of a record. Whoever reads an object shares it, so a write raises TypeError. As a kind of
-    dictionary it is read, compared and encoded as fast as one; a mapping proxy is not, and has no JSON."""
+    dictionary it is compared and encoded as one and read nearly as fast; a mapping proxy has no JSON."""
 
     __slots__ = ()
 

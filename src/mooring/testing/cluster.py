@@ -164,7 +164,10 @@ class Cluster:
 
     def _identified(self, obj: AnObject) -> tuple[Resource, dict[str, Any]]:
         """The resource of an object and its JSON, as a value that no caller holds."""
-        raw = copy_json(obj if isinstance(obj, dict) else decoding.to_builtins(obj))
+        if isinstance(obj, Object):
+            raw = decoding.to_builtins(obj)
+        else:
+            raw = copy_json(obj.raw if isinstance(obj, Unstructured) else obj)
         if not (raw.get("metadata") or {}).get("name"):
             raise AssertionError(f"an object of kind {raw.get('kind', '')!r} has no metadata.name")
         kind, api_version = raw.get("kind") or type(obj).__name__, raw.get("apiVersion", "")
