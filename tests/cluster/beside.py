@@ -1,7 +1,7 @@
 """Mooring and kube-scheduler on the same real API server, one after the other, on this machine.
 
     python -m tests.cluster.beside start       [--nodes N] [--pods N] [--rounds N]
-    python -m tests.cluster.beside throughput  [--nodes N] [--pods N] [--rounds N]
+    python -m tests.cluster.beside throughput  [--nodes N] [--pods N] [--rounds N] [--mix NAME]
     python -m tests.cluster.beside churn       [--nodes N] [--rate N] [--minutes N] [--scheduler NAME]
 
 `start`: seconds from the start of the process until it is ready and until its first bind, in a cluster
@@ -170,22 +170,24 @@ def start(plane: ControlPlane, rounds: int) -> None:
     compare("seconds to the first bind", first)
 
 
-def throughput(plane: ControlPlane, rounds: int) -> None:
+def throughput(plane: ControlPlane, rounds: int, only: str) -> None:
     term = {"topologyKey": ZONE, "labelSelector": {"matchLabels": {"app": "measured"}}}
     spread = {**term, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
     alone = {**term, "topologyKey": HOST}
     required = "requiredDuringSchedulingIgnoredDuringExecution"
     mixes: dict[str, Json] = {
         "plain": {},
-        "zone spread": {"topologySpreadConstraints": [spread]},
+        "spread": {"topologySpreadConstraints": [spread]},
         "affinity": {"affinity": {"podAffinity": {required: [term]}}},
         "anti-affinity": {"affinity": {"podAntiAffinity": {required: [alone]}}},
     }
     for mix, spec in mixes.items():
+        if only not in ("", mix):
+            continue
         rates: dict[str, list[float]] = {MOORING: [], KUBE: []}
         for number in range(rounds):
             for which in (MOORING, KUBE):
-                run = f"{mix.replace(' ', '-')}-{number}-{which}"
+                run = f"{mix}-{number}-{which}"
                 scheduler = Contender(which, plane, run)
                 scheduler.start()
                 try:
@@ -280,7 +282,7 @@ def main() -> None:
     measured = parser.add_subparsers(dest="what", required=True)
     defaults: dict[str, dict[str, Any]] = {
         "start": {"nodes": 5000, "pods": 50_000, "rounds": 3},
-        "throughput": {"nodes": 5000, "pods": 10_000, "rounds": 2},
+        "throughput": {"nodes": 5000, "pods": 10_000, "rounds": 2, "mix": ""},
         "churn": {"nodes": 500, "rate": 100.0, "minutes": 120.0, "scheduler": MOORING},
     }
     for name, options in defaults.items():
@@ -290,7 +292,7 @@ def main() -> None:
     given = parser.parse_args()
     calls: dict[str, Callable[[ControlPlane], None]] = {
         "start": lambda plane: start(plane, given.rounds),
-        "throughput": lambda plane: throughput(plane, given.rounds),
+        "throughput": lambda plane: throughput(plane, given.rounds, given.mix),
         "churn": lambda plane: churn(plane, given.scheduler, given.rate, given.minutes),
     }
     with (
