@@ -52,10 +52,9 @@ def test_certificates_at_hand_are_taken_over_and_nothing_is_left_on_disk(tmp_pat
         user={"client-certificate-data": encoded(pair.certificate), "client-key-data": encoded(pair.key)},
         cluster={"certificate-authority-data": encoded(ca.pem)},
     )
-    for _ in range(2):  # the loader remembers files that it has made
-        found = load(path)
-        assert (found.ca, found.certificate) == (Pem(data=ca.pem), Pem(data=pair.certificate))
-        assert found.key == Pem(data=pair.key)
+    found = load(path)
+    assert (found.ca, found.certificate) == (Pem(data=ca.pem), Pem(data=pair.certificate))
+    assert found.key == Pem(data=pair.key)
     assert list(scratch.iterdir()) == []
     assert "PRIVATE KEY" not in repr(found)
 
@@ -310,10 +309,13 @@ def test_the_hint_for_a_missing_exec_plugin_is_passed_on(tmp_path):
         ({"context": {"user": ""}}, "names no user"),
         ({"user": {"username": "me", "password": "pw"}}, "password"),
         ({"user": {"auth-provider": {"name": "gcp"}}}, "use the exec plugin"),
+        ({"user": {"auth-provider": "oidc-like"}}, "use the exec plugin"),
+        ({"user": {"auth-provider": {"name": "oidc"}}}, "no refresh-token to get one; log in again"),
+        ({"user": {"auth-provider": {"name": "oidc", "config": {"id-token": "a"}}}}, "is no JSON Web Token"),
         ({"user": {"auth-provider": {"name": "oidc"}, "exec": {"command": "x"}}}, "remove one of them"),
         ({"user": {"exec": {"apiVersion": "v1"}}}, "exec names no command"),
         ({"user": {"exec": {"command": "x"}}}, "exec names no apiVersion"),
-        ({"user": {"exec": {"command": "x", "apiVersion": "v1", "env": ["A"]}}}, "exec cannot be read"),
+        ({"user": {"exec": {"command": "x", "apiVersion": "v1", "env": ["A"]}}}, "exec that cannot be read"),
         ({"user": {"token": ""}, "cluster": {"server": "10.0.0.1"}}, "write https://host:port"),
         ({"cluster": {"server": "https://me:pw@host"}}, "put users and tokens"),
         ({"cluster": {"proxy-url": "socks5://proxy"}}, "is not supported"),
