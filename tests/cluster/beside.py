@@ -25,6 +25,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -143,6 +144,30 @@ def pending(plane: ControlPlane, run: str, count: int, **spec: Any) -> Iterator[
         list(pool.map(lambda i: plane.api.delete(PODS, f"{run}-{i}", now=True), range(count)))
 
 
+@dataclass(frozen=True)
+class Run:
+    """One scheduler from its start until it has bound all pods that waited; seconds since the start."""
+
+    ready: float
+    binds: list[float]
+    peak: float
+    """Memory, in MB."""
+
+
+def measured(plane: ControlPlane, which: str, run: str, count: int, **spec: Any) -> Run:
+    with pending(plane, run, count, **spec) as binds:
+        scheduler = Contender(which, plane, run)
+        began = time.monotonic()
+        scheduler.start()
+        try:
+            scheduler.wait_until(scheduler.is_ready, PATIENCE)
+            ready = time.monotonic() - began
+            moments = [moment - began for moment in binds.wait(count, scheduler)]
+            return Run(ready, moments, scheduler.memory("VmHWM"))
+        finally:
+            scheduler.stop()
+
+
 # The three measurements.
 
 
@@ -150,23 +175,13 @@ def start(plane: ControlPlane, rounds: int) -> None:
     first: dict[str, list[float]] = {MOORING: [], KUBE: []}
     for number in range(rounds):
         for which in (MOORING, KUBE):
-            run = f"start-{number}-{which}"
-            with pending(plane, run, 200) as binds:
-                scheduler = Contender(which, plane, run)
-                began = time.monotonic()
-                scheduler.start()
-                try:
-                    scheduler.wait_until(scheduler.is_ready, PATIENCE)
-                    ready = time.monotonic() - began
-                    first[which].append(binds.wait(1, scheduler)[0] - began)
-                    binds.wait(200, scheduler)
-                    print(
-                        f"{which:15} ready {ready:6.2f} s, first bind {first[which][-1]:6.2f} s, "
-                        f"peak {scheduler.memory('VmHWM'):4.0f} MB",
-                        flush=True,
-                    )
-                finally:
-                    scheduler.stop()
+            run = measured(plane, which, f"start-{number}-{which}", 200)
+            first[which].append(run.binds[0])
+            print(
+                f"{which:15} ready {run.ready:6.2f} s, first bind {run.binds[0]:6.2f} s, "
+                f"peak {run.peak:4.0f} MB",
+                flush=True,
+            )
     compare("seconds to the first bind", first)
 
 
@@ -187,20 +202,11 @@ def throughput(plane: ControlPlane, rounds: int, only: str) -> None:
         rates: dict[str, list[float]] = {MOORING: [], KUBE: []}
         for number in range(rounds):
             for which in (MOORING, KUBE):
-                run = f"{mix}-{number}-{which}"
-                scheduler = Contender(which, plane, run)
-                scheduler.start()
-                try:
-                    scheduler.wait_until(scheduler.is_ready, PATIENCE)
-                    with pending(plane, run, 2000, **spec) as binds:
-                        moments = binds.wait(2000, scheduler)
-                    rates[which].append((len(moments) - 1) / (moments[-1] - moments[0]))
-                    peak = scheduler.memory("VmHWM")
-                    print(
-                        f"{mix:14} {which:15} {rates[which][-1]:6.0f} pods/s, peak {peak:4.0f} MB", flush=True
-                    )
-                finally:
-                    scheduler.stop()
+                run = measured(plane, which, f"{mix}-{number}-{which}", 2000, **spec)
+                rates[which].append((len(run.binds) - 1) / (run.binds[-1] - run.binds[0]))
+                print(
+                    f"{mix:14} {which:15} {rates[which][-1]:6.0f} pods/s, peak {run.peak:4.0f} MB", flush=True
+                )
         compare(f"{mix}, pods per second", rates)
 
 
