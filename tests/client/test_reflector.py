@@ -209,6 +209,17 @@ def test_a19_streaming_list_cut_early_changes_nothing():
     assert seen.informer.status().version == "10"
 
 
+def test_a_first_streaming_list_is_delivered_as_it_comes_and_is_complete_with_its_bookmark():
+    seen = follow(
+        Stream(added("a", "3"), added("b", "4"), OutcomeUnknown("cut")),
+        Stream(added("b", "4"), bookmark("10", end=True), HOLD),
+        use_streaming_list=True,
+    )
+    assert seen.told == ["+a", "+b", "-a"]
+    assert [change.initial for change in seen.changes][:2] == [True, True]
+    assert seen.informer.synced.is_set()
+
+
 @pytest.mark.parametrize("code", [400, 422])
 def test_a20_refused_streaming_list_becomes_a_plain_one(code):
     seen = follow(error(code), LISTED, Stream(HOLD), use_streaming_list=True)
@@ -245,7 +256,7 @@ def test_a26_the_same_holds_inside_a_streaming_list():
     initial = [added("a", "3"), nonsense, added("b", "4"), deleted("b", "5"), bookmark("10", end=True)]
     seen = follow(Stream(*initial, HOLD), use_streaming_list=True)
     assert seen.asked == [("watch", "")]
-    assert seen.told == ["+a"]
+    assert seen.told == ["+a", "+b", "-b"]
 
 
 def test_a29_a_list_that_trickles_is_given_up():

@@ -59,6 +59,8 @@ class InformerStatus:
     resource: Resource
     synced: bool
     version: str
+    is_current: bool
+    """Whether it has been as new as the moment at which its listing began."""
     count: int
     malformed: int
     last_error: str
@@ -127,6 +129,7 @@ class Informer:
             resource=self.resource,
             synced=self.synced.is_set(),
             version=self._reflector.version,
+            is_current=self._reflector.is_current,
             count=len(self._mirror.objects),
             malformed=len(self._mirror.malformed),
             last_error=self._reflector.last_error,
@@ -137,6 +140,11 @@ class Informer:
         """The reflector's word on whether the server has the kind."""
         if self._on_served is not None:
             self._on_served(Served(self.resource, known))
+
+    def preview(self, obj: Any) -> None:
+        """Delivered at once in the first listing: the server is still sending the rest."""
+        if not self.synced.is_set():
+            self._mirror.preview(obj)
 
     async def replace(self, items: Sequence[Any]) -> None:
         """The reflector's listing."""
@@ -259,10 +267,8 @@ class Mirror:
         obj = event.object
         if event.type == DELETED:
             self._delete(obj)
-        elif problem := self.check(obj):
-            self._set_aside(problem, obj)
         else:
-            self._put(obj)
+            self._take(obj)
 
     def replace(self, items: Iterable[Any], initial: bool) -> Iterator[None]:
         """Takes over a complete listing, pausing after each object so that the caller can yield to the loop.
@@ -272,15 +278,23 @@ class Mirror:
         present = set()
         for obj in items:
             present.add(obj.key)
-            if problem := self.check(obj):
-                self._set_aside(problem, obj)
-            else:
-                self._put(obj, initial)
+            if self.objects.get(obj.key) is not obj:
+                self._take(obj, initial)
             yield
         for key in [key for key in self.objects if key not in present]:
             self._remove(key)
             yield
         self.malformed = {key: error for key, error in self.malformed.items() if key in present}
+
+    def preview(self, obj: Any) -> None:
+        """One object of a first listing that `replace` will complete."""
+        self._take(obj, initial=True)
+
+    def _take(self, obj: Any, initial: bool = False) -> None:
+        if problem := self.check(obj):
+            self._set_aside(problem, obj)
+        else:
+            self._put(obj, initial)
 
     def _put(self, new: Any, initial: bool = False) -> None:
         key = new.key

@@ -127,6 +127,8 @@ class Candidate:
         self.lease: Lease | None = None
         """The lease as last read or written."""
         self.leading = False
+        self.taken_from = ""
+        """The version of the lease in whose place our first claim was written; empty where there was none."""
         self._held_until = -math.inf
         """When whoever held the lease at its last change that was seen has lost it for sure."""
         self._claims: list[LeaseSpec] = []
@@ -143,7 +145,7 @@ class Candidate:
         self.lease = lease
         if after == before or (after is not None and self._is_ours(after)):
             return
-        if after is not None and self._is_released(after):
+        if after is not None and is_released(after):
             self._held_until = -math.inf
             return
         announced = float(after.lease_duration_seconds or 0) if after is not None else 0.0
@@ -196,6 +198,8 @@ class Candidate:
 
     def wrote(self, lease: Lease) -> None:
         """A claim was accepted."""
+        if not self.leading:
+            self.taken_from = self.lease.resource_version if self.lease is not None else ""
         self.lease = lease
         self.leading = True
 
@@ -225,7 +229,8 @@ class Candidate:
         was taken from may still act, so a candidate treats it as another replica's."""
         return spec.holder_identity == self.identity and (self.leading or spec in self._claims)
 
-    @staticmethod
-    def _is_released(spec: LeaseSpec) -> bool:
-        times = spec.acquire_time == spec.renew_time
-        return not spec.holder_identity and spec.lease_duration_seconds == RELEASED_SECONDS and times
+
+def is_released(spec: LeaseSpec) -> bool:
+    """Whether its last holder gave it back."""
+    times = spec.acquire_time == spec.renew_time
+    return not spec.holder_identity and spec.lease_duration_seconds == RELEASED_SECONDS and times

@@ -88,6 +88,10 @@ class Sink(Protocol):
         """The server does not have the kind, or has it again; said before the listing that follows."""
         ...
 
+    def preview(self, obj: Any) -> None:
+        """An object of a listing that is still coming in, which `replace` completes."""
+        ...
+
     async def replace(self, items: Sequence[Any]) -> None:
         """A complete listing; what is not in it is gone. `Malformed` stands for unreadable objects."""
         ...
@@ -123,6 +127,8 @@ class Reflector:
         """The last version seen; a watch continues after it."""
         self.last_error = ""
         """Empty while all is well."""
+        self.is_current = False
+        """Whether a listing was as new as the moment at which it began, not only as the server's cache."""
         self.held_up = 0.0
         """Seconds, all in all, that reading has stopped for the receiver to catch up."""
         self._client = client
@@ -176,6 +182,7 @@ class Reflector:
                 raise
             self._version_lost = True
             return
+        self.is_current = self._version_lost
         await self._take(items, version)
 
     def _list_version(self) -> str:
@@ -248,8 +255,8 @@ class Reflector:
         self.held_up += self._clock.now() - began
 
     async def _streaming_list(self) -> None:
-        """The listing as a watch: objects are collected aside until the server says that all were sent, so
-        that a stream cut before that changes nothing; then the stream simply goes on."""
+        """The listing as a watch: objects are collected until the server says that all were sent; only then
+        is missing what has not come. Then the stream simply goes on."""
         try:
             version = self._list_version_streamed()
             async with self._stream(version, initial=True) as (stream, hearing):
@@ -273,6 +280,7 @@ class Reflector:
         found: dict[str, Any] = {}
         async for event in stream:
             if event.type == BOOKMARK and event.initial_events_end:
+                self.is_current = True
                 await self._take(list(found.values()), event.resource_version)
                 return
             if event.type == BOOKMARK or not self._sink.accepts(event):
@@ -281,6 +289,9 @@ class Reflector:
                 found.pop(event.object.key, None)
             else:
                 found[event.object.key] = event.object
+                self._sink.preview(event.object)
+            if len(found) % SLICE == 0:
+                await self._give_way()
         raise ShortWatch(f"the streaming list of {self.resource} ended before it was complete")
 
     @asynccontextmanager

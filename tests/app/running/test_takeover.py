@@ -6,10 +6,11 @@ import asyncio
 
 import pytest
 
-from mooring.api.resources import NODES, PODS
+from mooring.api.resources import LEASES, NODES, PODS
 from mooring.app.running import takeover
 from mooring.store import faults
 from mooring.store.faults import Fault
+from mooring.store.local import LocalClient
 from mooring.testing import make_node, make_pod, make_pods
 from tests.app.running.replicas import play
 
@@ -65,5 +66,26 @@ def test_where_a_second_watch_does_not_tell_all_pods_are_listed(effect):
         replica.faults.add(Fault(verb="watch", resource=PODS, effect=effect))
         await asyncio.wait_for(takeover.catch_up(replica.client, informer, world.clock), 20)
         assert len(replica.faults.calls_of("list", PODS)) == 2
+
+    play(story)
+
+
+@pytest.mark.parametrize(
+    ("spec", "free"),
+    [
+        (None, True),
+        ({"holderIdentity": "other", "leaseDurationSeconds": 15}, False),
+        ({"holderIdentity": "", "leaseDurationSeconds": 15}, False),
+        ({"holderIdentity": "", "leaseDurationSeconds": 1}, True),
+    ],
+)
+def test_a_lease_is_free_when_it_was_released_or_never_made(spec, free):
+    async def story(world):
+        client = LocalClient(world.store, world.clock)
+        version = ""
+        if spec is not None:
+            made = {"metadata": {"name": "l", "namespace": "n"}, "spec": spec}
+            version = world.store.create(LEASES, made).typed.resource_version
+        assert await takeover.free_version(client, "l", "n") == (version if free else None)
 
     play(story)

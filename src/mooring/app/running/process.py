@@ -138,6 +138,7 @@ class Process:
             flush_after=self._options.flush_after or None,
             may_bind=self._fence.allows,
             metrics=self._metrics,
+            streaming_lists=True,
         )
 
     async def _live(self, credentials: Credentials) -> None:
@@ -165,14 +166,15 @@ class Process:
         """Return when the lease is ours and the cache is as new as that."""
         election = self._config.leader_election
         self._metrics.leader.set(election.resource_name, to=0)
+        name, namespace = election.resource_name, election.resource_namespace
+        free = await takeover.free_version(self._client, name, namespace)
         if not self._config.delay_cache_until_active:
             await self._follow()
+        candidate = make_candidate(self._options.identity, name, namespace, self._terms)
         agent = default_user_agent("leader-election")
         self._election = ElectionThread(
             connect=lambda clock: connect(credentials, clock, user_agent=agent),
-            candidate=make_candidate(
-                self._options.identity, election.resource_name, election.resource_namespace, self._terms
-            ),
+            candidate=candidate,
             fence=self._fence,
             beats=lambda: self._heart.age() < self._terms.renew_deadline,
             loop=asyncio.get_running_loop(),
@@ -185,7 +187,9 @@ class Process:
         if self._config.delay_cache_until_active:
             await self._follow()
         self._record_lease(lease, "became leader")
-        await takeover.catch_up(self._client, self._scheduler.informers.informers[PODS], self._clock)
+        pods = self._scheduler.informers.informers[PODS]
+        if candidate.taken_from != free or not pods.status().is_current:
+            await takeover.catch_up(self._client, pods, self._clock)
 
     async def _follow(self) -> None:
         await self._scheduler.follow()

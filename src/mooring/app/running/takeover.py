@@ -3,7 +3,8 @@
 A read with quorum tells the present version. Where its page holds all pods, the cache is compared with them.
 Where it does not, a second watch from the cache's version shows what has changed since, and the API server
 says with a bookmark when that was all. Only when no bookmark comes are all pods listed again, which takes
-seconds in a large cluster.
+seconds in a large cluster. A replica that saw the lease free before it listed, and took it as it was, has no
+predecessor since: it has nothing to catch up with.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from mooring.api.errors import Gone, MooringError
+from mooring.api.core import Lease
+from mooring.api.errors import Gone, MooringError, NotFound
 from mooring.api.pod import Pod
-from mooring.api.resources import PODS
+from mooring.api.resources import LEASES, PODS
 from mooring.client.informers import Informer
+from mooring.client.lease import is_released
 from mooring.framework.ports import BOOKMARK, ApiClient, Clock, ObjectList
 from mooring.telemetry import logs
 
@@ -28,6 +31,18 @@ PROBE_GRACE = 2.0
 STEP = 0.05
 PAGE = 500
 RETRY = 1.0
+
+
+async def free_version(client: ApiClient, name: str, namespace: str) -> str | None:
+    """The version of a lease that nobody holds, empty where there is none. None: it is held, or cannot be
+    read."""
+    try:
+        lease = await client.get(LEASES, name, namespace)
+    except NotFound:
+        return ""
+    except MooringError:
+        return None
+    return lease.resource_version if isinstance(lease, Lease) and is_released(lease.spec) else None
 
 
 async def catch_up(client: ApiClient, pods: Informer, clock: Clock) -> None:
