@@ -47,7 +47,7 @@ from mooring.framework.args import weighted
 _ALWAYS = ("PrioritySort", "DefaultPreemption", "DefaultBinder", *NEWER_THAN_BETA)
 _SYSTEM_SKEWS = {"kubernetes.io/hostname": 3, "topology.kubernetes.io/zone": 5}
 _FILTERING = {name for names in PREDICATES.values() for name in names}
-_SCORING = set(PRIORITIES.values())
+_SCORING = {*PRIORITIES.values(), "VolumeBinding"}
 
 
 class ConvertedPolicy(NamedTuple):
