@@ -7,10 +7,7 @@ import pytest
 from mooring import config
 from mooring.config import Extender, ExtenderManagedResource, ExtenderTLSConfig
 from tests.config import builders
-from tests.config.builders import DATA
-
-BROKEN = (DATA / "policy.json").read_text()
-MENDED = BROKEN.replace('"MatchInterPodAffinity"},\n', '"MatchInterPodAffinity"}\n')
+from tests.config.builders import POLICY, PUBLISHED_POLICY
 
 
 def convert(**policy):
@@ -48,13 +45,13 @@ def presence(present, *labels):
 
 
 def test_the_published_policy_has_a_comma_too_many():
-    assert problems(BROKEN) == [
+    assert problems(PUBLISHED_POLICY) == [
         "not valid JSON: line 13, column 38: trailing comma (JSON allows no comma before ] or })"
     ]
 
 
 def test_the_published_policy_without_that_comma():
-    converted = config.convert_policy(MENDED, scheduler_name="my-scheduler")
+    converted = config.convert_policy(POLICY, scheduler_name="my-scheduler")
     found = builders.load(converted.text)
     assert found.profiles[0].scheduler_name == "my-scheduler"
     assert found.extenders == (
