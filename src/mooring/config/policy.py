@@ -162,8 +162,8 @@ def _with_wire_names(value: object, target: Any, path: str, problems: list[Probl
 def _header_mistakes(tree: object) -> Iterator[Problem]:
     """A missing header is fine: whoever reads a Policy knows what it is."""
     for name, expected in (("kind", "Policy"), ("apiVersion", "v1")):
-        given = tree.get(name, expected) if isinstance(tree, Mapping) else expected
-        if given != expected:
+        given = tree.get(name) if isinstance(tree, Mapping) else None
+        if given not in (None, expected):
             hint = "name it with --config" if given == KIND else did_you_mean(str(given), [expected])
             yield Problem(path=name, message=f'expected "{expected}", got "{given}"', value=given, hint=hint)
 

@@ -228,8 +228,7 @@ class _Conversion:
             yield PluginConfig(name=AFFINITY, args={"addedAffinity": to_wire(added)})
         if SPREAD in self._weights:
             yield PluginConfig(name=SPREAD, args=self._spread_args())
-        weight = self._policy.hard_pod_affinity_symmetric_weight
-        if weight and PODS in self._weights:
+        if weight := self._policy.hard_pod_affinity_symmetric_weight:
             yield PluginConfig(name=PODS, args={"hardPodAffinityWeight": weight})
 
     def _spread_args(self) -> dict[str, Any]:
