@@ -15,6 +15,10 @@ from mooring.runtime.registry import Registry
 DATA = Path(__file__).parent / "data"
 
 
+PUBLISHED_POLICY = (DATA / "policy.json").read_text()
+"""A Policy as a tutorial prints it, with a comma too many."""
+POLICY = PUBLISHED_POLICY.replace('"MatchInterPodAffinity"},', '"MatchInterPodAffinity"}')
+
 IN_TREE = Registry(DEFAULT).args_types()
 """Args types of the default plugins."""
 

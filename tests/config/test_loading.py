@@ -269,7 +269,7 @@ def test_strict_decoding(body, problem):
             id="v1alpha1",
         ),
         pytest.param(text(version="v1alpha2"), "was served by Kubernetes 1.18 only", id="v1alpha2"),
-        pytest.param("kind: Policy\napiVersion: v1", "kind: Policy files are not accepted yet", id="Policy"),
+        pytest.param("kind: Policy\napiVersion: v1", "kind: this is a Policy, which", id="Policy"),
         pytest.param(
             "kind: ConfigMap\napiVersion: v1\ndata: {a.yaml: ''}",
             "kind: this is a ConfigMap, not the KubeSchedulerConfiguration inside it "

@@ -113,7 +113,7 @@ def test_coscheduling_replaces_the_queue_sort():
 
 
 def test_a_policy_is_named_for_what_it_is():
-    with pytest.raises(config.ConfigError, match="Policy files are not accepted yet"):
+    with pytest.raises(config.ConfigError, match="start with --policy-config-file"):
         load("policy.json")
 
 

@@ -7,6 +7,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from mooring import config
 from mooring.api.errors import MooringError
 from mooring.config import ConfigError, KubeSchedulerConfiguration, Problem, ResolvedProfile
@@ -39,8 +41,21 @@ class Configuration:
         for profile in self.profiles:
             if name in ("", profile.scheduler_name):
                 return dataclasses.replace(self, profiles=(profile,))
-        known = ", ".join(profile.scheduler_name for profile in self.profiles)
-        raise MooringError(f"the configuration has no profile {name!r}; it has {known}")
+        raise MooringError(f"the configuration has no profile {name!r}; it has {self._names()}")
+
+    def named(self, name: str) -> Configuration:
+        """With this name for its only profile."""
+        if len(self.profiles) > 1:
+            raise MooringError(
+                f"--scheduler-name: {name!r} cannot be the name of several profiles ({self._names()}); "
+                "name each by its schedulerName in the configuration"
+            )
+        written = tuple(replace(profile, scheduler_name=name) for profile in self.config.profiles)
+        profiles = tuple(replace(profile, scheduler_name=name) for profile in self.profiles)
+        return Configuration(replace(self.config, profiles=written), profiles, self.registry)
+
+    def _names(self) -> str:
+        return ", ".join(profile.scheduler_name for profile in self.profiles)
 
 
 def build_registry(plugins: Iterable[type[Plugin]] = (), *, discover: bool = True) -> Registry:
@@ -84,13 +99,18 @@ def configure_file(
     folders: Iterable[str] = (),
 ) -> Configuration:
     """`configure` with the content of a file; one that cannot be read is a ConfigError too."""
+    text = read_file(path)
+    return configure(text, plugins=plugins, discover=discover, source=str(path), gates=gates, folders=folders)
+
+
+def read_file(path: Path) -> bytes:
+    """The content of a file, or a ConfigError."""
     try:
-        text = path.read_bytes()
+        return path.read_bytes()
     except OSError as error:
         raise ConfigError(
             [Problem(path="", message=f"cannot be read: {error.strerror}")], str(path)
         ) from error
-    return configure(text, plugins=plugins, discover=discover, source=str(path), gates=gates, folders=folders)
 
 
 def find_plugin(reference: str, folders: Iterable[str] = ()) -> type[Plugin]:

@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import msgspec
 import typer
@@ -16,7 +16,7 @@ from mooring import config
 from mooring.api.errors import MooringError
 from mooring.app import checking
 from mooring.app.configuring import Configuration, configure_file, find_plugin
-from mooring.cli.printing import Output, console, current_folder, fail, line, printable
+from mooring.cli.printing import Output, complain, console, current_folder, fail, line, printable
 from mooring.config import ConfigError, PluginRef, ResolvedProfile
 from mooring.config.wire import to_wire
 
@@ -72,17 +72,9 @@ def _load(file: Path, plugins: Iterable[str], output: Output) -> Configuration:
         if output is Output.JSON:
             problems = [msgspec.to_builtins(problem, enc_hook=str) for problem in error.problems]
             print(json.dumps({"source": error.source, "problems": problems}, indent=2, ensure_ascii=False))
-        _complain(error)
+        complain(error)
     except MooringError as error:
         fail(str(error))
-
-
-def _complain(error: ConfigError) -> NoReturn:
-    """Every mistake with its place; one sentence when there is no place, as for a file that is not there."""
-    if len(error.problems) == 1 and not error.problems[0].path:
-        fail(f"{error.source}: {error.problems[0]}")
-    line(str(error), stderr=True)
-    raise typer.Exit(1) from error
 
 
 def _write(configuration: Configuration, target: str) -> None:

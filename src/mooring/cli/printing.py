@@ -11,6 +11,8 @@ from typing import NoReturn
 import typer
 from rich.console import Console
 
+from mooring.config import ConfigError
+
 FILE_WIDTH = 120
 """Columns where there is no terminal: tables in a file or a pipe need not fit a terminal."""
 
@@ -44,6 +46,14 @@ def fail(message: str) -> NoReturn:
     """One clear sentence on standard error, exit code 1."""
     line(f"Error: {message}", style="bold red", stderr=True)
     raise typer.Exit(1)
+
+
+def complain(error: ConfigError) -> NoReturn:
+    """Every mistake with its place; one sentence when there is no place, as for a file that is not there."""
+    if len(error.problems) == 1 and not error.problems[0].path:
+        fail(f"{error.source}: {error.problems[0]}")
+    line(str(error), stderr=True)
+    raise typer.Exit(1) from error
 
 
 def tolerate_any_encoding() -> None:

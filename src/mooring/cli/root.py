@@ -9,6 +9,7 @@ import typer
 
 from mooring.cli import bench, printing
 from mooring.cli.check import check
+from mooring.cli.convert import convert
 from mooring.cli.demo import demo
 from mooring.cli.evaluate import evaluate
 from mooring.cli.manifests import manifests
@@ -26,6 +27,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(check)
+app.command()(convert)
 app.command()(new)
 app.command(context_settings=SETTINGS, add_help_option=False)(run)
 app.command()(manifests)

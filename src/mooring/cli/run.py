@@ -44,6 +44,8 @@ def run(
         _log.warning(warning)
     try:
         configuration, chosen = options.configuration_of(given), options.options_of(given)
+        for note in configuration.config.notes:
+            _log.info(0, f"note: {note}")
         for warning in options.gate_warnings(chosen.gates):
             _log.warning(warning)
         if target := given.text("write-config-to"):

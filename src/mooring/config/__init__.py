@@ -3,6 +3,7 @@
     config = load(text, args_types)             a complete configuration, or ConfigError with every mistake
     profiles = resolve(config, implements)      the plugins at each extension point, in order, with weights
     text = dump(config)                         the completed configuration as YAML, version v1
+    text, notes = convert_policy(policy)        the configuration that a legacy Policy amounts to
 
 Knows plugins by name only, as data; builds and imports none.
 """
@@ -10,6 +11,7 @@ Knows plugins by name only, as data; builds and imports none.
 from mooring.api.problems import Problem
 from mooring.config.gates import FeatureGates
 from mooring.config.loading import load
+from mooring.config.policy_conversion import ConvertedPolicy, convert_policy
 from mooring.config.references import plugin_references
 from mooring.config.resolving import PluginRef, ResolvedProfile, resolve
 from mooring.config.types import (
@@ -32,6 +34,7 @@ from mooring.config.wire import dump
 __all__ = [
     "ClientConnection",
     "ConfigError",
+    "ConvertedPolicy",
     "Extender",
     "ExtenderManagedResource",
     "ExtenderTLSConfig",
@@ -47,6 +50,7 @@ __all__ = [
     "Problem",
     "Profile",
     "ResolvedProfile",
+    "convert_policy",
     "dump",
     "load",
     "plugin_references",

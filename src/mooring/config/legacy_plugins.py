@@ -163,7 +163,7 @@ def convert_node_label(draft: Draft) -> None:
         labels = replace(labels, present_labels_preference=(), absent_labels_preference=())
     written = draft.written_args("NodeAffinity")
     given: NodeAffinity | None = decode(written.get("addedAffinity") or {}, NodeAffinity, "", [])
-    draft.set_args("NodeAffinity", {**written, "addedAffinity": to_wire(_added(given, labels))})
+    draft.set_args("NodeAffinity", {**written, "addedAffinity": to_wire(added_affinity(given, labels))})
 
 
 def _hand_over(draft: Draft, point: str) -> None:
@@ -176,7 +176,8 @@ def _hand_over(draft: Draft, point: str) -> None:
     draft.note(path, text if point == "filter" else f"{text}, which scores with its own weight")
 
 
-def _added(given: NodeAffinity | None, labels: NodeLabelArgs) -> NodeAffinity:
+def added_affinity(given: NodeAffinity | None, labels: NodeLabelArgs) -> NodeAffinity:
+    """What NodeAffinity adds to every pod so that it does the work of NodeLabel, and what was given too."""
     affinity = given or NodeAffinity()
     demands = _expressions(labels.present_labels, "Exists") + _expressions(
         labels.absent_labels, "DoesNotExist"

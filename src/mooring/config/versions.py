@@ -66,8 +66,8 @@ def identify(tree: object) -> tuple[str, list[Problem]]:
 
 def _wrong_kind(tree: Mapping[str, object], api_version: object, kind: object) -> Problem:
     if kind == "Policy":
-        message = "Policy files are not accepted yet; Kubernetes read them up to 1.22"
-        hint = f"write the same choice of plugins as a profile of {KIND} ({API_VERSION})"
+        message = f"this is a Policy, which Kubernetes read up to 1.22, not a {KIND}"
+        hint = "start with --policy-config-file, or write what `mooring convert` prints"
         return Problem(path="kind", message=message, value=kind, hint=hint)
     if kind == "ConfigMap":
         data = tree.get("data")

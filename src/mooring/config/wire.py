@@ -188,7 +188,12 @@ def _kind(value: object) -> str:
 
 def dump(config: KubeSchedulerConfiguration) -> str:
     """The configuration as YAML; `load(dump(config))` equals `config`."""
-    tree = {"apiVersion": API_VERSION, "kind": KIND, **to_wire(config)}
+    return to_yaml(to_wire(config))
+
+
+def to_yaml(body: Mapping[str, Any]) -> str:
+    """The file with these fields of a configuration."""
+    tree = {"apiVersion": API_VERSION, "kind": KIND, **body}
     text: str = yaml.dump(tree, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
     return text
 

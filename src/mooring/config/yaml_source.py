@@ -41,15 +41,20 @@ class _Refused(Exception):
         self.problem = problem
 
 
-def parse(text: str | bytes) -> tuple[object, list[Problem]]:
-    """The value of the one document in `text` and what is wrong with it; the value is None if unreadable."""
+def parse(text: str | bytes, *, strict_json: bool = False) -> tuple[object, list[Problem]]:
+    """The value of the one document in `text` and what is wrong with it; the value is None if unreadable.
+
+    With `strict_json` a text that begins with a brace is JSON; else it may be flow-style YAML, which allows
+    trailing commas.
+    """
     try:
         decoded = _as_text(text)
         if decoded.lstrip().startswith("{"):
             try:
                 return _parse_json(decoded)
-            except ValueError:
-                pass  # flow-style YAML begins with a brace too
+            except ValueError as error:
+                if strict_json and isinstance(error, json.JSONDecodeError):
+                    raise _Refused(_json_problem(error)) from error
         return _parse_yaml(decoded)
     except _Refused as refused:
         return None, [refused.problem]
@@ -71,6 +76,14 @@ def _problem(message: str, hint: str = "") -> Problem:
 
 
 _TOO_DEEP = _problem(f"the file is nested deeper than {MAX_DEPTH} levels")
+
+
+def _json_problem(error: json.JSONDecodeError) -> Problem:
+    before = error.doc[: error.pos].rstrip()
+    if before.endswith(",") and error.doc[error.pos : error.pos + 1] in ("]", "}"):
+        error = json.JSONDecodeError("trailing comma", error.doc, len(before) - 1)
+    hint = "JSON allows no comma before ] or }" if "comma" in error.msg else ""
+    return _problem(f"not valid JSON: line {error.lineno}, column {error.colno}: {error.msg}", hint)
 
 
 class _Object(dict[str, object]):

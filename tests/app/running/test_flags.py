@@ -135,6 +135,7 @@ def test_without_a_file_the_deprecated_flags_count():
     ("args", "text"),
     [
         (["--secure-port=70000"], "--secure-port"),
+        (["--port=10251"], "--port: there is no insecure port; the endpoints are on --secure-port"),
         (["--tls-cert-file=x"], "go together"),
         (["--tls-min-version=VersionTLS10"], "VersionTLS12 or VersionTLS13"),
     ],

@@ -216,7 +216,25 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         _ignored("log-text-info-buffer-size", _T, "0", _LOGS),
         _ignored("log-text-split-stream", _B, "false", _LOGS),
     ),
+    "Legacy Policy": (
+        Flag(
+            "policy-config-file",
+            _T,
+            "",
+            "A Policy (Kubernetes up to 1.22), JSON or YAML, in place of --config.",
+        ),
+        Flag(
+            "policy-configmap", _T, "", "A ConfigMap whose key policy.cfg has the Policy, read once at start."
+        ),
+        Flag("policy-configmap-namespace", _T, "kube-system", "Its namespace."),
+    ),
     "Deprecated": (
+        Flag("scheduler-name", _T, "default-scheduler", "The schedulerName of the only profile."),
+        Flag("lock-object-name", _T, "kube-scheduler", "The old form of --leader-elect-resource-name."),
+        Flag(
+            "lock-object-namespace", _T, "kube-system", "The old form of --leader-elect-resource-namespace."
+        ),
+        Flag("port", _I, "0", "Only 0: there is no insecure port."),
         Flag("kube-api-qps", _F, "50", "Requests per second; ignored with --config."),
         Flag("kube-api-burst", _I, "100", "Requests at once; ignored with --config."),
         _ignored("kube-api-content-type", _T, "application/vnd.kubernetes.protobuf", _JSON),

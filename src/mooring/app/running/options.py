@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-import msgspec
+from msgspec import structs
 
 from mooring.api.errors import MooringError
 from mooring.app.configuring import (
@@ -18,6 +18,7 @@ from mooring.app.configuring import (
     plugin_folders,
 )
 from mooring.app.running.flags import Flags
+from mooring.app.running.policy_source import policy_of
 from mooring.config.gates import DEFAULT_GATES, GATES, FeatureGates
 from mooring.config.types import ClientConnection, LeaderElection
 
@@ -76,14 +77,20 @@ def configuration_of(flags: Flags) -> Configuration:
     folders = plugin_folders(flags.items("plugin-path"))
     plugins = [find_plugin(reference, folders) for reference in flags.items("plugin")]
     gates = FeatureGates.parse(flags.text("feature-gates"))
-    if path := flags.text("config"):
+    if policy := policy_of(flags, gates):
+        found = configure(policy.text, plugins=plugins, source="the Policy", gates=gates)
+        notes = (*policy.notes, *found.config.notes)
+        found = replace(found, config=structs.replace(found.config, notes=notes))
+    elif path := flags.text("config"):
         found = configure_file(Path(path), plugins=plugins, gates=gates, folders=folders)
     else:
         found = configure(EMPTY, plugins=plugins, source="the default configuration", gates=gates)
+    if name := flags.given.get("scheduler-name"):
+        found = found.named(name)
     election = _election(found.config.leader_election, flags)
     connection = _connection(found.config.client_connection, flags)
-    config = msgspec.structs.replace(found.config, leader_election=election, client_connection=connection)
-    return Configuration(config, found.profiles, found.registry)
+    config = structs.replace(found.config, leader_election=election, client_connection=connection)
+    return replace(found, config=config)
 
 
 def _election(election: LeaderElection, flags: Flags) -> LeaderElection:
@@ -94,10 +101,13 @@ def _election(election: LeaderElection, flags: Flags) -> LeaderElection:
     for name in ("lease-duration", "renew-deadline", "retry-period"):
         if flags.has(f"leader-elect-{name}"):
             changes[name.replace("-", "_")] = flags.seconds(f"leader-elect-{name}")
+    for name in ("name", "namespace"):
+        if flags.has(f"lock-object-{name}"):
+            changes[f"resource_{name}"] = flags.text(f"lock-object-{name}")
     for name in ("resource-lock", "resource-name", "resource-namespace"):
         if flags.has(f"leader-elect-{name}"):
             changes[name.replace("-", "_")] = flags.text(f"leader-elect-{name}")
-    changed = msgspec.structs.replace(election, **changes)
+    changed = structs.replace(election, **changes)
     if changed.leader_elect and changed.resource_lock != "leases":
         raise MooringError(
             f'--leader-elect-resource-lock: "{changed.resource_lock}" is not supported; use "leases"'
@@ -112,7 +122,7 @@ def _connection(connection: ClientConnection, flags: Flags) -> ClientConnection:
             changes["qps"] = flags.real("kube-api-qps")
         if flags.has("kube-api-burst"):
             changes["burst"] = flags.number("kube-api-burst")
-    return msgspec.structs.replace(connection, **changes)
+    return structs.replace(connection, **changes)
 
 
 def options_of(flags: Flags) -> RunOptions:
@@ -141,6 +151,10 @@ def _serving(flags: Flags) -> ServingOptions:
     port = flags.number("secure-port")
     if not 0 <= port <= 65535:
         raise MooringError(f"--secure-port: {port} is no port; write a number from 0 to 65535")
+    if flags.number("port"):
+        raise MooringError(
+            "--port: there is no insecure port; the endpoints are on --secure-port, over HTTPS"
+        )
     if flags.has("tls-cert-file") != flags.has("tls-private-key-file"):
         raise MooringError("--tls-cert-file and --tls-private-key-file go together: set both or none")
     if flags.text("tls-min-version") not in ("VersionTLS12", "VersionTLS13"):
