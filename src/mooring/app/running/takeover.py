@@ -34,8 +34,8 @@ RETRY = 1.0
 
 
 async def free_version(client: ApiClient, name: str, namespace: str) -> str | None:
-    """The version of a lease that nobody holds, empty where there is none. None: it is held, or cannot be
-    read."""
+    """The version of a lease that was released, empty where there is none. None: a replica holds it, or it
+    cannot be read."""
     try:
         lease = await client.get(LEASES, name, namespace)
     except NotFound:
