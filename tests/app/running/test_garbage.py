@@ -12,7 +12,7 @@ from mooring.sim import loop as virtual
 from mooring.sim.loop import VirtualClock
 
 
-@pytest.mark.parametrize(("is_idle", "collections"), [(True, 20), (False, 1)])
+@pytest.mark.parametrize(("is_idle", "collections"), [(True, 2), (False, 1)])
 def test_in_ten_minutes(is_idle, collections, monkeypatch):
     collected, given_back = [], []
     monkeypatch.setattr(gc, "collect", lambda: collected.append(1) or 0)
