@@ -21,8 +21,8 @@ YOUNG, MIDDLE, OLD = 10_000, 20, 1_000_000
 LOOK = 5.0
 """Seconds between two looks whether the scheduler is idle."""
 OFTEN, SELDOM = 300.0, 600.0
-"""Seconds between two collections: of an idle scheduler, and of one that is never idle. One takes a tenth of a
-second, in which a pod may come, and finds next to nothing: what a scheduler keeps has no cycles."""
+"""Seconds between two collections: of an idle scheduler, and of one that is never idle. One takes a tenth
+of a second, in which a pod may come, and finds next to nothing: what a scheduler keeps has no cycles."""
 TRIM = 30.0
 """Seconds between two times that free memory is given back, which takes a millisecond."""
 
