@@ -9,10 +9,13 @@ from collections.abc import Iterator
 from mooring.api.meta import ObjectMeta
 from mooring.api.pod import Pod, PodSpec
 from mooring.api.problems import Problem, child, did_you_mean
+from mooring.app.clock import SystemClock
 from mooring.app.configuring import Configuration
 from mooring.app.offline import offline_engine
+from mooring.client.credentials import CredentialsError
 from mooring.config import ResolvedProfile
 from mooring.config.defaults import DEFAULT_NAMES
+from mooring.extender.connecting import make_extenders
 from mooring.framework.reusable import ReusablePlugin
 from mooring.runtime.profile import Profile
 from mooring.runtime.registry import PluginError, Registry
@@ -31,6 +34,10 @@ async def _mistakes(configuration: Configuration) -> list[Problem]:
         engine = offline_engine(configuration)
     except PluginError as error:
         return [Problem(path="profiles", message=str(error))]
+    try:
+        make_extenders(configuration.config.extenders, SystemClock())
+    except CredentialsError as error:
+        return [Problem(path="extenders", message=str(error))]
     found = [problem for profile in engine.profiles.values() for problem in _bad_signs(profile)]
     await engine.tasks.stop()
     return found

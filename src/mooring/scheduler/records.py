@@ -36,7 +36,11 @@ class RecordRing:
     def add(self, record: DecisionRecord) -> None:
         self._sequence = record.sequence = self._sequence + 1
         # Most records share everything that is large.
-        size = SMALL_RECORD if record.top is None and not record.message else record.size
+        size = (
+            SMALL_RECORD
+            if record.top is None and not record.message and not record.extenders
+            else record.size
+        )
         if record.diagnosis is not self._diagnosis:
             size += self._size_of(record.diagnosis)
             self._diagnosis = record.diagnosis
@@ -91,6 +95,8 @@ def make_record(
         record.pre_filter = attempt.pre_filter_message
         record.post_filter = attempt.post_filter_message
         record.victims = tuple([victim.key for victim in attempt.victims])
+    if attempt.extenders:
+        record.extenders = attempt.extenders
     if info.woken_by:
         record.woken_by = info.woken_by
         record.woken_hint = info.woken_hint
