@@ -117,10 +117,10 @@ def check_binding_result(answer: bytes) -> None:
 
 def shown(text: str) -> str:
     """A text of an extender, fit for events and logs: short, on one line."""
-    if len(text) <= TEXT_LENGTH and text.isprintable():
-        return text
-    escaped = text[:TEXT_LENGTH].encode("unicode_escape").decode("ascii") if not text.isprintable() else text
-    return f"{escaped[:TEXT_LENGTH]}..." if max(len(text), len(escaped)) > TEXT_LENGTH else escaped
+    short = text[:TEXT_LENGTH]
+    if not short.isprintable():
+        short = short.encode("unicode_escape").decode("ascii")
+    return short if len(text) <= TEXT_LENGTH else f"{short}..."
 
 
 class _Metadata(msgspec.Struct):
