@@ -1,31 +1,26 @@
-"""An extender on a loopback socket that answers as a test says, and schedulers that ask it."""
+"""An extender on a loopback socket that answers as a test says, and one in virtual time."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import msgspec
 
-from mooring.api.resources import EVENTS
 from mooring.app.clock import SystemClock
-from mooring.app.scheduler import Scheduler
+from mooring.client.transport import Request, Response
 from mooring.config import Extender
 from mooring.extender.client import HttpExtender
 from mooring.extender.connecting import make_extenders
 from mooring.framework.nodes import Nodes
 from mooring.state.node_table import NodeTable
-from mooring.store.faults import Faults
-from mooring.store.local import LocalClient
-from mooring.store.store import Store
 from mooring.telemetry.metrics import SchedulerMetrics
 from mooring.testing import make_node, make_pod
-from tests.client.raw_server import Connection, RawServer, Script, serve
-from tests.scheduler.kit import config
+from tests.client.raw_server import Connection, Script, serve
 
 T = TypeVar("T")
 POD = make_pod("p", uid="uid-p")
@@ -89,58 +84,43 @@ def filtered(script: Script, **fields: Any) -> Any:
     return asked(script, lambda extender: extender.filter(POD, THREE), **fields)
 
 
-class RealCluster:
-    """A store with a scheduler on it, in real time: sockets know no other."""
+class FakeTransport:
+    """Answers in the process, in virtual time. `answer(verb, question)` gives a value, an HTTP status with a
+    value, or an exception to raise."""
 
-    def __init__(self, extenders: str, server: RawServer, *plugins: str) -> None:
-        self.server = server
-        clock = SystemClock()
-        self.store = Store(clock.wall, random.Random(1))
-        self.faults = Faults(random.Random(2))
-        self.client = LocalClient(self.store, clock, self.faults)
-        self.metrics = SchedulerMetrics(clock.now)
-        self.scheduler = Scheduler(
-            self.client,
-            config=config(*plugins, head=extenders),
-            clock=clock,
-            random=random.Random(3),
-            discover=False,
-            instance="test",
-            metrics=self.metrics,
-        )
+    def __init__(self, answer: Callable[[str, Any], Any]) -> None:
+        self._answer = answer
 
-    async def until(self, holds: Callable[[], bool], seconds: float = 10.0) -> None:
-        async with asyncio.timeout(seconds):
-            while not holds():
-                await asyncio.sleep(0.005)
+    @asynccontextmanager
+    async def send(self, request: Request) -> AsyncIterator[Response]:
+        await asyncio.sleep(0)
+        found = self._answer(request.path.removeprefix("/"), json.loads(request.body))
+        if isinstance(found, Exception):
+            raise found
+        status, value = found if isinstance(found, tuple) else (200, found)
+        yield FakeResponse(status, {"Content-Type": "application/json"}, msgspec.json.encode(value))
 
-    def notes(self, reason: str) -> list[str]:
-        events = self.store.list(EVENTS).items
-        return [event["note"] for event in events if event["reason"] == reason]
+    async def close(self) -> None:
+        return
 
 
-def with_cluster(
-    script: Script,
-    extenders: str,
-    act: Callable[[RealCluster], Awaitable[T]],
-    *plugins: str,
-    objects: Sequence[Any] = (),
-) -> T:
-    """Runs `act` with a scheduler that asks the extenders of a YAML text; `{url}` in it is the server."""
+@dataclass
+class FakeResponse:
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
 
-    async def main() -> T:
-        async with serve(script) as server, _running(server, extenders, plugins, objects) as cluster:
-            return await act(cluster)
+    async def chunks(self) -> AsyncIterator[bytes]:
+        yield self.body
 
-    return asyncio.run(main())
+    async def read(self, limit: int) -> bytes:
+        return self.body
 
 
-@asynccontextmanager
-async def _running(
-    server: RawServer, extenders: str, plugins: Sequence[str], objects: Sequence[Any]
-) -> AsyncIterator[RealCluster]:
-    cluster = RealCluster(extenders.replace("{url}", server.url), server, *plugins)
-    for resource, obj in objects:
-        await cluster.client.create(resource, obj)
-    async with cluster.scheduler:
-        yield cluster
+def extender_of(
+    answer: Callable[[str, Any], Any], *verbs: str, made: type[HttpExtender] = HttpExtender, **fields: Any
+) -> HttpExtender:
+    """An extender in virtual time that offers these verbs."""
+    offered = {f"{verb}_verb": verb for verb in verbs}
+    given = Extender(**{"url_prefix": "http://extender", "weight": 1, **offered, **fields})
+    return made(given, FakeTransport(answer), SystemClock())

@@ -24,20 +24,25 @@ PATH = "failed filter with extender at URL http://127.0.0.1:[0-9]+/filter: "
 
 
 def test_a_question_arrives_as_it_was_meant_and_the_connection_is_kept():
-    seen = []
+    seen, connections = [], []
 
     def answer(verb, question):
         seen.append((verb, question))
         return [] if verb == "prioritize" else GOOD
+
+    async def script(connection: Connection) -> None:
+        connections.append(connection)
+        await replying(answer)(connection)
 
     async def ask(extender):
         found = await extender.filter(POD, THREE)
         assert await extender.prioritize(POD, THREE) == {}
         return found
 
-    assert asked(replying(answer), ask, node_cache_capable=True).names == {"a"}
+    assert asked(script, ask, node_cache_capable=True).names == {"a"}
     assert [verb for verb, _ in seen] == ["filter", "prioritize"]
     assert seen[0][1]["NodeNames"] == ["a", "b", "c"]
+    assert len(connections) == 1
 
 
 def test_headers_say_what_is_wanted():
@@ -56,7 +61,7 @@ def test_the_verb_is_put_behind_the_prefix():
         line = (await connection.request()).line
         await connection.answer(200, f'{{"Error": "{line}"}}'.encode(), content_type="application/json")
 
-    with pytest.raises(ExtenderError, match="POST /a/b/v1/filter HTTP/1.1"):
+    with pytest.raises(ExtenderError, match=r"POST /a/b/v1/filter HTTP/1\.1"):
         filtered(script, url="http://127.0.0.1:{port}/a/b/", filter_verb="v1/filter")
 
 
@@ -185,7 +190,7 @@ def test_f10_a_bind_that_was_not_sent_has_not_happened():
 def test_f12_victims_that_were_not_offered_are_an_error():
     answer = {"NodeNameToMetaVictims": {"a": {"Pods": [{"UID": "9"}]}}}
     offered = {"a": Victims((make_pod("low", uid="1"),))}
-    with pytest.raises(ExtenderError, match='failed preempt .*"9" was not offered'):
+    with pytest.raises(ExtenderError, match=r'failed preempt .*"9" was not offered'):
         asked(saying(answer), lambda extender: extender.preempt(POD, offered))
 
 

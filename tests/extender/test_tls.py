@@ -1,4 +1,4 @@
-"""TLS towards extenders: verified unless the configuration says otherwise, with files and with inline data."""
+"""TLS towards extenders: verified unless the configuration says otherwise; certificates in files and inline."""
 
 from __future__ import annotations
 
@@ -80,8 +80,8 @@ def test_f9_a_server_that_is_not_trusted_is_not_asked(tls_config):
 REFUSED = [
     pytest.param({"url_prefix": "http://x", "enable_https": True}, "enableHTTPS: urlPrefix", id="plain http"),
     pytest.param({"url_prefix": "/prefix"}, "no address of a server", id="no address"),
-    pytest.param({"tls_config": ExtenderTLSConfig(insecure=True, ca_data=AUTHORITY.pem)}, "insecure: remove it",
-                 id="insecure with a CA"),
+    pytest.param({"tls_config": ExtenderTLSConfig(insecure=True, ca_data=AUTHORITY.pem)},
+                 "insecure: remove it", id="insecure with a CA"),
     pytest.param({"tls_config": ExtenderTLSConfig(cert_data=OURS.certificate)}, "needs cert and key",
                  id="no key"),
     pytest.param({"tls_config": ExtenderTLSConfig(ca_file="/none/ca.pem")}, "/none/ca.pem: No such file",

@@ -137,7 +137,7 @@ def test_an_answer_to_prioritize(answer, expected):
     ],
 )  # fmt: skip
 def test_f5_scores_are_integers(answer):
-    with pytest.raises(ExtenderError, match="of the answer|not as agreed"):
+    with pytest.raises(ExtenderError, match=r"of the answer|not as agreed"):
         wire.host_priorities(answer.encode())
 
 

@@ -147,6 +147,7 @@ class NodeChooser:
         status = self._filter_all(trial)
         if status.is_success:
             status = await ask_extenders(trial)
+        attempt.extenders = trial.extenders
         if not status.is_success or not trial.ok.any():
             return False
         attempt.evaluated = 1
