@@ -1,4 +1,4 @@
-"""TLS towards extenders: verified unless the configuration says otherwise; certificates in files and inline."""
+"""TLS towards extenders: verified unless the configuration says otherwise; certificates as files and data."""
 
 from __future__ import annotations
 

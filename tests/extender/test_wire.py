@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -94,23 +95,29 @@ def test_an_answer_to_filter(answer, names_only, expected):
 
 
 WRONG = [
-    pytest.param('{"Error": "no\\u001b[31m way"}', r"no\\x1b[31m way", id="an error of its own"),
+    pytest.param('{"Error": "no\\u001b[31m way"}', "no\\x1b[31m way", id="an error of its own"),
     pytest.param("[]", "answer is not as agreed: Expected `object | null`, got `array`", id="a list"),
-    pytest.param('{"NodeNames": "a"}', "NodeNames is not as agreed", id="a string for a list"),
+    pytest.param(
+        '{"NodeNames": "a"}',
+        "Expected `array | null`, got `str` - at `$.NodeNames`",
+        id="a string for a list",
+    ),
     pytest.param('{"NodeNames": [1]}', "Expected `str`, got `int`", id="numbers for names"),
-    pytest.param('{"FailedNodes": {"a": 1}}', "FailedNodes is not as agreed", id="a number for a text"),
-    pytest.param('{"NodeNames": ["a"]', "JSON is malformed|truncated", id="F6: truncated"),
+    pytest.param(
+        '{"FailedNodes": {"a": 1}}', "Expected `str`, got `int` - at `$.FailedNodes", id="a number for a text"
+    ),
+    pytest.param('{"NodeNames": ["a"]', "truncated", id="F6: truncated"),
     pytest.param('{"NodeNames": ["a"]} {}', "trailing characters", id="F6: two documents"),
     pytest.param("<html></html>", "answer is not as agreed", id="F6: HTML"),
     pytest.param("", "answer is not as agreed", id="empty"),
-    pytest.param('{"Error": "\xff"}'.encode("latin-1"), "Error is not as agreed", id="not UTF-8"),
+    pytest.param('{"Error": "\xff"}'.encode("latin-1"), "is not as agreed", id="not UTF-8"),
     pytest.param('{"Nodes": ' + "[" * 100_000, "answer is not as agreed", id="very deep"),
 ]
 
 
 @pytest.mark.parametrize(("answer", "message"), WRONG)
 def test_an_answer_that_is_not_as_agreed_is_an_error(answer, message):
-    with pytest.raises(ExtenderError, match=message.replace("[", r"\[")):
+    with pytest.raises(ExtenderError, match=re.escape(message)):
         wire.filter_result(answer if isinstance(answer, bytes) else answer.encode(), SENT, names_only=True)
 
 
@@ -164,10 +171,12 @@ def test_an_answer_to_preempt(answer, expected):
         pytest.param({"a": {"Pods": [{"UID": "3"}]}}, 'UID "3" was not offered', id="a pod of another node"),
         pytest.param({"a": {"Pods": [{"UID": "9"}]}}, 'UID "9" was not offered', id="no pod"),
         pytest.param({"z": {"Pods": [{"UID": "1"}]}}, 'UID "1" was not offered', id="another node"),
-        pytest.param({"a": {"Pods": [{}]}}, 'UID "" was not offered', id="no UID"),
-        pytest.param({"a": {"Pods": [None]}}, 'UID "" was not offered', id="null"),
-        pytest.param({"a": {"Pods": [], "NumPDBViolations": -1}}, "-1 is negative", id="negative"),
-        pytest.param({"a": {"Pods": [{"UID": 1}]}}, "UID is not as agreed", id="a number"),
+        pytest.param({"a": {"Pods": [{}]}}, "missing required field `UID`", id="no UID"),
+        pytest.param({"a": {"Pods": [None]}}, "missing required field `UID`", id="null"),
+        pytest.param(
+            {"a": {"Pods": [], "NumPDBViolations": -1}}, "NumPDBViolations is negative: -1", id="negative"
+        ),
+        pytest.param({"a": {"Pods": [{"UID": 1}]}}, "Expected `str`, got `int`", id="a number"),
     ],
 )
 def test_f12_victims_are_among_those_offered(answer, message):

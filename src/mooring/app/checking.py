@@ -37,7 +37,7 @@ async def _mistakes(configuration: Configuration) -> list[Problem]:
     try:
         make_extenders(configuration.config.extenders, SystemClock())
     except CredentialsError as error:
-        return [Problem(path="extenders", message=str(error))]
+        return [Problem(path="", message=str(error))]
     found = [problem for profile in engine.profiles.values() for problem in _bad_signs(profile)]
     await engine.tasks.stop()
     return found

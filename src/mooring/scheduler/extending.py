@@ -80,14 +80,11 @@ async def prioritize(attempt: Attempt, board: ScoreBoard) -> None:
         return
     nodes = board.every.dense(board.feasible)
     answers = await asyncio.gather(*(_scores(extender, pod, nodes) for extender in asked))
-    row_of = nodes.columns.row_of
     for extender, scores in zip(asked, answers, strict=True):
         if scores is None:
             continue
-        rows = np.array([row_of(name) for name in scores], dtype=np.int64)
         raw = np.zeros(len(board.totals), dtype=np.int64)
-        raw[rows[rows >= 0]] = np.array(list(scores.values()), dtype=np.int64)[rows >= 0]
-        raw[~board.feasible] = 0
+        raw[nodes.rows] = [scores.get(name, 0) for name in nodes.names]
         board.extended.append(ExtenderColumn(extender.name, extender.weight, raw))
         board.totals += raw * (extender.weight * EXTENDER_SCORE_FACTOR)
     if board.extended:
