@@ -65,9 +65,9 @@ def test_the_verb_is_put_behind_the_prefix():
         filtered(script, url="http://127.0.0.1:{port}/a/b/", filter_verb="v1/filter")
 
 
-def test_f1_a_name_that_was_not_sent_is_reported_to_the_scheduler():
-    found = filtered(saying({"NodeNames": ["a", "zz"]}), node_cache_capable=True)
-    assert found.names == {"a", "zz"}, "tests/scheduler/test_extender_port.py shows what becomes of it"
+def test_f1_a_name_that_was_not_sent_is_an_error():
+    with pytest.raises(ExtenderError, match=f'{PATH}filtered node "zz" is not found in the input node list'):
+        filtered(saying({"NodeNames": ["a", "zz"]}), node_cache_capable=True)
 
 
 def test_f2_f3_nodes_are_known_by_name_each_once():

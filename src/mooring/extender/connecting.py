@@ -36,6 +36,8 @@ def _credentials(extender: Extender, path: str) -> Credentials:
     tls = extender.tls_config or ExtenderTLSConfig()
     if extender.enable_https and not extender.url_prefix.lower().startswith("https://"):
         raise CredentialsError(f"{path}.enableHTTPS: urlPrefix has to begin with https:// then")
+    if extender.http_timeout <= 0:
+        raise CredentialsError(f"{path}.httpTimeout: it has to be longer than 0s")
     ca, certificate, key = (
         _pem(tls.ca_file, tls.ca_data), _pem(tls.cert_file, tls.cert_data), _pem(tls.key_file, tls.key_data),
     )  # fmt: skip

@@ -8,8 +8,8 @@ ExtenderError.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -68,13 +68,17 @@ def filter_result(answer: bytes, sent: Sequence[str], *, names_only: bool) -> Ex
     that were sent; what else they say is not believed."""
     found = _decode(answer, _FilterResult)
     _refuse_error(found.error)
-    names: Iterable[str] | None = found.node_names if names_only else None
-    if names is None:
+    if names_only and found.node_names is not None:
+        names = frozenset(found.node_names)
+        if unknown := names.difference(sent):
+            name = shown(min(unknown))
+            raise ExtenderError(f'filtered node "{name}" is not found in the input node list')
+    else:
         listed = found.nodes.items if found.nodes else None
-        names = {node.metadata.name for node in listed or ()}.intersection(sent)
+        names = frozenset(node.metadata.name for node in listed or ()).intersection(sent)
     failed, unresolvable = found.failed_nodes or {}, found.failed_and_unresolvable_nodes or {}
     return ExtenderFilterResult(
-        frozenset(names),
+        names,
         {node: shown(text) for node, text in failed.items()},
         {node: shown(text) for node, text in unresolvable.items()},
     )
@@ -96,14 +100,14 @@ def preemption_result(answer: bytes, offered: Mapping[str, Victims]) -> dict[str
 
 
 def _victims(node: str, raw: msgspec.Raw, offered: Victims | None) -> Victims:
+    if offered is None:
+        raise ExtenderError(f'node "{shown(node)}" was not asked about')
     found = _decode(raw, _MetaVictims)
     uids = {_decode(meta, _MetaPod).uid for meta in found.pods or ()}
-    pods = [pod for pod in (offered.pods if offered else ()) if pod.uid in uids]
-    where = f'node "{shown(node)}"'
-    if unknown := sorted(uids.difference(pod.uid for pod in pods)):
-        raise ExtenderError(f'{where}: the pod with UID "{shown(unknown[0])}" was not offered as a victim')
-    if found.num_pdb_violations < 0:
-        raise ExtenderError(f"{where}: NumPDBViolations is negative: {found.num_pdb_violations}")
+    pods = [pod for pod in offered.pods if pod.uid in uids]
+    if unknown := uids.difference(pod.uid for pod in pods):
+        uid = shown(min(unknown))
+        raise ExtenderError(f'the pod with UID "{uid}" was not offered as a victim on node "{node}"')
     return Victims(pods, found.num_pdb_violations)
 
 
@@ -151,7 +155,7 @@ class _FilterResult(_Answer):
 
 class _HostPriority(_Answer):
     host: str
-    score: int = 0
+    score: Annotated[int, msgspec.Meta(ge=0, le=10)] = 0
 
 
 class _PreemptionResult(_Answer):
@@ -160,7 +164,9 @@ class _PreemptionResult(_Answer):
 
 class _MetaVictims(_Answer):
     pods: list[msgspec.Raw] | None = None
-    num_pdb_violations: int = msgspec.field(default=0, name="NumPDBViolations")
+    num_pdb_violations: Annotated[int, msgspec.Meta(ge=0, le=2**31)] = msgspec.field(
+        default=0, name="NumPDBViolations"
+    )
 
 
 class _MetaPod(_Answer):
