@@ -115,6 +115,7 @@ def test_an_unknown_plugin_gets_the_nearest_name(file):
     ("url", "code", "sentence"),
     [
         ("http://localhost:8888", 0, "valid, 1 profile"),
+        ("https://x:1\n  tlsConfig: {caFile: /none/ca.crt}", 0, "valid, 1 profile"),
         ("localhost:8888", 1, "extenders[0]: 'localhost:8888' is no address of a server"),
     ],
 )

@@ -25,14 +25,15 @@ def make_extenders(
     """Nothing is connected yet. A CredentialsError for an address or a certificate that cannot be used."""
     made = []
     for index, extender in enumerate(configured):
-        credentials = _credentials(extender, f"extenders[{index}]")
+        credentials = credentials_of(extender, f"extenders[{index}]")
         if not credentials.verify:
             _log.warning("The certificate of an extender is not verified", extender=extender.url_prefix)
         made.append(HttpExtender(extender, AiohttpTransport(credentials, clock), clock, metrics))
     return made
 
 
-def _credentials(extender: Extender, path: str) -> Credentials:
+def credentials_of(extender: Extender, path: str) -> Credentials:
+    """Its address and certificates, which are not read yet; `path` is its place in the configuration."""
     tls = extender.tls_config or ExtenderTLSConfig()
     if extender.enable_https and not extender.url_prefix.lower().startswith("https://"):
         raise CredentialsError(f"{path}.enableHTTPS: urlPrefix has to begin with https:// then")
