@@ -14,6 +14,7 @@ from mooring.api.errors import NotSent, OutcomeUnknown
 from mooring.api.resources import NODES, PODS
 from mooring.app.clock import SystemClock
 from mooring.app.scheduler import Scheduler
+from mooring.config import ExtenderManagedResource
 from mooring.extender.client import HttpExtender
 from mooring.framework.record import ExtenderVerdict
 from mooring.store.local import LocalClient
@@ -69,6 +70,18 @@ def test_what_extenders_say_is_asked_anew_for_every_pod_of_a_template():
             cluster.add(make_pod(f"p{index}", cpu="10m"))
             cluster.settle(1)
         assert [cluster.node_of(f"p{index}") for index in range(9)] == list("abc" * 3)
+
+
+def test_pods_that_no_extender_is_interested_in_are_decided_by_their_template():
+    gpu = ExtenderManagedResource(name="example.com/gpu")
+    given = extender_of(lambda verb, question: DOWN, "filter", "prioritize", managed_resources=(gpu,))
+    with cluster_of(given, config=None) as cluster:
+        cluster.add(*THREE)
+        for index in range(9):
+            cluster.add(make_pod(f"p{index}", cpu="10m"))
+            cluster.settle(1)
+        assert cluster.pending() == []
+        assert cluster.record("p8").top is None, "scores are recorded where plugins are asked for them"
 
 
 def test_f1_an_error_has_the_url_in_its_reason_and_the_pod_comes_back():

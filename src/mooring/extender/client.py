@@ -1,11 +1,8 @@
 """HttpExtender: one extender at the port of `framework.extending`, one POST for each question.
 
-    NotSent                        the extender has not seen the question
-    no answer, or a wrong one      an ExtenderError with the URL. After a bind it is OutcomeUnknown instead:
-                                   the pod may be bound, and the API server knows
-
-How connections are made and what may not happen on them (redirects, proxies, cookies, decompression) is the
-transport's part.
+Every failure is an ExtenderError with the URL, but for a bind that was sent and not confirmed: that is
+OutcomeUnknown, because the pod may be bound, and the API server knows. How connections are made and what may
+not happen on them (redirects, proxies, cookies, decompression) is the transport's part.
 """
 
 from __future__ import annotations

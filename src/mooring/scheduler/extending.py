@@ -21,13 +21,21 @@ from mooring.telemetry import logs
 _log = logs.get(__name__)
 
 
+def any_decides(attempt: Attempt) -> bool:
+    """Whether an extender filters or scores nodes for this pod."""
+    return any(
+        (extender.filters or extender.prioritizes) and extender.is_interested(attempt.pod)
+        for extender in attempt.profile.services.extenders
+    )
+
+
 async def ask_extenders(attempt: Attempt) -> Status:
     """Filter extenders one after another, each on what the previous left."""
     for extender in attempt.profile.services.extenders:
         if not attempt.ok.any():
             break
         if extender.filters and extender.is_interested(attempt.pod):
-            status = await _ask(extender, attempt, attempt.every.dense(attempt.ok))
+            status = await _ask(extender, attempt, attempt.every.dense(attempt.ok.copy()))
             if not status.is_success:
                 return status
     return SUCCESS

@@ -36,11 +36,7 @@ class RecordRing:
     def add(self, record: DecisionRecord) -> None:
         self._sequence = record.sequence = self._sequence + 1
         # Most records share everything that is large.
-        size = (
-            SMALL_RECORD
-            if record.top is None and not record.message and not record.extenders
-            else record.size
-        )
+        size = SMALL_RECORD if record.top is None and not record.message else record.size
         if record.diagnosis is not self._diagnosis:
             size += self._size_of(record.diagnosis)
             self._diagnosis = record.diagnosis
