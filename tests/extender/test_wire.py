@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mooring.extender import wire
 from mooring.framework.extending import ExtenderError, ExtenderFilterResult, Victims
@@ -205,3 +208,28 @@ def test_an_answer_to_bind():
 )
 def test_texts_are_short_and_on_one_line(text, expected):
     assert wire.shown(text) == expected
+
+
+KEYS = st.sampled_from(
+    ["NodeNames", "nodenames", "Nodes", "items", "metadata", "name", "Error", "FailedNodes", "Host", "Score",
+     "NodeNameToMetaVictims", "Pods", "UID", "NumPDBViolations", "a", "b"]
+)  # fmt: skip
+LEAVES = (
+    st.none() | st.booleans() | st.integers() | st.floats() | st.sampled_from(["", "a", "z", "1", "\x00"])
+)
+VALUES = st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(KEYS, inner), max_leaves=12)
+
+
+@given(VALUES.map(json.dumps).map(str.encode) | st.binary())
+def test_any_answer_is_narrowed_or_refused(answer):
+    with contextlib.suppress(ExtenderError):
+        assert wire.filter_result(answer, SENT, names_only=True).names <= set(SENT)
+    with contextlib.suppress(ExtenderError):
+        assert wire.filter_result(answer, SENT, names_only=False).names <= set(SENT)
+    with contextlib.suppress(ExtenderError):
+        assert all(0 <= score <= 10 for score in wire.host_priorities(answer).values())
+    with contextlib.suppress(ExtenderError):
+        for node, victims in wire.preemption_result(answer, OFFERED).items():
+            assert {pod.uid for pod in victims.pods} <= {pod.uid for pod in OFFERED[node].pods}
+    with contextlib.suppress(ExtenderError):
+        wire.check_binding_result(answer)
