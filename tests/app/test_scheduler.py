@@ -87,9 +87,9 @@ def test_mistakes_are_config_errors_that_say_where(config, told):
         build(config=config, plugins=[Mine])
 
 
-def test_extenders_are_refused_until_they_can_be_called():
-    with pytest.raises(MooringError, match="extenders"):
-        build(config=HEAD + "extenders: [{urlPrefix: 'http://x', filterVerb: f}]")
+def test_an_extender_that_cannot_be_reached_by_its_address_is_refused():
+    with pytest.raises(MooringError, match=r"extenders\[0\]: '/x' is no address of a server"):
+        build(config=HEAD + "extenders: [{urlPrefix: '/x', filterVerb: f}]")
 
 
 def test_a_plugin_handed_in_is_known_by_its_name():

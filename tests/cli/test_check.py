@@ -111,10 +111,17 @@ def test_an_unknown_plugin_gets_the_nearest_name(file):
     assert 'FilterPlugin "NodeNmae" does not exist (did you mean "NodeName"?)' in result.stderr
 
 
-def test_extenders_are_accepted_with_a_warning(file):
-    result = check(file(HEAD + "extenders:\n- urlPrefix: http://localhost:8888\n  filterVerb: filter\n"))
-    assert result.exit_code == 0
-    assert "warning: extenders: this version cannot call them" in result.output
+@pytest.mark.parametrize(
+    ("url", "code", "sentence"),
+    [
+        ("http://localhost:8888", 0, "valid, 1 profile"),
+        ("https://x:1\n  tlsConfig: {caFile: /none/ca.crt}", 0, "valid, 1 profile"),
+        ("localhost:8888", 1, "extenders[0]: 'localhost:8888' is no address of a server"),
+    ],
+)
+def test_extenders_are_checked_as_far_as_they_can_be_without_asking_them(file, url, code, sentence):
+    result = check(file(HEAD + f"extenders:\n- urlPrefix: {url}\n  filterVerb: filter\n"))
+    assert (result.exit_code, sentence in result.output + result.stderr) == (code, True)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ import pytest
 
 from tests.docs.snippets import ROOT
 
-CASES = [f"A{i}" for i in range(1, 34)] + [f"B{i}" for i in range(1, 26)] + [f"C{i}" for i in range(1, 18)]
+LAST = {"A": 33, "B": 25, "C": 17, "F": 15}
+CASES = [f"{group}{i}" for group, last in LAST.items() for i in range(1, last + 1)]
 _ROW = re.compile(r"^\| ([A-Z]\d+) \| (.+?) \| (.+) \|$", re.MULTILINE)
 _TEST = re.compile(r"`(tests/[\w/]+\.py)::(test_\w+)`")
 ROWS = {case: cell for case, _, cell in _ROW.findall((ROOT / "docs" / "faults.md").read_text())}

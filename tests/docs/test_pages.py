@@ -39,7 +39,9 @@ def test_the_contents_have_every_page():
 
 
 @pytest.mark.parametrize(
-    "snippet", snippets(ROOT / "docs" / "configuration.md", "yaml"), ids=lambda snippet: snippet.section
+    "snippet",
+    [s for page in ("configuration.md", "extenders.md") for s in snippets(ROOT / "docs" / page, "yaml")],
+    ids=lambda snippet: snippet.section,
 )
 def test_configurations_on_the_page_load(snippet, monkeypatch):
     monkeypatch.syspath_prepend(str(SAMPLE))

@@ -11,8 +11,10 @@ from mooring.api.pod import Pod, PodSpec
 from mooring.api.problems import Problem, child, did_you_mean
 from mooring.app.configuring import Configuration
 from mooring.app.offline import offline_engine
+from mooring.client.credentials import CredentialsError
 from mooring.config import ResolvedProfile
 from mooring.config.defaults import DEFAULT_NAMES
+from mooring.extender.connecting import credentials_of
 from mooring.framework.reusable import ReusablePlugin
 from mooring.runtime.profile import Profile
 from mooring.runtime.registry import PluginError, Registry
@@ -32,8 +34,18 @@ async def _mistakes(configuration: Configuration) -> list[Problem]:
     except PluginError as error:
         return [Problem(path="profiles", message=str(error))]
     found = [problem for profile in engine.profiles.values() for problem in _bad_signs(profile)]
+    found += _bad_extenders(configuration)
     await engine.tasks.stop()
     return found
+
+
+def _bad_extenders(configuration: Configuration) -> Iterator[Problem]:
+    """Certificate files are not looked for: they may lie where the scheduler will run, and not here."""
+    for index, extender in enumerate(configuration.config.extenders):
+        try:
+            credentials_of(extender, child("extenders", index))
+        except CredentialsError as error:
+            yield Problem(path="", message=str(error))
 
 
 def _bad_signs(profile: Profile) -> Iterator[Problem]:

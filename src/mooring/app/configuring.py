@@ -29,15 +29,13 @@ class Configuration:
     profiles: tuple[ResolvedProfile, ...]
     registry: Registry
 
-    def refuse_extenders(self) -> None:
+    def only(self, name: str = "") -> Configuration:
+        """With one profile: the one of this name, or the first. For commands that judge pods by themselves,
+        whose answers would be wrong without the extenders'."""
         if self.config.extenders:
             raise MooringError(
-                "this version cannot call extenders yet: remove `extenders` from the configuration"
+                "this command does not call extenders: remove `extenders` from a copy of the file"
             )
-
-    def only(self, name: str = "") -> Configuration:
-        """With one profile: the one of this name, or the first."""
-        self.refuse_extenders()
         for profile in self.profiles:
             if name in ("", profile.scheduler_name):
                 return dataclasses.replace(self, profiles=(profile,))

@@ -15,6 +15,7 @@ from mooring.app.clock import SystemClock
 from mooring.app.configuring import EMPTY, Configuration, configure, configure_file
 from mooring.client.events import ApiEventRecorder
 from mooring.client.informers import InformerSet, OnMalformed
+from mooring.extender.connecting import make_extenders
 from mooring.framework.points import Plugin
 from mooring.framework.ports import ApiClient, Clock
 from mooring.queue.pending import Location
@@ -54,14 +55,22 @@ class Scheduler:
         streaming_lists: bool = False,
     ) -> None:
         self.configuration = _configuration(config, plugins, discover)
-        self.configuration.refuse_extenders()
         self.clock = clock or SystemClock()
         self.random = random or randomness.Random()
         self._client = client
         self._recorder = ApiEventRecorder(
             client, self.clock, self.random, instance=instance or socket.gethostname()
         )
-        ports = Ports(client, self.clock, self.random, self._recorder, metrics=metrics, may_bind=may_bind)
+        self._extenders = make_extenders(self.configuration.config.extenders, self.clock, metrics)
+        ports = Ports(
+            client,
+            self.clock,
+            self.random,
+            self._recorder,
+            extenders=self._extenders,
+            metrics=metrics,
+            may_bind=may_bind,
+        )
         self.engine: Engine = assemble(
             self.configuration.config,
             self.configuration.profiles,
@@ -134,6 +143,8 @@ class Scheduler:
         seconds at most, events a quarter of that."""
         await self.engine.stop(grace)
         await self._recorder.flush(grace / 4)
+        for extender in self._extenders:
+            await extender.close()
         await self.informers.stop()
         for task in self._tasks:
             task.cancel()

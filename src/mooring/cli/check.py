@@ -20,8 +20,6 @@ from mooring.cli.printing import Output, complain, console, current_folder, fail
 from mooring.config import ConfigError, PluginRef, ResolvedProfile
 from mooring.config.wire import to_wire
 
-NO_EXTENDERS = "extenders: this version cannot call them; a scheduler with this file refuses to start"
-
 
 def check(
     file: Annotated[
@@ -92,17 +90,12 @@ def _write(configuration: Configuration, target: str) -> None:
 def _print(configuration: Configuration, file: Path) -> None:
     for note in configuration.config.notes:
         line(f"note: {note}", style="yellow")
-    for warning in _warnings(configuration):
+    for warning in checking.warnings(configuration):
         line(f"warning: {warning}", style="bold yellow")
     for profile in configuration.profiles:
         print_profile(profile)
     count = len(configuration.profiles)
     line(f"{file}: valid, {count} profile{'s' if count != 1 else ''}", style="green")
-
-
-def _warnings(configuration: Configuration) -> list[str]:
-    unsupported = [NO_EXTENDERS] if configuration.config.extenders else []
-    return [*unsupported, *checking.warnings(configuration)]
 
 
 def _described(configuration: Configuration, file: Path) -> dict[str, Any]:
@@ -111,7 +104,7 @@ def _described(configuration: Configuration, file: Path) -> dict[str, Any]:
         "source": str(file),
         "problems": [],
         "notes": [msgspec.to_builtins(note) for note in configuration.config.notes],
-        "warnings": _warnings(configuration),
+        "warnings": checking.warnings(configuration),
         "profiles": [_profile(profile) for profile in configuration.profiles],
     }
 

@@ -29,6 +29,15 @@ class RefusalCount(NamedTuple):
     nodes: int
 
 
+class ExtenderVerdict(NamedTuple):
+    """What came of asking one extender to filter."""
+
+    extender: str
+    removed_nodes: int
+    error: str = ""
+    """Why it did not count, if it is ignorable; why the attempt failed, if it is not."""
+
+
 @dataclass(frozen=True, slots=True)
 class PluginScore:
     """One plugin's opinion of one node."""
@@ -142,6 +151,8 @@ class DecisionRecord:
     """PreFilter's message when it refused the pod as a whole."""
     post_filter: str = ""
     """What PostFilter said."""
+    extenders: tuple[ExtenderVerdict, ...] = ()
+    """In the order in which they were asked; the nodes are among the refusals of the plugin "Extender"."""
     top: TopScores | None = None
     """Scores of the best nodes; read them as `scores`."""
     node: str = ""
@@ -212,7 +223,8 @@ class DecisionRecord:
         """Bytes that this record keeps alive, roughly. What it saw of the nodes is not counted: as a rule
         many records share that."""
         top = self.top
-        return SMALL_RECORD + len(self.message) + (0 if top is None else 100 + 400 * len(top.columns))
+        said = sum(200 + len(verdict.error) for verdict in self.extenders)
+        return SMALL_RECORD + said + len(self.message) + (0 if top is None else 100 + 400 * len(top.columns))
 
     def to_dict(self, names: int = 100) -> dict[str, Any]:
         """As JSON shows it, with so many node names for each refusal at most."""
@@ -241,6 +253,10 @@ class DecisionRecord:
                 }
                 for index, r in enumerate(self.refusals)
                 if r.nodes
+            ],
+            "extenders": [
+                {"extender": e.extender, "removedNodes": e.removed_nodes, "error": e.error}
+                for e in self.extenders
             ],
             "scores": [
                 {

@@ -25,7 +25,7 @@ from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import QueuedPod
 from mooring.framework.nodes import BoolArray, EveryRow, IntArray, Nodes
 from mooring.framework.points import FilterPlugin, PreFilterPlugin, PreScorePlugin
-from mooring.framework.record import Diagnosis
+from mooring.framework.record import Diagnosis, ExtenderVerdict
 from mooring.framework.status import Status
 from mooring.framework.statuses import NodeStatuses
 from mooring.runtime.filtering import filter_rows
@@ -156,6 +156,8 @@ class Attempt:
     post_filter_message: str = ""
     victims: tuple[Pod, ...] = ()
     """Pods that PostFilter deletes."""
+    extenders: tuple[ExtenderVerdict, ...] = ()
+    """What those said that were asked to filter."""
     walk: IntArray | None = None
     """Compatible mode: the rows of the candidates in the order in which they are looked at."""
     narrowed_by: tuple[str, ...] = ()

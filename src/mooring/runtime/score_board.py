@@ -113,6 +113,23 @@ class Column:
         return self.step.weight * score
 
 
+EXTENDER_SCORE_FACTOR = 10
+"""Extenders score up to 10, plugins up to 100."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExtenderColumn:
+    """One extender's scores."""
+
+    name: str
+    weight: int
+    raw: IntArray
+
+    def of(self, rows: IntArray) -> ScoreColumn:
+        few: list[int] = self.raw.take(rows).tolist()
+        return ScoreColumn(self.name, self.weight, few, [score * EXTENDER_SCORE_FACTOR for score in few])
+
+
 @dataclass(slots=True)
 class ScoreBoard:
     """All scores of an attempt, by row."""
@@ -121,6 +138,8 @@ class ScoreBoard:
     feasible: BoolArray
     totals: IntArray
     columns: list[Column] = field(default_factory=list)
+    extended: list[ExtenderColumn] = field(default_factory=list)
+    """Apart from `columns`, which a baseline may keep."""
     tie_break: IntArray | None = None
     """Where extenders scored: a random number per row that decides between equal totals."""
     is_masked: bool = False
@@ -151,6 +170,7 @@ class ScoreBoard:
         """The best rows with their scores."""
         rows = np.array(ranking)
         columns = [column.shared or column.of(rows) for column in self.columns]
+        columns += [column.of(rows) for column in self.extended]
         return TopScores(ranking, self.totals.take(rows).tolist(), columns)
 
 

@@ -202,10 +202,10 @@ class BindingCycle:
                 try:
                     await extender.bind(pod, placement.node)
                     return SUCCESS
-                except OutcomeUnknown:
-                    raise
                 except Exception as error:
                     if not extender.ignorable:
+                        if isinstance(error, OutcomeUnknown):
+                            raise
                         known = isinstance(error, ExtenderError)
                         message = str(error) if known else f"{type(error).__name__}: {error}"
                         return Status.error(message, cause=error)

@@ -17,7 +17,7 @@ from mooring.runtime.pre_filtering import outside, run_pre_filter
 from mooring.runtime.reuse.cache import NoReuse, leave_baseline
 from mooring.runtime.score_board import Buffers, Ranker, ScoreBoard
 from mooring.runtime.scoring import Scoring, TimedScoring, run_pre_score
-from mooring.scheduler.extending import ask_extenders, prioritize
+from mooring.scheduler.extending import any_decides, ask_extenders, prioritize
 from mooring.scheduler.outcome import NO_NODES
 from mooring.scheduler.sampling import NOT_EXAMINED, beside_nominated, sample, sample_size
 from mooring.telemetry import logs
@@ -48,7 +48,7 @@ class NodeChooser:
     def _decide(self, attempt: Attempt, baseline: Baseline) -> Status | None:
         """The choice without asking a plugin about any node; None: they have to be asked after all."""
         services = attempt.profile.services
-        if services.extenders or services.nominator.nodes():
+        if services.nominator.nodes() or (services.extenders and any_decides(attempt)):
             return None
         board, row = None, -1
         # The record of every tenth attempt has the ten best nodes; for all of them that would cost more than
@@ -147,6 +147,7 @@ class NodeChooser:
         status = self._filter_all(trial)
         if status.is_success:
             status = await ask_extenders(trial)
+        attempt.extenders = trial.extenders
         if not status.is_success or not trial.ok.any():
             return False
         attempt.evaluated = 1

@@ -91,6 +91,8 @@ def make_record(
         record.pre_filter = attempt.pre_filter_message
         record.post_filter = attempt.post_filter_message
         record.victims = tuple([victim.key for victim in attempt.victims])
+    if attempt.extenders:
+        record.extenders = attempt.extenders
     if info.woken_by:
         record.woken_by = info.woken_by
         record.woken_hint = info.woken_hint

@@ -250,6 +250,17 @@ class Catalog:
             "Binds of other schedulers that left a node with more requested than it has, by resource.",
             ("resource",),
         )
+        self.extender_requests = Counter(
+            "mooring_extender_requests_total",
+            "Requests to extenders by outcome: success, not_sent, no_answer, bad_answer or cancelled.",
+            ("extender", "verb", "outcome"),
+        )
+        self.extender_seconds = Histogram(
+            "mooring_extender_request_duration_seconds",
+            "Duration of requests to extenders.",
+            ("extender", "verb"),
+            bounds=REST,
+        )
         self.plugin_failures = Counter(
             "mooring_plugin_failures_total", "Exceptions and wrong answers of plugins.", ("plugin", "point")
         )
