@@ -10,6 +10,7 @@ from mooring.testing.builders import make_affinity, make_service
 from tests.config.builders import POLICY
 
 PUBLISHED = {**json.loads(POLICY), "extenders": []}
+"""Without its extender, which no test has running."""
 
 
 FULL_AND_EMPTY = [
