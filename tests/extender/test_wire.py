@@ -7,7 +7,7 @@ import json
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mooring.extender import wire
@@ -220,6 +220,7 @@ LEAVES = (
 VALUES = st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(KEYS, inner), max_leaves=12)
 
 
+@settings(deadline=None)
 @given(VALUES.map(json.dumps).map(str.encode) | st.binary())
 def test_any_answer_is_narrowed_or_refused(answer):
     with contextlib.suppress(ExtenderError):
