@@ -193,6 +193,8 @@ class SchedulingQueue:
 
         A wildcard event moves all pods, or the one that is its `new`.
         """
+        if not self._places.parked and not self._inflight:
+            return 0  # as for every object of the first listing
         target = new.uid if event.is_wildcard and isinstance(new, Pod) else ""
         happening = Happening(event, old, new, target, only)
         if any(
