@@ -24,7 +24,7 @@ class Provider:
 
     def __init__(self, tmp_path, answer=None) -> None:
         self.authority = Authority()
-        self.asked: list[dict[str, str]] = []
+        self.asked: list[dict[str, object]] = []
         self._answer = answer if answer is not None else {"id_token": token(NOW + 3600)}
         pair = self.authority.server("localhost")
         (tmp_path / "idp.crt").write_bytes(pair.certificate)
@@ -51,11 +51,12 @@ class Provider:
         return web.json_response({"token_endpoint": f"{self._issuer}/token"})
 
     async def _renew(self, request: web.Request) -> web.Response:
-        self.asked.append({**(await request.post()), "authorization": request.headers["Authorization"]})
+        form = dict(await request.post())
+        self.asked.append({**form, "authorization": request.headers["Authorization"]})
         return web.json_response(self._answer)
 
 
-def renew(provider: Provider, trusted: bool = True, **config: str) -> tuple[str, float | None]:
+def renew(provider, trusted=True, **config):
     async def main():
         async with provider as issuer:
             known = {

@@ -21,7 +21,7 @@ HTTPS = "https://127.0.0.1:{port}"
 GOOD = saying({"NodeNames": ["a"]})
 
 
-def ask(tls: ssl.SSLContext, **tls_config) -> frozenset[str]:
+def ask(tls: ssl.SSLContext, **tls_config):
     found = filtered(
         GOOD,
         tls=tls,

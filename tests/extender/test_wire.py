@@ -42,7 +42,12 @@ def test_a_node_is_encoded_once_per_version(monkeypatch):
     wire.node_args(POD, table.nodes(), names_only=False)
     encoded = []
     encode = wire._encode
-    monkeypatch.setattr(wire, "_encode", lambda value: encoded.append(value) or encode(value))
+
+    def noted(value):
+        encoded.append(value)
+        return encode(value)
+
+    monkeypatch.setattr(wire, "_encode", noted)
     table.set_node(make_node("b", labels={"x": "y"}))
     again = json.loads(wire.node_args(POD, table.nodes(), names_only=False))
     assert [value.name for value in encoded if not isinstance(value, dict)] == ["b"]

@@ -80,7 +80,7 @@ def test_selectors_match_what_the_api_server_says_after_a_plugin_tried_to_write(
 def test_a_copy_of_an_object_is_made_in_the_usual_ways() -> None:
     pod = make_pod("p", labels={"app": "web"})
     assert copy.deepcopy(pod) == pod
-    assert pod.labels | {"tier": "front"} == {"app": "web", "tier": "front"}
+    assert {**pod.labels, "tier": "front"} == {"app": "web", "tier": "front"}
     changed = dict(pod.labels)
     changed["app"] = "db"
     assert pod.labels == {"app": "web"}

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from mooring.api.meta import ObjectMeta
 from mooring.api.node import Node, NodeSpec, NodeStatus
 from mooring.api.pod import Container, Pod, PodSpec, PodStatus, ResourceRequirements
-from mooring.api.quantity import Quantity, ResourceList
+from mooring.api.quantity import Quantity
 from mooring.api.taints import Taint
 
 ZONE = "topology.kubernetes.io/zone"
@@ -47,7 +47,7 @@ def make_node(
     all_labels = dict(labels or {})
     if zone is not None:
         all_labels[ZONE] = zone
-    amounts: ResourceList = {"cpu": "4", "memory": "8Gi", "pods": 10}
+    amounts: dict[str, Quantity] = {"cpu": "4", "memory": "8Gi", "pods": 10}
     amounts |= {"nvidia.com/gpu" if key == "gpu" else key: amount for key, amount in allocatable.items()}
     return Node(
         metadata=ObjectMeta(name=name, uid=uid or name, labels=all_labels),

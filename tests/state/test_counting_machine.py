@@ -231,8 +231,7 @@ class CountingMachine(RuleBasedStateMachine):
                     )
                     if not term.selector.nothing:
                         expected.setdefault((kind, term, sign * weight), Counter())[row] += 1
-        found = {(held.kind, held.term, held.weight): held.as_dict() for held in self.terms}
-        assert found == expected
+        assert {(held.kind, held.term, held.weight): held.as_dict() for held in self.terms} == expected
 
     @invariant()
     def objects_are_found_by_their_keys(self) -> None:

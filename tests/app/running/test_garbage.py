@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import gc
 
 import pytest
@@ -15,7 +16,12 @@ from mooring.sim.loop import VirtualClock
 @pytest.mark.parametrize(("is_idle", "collections"), [(True, 2), (False, 1)])
 def test_in_ten_minutes(is_idle, collections, monkeypatch):
     collected, given_back = [], []
-    monkeypatch.setattr(gc, "collect", lambda: collected.append(1) or 0)
+
+    def collect():
+        collected.append(1)
+        return 0
+
+    monkeypatch.setattr(gc, "collect", collect)
     monkeypatch.setattr(garbage, "give_back", lambda: given_back.append(1))
 
     async def main():
@@ -31,5 +37,5 @@ def test_in_ten_minutes(is_idle, collections, monkeypatch):
 
 def test_memory_is_given_back_or_left_alone(monkeypatch):
     garbage.give_back()
-    monkeypatch.setattr(garbage.ctypes, "CDLL", lambda name: object())  # another C library
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: object())  # another C library
     garbage.give_back()
