@@ -19,8 +19,9 @@ FROM_ELSEWHERE: frozenset[Right] = frozenset(
 """Rights that come with the cluster's own role extension-apiserver-authentication-reader."""
 EVERYBODY = ("/version", "/api", "/apis", "/healthz", "/livez", "/readyz", "/openapi")
 """Paths that every authenticated user may read."""
-UNUSED: dict[Right, str] = {}
-"""Granted and not seen in this run, each with its reason."""
+NOT_SEEN = "list"
+"""A verb that is granted and not seen here for every kind: first listings are streamed, which is a watch. API
+servers before 1.32 do not stream, and are listed."""
 ENOUGH_CALLS = 5000
 """Below this the suite did not run as a whole, and unused rights say nothing."""
 
@@ -40,5 +41,5 @@ def test_the_audit_log_equals_the_grant(shared_plane: ControlPlane) -> None:
     assert not extra, f"used but not granted by mooring manifests: {sorted(extra)}"
     if len(calls) < ENOUGH_CALLS:
         pytest.skip(f"only {len(calls)} calls in the audit log: run the whole suite to judge unused rights")
-    unused = granted() - used - set(UNUSED)
+    unused = {right for right in granted() - used if right[2] != NOT_SEEN}
     assert not unused, f"granted and never used: {sorted(unused)}"
