@@ -7,6 +7,7 @@ import pytest
 
 from mooring.api.core import Lease, LeaseSpec
 from mooring.api.errors import MooringError
+from mooring.api.meta import ObjectMeta
 from mooring.client.lease import Candidate, Fence, Terms, Verdict
 
 TERMS = Terms()
@@ -202,3 +203,23 @@ class TestFence:
 def test_durations_that_do_not_fit_together_are_refused(durations, text):
     with pytest.raises(MooringError, match=text):
         Terms(*durations)
+
+
+@pytest.mark.parametrize(
+    ("seen", "taken_from"),
+    [
+        pytest.param([None], "", id="there never was one"),
+        pytest.param(["7"], "7", id="one that was held or released"),
+        pytest.param(["7", None], None, id="one that is gone: its holder may have led"),
+    ],
+)
+def test_what_a_lease_was_taken_from(seen, taken_from):
+    me = candidate()
+    assert me.taken_from is None
+    for at, version in enumerate(seen):
+        known = lease()
+        me.see(version and msgspec.structs.replace(known, metadata=ObjectMeta(resource_version=version)), at)
+    me.wrote(me.claim(0.0))
+    assert me.taken_from == taken_from
+    me.wrote(me.claim(1.0))
+    assert me.taken_from == taken_from, "renewals change nothing"

@@ -127,8 +127,9 @@ class Candidate:
         self.lease: Lease | None = None
         """The lease as last read or written."""
         self.leading = False
-        self.taken_from = ""
-        """The version of the lease in whose place our first claim was written; empty where there was none."""
+        self.taken_from: str | None = None
+        """The version of the lease in whose place our first claim was written, empty where there never was
+        one. None before that, and where a lease was seen that is gone."""
         self._held_until = -math.inf
         """When whoever held the lease at its last change that was seen has lost it for sure."""
         self._claims: list[LeaseSpec] = []
@@ -198,8 +199,10 @@ class Candidate:
 
     def wrote(self, lease: Lease) -> None:
         """A claim was accepted."""
-        if not self.leading:
-            self.taken_from = self.lease.resource_version if self.lease is not None else ""
+        if not self.leading and self.lease is not None:
+            self.taken_from = self.lease.resource_version
+        elif not self.leading and self._held_until == -math.inf:
+            self.taken_from = ""
         self.lease = lease
         self.leading = True
 

@@ -105,6 +105,13 @@ class Sink(Protocol):
         ...
 
 
+async def close_stream(stream: AsyncIterator[WatchEvent]) -> None:
+    """End a watch that is not read to its end, connection included."""
+    close = getattr(stream, "aclose", None)
+    if close is not None:
+        await close()
+
+
 class Reflector:
     """The loop over one resource. `run` ends only by cancellation."""
 
@@ -320,9 +327,7 @@ class Reflector:
             # Perhaps there was nothing to say. If the server is gone, the next watch finds out.
             log.info(2, "The watch was silent, beginning anew", resource=self.resource, seconds=IDLE)
         finally:
-            close = getattr(stream, "aclose", None)
-            if close is not None:
-                await close()
+            await close_stream(stream)
 
     # Failures
 

@@ -19,6 +19,7 @@ from mooring.api.pod import Pod
 from mooring.api.resources import LEASES, PODS
 from mooring.client.informers import Informer
 from mooring.client.lease import is_released
+from mooring.client.reflector import close_stream
 from mooring.framework.ports import BOOKMARK, ApiClient, Clock, ObjectList
 from mooring.telemetry import logs
 
@@ -63,7 +64,7 @@ async def _catch_up(client: ApiClient, pods: Informer, clock: Clock) -> None:
     if not first.next_page:
         await _see_all(_assigned(first), first.resource_version, pods, clock)
         return
-    newest = await _newest_change(client, pods, first.resource_version, clock)
+    newest = await _newest_change(client, pods, first.resource_version)
     if newest:
         while not reached(pods.status().version, newest):
             await clock.sleep(STEP)
@@ -73,20 +74,23 @@ async def _catch_up(client: ApiClient, pods: Informer, clock: Clock) -> None:
     await _see_all(listed, version, pods, clock)
 
 
-async def _newest_change(client: ApiClient, pods: Informer, present: str, clock: Clock) -> str:
+async def _newest_change(client: ApiClient, pods: Informer, present: str) -> str:
     """The version of the last change to a pod up to `present`; empty when the API server did not tell."""
     newest = pods.status().version
     if reached(newest, present):
         return newest
+    stream = client.watch(PODS, resource_version=newest, timeout=PROBE)
     try:
         async with asyncio.timeout(PROBE + PROBE_GRACE):
-            async for event in client.watch(PODS, resource_version=newest, timeout=PROBE):
+            async for event in stream:
                 if reached(event.resource_version, present):
                     return newest if event.type == BOOKMARK else event.resource_version
                 if event.type != BOOKMARK:
                     newest = event.resource_version
     except (MooringError, TimeoutError) as error:
         _log.info(2, "A watch did not tell what has changed; listing all pods", err=str(error) or "no answer")
+    finally:
+        await close_stream(stream)
     return ""
 
 
