@@ -28,9 +28,9 @@ from tests.cluster.worlds import SCHEDULER, World
 TAKEOVER_SECONDS = LEASE_SECONDS + 2 * RETRY_SECONDS * JITTER
 """From the end of a leader to the lease of another. The other saw the last renewal late by a pause at most,
 which is 1 + JITTER retry periods, and takes the lease when its time from there is over: `Candidate.pause`."""
-SYNC_SECONDS = takeover.PROBE + 1.0
+SYNC_SECONDS = takeover.PROBE
 """From the lease to a cache that is proven to be as new. A watch that is quiet shows no version by itself; a
-second one does when it ends, at the latest. One second is for a busy machine."""
+second one does, at the latest when it ends."""
 FIRST_SECONDS = 0.5
 """From there to the first bind: an attempt and a request."""
 
