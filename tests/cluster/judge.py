@@ -23,8 +23,9 @@ from mooring.framework.ports import Change
 from mooring.runtime.attempt import Attempt
 from mooring.runtime.binding import run_unreserve
 from mooring.runtime.reuse.signatures import Signer
-from mooring.scheduler.assembly import Ports, assemble, needed_resources
+from mooring.scheduler.assembly import assemble, needed_resources
 from mooring.scheduler.cycle import Placement
+from mooring.scheduler.generation import Ports
 from mooring.scheduler.outcome import Failure
 from tests.cluster.api import Api, Json
 
@@ -50,13 +51,13 @@ class Judge:
         made = configure(json.dumps(config), discover=False)
         ports = Ports(NoApi(), SystemClock(), random.Random(0), NoEvents())
         self.engine = assemble(made.config, made.profiles, made.registry, ports)
+        self._wanted = needed_resources(made.plugins())
         self._known: dict[Resource, dict[str, Any]] = {}
         self._signers = {name: Signer(profile) for name, profile in self.engine.profiles.items()}
 
     def sync(self, api: Api) -> None:
         """Take over the differences between what is known and what the server has."""
-        wanted = needed_resources(self.engine.profiles.values())
-        for resource in [NODES, *(kind for kind in wanted if kind not in (NODES, PODS)), PODS]:
+        for resource in [NODES, *(kind for kind in self._wanted if kind not in (NODES, PODS)), PODS]:
             found = {obj.uid: obj for obj in (decoding.convert(resource, raw) for raw in api.list(resource))}
             known = self._known.setdefault(resource, {})
             for uid in known.keys() - found.keys():

@@ -23,7 +23,8 @@ from mooring.framework.status import Status
 from mooring.framework.statuses import NodeStatuses
 from mooring.runtime.filtering import run_filters
 from mooring.runtime.pre_filtering import run_pre_filter
-from mooring.scheduler.assembly import Ports, assemble
+from mooring.scheduler.assembly import assemble
+from mooring.scheduler.generation import Ports
 from mooring.testing import make_node, make_pod
 from mooring.testing.builders import ZONE
 

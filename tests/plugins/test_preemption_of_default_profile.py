@@ -17,7 +17,8 @@ from mooring.framework.cycle_state import CycleState
 from mooring.framework.ports import Change
 from mooring.runtime.dry_run import NodeTrial
 from mooring.runtime.pre_filtering import run_pre_filter
-from mooring.scheduler.assembly import Ports, assemble
+from mooring.scheduler.assembly import assemble
+from mooring.scheduler.generation import Ports
 from mooring.testing import make_node, make_pod
 from mooring.testing.builders import HOSTNAME, ZONE, make_affinity
 

@@ -78,7 +78,7 @@ def test_run_is_started_again_after_failures_with_growing_pauses(work, seconds, 
         cluster.settle(seconds)
         assert pauses(plugin) == expected
         cluster.add(make_node("a"), make_pod("p"))
-        cluster.settle()
+        cluster.settle(5)
         assert cluster.node_of("p") == "a", "the scheduler goes on"
     assert len(plugin.starts) == len(expected) + 1
 

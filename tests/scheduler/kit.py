@@ -12,7 +12,8 @@ from mooring.client.informers import InformerSet
 from mooring.framework import Plugin
 from mooring.framework.extending import Extender
 from mooring.queue.pending import Location
-from mooring.scheduler.assembly import Ports, assemble, needed_resources
+from mooring.scheduler.assembly import assemble, needed_resources
+from mooring.scheduler.generation import Ports
 from mooring.sim.loop import VirtualClock, VirtualLoop
 from mooring.store.local import LocalClient
 from mooring.store.store import Store
@@ -84,6 +85,6 @@ class ExtendedCluster(Cluster):
         ports = Ports(self.client, self.clock, self.random, made._recorder, extenders=self._extenders)
         flush = self._options["flush_after"]
         made.engine = assemble(given.config, given.profiles, given.registry, ports, flush_after=flush)
-        kinds = needed_resources(made.engine.profiles.values())
+        kinds = needed_resources(given.plugins())
         made.informers = InformerSet(self.client, made.engine.inbox.post, self.clock, self.random, kinds)
         return made

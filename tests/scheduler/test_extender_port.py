@@ -40,6 +40,10 @@ class Fake:
         self.preempts = False
         self._filter, self._prioritize, self._bind = filter, prioritize, bind
         self.calls: list[tuple[Any, ...]] = []
+        self.closed = False
+
+    async def close(self) -> None:
+        self.closed = True
 
     async def filter(self, pod: Any, nodes: Nodes) -> ExtenderFilterResult:
         await asyncio.sleep(0)

@@ -52,6 +52,11 @@ class Configuration:
         profiles = tuple(replace(profile, scheduler_name=name) for profile in self.profiles)
         return Configuration(replace(self.config, profiles=written), profiles, self.registry)
 
+    def plugins(self) -> list[type[Plugin]]:
+        """Those that a profile enables."""
+        points = [refs for profile in self.profiles for refs in profile.points.values()]
+        return [self.registry[name] for name in dict.fromkeys(ref.name for refs in points for ref in refs)]
+
     def _names(self) -> str:
         return ", ".join(profile.scheduler_name for profile in self.profiles)
 

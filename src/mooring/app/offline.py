@@ -10,8 +10,9 @@ from mooring.api.resources import Resource
 from mooring.app.clock import SystemClock
 from mooring.app.configuring import Configuration
 from mooring.framework.ports import ObjectList, WatchEvent
-from mooring.scheduler.assembly import Ports, assemble
+from mooring.scheduler.assembly import assemble
 from mooring.scheduler.engine import Engine
+from mooring.scheduler.generation import Ports
 
 
 def offline_engine(configured: Configuration, seed: int = 0) -> Engine:

@@ -20,8 +20,10 @@ from mooring.framework.points import Plugin
 from mooring.framework.ports import ApiClient, Clock
 from mooring.queue.pending import Location
 from mooring.runtime.services import MayWrite, always
-from mooring.scheduler.assembly import FLUSH_AFTER, Ports, assemble, needed_resources
+from mooring.scheduler import reloading
+from mooring.scheduler.assembly import FLUSH_AFTER, assemble, needed_resources
 from mooring.scheduler.engine import GRACE_SECONDS, Engine
+from mooring.scheduler.generation import Ports
 from mooring.scheduler.records import RecordRing
 from mooring.telemetry import logs
 from mooring.telemetry.metrics import SchedulerMetrics
@@ -61,13 +63,14 @@ class Scheduler:
         self._recorder = ApiEventRecorder(
             client, self.clock, self.random, instance=instance or socket.gethostname()
         )
-        self._extenders = make_extenders(self.configuration.config.extenders, self.clock, metrics)
+        self._discover = discover
+        self._metrics = metrics
         ports = Ports(
             client,
             self.clock,
             self.random,
             self._recorder,
-            extenders=self._extenders,
+            extenders=make_extenders(self.configuration.config.extenders, self.clock, metrics),
             metrics=metrics,
             may_bind=may_bind,
         )
@@ -83,7 +86,7 @@ class Scheduler:
             self.engine.inbox.post,
             self.clock,
             self.random,
-            needed_resources(self.engine.profiles.values()),
+            needed_resources(self.configuration.plugins()),
             use_streaming_list=streaming_lists,
             on_malformed=_count_malformed(metrics),
             on_served=self.engine.inbox.post,
@@ -132,6 +135,19 @@ class Scheduler:
         _log.info(1, "Scheduling", profiles=" ".join(self.engine.profiles))
         return task
 
+    async def reload(
+        self, config: Path | str | Configuration | None, plugins: Iterable[type[Plugin]] = ()
+    ) -> None:
+        """Go on by another configuration, after `follow` or `start`. Returns when pods are scheduled by it; a
+        MooringError says why they cannot be, and then the present one stays."""
+        configuration = _configuration(config, plugins, self._discover)
+        await self.informers.extend(needed_resources(configuration.plugins()))
+        made = make_extenders(configuration.config.extenders, self.clock, self._metrics)
+        given = configuration.config, configuration.profiles, configuration.registry
+        await reloading.reload(self.engine, *given, made)
+        self.configuration = configuration
+        _log.info(1, "Scheduling by another configuration", profiles=" ".join(self.engine.profiles))
+
     def _spawn(self, coro: Any, name: str) -> asyncio.Task[Any]:
         task = asyncio.get_running_loop().create_task(coro, name=f"mooring:{name}")
         task.add_done_callback(_report)
@@ -143,8 +159,6 @@ class Scheduler:
         seconds at most, events a quarter of that."""
         await self.engine.stop(grace)
         await self._recorder.flush(grace / 4)
-        for extender in self._extenders:
-            await extender.close()
         await self.informers.stop()
         for task in self._tasks:
             task.cancel()

@@ -18,7 +18,7 @@ from random import Random
 from typing import Any
 
 from mooring.api import decoding
-from mooring.api.errors import ObjectError
+from mooring.api.errors import Forbidden, MooringError, ObjectError
 from mooring.api.resources import PODS, Resource
 from mooring.client.reflector import Reflector
 from mooring.framework.ports import (
@@ -48,6 +48,8 @@ Backlog = Callable[[], int]
 
 FIELD_SELECTORS = {PODS: "status.phase!=Succeeded,status.phase!=Failed"}
 """Finished pods hold nothing: one that ends leaves the selection, and so arrives as a delete."""
+_LOOK = 0.02
+"""Seconds between two looks at informers that have not synced."""
 SLICE = 500
 """Objects of a listing delivered before the loop gets a turn."""
 
@@ -196,8 +198,8 @@ class InformerSet:
         on_served: OnServed | None = None,
         backlog: Backlog = lambda: 0,
     ) -> None:
-        self.informers = {
-            resource: Informer(
+        def informer(resource: Resource) -> Informer:
+            return Informer(
                 client,
                 resource,
                 deliver,
@@ -209,17 +211,56 @@ class InformerSet:
                 on_served=on_served,
                 backlog=backlog,
             )
-            for resource in dict.fromkeys(resources)
-        }
-        self._tasks: list[asyncio.Task[None]] = []
+
+        self._client = client
+        self._clock = clock
+        self._make = informer
+        self.informers = {resource: informer(resource) for resource in dict.fromkeys(resources)}
+        self._tasks: dict[Resource, asyncio.Task[None]] = {}
+        self._group: asyncio.TaskGroup | None = None
+        """Set while they run."""
 
     async def run(self) -> None:
         """Runs all informers as tasks, until cancelled or stopped."""
-        async with asyncio.TaskGroup() as group:
-            self._tasks = [
-                group.create_task(informer.run(), name=f"informer {resource}")
-                for resource, informer in self.informers.items()
-            ]
+        async with asyncio.TaskGroup() as self._group:
+            for resource in self.informers:
+                self._start(resource)
+
+    def _start(self, resource: Resource) -> None:
+        if self._group is not None:
+            run = self.informers[resource].run()
+            self._tasks[resource] = self._group.create_task(run, name=f"informer {resource}")
+
+    async def extend(self, resources: Iterable[Resource], patience: float = 10.0) -> None:
+        """Informers for kinds that have none yet; returns when these have synced. A MooringError when one may
+        not or does not within `patience` seconds, and then none of them stays. What a set once follows it
+        follows until it stops."""
+        new = [resource for resource in dict.fromkeys(resources) if resource not in self.informers]
+        for resource in new:
+            await self._must_list(resource)
+        self.informers.update({resource: self._make(resource) for resource in new})
+        for resource in new:
+            self._start(resource)
+        deadline = self._clock.now() + patience
+        while late := [resource for resource in new if not self.informers[resource].synced.is_set()]:
+            if self._clock.now() >= deadline:
+                why = f"{late[0]} could not be listed: {self.informers[late[0]].status().last_error}"
+                for resource in new:
+                    del self.informers[resource]
+                    self._tasks.pop(resource).cancel()
+                raise MooringError(why)
+            await self._clock.sleep(_LOOK)
+
+    async def _must_list(self, resource: Resource) -> None:
+        try:
+            await self._client.list(resource, limit=1)
+        except Forbidden as error:
+            raise MooringError(
+                f"{resource} may not be listed: {error}; grant list and watch of it to the scheduler "
+                "(`mooring manifests` prints the rights of a configuration)"
+            ) from error
+        except MooringError:
+            return  # its informer knows what to do
 
     async def wait_synced(self) -> None:
         """Returns when every informer has delivered its first listing."""
@@ -230,9 +271,9 @@ class InformerSet:
         return [informer.status() for informer in self.informers.values()]
 
     async def stop(self) -> None:
-        for task in self._tasks:
+        for task in self._tasks.values():
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
 
 Deliver = Callable[[Change], None]

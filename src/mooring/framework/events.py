@@ -149,6 +149,8 @@ POP_FROM_BACKOFF = ClusterEvent(WILDCARD, ActionType.ALL, "PopFromBackoffQ")
 SCHEDULE_ATTEMPT_FAILURE = ClusterEvent(WILDCARD, ActionType.ALL, "ScheduleAttemptFailure")
 KIND_SERVED = ClusterEvent(WILDCARD, ActionType.ALL, "KindServed")
 """The API server began or ceased to serve a kind that plugins read."""
+CONFIGURATION_RELOADED = ClusterEvent(WILDCARD, ActionType.ALL, "ConfigurationReloaded")
+"""Other plugins decide from now on."""
 ASSIGNED_POD_ADD = ClusterEvent(ASSIGNED_POD, ActionType.ADD)
 ASSIGNED_POD_DELETE = ClusterEvent(ASSIGNED_POD, ActionType.DELETE)
 UNSCHEDULED_POD_ADD = ClusterEvent(UNSCHEDULED_POD, ActionType.ADD)

@@ -168,10 +168,14 @@ class Backoff:
     """Pods that wait for a moment, by the end of their wait and then by QueueSort."""
 
     def __init__(self, order: Order, initial: float, longest: float) -> None:
-        self._initial = initial
-        self._longest = longest
+        self.configure(initial, longest)
         self._refused = PodHeap(_by_end(order))
         self._errored = PodHeap(_by_end(order))
+
+    def configure(self, initial: float, longest: float) -> None:
+        """Seconds of the first wait and of the longest; waits that have begun end as they would."""
+        self._initial = initial
+        self._longest = longest
 
     def until(self, info: QueuedPod, at_least: float = 0.0) -> float:
         """When the wait of a pod ends that failed at `info.timestamp`; 0 when it never failed. `at_least` is

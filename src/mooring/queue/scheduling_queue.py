@@ -38,7 +38,7 @@ from mooring.queue.hints import WANTED, Hints, Inquiry, OnHint, QueueHooks, Stra
 from mooring.queue.inflight import Flight, Happening, InFlight, PodNominator, holding
 from mooring.queue.parked import Flush
 from mooring.queue.pending import PendingPods
-from mooring.queue.places import ACTIVE, GATED, PARKED, Entrance, OnIncoming, Place, Places
+from mooring.queue.places import ACTIVE, BACKOFF, GATED, PARKED, Entrance, OnIncoming, Place, Places
 from mooring.telemetry import logs
 
 log = logs.get(__name__)
@@ -217,6 +217,18 @@ class SchedulingQueue:
     def sort_by(self, *, key: Key | None = None, less: Less | None = None) -> None:
         """Order by another QueueSort plugin from now on, the waiting pods included."""
         self._places.sort_by(order_of(key=key, less=less))
+
+    def reconfigure(self, initial_backoff: float, max_backoff: float) -> None:
+        """Other plugins decide from now on: what they read of the pods is read anew, their PreEnqueue is
+        asked about every pod, and all refused pods are tried again after their backoff."""
+        self._places.backoff.configure(initial_backoff, max_backoff)
+        for slot in list(self._places.slots.values()):
+            self._sign(slot.info)
+            self._places.replaced(slot.info)
+            if slot.place in (ACTIVE, BACKOFF):
+                strategy = Strategy.AT_ONCE if slot.place == ACTIVE else Strategy.AFTER_BACKOFF
+                self._entrance.release(slot.info, strategy, events.CONFIGURATION_RELOADED)
+        self.on_event(events.CONFIGURATION_RELOADED)
 
     # Time.
 

@@ -66,7 +66,7 @@ class DryRunRows(Protocol):
 
 @dataclass(slots=True)
 class Services:
-    """The scheduler's side of the Handle. One per process, shared by all profiles and reloads."""
+    """The scheduler's side of the Handle, shared by all profiles of a generation."""
 
     client: ApiClient
     clock: Clock
@@ -94,7 +94,6 @@ class Services:
     stop_binding: Callable[[str, str], bool]
     """Stops a pod in PreBind, for a reason; False when it is not there."""
     waiting: WaitingPods
-    tasks: Tasks
     extenders: Sequence[Extender] = ()
     shared: dict[Hashable, Any] = field(default_factory=dict)
 
@@ -112,27 +111,41 @@ OnFailure = Callable[[str, BaseException], None]
 class Tasks:
     """Tasks of several owners. `stop` cancels all of them and waits until they are gone."""
 
-    def __init__(self) -> None:
+    def __init__(self, parent: Tasks | None = None) -> None:
+        self._parent = parent
         self._tasks: set[asyncio.Task[Any]] = set()
         self.on_failure: OnFailure | None = None
         """Notified of whatever a task raises; None: it is only logged."""
 
     def spawn(self, coro: Coroutine[Any, Any, Any], owner: str, name: str = "") -> asyncio.Task[Any]:
         """Run `coro`; what it raises is logged with the owner's name."""
-        task = asyncio.get_running_loop().create_task(coro, name=f"{owner}:{name}" if name else owner)
+        if self._parent is not None:
+            task = self._parent.spawn(coro, owner, name)
+        else:
+            task = asyncio.get_running_loop().create_task(coro, name=f"{owner}:{name}" if name else owner)
+            task.add_done_callback(functools.partial(self._ended, owner))
         self._tasks.add(task)
-        task.add_done_callback(functools.partial(self._ended, owner))
+        task.add_done_callback(self._tasks.discard)
         return task
 
+    def branch(self) -> Tasks:
+        """Some of these tasks, to be stopped apart from the others."""
+        return Tasks(self)
+
+    def now(self) -> set[asyncio.Task[Any]]:
+        """Those that have not ended."""
+        return set(self._tasks)
+
     def _ended(self, owner: str, task: asyncio.Task[Any]) -> None:
-        self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             _log.error("Background task failed", error=error, stack=True, task=task.get_name())
             self.failed(owner, error)
 
     def failed(self, owner: str, error: BaseException) -> None:
         """Report a failure; also for work that goes on after one."""
-        if self.on_failure is not None:
+        if self._parent is not None:
+            self._parent.failed(owner, error)
+        elif self.on_failure is not None:
             self.on_failure(owner, error)
 
     def __len__(self) -> int:

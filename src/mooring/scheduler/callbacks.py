@@ -11,7 +11,7 @@ from typing import Any
 
 from mooring.api.resources import Resource
 from mooring.framework.handle import OnChange
-from mooring.state.stores import Stores
+from mooring.state.stores import Stores, Watcher
 from mooring.telemetry import logs
 
 _log = logs.get(__name__)
@@ -31,6 +31,7 @@ class ChangeCallbacks:
 
     def __init__(self, stores: Stores) -> None:
         self._stores = stores
+        self._watchers: list[tuple[Resource, Watcher]] = []
         self.noted: deque[_Noted] = deque()
         """Changes that no callback has seen yet, in order."""
 
@@ -41,6 +42,14 @@ class ChangeCallbacks:
             self.noted.append(_Noted(plugin, resource, callback, old, new))
 
         self._stores[resource].observe(note)
+        self._watchers.append((resource, note))
+
+    def close(self) -> None:
+        """Call no callback any more."""
+        for resource, watcher in self._watchers:
+            self._stores[resource].ignore(watcher)
+        self._watchers.clear()
+        self.noted.clear()
 
     def call(self) -> None:
         """Hand on everything that was noted. A callback that breaks loses that one change."""

@@ -9,7 +9,7 @@ from mooring.api.resources import Resource
 from mooring.state.cache import ClusterCache
 from mooring.state.counters import Counting
 from mooring.state.derived import Topologies
-from mooring.state.indexes import Indexes, ObjectIndexes
+from mooring.state.indexes import RowPodIndexes
 from mooring.state.node_table import NodeTable
 from mooring.state.overlay import DryRunRows
 from mooring.state.stores import AssumeStore, Stores
@@ -22,9 +22,9 @@ class ClusterState:
         self.stores = Stores()
         self.table = NodeTable()
         self.cache = ClusterCache(self.table)
-        self.indexes = Indexes(self.table.observers)
+        self.pod_indexes = RowPodIndexes()
+        """The pod indexes of the plugins of all generations."""
         self.counting = Counting(self.table)
-        self.object_indexes = ObjectIndexes(self.stores.lister)
         self.topologies = Topologies(self.table)
         self._assumed: dict[Resource, AssumeStore] = {}
 

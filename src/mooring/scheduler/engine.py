@@ -11,24 +11,24 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 from mooring.api.resources import PODS
 from mooring.framework.events import QueuedPod
-from mooring.framework.lifting import writes
 from mooring.framework.ports import Change, Clock, Served
 from mooring.queue.scheduling_queue import SchedulingQueue
-from mooring.runtime.background import keep_running
 from mooring.runtime.profile import Profile
 from mooring.runtime.services import MayWrite, Services, Tasks, always
 from mooring.scheduler.binding import BindingCycle
-from mooring.scheduler.callbacks import ChangeCallbacks
 from mooring.scheduler.cycle import SchedulingCycle
+from mooring.scheduler.failing import FailureHandler
+from mooring.scheduler.generation import Builder, Generation
 from mooring.scheduler.handlers import Handlers, event_label
 from mooring.scheduler.instructions import Executor, Instruction, Requeue
 from mooring.scheduler.outcome import Failure
 from mooring.scheduler.placements import BindingEvent, Placements
+from mooring.scheduler.queue_hooks import ProfileHooks
 from mooring.scheduler.records import RecordRing
 from mooring.state.cache import ClusterCache
 from mooring.state.stores import Stores
@@ -91,16 +91,18 @@ class Engine:
     stores: Stores
     cache: ClusterCache
     queue: SchedulingQueue
-    profiles: Mapping[str, Profile]
+    profiles: dict[str, Profile]
+    """Those of the generation; the same dictionary over all reloads."""
+    hooks: ProfileHooks
+    builder: Builder
+    generation: Generation
     handlers: Handlers
     placements: Placements
-    callbacks: ChangeCallbacks
+    failures: FailureHandler
     executor: Executor
     cycle: SchedulingCycle
     binding: BindingCycle
     records: RecordRing
-    services: Services
-    """What plugins reach through their Handle."""
     clock: Clock
     tasks: Tasks
     """Background work of plugins and status writes."""
@@ -110,6 +112,22 @@ class Engine:
     may_bind: MayWrite = always
     """Whether this replica leads. Without that nothing is popped."""
     _stopping: bool = False
+    _leads: bool = False
+    """Whether `run` of the plugins is to be running."""
+    _between: deque[tuple[Callable[[], object], asyncio.Future[None]]] = field(default_factory=deque)
+
+    @property
+    def services(self) -> Services:
+        """What plugins reach through their Handle."""
+        return self.generation.services
+
+    async def between_cycles(self, work: Callable[[], object]) -> None:
+        """Do `work` when no cycle runs, before anything that has arrived is applied. Raises what it raises;
+        cancelled when the engine stops first."""
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._between.append((work, done))
+        self.inbox.wake()
+        await done
 
     async def stand_by(self) -> None:
         """Keep stores, cache and queue current without scheduling, until cancelled: another replica leads."""
@@ -119,7 +137,8 @@ class Engine:
 
     async def run(self) -> None:
         """Schedule until `stop`. The informers' first listing should be in the inbox before this starts."""
-        self._start_plugins()
+        self._leads = True
+        self.start_runs()
         began, cycles = self.clock.now(), 0
         while not self._stopping:
             self.drain()
@@ -135,16 +154,10 @@ class Engine:
                 await asyncio.sleep(0)
                 began, cycles = self.clock.now(), 0
 
-    def _start_plugins(self) -> None:
-        for profile in self.profiles.values():
-            for plugin in profile.plugins.values():
-                if writes(plugin, "run"):
-                    self.tasks.spawn(keep_running(plugin, self.clock, self._run_failed), plugin.name, "run")
-
-    def _run_failed(self, plugin: str, error: BaseException) -> None:
-        if self.metrics is not None:
-            self.metrics.plugin_run_failures.inc(plugin)
-        self.tasks.failed(plugin, error)
+    def start_runs(self) -> None:
+        """Start `run` of the generation's plugins, on the leader."""
+        if self._leads and not self._stopping:
+            self.generation.start(self.clock, self.metrics)
 
     async def stop(self, grace: float = GRACE_SECONDS) -> None:
         """No new attempts. Binds that have been sent are waited for, `grace` seconds at most: while the API
@@ -155,7 +168,11 @@ class Engine:
         if not await self.binding.drain(grace):
             _log.warning("Stopped without knowing the outcome of every bind", seconds=grace)
         self.drain()
+        while self._between:
+            self._between.popleft()[1].cancel()
         await self.tasks.stop()
+        for extender in self.services.extenders:
+            await extender.close()
 
     async def _idle(self) -> None:
         """Until something arrives or the queue has something due."""
@@ -172,6 +189,8 @@ class Engine:
     def drain(self) -> None:
         """Apply everything that has arrived: all caches first, then the callbacks of plugins, then the
         instructions, each in order."""
+        while self._between and not self._stopping:
+            self._do(*self._between.popleft())
         applied: list[tuple[Buckets | None, float, Sequence[Instruction]]] = []
         timed, now = self.metrics is not None, self.clock.now
         for item in self.inbox.drain():
@@ -185,8 +204,8 @@ class Engine:
             histogram = self._histogram_of(item)
             if instructions or histogram is not None:
                 applied.append((histogram, now() - began if timed else 0.0, instructions))
-        if self.callbacks.noted:
-            self.callbacks.call()
+        if self.generation.callbacks.noted:
+            self.generation.callbacks.call()
         for histogram, seconds, instructions in applied:
             began = now() if timed else 0.0
             for instruction in instructions:
@@ -197,6 +216,15 @@ class Engine:
                     _log.error("An instruction failed", error=error, stack=True, instruction=name)
             if histogram is not None:
                 histogram.observe(seconds + now() - began)
+
+    def _do(self, work: Callable[[], object], done: asyncio.Future[None]) -> None:
+        if done.cancelled():
+            return
+        try:
+            work()
+            done.set_result(None)
+        except Exception as error:
+            done.set_exception(error)
 
     def _apply(self, item: Item) -> Sequence[Instruction]:
         if isinstance(item, Change):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from mooring.api.errors import ApiError
 from mooring.api.pod import Pod
 from mooring.framework.events import QueuedPod
@@ -22,13 +24,20 @@ class FailureHandler:
     """Runs between cycles only. The order is kube-scheduler's: requeue, nominator, event, status."""
 
     def __init__(
-        self, queue: SchedulingQueue, pods: Lister, recorder: EventRecorder, writer: StatusWriter
+        self,
+        queue: SchedulingQueue,
+        pods: Lister,
+        recorder: EventRecorder,
+        writer: StatusWriter,
+        serves: Callable[[Pod], bool],
     ) -> None:
         self._queue = queue
         self._nominator: Nominator = queue.nominator
         self._pods = pods
         self._recorder = recorder
         self._writer = writer
+        self._serves = serves
+        """Whether one of the profiles schedules the pod."""
 
     def handle(self, info: QueuedPod, profile: str, failure: Failure) -> None:
         """Requeue the pod with the reason, unless it is no longer ours to schedule."""
@@ -38,6 +47,11 @@ class FailureHandler:
         if not isinstance(current, Pod) or current.uid != pod.uid or current.is_assigned:
             _log.info(3, "Pod is gone, replaced or assigned meanwhile; not requeued", pod=pod.key)
             self._queue.done(pod.uid)
+            return
+        if not self._serves(current):
+            self._queue.delete(current)
+            self._queue.done(pod.uid)
+            self.leave(current)
             return
         info.pod = current
         rejected = failure.outcome is Outcome.UNSCHEDULABLE
@@ -58,6 +72,18 @@ class FailureHandler:
         )
         reason = UNSCHEDULABLE if rejected else SCHEDULER_ERROR
         self._writer.submit(StatusUpdate(current, reason, failure.message, failure.nominated_node))
+
+    def leave(self, pod: Pod) -> None:
+        """Tell a pod's owner that no profile schedules it any more."""
+        self._recorder.event(
+            pod,
+            type="Warning",
+            reason="FailedScheduling",
+            action="Scheduling",
+            note=f'profile "{pod.scheduler_name}" is no longer in the configuration of this scheduler; the '
+            "pod waits until a scheduler of that name serves it",
+            controller=pod.scheduler_name,
+        )
 
     def _nominate(self, pod: Pod, node: str | None) -> None:
         if node:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
@@ -10,13 +11,17 @@ from mooring.framework.events import QueuedPod, Registration
 from mooring.framework.extension_points import PRE_ENQUEUE, SIGN
 from mooring.framework.points import SortKeyPlugin
 from mooring.framework.status import Status
+from mooring.queue.scheduling_queue import SchedulingQueue
 from mooring.runtime.calling import checked, failed
 from mooring.runtime.profile import Profile
 from mooring.runtime.reuse.signatures import Signer
 
+_NO_REGISTRATIONS: Mapping[str, Sequence[Registration]] = {}
+
 
 class ProfileHooks:
-    """Implements `queue.hinting.QueueHooks`. The profiles may be replaced between cycles."""
+    """Implements `queue.hints.QueueHooks`. The profiles may be replaced between cycles; a pod on its way to a
+    node may then be left without one."""
 
     def __init__(self, profiles: Mapping[str, Profile]) -> None:
         self.profiles = profiles
@@ -37,7 +42,12 @@ class ProfileHooks:
         return answer
 
     def registrations(self, pod: Pod) -> Mapping[str, Sequence[Registration]]:
-        return self.profiles[pod.scheduler_name].registrations
+        profile = self.profiles.get(pod.scheduler_name)
+        return profile.registrations if profile is not None else _NO_REGISTRATIONS
+
+    def forget(self) -> None:
+        """The profiles were replaced."""
+        self._signers.clear()
 
     def signature(self, pod: Pod) -> Hashable:
         profile = self.profiles[pod.scheduler_name]
@@ -97,3 +107,12 @@ def goes_before(profile: Profile, a: QueuedPod, b: QueuedPod) -> bool:
     except Exception as error:
         failed(profile.queue_sort, "QueueSort", a.pod, error)
         return False
+
+
+def sort_by(queue: SchedulingQueue, profile: Profile) -> None:
+    """All profiles have the same QueueSort; the first one's instance orders the queue."""
+    sort = profile.queue_sort
+    if isinstance(sort, SortKeyPlugin):
+        queue.sort_by(key=functools.partial(sort_key, sort))
+    else:
+        queue.sort_by(less=functools.partial(goes_before, profile))

@@ -6,7 +6,7 @@ ObjectStore of what is delivered.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -69,13 +69,21 @@ class RowPodIndexes:
     """All of them as one observer of the table: most pods have no keys in any index."""
 
     def __init__(self, *indexes: RowPodIndex) -> None:
-        self._all = list(indexes)
+        self.kept = list(indexes)
 
     def add(self, index: RowPodIndex) -> None:
-        self._all.append(index)
+        self.kept.append(index)
+
+    def drop(self, gone: Collection[RowPodIndex], entries: Iterable[tuple[int, PodEntry]]) -> None:
+        """Keep these indexes no longer; `entries` are all pods, which hold their keys in each."""
+        self.kept = [index for index in self.kept if index not in gone]
+        for _, entry in entries:
+            if not entry.index_keys.keys().isdisjoint(gone):
+                kept = {index: keys for index, keys in entry.index_keys.items() if index not in gone}
+                entry.index_keys = kept or NO_KEYS
 
     def prepare(self, entry: PodEntry) -> bool:
-        return any(_keys(index.extract, entry.came) for index in self._all)
+        return any(_keys(index.extract, entry.came) for index in self.kept)
 
     def pod_added(self, row: int, entry: PodEntry) -> None:
         for index, keys in self._keys_of(entry).items():
@@ -97,7 +105,7 @@ class RowPodIndexes:
     def _keys_of(self, entry: PodEntry) -> dict[RowPodIndex, Sequence[Hashable]]:
         """The indexes in which the pod has keys; for most pods none."""
         found = {}
-        for index in self._all:
+        for index in self.kept:
             keys = _keys(index.extract, entry.came)
             if keys:
                 found[index] = keys
@@ -134,22 +142,22 @@ class RowNodeIndex:
 
 
 class Indexes:
-    """All indexes of a process, by name. The first caller's function makes it; later ones get the same."""
+    """All indexes of the plugins of one configuration, by name. The first caller's function makes it; later
+    ones get the same. `on_pods` is the observer that the indexes of all configurations share."""
 
-    def __init__(self, observers: Observers) -> None:
+    def __init__(self, observers: Observers, on_pods: RowPodIndexes | None = None) -> None:
         self._observers = observers
+        self._on_pods = on_pods or RowPodIndexes()
         self._pods: dict[str, RowPodIndex] = {}
-        self._pod_observer: RowPodIndexes | None = None
         self._nodes: dict[str, RowNodeIndex] = {}
 
     def pod_index(self, name: str, extract: PodKeys) -> RowPodIndex:
         if name not in self._pods:
             index = self._pods[name] = RowPodIndex(extract)
             self._observers.show_pods(RowPodIndexes(index))
-            if self._pod_observer is None:
-                self._pod_observer = RowPodIndexes()
-                self._observers.observe(self._pod_observer)
-            self._pod_observer.add(index)
+            if self._on_pods not in self._observers.all:
+                self._observers.observe(self._on_pods)
+            self._on_pods.add(index)
             self._observers.forget_prepared()
         return self._pods[name]
 
@@ -158,6 +166,17 @@ class Indexes:
             self._nodes[name] = RowNodeIndex(extract)
             self._observers.observe_nodes(self._nodes[name])
         return self._nodes[name]
+
+    def close(self) -> None:
+        """No index is kept up to date any more."""
+        if self._pods:
+            self._on_pods.drop(set(self._pods.values()), self._observers.pods())
+            if not self._on_pods.kept:
+                self._observers.all.remove(self._on_pods)
+            self._observers.forget_prepared()
+        for index in self._nodes.values():
+            self._observers.ignore_nodes(index)
+        self._pods, self._nodes = {}, {}
 
 
 class KeyedObjects:
@@ -189,7 +208,8 @@ class KeyedObjects:
 
 
 class ObjectIndexes:
-    """All indexes of a process, by name. The first caller's function makes it; later ones get the same."""
+    """All indexes of the plugins of one configuration, by name. The first caller's function makes it; later
+    ones get the same."""
 
     def __init__(self, store: Callable[[Resource], ObjectStore]) -> None:
         self._store = store
@@ -201,3 +221,9 @@ class ObjectIndexes:
             self._indexes[key] = KeyedObjects(extract)
             self._store(resource).observe(self._indexes[key].changed)
         return self._indexes[key]
+
+    def close(self) -> None:
+        """No index is kept up to date any more."""
+        for (_, resource), index in self._indexes.items():
+            self._store(resource).ignore(index.changed)
+        self._indexes = {}

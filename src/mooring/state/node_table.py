@@ -186,14 +186,15 @@ class Observer(Protocol):
 class Observers:
     """All of one table. `pods` and `nodes` say what is there already, with the rows."""
 
-    __slots__ = ("_nodes", "_pods", "all", "mark", "of_nodes")
+    __slots__ = ("_nodes", "all", "mark", "of_nodes", "pods")
 
     def __init__(
         self,
         pods: Callable[[], Iterable[tuple[int, PodEntry]]],
         nodes: Callable[[], Iterable[tuple[int, Node]]],
     ) -> None:
-        self._pods = pods
+        self.pods = pods
+        """All pods that are here, with their rows."""
         self._nodes = nodes
         self.all: list[Observer] = []
         self.of_nodes: list[NodeObserver] = []
@@ -209,7 +210,7 @@ class Observers:
 
     def show_pods(self, observer: Observer) -> None:
         """Notify `observer` of all pods that are here."""
-        for row, entry in self._pods():
+        for row, entry in self.pods():
             observer.pod_added(row, entry)
 
     def observe_nodes(self, observer: NodeObserver) -> None:
@@ -217,6 +218,10 @@ class Observers:
         for row, node in self._nodes():
             observer.node_changed(row, None, node)
         self.of_nodes.append(observer)
+
+    def ignore_nodes(self, observer: NodeObserver) -> None:
+        """Notify `observer` no longer."""
+        self.of_nodes.remove(observer)
 
     def prepare(self, entry: PodEntry) -> None:
         """Show a pending pod to all observers."""

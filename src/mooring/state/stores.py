@@ -56,6 +56,10 @@ class ObjectStore:
             watcher(None, obj)
         self._watchers.append(watcher)
 
+    def ignore(self, watcher: Watcher) -> None:
+        """Tell `watcher` no longer."""
+        self._watchers.remove(watcher)
+
     def serve(self, known: bool) -> bool:
         """The API server serves the kind, or does not; returns whether that is news."""
         changed = known is not self.known

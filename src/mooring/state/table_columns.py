@@ -62,8 +62,7 @@ class TableColumns:
         self._changes = ChangeLog(width)
         self._node_changes = ChangeLog(width)
         """Changes of the node objects alone."""
-        self._by_node = DerivedColumns(self._node_changes, self._some, self._views)
-        self._by_row = DerivedColumns(self._changes, self._some, self._views)
+        self.forget_computed()
 
     # Rows and nodes
 
@@ -125,6 +124,12 @@ class TableColumns:
         self, key: Hashable, compute: Compute, compute_row: ComputeRow | None = None
     ) -> npt.NDArray[Any]:
         return self._by_row.get(key, self, self.width, compute, compute_row)
+
+    def forget_computed(self) -> None:
+        """Columns that plugins computed are computed anew: the same key may mean other code from now on."""
+        self._by_node = DerivedColumns(self._node_changes, self._some, self._views)
+        self._by_row = DerivedColumns(self._changes, self._some, self._views)
+        self.listing.relaid()
 
     # What changed
 

@@ -38,12 +38,16 @@ class SchedulerMetrics(Catalog):
         self.now = now
         """A monotonic clock, in seconds."""
         self.profiles: dict[str, ProfileMeter] = {}
+        self._past: Counter[Labels] = Counter()
+        """Evaluations that meters counted which were replaced: a counter never runs backwards."""
         self.evaluations.read_from(self._evaluations)
         self._incoming: Counter[tuple[str, str]] = Counter()
         self.incoming.read_from(lambda: list(self._incoming.items()))
 
     def profile(self, name: str, filters: Plugins, scores: Plugins) -> ProfileMeter:
         """The meter of a profile; `filters` and `scores` are its plugins whose evaluations are counted."""
+        if (known := self.profiles.get(name)) is not None:
+            self._past.update(dict(known.evaluations()))
         self.profiles[name] = made = ProfileMeter(self, name, filters, scores)
         return made
 
@@ -67,8 +71,10 @@ class SchedulerMetrics(Catalog):
         self.preemption_runs.inc(result)
 
     def _evaluations(self) -> Iterator[tuple[Labels, float]]:
+        total = self._past.copy()
         for meter in list(self.profiles.values()):
-            yield from meter.evaluations()
+            total.update(dict(meter.evaluations()))
+        return iter(total.items())
 
 
 class _Successes(dict[str, Buckets]):

@@ -105,6 +105,11 @@ class Cluster:
         self.scheduler = self._make_scheduler()
         self.start()
 
+    def reload(self, config: Path | str | None, plugins: Iterable[type[Plugin]] = ()) -> None:
+        """Another configuration for the scheduler that runs, as when its file has changed. A MooringError
+        says why it cannot be used, and then the present one stays."""
+        self.run(self.scheduler.reload(config, plugins))
+
     def run(self, coro: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine to its end, with everything else that happens meanwhile."""
         try:

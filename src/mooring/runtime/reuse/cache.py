@@ -65,6 +65,10 @@ class Kept(Generic[B]):
         while self._bytes > self._most_bytes and len(self._kept) > 1:
             self.drop(next(iter(self._kept)))
 
+    def clear(self) -> None:
+        self._kept.clear()
+        self._bytes = 0
+
     def drop(self, key: Key) -> None:
         gone = self._kept.pop(key, None)
         if gone is not None:
@@ -115,6 +119,9 @@ class NoReuse:
 
     def keep(self, attempt: Attempt) -> None:
         """Nothing is kept."""
+
+    def clear(self) -> None:
+        """Nothing was."""
 
 
 class ReuseCache(NoReuse):
@@ -176,6 +183,14 @@ class ReuseCache(NoReuse):
         if found is not None:
             self._drop(signature)
             self.templates.put(signature, found)
+
+    def clear(self) -> None:
+        """Other plugins answer from now on."""
+        self.templates.clear()
+        self.node_sets.clear()
+        self._nothing.clear()
+        self._latest = self._latest_found = None
+        self._sightings.clear()
 
     def _nothing_known(self, profile: Profile) -> NothingKnown:
         found = self._nothing.get(profile)

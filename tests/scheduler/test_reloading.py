@@ -1,0 +1,424 @@
+"""Another configuration for a scheduler that runs: what becomes of pods, of plugins, and of their work."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import weakref
+from typing import Any, ClassVar
+
+import pytest
+
+from mooring.api.errors import MooringError
+from mooring.api.resources import CONFIG_MAPS
+from mooring.framework import (
+    Access,
+    FilterPlugin,
+    PermitPlugin,
+    PreEnqueuePlugin,
+    ReservePlugin,
+    ScorePlugin,
+    Status,
+    VectorScorePlugin,
+)
+from mooring.store import faults, refusals
+from mooring.store.faults import Fault
+from mooring.testing import Cluster, make_node, make_pod
+from tests.scheduler.kit import assumed, config, notes, place, where
+from tests.scheduler.test_extender_port import PLAIN, Fake, cluster_of
+
+DEFAULT = "default-scheduler"
+
+
+class Refuses(FilterPlugin):
+    name = "refuses"
+
+    def filter(self, state, pod, node):
+        return Status.unschedulable("not yet")
+
+    def events_to_register(self):
+        return []
+
+
+class Allows(FilterPlugin):
+    """A newer version of the plugin."""
+
+    name = "refuses"
+
+    def filter(self, state, pod, node):
+        return None
+
+
+class Gate(PreEnqueuePlugin):
+    name = "gate"
+
+    def pre_enqueue(self, pod):
+        return Status.unschedulable("the gate is closed")
+
+
+class Holds(ReservePlugin, PermitPlugin):
+    """Keeps its pods waiting; writes down what it is asked."""
+
+    name = "holds"
+    log: ClassVar[list[str]]
+    version: ClassVar[int]
+
+    def reserve(self, state, pod, node_name):
+        self.log.append(f"{self.version} reserve {pod.name}")
+
+    def unreserve(self, state, pod, node_name):
+        self.log.append(f"{self.version} unreserve {pod.name}")
+
+    def permit(self, state, pod, node_name):
+        return Status.wait(timeout=600.0)
+
+
+def holds(version: int, log: list[str]) -> type[Holds]:
+    return type("Holds", (Holds,), {"version": version, "log": log})
+
+
+def pods(*names: str, **options: Any) -> list[Any]:
+    return [make_pod(name, **options) for name in names]
+
+
+# Pods
+
+
+def test_parked_pods_are_tried_again_by_the_new_plugins_after_their_backoff():
+    with Cluster(config=config("refuses"), plugins=[Refuses], flush_after=None) as cluster:
+        cluster.add(make_node("a"), make_pod("p"))
+        cluster.settle(60)
+        assert place(cluster, "p") == "parked"
+        cluster.reload(config("refuses"), plugins=[Allows])
+        cluster.settle(0.1)
+        assert cluster.node_of("p") == "a"
+        assert cluster.record("p").woken_by == "ConfigurationReloaded"
+        cluster.validate()
+
+
+@pytest.mark.parametrize("waits", [True, False], ids=["in the active queue", "in backoff"])
+def test_a_new_gate_holds_pods_that_waited_for_their_turn(waits):
+    with Cluster(config=config("refuses"), plugins=[Refuses], flush_after=None, start=False) as cluster:
+        cluster.add(make_node("a"), make_pod("p"))
+        cluster.run(cluster.scheduler.follow())
+        if not waits:
+            cluster.run(cluster.scheduler.lead())
+            cluster.settle(0.1)
+            cluster.scheduler.engine.services.activate([cluster.pod("p")], "")
+        cluster.reload(config("gate"), plugins=[Gate])
+        cluster.settle(30)
+        assert where(cluster, "p").place == "gated"
+        assert "the gate is closed" in where(cluster, "p").why
+        cluster.validate()
+
+
+def test_a_gate_that_is_gone_lets_its_pods_through():
+    with Cluster(config=config("gate"), plugins=[Gate], flush_after=None) as cluster:
+        cluster.add(make_node("a"), make_pod("p"))
+        cluster.settle()
+        cluster.reload(config())
+        cluster.settle(0.1)
+        assert cluster.node_of("p") == "a"
+
+
+class Breaks(FilterPlugin):
+    name = "breaks"
+
+    def filter(self, state, pod, node):
+        raise LookupError("no table")
+
+
+def test_backoff_is_counted_by_the_new_configuration():
+    with Cluster(config=config("breaks"), plugins=[Breaks], flush_after=None) as cluster:
+        head = "podInitialBackoffSeconds: 100\npodMaxBackoffSeconds: 200"
+        cluster.reload(config("breaks", head=head), plugins=[Breaks])
+        cluster.add(make_node("a"))
+        cluster.settle()
+        cluster.add(make_pod("p"))
+        cluster.settle()
+        assert 99 < (where(cluster, "p").until or 0) - cluster.clock.now() < 101
+
+
+def test_a_pod_that_waits_in_permit_stays_held_and_the_new_instance_lets_it_go():
+    log: list[str] = []
+    with Cluster(config=config("holds"), plugins=[holds(1, log)]) as cluster:
+        cluster.add(make_node("a"), make_pod("p"))
+        cluster.settle()
+        cluster.reload(config("holds"), plugins=[holds(2, log)])
+        cluster.settle()
+        assert assumed(cluster) == ["default/p"]
+        for held in cluster.scheduler.engine.services.waiting:
+            held.allow("holds")
+        cluster.settle()
+        assert cluster.node_of("p") == "a"
+        assert log == ["1 reserve p"]
+
+
+def test_a_pod_that_fails_after_a_reload_is_given_back_by_the_plugins_that_placed_it():
+    log: list[str] = []
+    with Cluster(config=config("holds"), plugins=[holds(1, log)]) as cluster:
+        cluster.add(make_node("a"), make_pod("p"))
+        cluster.settle()
+        cluster.reload(config("holds"), plugins=[holds(2, log)])
+        for held in cluster.scheduler.engine.services.waiting:
+            held.reject("holds", "no")
+        cluster.settle(30)
+        assert log == ["1 reserve p", "1 unreserve p", "2 reserve p"]
+        cluster.validate()
+
+
+# Profiles
+
+
+def test_pods_of_a_new_profile_are_scheduled():
+    with Cluster(config=config()) as cluster:
+        cluster.add(make_node("a"), pods("p", "q", scheduler_name="second"), make_pod("r"))
+        cluster.settle()
+        assert cluster.bound() == {"default/r": "a"}
+        cluster.reload(config(profiles=[DEFAULT, "second"]))
+        cluster.settle()
+        assert cluster.pending() == []
+
+
+def test_pods_of_a_profile_that_is_gone_stay_pending_and_say_so():
+    with Cluster(config=config(profiles=[DEFAULT, "second"])) as cluster:
+        cluster.add(make_pod("p", scheduler_name="second"))
+        cluster.settle()
+        cluster.reload(config())
+        cluster.settle()
+        assert 'profile "second" is no longer in the configuration' in notes(cluster, "p")[-1]
+        cluster.add(make_node("a"), make_pod("late", scheduler_name="second"))
+        cluster.settle(60)
+        assert cluster.bound() == {}
+        assert place(cluster, "p") == ""
+        cluster.reload(config(profiles=[DEFAULT, "second"]))
+        cluster.settle()
+        assert cluster.pending() == []
+        cluster.validate()
+
+
+@pytest.mark.parametrize("deleted", [True, False], ids=["deleted", "rejected"])
+def test_a_pod_under_way_when_its_profile_goes_gives_its_node_back(deleted):
+    log: list[str] = []
+    first = config("holds", profiles=[DEFAULT, "second"])
+    with Cluster(config=first, plugins=[holds(1, log)]) as cluster:
+        cluster.add(make_node("a"), make_pod("p", scheduler_name="second"))
+        cluster.settle()
+        cluster.reload(config())
+        cluster.settle()
+        assert assumed(cluster) == ["default/p"]
+        if deleted:
+            cluster.delete(cluster.pod("p"))
+        else:
+            next(iter(cluster.scheduler.engine.services.waiting)).reject("holds", "no")
+        cluster.settle()
+        assert assumed(cluster) == []
+        assert log == ["1 reserve p", "1 unreserve p"]
+        assert deleted or 'profile "second" is no longer' in notes(cluster, "p")[-1]
+        cluster.validate()
+
+
+# What plugins have begun
+
+
+class Busy(ScorePlugin):
+    """Registers whatever a Handle offers."""
+
+    name = "busy"
+    needs = (Access(CONFIG_MAPS),)
+    log: ClassVar[list[str]]
+
+    def __init__(self, args, handle):
+        self.handle = handle
+        self.nodes_by_zone = handle.node_index("zone", lambda node: [(node.labels.get("zone"), 1)])
+        self.pods_by_app = handle.pod_index("app", lambda pod: (pod.labels.get("app", ""),))
+        self.maps = handle.object_index("kind", CONFIG_MAPS, lambda found: ("all",))
+        handle.on_change(CONFIG_MAPS, lambda old, new: self.log.append("changed"))
+        handle.shared("count", lambda: self.log.append("made") or [])
+
+    def score(self, state, pod, node):
+        return 1
+
+    async def run(self):
+        self.log.append("run")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.log.append("stopped")
+
+
+def busy(log: list[str]) -> type[Busy]:
+    return type("Busy", (Busy,), {"log": log})
+
+
+def registered(cluster: Cluster) -> tuple[int, ...]:
+    """How much the state holds for plugins."""
+    engine = cluster.scheduler.engine
+    observers = engine.cache.table.observers
+    keys = sum(len(entry.index_keys) for entry in engine.cache.pods())
+    watchers = len(engine.stores[CONFIG_MAPS]._watchers)
+    return len(observers.all), len(observers.of_nodes), watchers, keys, len(engine.tasks)
+
+
+def test_run_is_exchanged_and_shared_state_survives():
+    log: list[str] = []
+    with Cluster(config=config("busy"), plugins=[busy(log)]) as cluster:
+        cluster.settle()
+        cluster.reload(config("busy"), plugins=[busy(log)])
+        cluster.settle()
+        assert log == ["made", "run", "stopped", "run"]
+
+
+def test_a_standby_exchanges_its_plugins_without_running_them():
+    log: list[str] = []
+    with Cluster(config=config("busy"), plugins=[busy(log)], start=False) as cluster:
+        cluster.run(cluster.scheduler.follow())
+        cluster.reload(config("busy"), plugins=[busy(log)])
+        cluster.settle()
+        assert log == ["made"]
+
+
+def test_the_plugins_of_earlier_generations_leave_nothing_behind():
+    log: list[str] = []
+    with Cluster(config=config("busy"), plugins=[busy(log)]) as cluster:
+        cluster.add(make_node("a"), pods("p", "q", labels={"app": "x"}))
+        cluster.settle(5)
+        before = registered(cluster)
+        known = [weakref.ref(cluster.scheduler.engine.profiles[DEFAULT])]
+        for _ in range(5):
+            cluster.reload(config("busy"), plugins=[busy(log)])
+            known.append(weakref.ref(cluster.scheduler.engine.profiles[DEFAULT]))
+            cluster.settle()
+        assert registered(cluster) == before
+        cluster.add(pods("r", labels={"app": "x"}))
+        cluster.settle(5)
+        index = cluster.scheduler.engine.profiles[DEFAULT].plugins["busy"].pods_by_app
+        assert sum(index.rows("x").values()) == 3, "the new indexes are kept up to date"
+        gc.collect()
+        assert [each() is not None for each in known] == [False] * 5 + [True]
+
+
+def test_tasks_that_a_plugin_has_spawned_may_finish():
+    log: list[str] = []
+
+    class Spawns(ScorePlugin):
+        name = "spawns"
+
+        def __init__(self, args, handle):
+            self.handle = handle
+
+        def score(self, state, pod, node):
+            return 1
+
+        async def run(self):
+            self.handle.spawn(self.work(10))
+            self.handle.spawn(self.work(1000))
+
+        async def work(self, seconds):
+            await self.handle.clock.sleep(seconds)
+            log.append(f"done after {seconds}")
+
+    with Cluster(config=config("spawns"), plugins=[Spawns]) as cluster:
+        cluster.reload(config())
+        cluster.settle(2000)
+    assert log == ["done after 10"]
+
+
+def test_a_column_of_the_same_key_is_computed_by_the_new_code():
+    def scoring(preferred: str) -> type[VectorScorePlugin]:
+        class Column(VectorScorePlugin):
+            name = "column"
+
+            def score_nodes(self, state, pod, nodes):
+                return nodes.node_column(
+                    "mine", lambda nodes: [100 * (name == preferred) for name in nodes.names]
+                )
+
+        return Column
+
+    with Cluster(config=config("column"), plugins=[scoring("a")]) as cluster:
+        cluster.add(make_node("a"), make_node("b"), make_pod("p"))
+        cluster.settle(5)
+        cluster.reload(config("column"), plugins=[scoring("b")])
+        cluster.add(make_pod("q"))
+        cluster.settle()
+        assert cluster.bound() == {"default/p": "a", "default/q": "b"}
+
+
+def test_extenders_are_exchanged_and_the_old_ones_closed():
+    old = Fake("old", filter=lambda names: [])
+    with cluster_of(old) as cluster:
+        cluster.add(make_node("a"), make_pod("p"))
+        cluster.settle(30)
+        assert cluster.pending() == ["default/p"]
+        cluster.reload(PLAIN)
+        cluster.settle(30)
+        assert cluster.node_of("p") == "a"
+        assert old.closed
+
+
+# What cannot be used
+
+
+class Broken(FilterPlugin):
+    name = "broken"
+
+    def __init__(self, args, handle):
+        handle.pod_index("app", lambda pod: ())
+        raise LookupError("no table")
+
+    def filter(self, state, pod, node):
+        return None
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        pytest.param("profiles: [", "not valid YAML", id="no YAML"),
+        pytest.param(config("unknown"), "unknown", id="an unknown plugin"),
+        pytest.param(config("broken"), 'plugin "broken": LookupError: no table', id="constructor"),
+    ],
+)
+def test_a_configuration_that_cannot_be_used_changes_nothing(text, says):
+    with Cluster(config=config()) as cluster:
+        before, profiles = registered(cluster), dict(cluster.scheduler.engine.profiles)
+        with pytest.raises(MooringError, match=says):
+            cluster.reload(text, plugins=[Broken])
+        assert cluster.scheduler.engine.profiles == profiles
+        assert registered(cluster) == before
+        cluster.add(make_node("a"), make_pod("p"))
+        cluster.settle()
+        assert cluster.node_of("p") == "a"
+
+
+def test_the_objects_of_a_newly_needed_kind_are_there_before_the_swap():
+    seen: list[int] = []
+
+    class Reads(FilterPlugin):
+        name = "reads"
+        needs = (Access(CONFIG_MAPS),)
+
+        def __init__(self, args, handle):
+            self.handle = handle
+
+        def filter(self, state, pod, node):
+            seen.append(len(list(self.handle.lister(CONFIG_MAPS).list())))
+
+    with Cluster(config=config()) as cluster:
+        cluster.add({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}}, make_node("a"))
+        cluster.reload(config("reads"), plugins=[Reads])
+        cluster.add(make_pod("p"))
+        cluster.settle()
+        assert seen == [1]
+
+
+def test_a_kind_that_may_not_be_read_fails_the_reload_and_not_the_scheduler():
+    with Cluster(config=config()) as cluster:
+        forbidden = faults.fail(refusals.failure(403, "Forbidden", "configmaps is forbidden"))
+        cluster.faults.add(Fault(forbidden, resource=CONFIG_MAPS, times=None))
+        with pytest.raises(MooringError, match=r"configmaps may not be listed.*grant list and watch"):
+            cluster.reload(config("busy"), plugins=[busy([])])
+        assert CONFIG_MAPS not in cluster.scheduler.informers.informers
+        cluster.add(make_node("a"), make_pod("p"))
+        cluster.settle()
+        assert cluster.node_of("p") == "a"
