@@ -75,10 +75,11 @@ async def be_done(plugin: Worker) -> None:
 def test_run_is_started_again_after_failures_with_growing_pauses(work, seconds, expected):
     plugin = worker(work)
     with cluster_with(plugin, allow_background_failures=True) as cluster:
+        cluster.add(make_node("a"))
         cluster.settle(seconds)
         assert pauses(plugin) == expected
-        cluster.add(make_node("a"), make_pod("p"))
-        cluster.settle(5)
+        cluster.add(make_pod("p"))
+        cluster.settle()
         assert cluster.node_of("p") == "a", "the scheduler goes on"
     assert len(plugin.starts) == len(expected) + 1
 

@@ -24,7 +24,7 @@ from mooring.framework import (
 from mooring.store import faults, refusals
 from mooring.store.faults import Fault
 from mooring.testing import Cluster, make_node, make_pod
-from tests.scheduler.kit import assumed, config, notes, place, where
+from tests.scheduler.kit import assumed, config, notes, place, the_pod, where
 from tests.scheduler.test_extender_port import PLAIN, Fake, cluster_of
 
 DEFAULT = "default-scheduler"
@@ -104,7 +104,7 @@ def test_a_new_gate_holds_pods_that_waited_for_their_turn(waits):
         if not waits:
             cluster.run(cluster.scheduler.lead())
             cluster.settle(0.1)
-            cluster.scheduler.engine.services.activate([cluster.pod("p")], "")
+            cluster.scheduler.engine.services.activate([the_pod(cluster, "p")], "")
         cluster.reload(config("gate"), plugins=[Gate])
         cluster.settle(30)
         assert where(cluster, "p").place == "gated"
@@ -208,7 +208,7 @@ def test_a_pod_under_way_when_its_profile_goes_gives_its_node_back(deleted):
         cluster.settle()
         assert assumed(cluster) == ["default/p"]
         if deleted:
-            cluster.delete(cluster.pod("p"))
+            cluster.delete(the_pod(cluster, "p"))
         else:
             next(iter(cluster.scheduler.engine.services.waiting)).reject("holds", "no")
         cluster.settle()
@@ -234,7 +234,11 @@ class Busy(ScorePlugin):
         self.pods_by_app = handle.pod_index("app", lambda pod: (pod.labels.get("app", ""),))
         self.maps = handle.object_index("kind", CONFIG_MAPS, lambda found: ("all",))
         handle.on_change(CONFIG_MAPS, lambda old, new: self.log.append("changed"))
-        handle.shared("count", lambda: self.log.append("made") or [])
+        handle.shared("count", self.make)
+
+    def make(self):
+        self.log.append("made")
+        return []
 
     def score(self, state, pod, node):
         return 1
@@ -292,8 +296,8 @@ def test_the_plugins_of_earlier_generations_leave_nothing_behind():
         assert registered(cluster) == before
         cluster.add(pods("r", labels={"app": "x"}))
         cluster.settle(5)
-        index = cluster.scheduler.engine.profiles[DEFAULT].plugins["busy"].pods_by_app
-        assert sum(index.rows("x").values()) == 3, "the new indexes are kept up to date"
+        plugin: Any = cluster.scheduler.engine.profiles[DEFAULT].plugins["busy"]
+        assert sum(plugin.pods_by_app.rows("x").values()) == 3, "the new indexes are kept up to date"
         gc.collect()
         assert [each() is not None for each in known] == [False] * 5 + [True]
 

@@ -76,7 +76,7 @@ class Served:
             metrics=self._text(b"# nothing\n"),
             resource_metrics=self._text(b""),
             slis=lambda: b"",
-            config={"kind": "KubeSchedulerConfiguration"},
+            config=lambda: {"componentconfig": {"kind": "KubeSchedulerConfiguration"}},
             flags={"secure-port": "0"},
             status=lambda: {"Leads": "no"},
             records=self._records,

@@ -319,8 +319,8 @@ class Handle(Protocol):
         ...
 
     def spawn(self, coro: Coroutine[Any, Any, Any], name: str = "") -> None:
-        """Run a coroutine that the runtime tracks: cancelled on stop or reload, its failure logged with
-        the plugin's name."""
+        """Run a coroutine that the runtime tracks: cancelled on stop, and a minute after a reload that
+        replaces the plugin; its failure is logged with the plugin's name. What runs for ever is for `run`."""
         ...
 
     def shared(self, key: Hashable, factory: Callable[[], T]) -> T:

@@ -154,6 +154,11 @@ class PluginFolders:
 _FINDER = PluginFolders()
 
 
+def folders_searched() -> Sequence[str]:
+    """Those that `look_in` was given."""
+    return _FINDER.folders
+
+
 def look_in(folders: Iterable[str]) -> None:
     """From now on modules are looked for in these folders too."""
     _FINDER.folders += [folder for folder in folders if folder not in _FINDER.folders]

@@ -69,13 +69,13 @@ def _swap(engine: Engine, new: Generation, config: KubeSchedulerConfiguration) -
 
 
 def _let_go(engine: Engine) -> None:
-    """Of the pods whose profile is gone. Those in flight are told if they come back."""
-    left = [
+    """Of the pods whose profile is gone. Those in flight follow if they come back."""
+    orphans = [
         info.pod
         for info, location in engine.queue.pending
         if location.place != INFLIGHT and not engine.hooks.serves(info.pod)
     ]
-    for pod in left:
+    for pod in orphans:
         engine.cache.expect_no_more(pod.uid)
         engine.queue.delete(pod)
         engine.failures.leave(pod)

@@ -146,8 +146,8 @@ class Inside:
     resource_metrics: Callable[[], Awaitable[bytes]]
     """Empty unless this replica leads."""
     slis: Callable[[], bytes]
-    config: Mapping[str, Any]
-    """The completed configuration, as it would be written."""
+    config: Callable[[], Mapping[str, Any]]
+    """What /configz shows: the completed configuration, as it would be written, and how it got there."""
     flags: Mapping[str, str]
     status: Callable[[], Mapping[str, str]]
     records: Callable[[RecordsQuery], Awaitable[Mapping[str, Any]]]
@@ -213,7 +213,7 @@ class _Pages:
         return _exposition(self._inside.slis())
 
     async def configz(self, request: Request) -> Response:
-        return _json({"componentconfig": self._inside.config})
+        return _json(self._inside.config())
 
     async def flagz(self, request: Request) -> Response:
         return _page("flagz", "Command line flags of this process.", self._inside.flags, "=")

@@ -269,6 +269,14 @@ class Catalog:
             "Failures of the background work of plugins, after each of which it is started again.",
             ("plugin",),
         )
+        self.config_reloads = Counter(
+            "mooring_config_reloads_total",
+            "Configurations that a running scheduler was given, by result: applied or failed.",
+            ("result",),
+        )
+        self.config_generation = Gauge(
+            "mooring_config_generation", "Number of the configuration in use; the first one is 1."
+        )
         self.events_dropped = Counter(
             "mooring_events_dropped_total", "Events for users that were not written."
         )

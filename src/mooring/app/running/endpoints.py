@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 from prometheus_client import (
@@ -296,7 +296,9 @@ class Endpoints:
         )
 
 
-def status_page(started: float, profiles: str, leads: Callable[[], bool]) -> Callable[[], dict[str, str]]:
+def status_page(
+    started: float, profiles: Iterable[str], leads: Callable[[], bool]
+) -> Callable[[], dict[str, str]]:
     """What /statusz shows."""
 
     def page() -> dict[str, str]:
@@ -305,7 +307,7 @@ def status_page(started: float, profiles: str, leads: Callable[[], bool]) -> Cal
             "Up": f"{int(time.time() - started)}s",
             "Version": mooring.__version__,
             "Behaviour of": f"kube-scheduler {gauges.VERSION}",
-            "Profiles": profiles,
+            "Profiles": " ".join(profiles),
             "Leads": "yes" if leads() else "no",
         }
 

@@ -75,6 +75,12 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
             "A folder in which module:Class is looked for, after everything installed. Repeatable.",
         ),
         Flag(
+            "reload-plugins",
+            _B,
+            "false",
+            "Import plugins anew when their source files change. For development.",
+        ),
+        Flag(
             "pod-max-in-unschedulable-pods-duration",
             _D,
             "5m0s",

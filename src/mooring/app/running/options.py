@@ -17,6 +17,7 @@ from mooring.app.configuring import (
     find_plugin,
     plugin_folders,
 )
+from mooring.app.reloading import Source
 from mooring.app.running.flags import Flags
 from mooring.app.running.policy_source import policy_of
 from mooring.config.gates import DEFAULT_GATES, GATES, FeatureGates
@@ -70,6 +71,8 @@ class RunOptions:
     flags: Mapping[str, str] = field(default_factory=dict)
     """Every flag with its value, for /flagz."""
     disabled_metrics: frozenset[str] = frozenset()
+    source: Source | None = None
+    """What the configuration is loaded from when it changes; None: it does not."""
 
 
 def configuration_of(flags: Flags) -> Configuration:
@@ -135,7 +138,17 @@ def options_of(flags: Flags) -> RunOptions:
         serving=_serving(flags),
         disabled_metrics=frozenset(flags.items("disabled-metrics")),
         flags=flags.everything(),
+        source=_source(flags),
     )
+
+
+def _source(flags: Flags) -> Source | None:
+    """The configuration's own file; a Policy in a ConfigMap is read again when that is asked for."""
+    files = [Path(path) for name in ("config", "policy-config-file") if (path := flags.text(name))]
+    plugins = flags.boolean("reload-plugins")
+    if not files and not plugins and not flags.text("policy-configmap"):
+        return None
+    return Source(lambda: configuration_of(flags), tuple(files), plugins)
 
 
 def gate_warnings(gates: FeatureGates) -> list[str]:

@@ -24,6 +24,7 @@ from mooring.api.pod import Pod
 from mooring.api.resources import NODES, PODS
 from mooring.app.clock import LeaseClock, SystemClock
 from mooring.app.configuring import Configuration
+from mooring.app.reloading import Reloader
 from mooring.app.running import garbage, gauges, records_page, takeover
 from mooring.app.running.comparer import Comparer
 from mooring.app.running.election import ElectionThread, make_candidate
@@ -79,13 +80,14 @@ class Process:
         self._work: set[asyncio.Task[Any]] = set()
         self._election: ElectionThread | None = None
         self._endpoints: Endpoints | None = None
+        self._reloader: Reloader | None = None
 
     async def run(self) -> int:
         loop = asyncio.get_running_loop()
         self._ended: asyncio.Future[tuple[int, str]] = loop.create_future()
         self._won: asyncio.Future[Lease] = loop.create_future()
         watchdog = Watchdog(self._heart, self._metrics)
-        self._signals = Signals(self._on_signal, watchdog)
+        self._signals = Signals(self._on_signal, watchdog, self._on_hangup)
         try:
             return await self._run(watchdog)
         finally:
@@ -97,6 +99,8 @@ class Process:
         self._client = self._connect(credentials)
         try:
             self._scheduler = self._make_scheduler()
+            if self._options.source is not None:
+                self._reloader = Reloader(self._scheduler, self._options.source, self._clock, self._metrics)
             self._heart.start()
             watchdog.start()
             await self._serve(credentials)
@@ -196,6 +200,8 @@ class Process:
         garbage.settle()
         self._synced = True
         _log.info(1, "Caches are synced")
+        if self._reloader is not None:
+            self._start(self._reloader.run(), "reloading")
 
     def _record_lease(self, lease: Lease, what: str) -> None:
         """The event on the lease that kube-scheduler writes too."""
@@ -250,11 +256,20 @@ class Process:
             metrics=exposition.metrics,
             resource_metrics=exposition.resource_metrics,
             slis=exposition.slis,
-            config={"apiVersion": API_VERSION, "kind": KIND, **to_wire(self._config)},
+            config=self._configz,
             flags=self._options.flags,
-            status=status_page(self._started, " ".join(engine.profiles), lambda: self._leads),
+            status=status_page(self._started, engine.profiles, lambda: self._leads),
             records=partial(records_page.page, self._scheduler, door),
         )
+
+    def _configz(self) -> dict[str, Any]:
+        config = self._scheduler.configuration.config
+        shown: dict[str, Any] = {
+            "componentconfig": {"apiVersion": API_VERSION, "kind": KIND, **to_wire(config)}
+        }
+        if self._reloader is not None:
+            shown["reload"] = self._reloader.outcome.to_wire()
+        return shown
 
     def _pods(self) -> list[Pod]:
         informer = self._scheduler.informers.informers[PODS]
@@ -299,6 +314,12 @@ class Process:
 
     def _on_signal(self, received: signal.Signals) -> None:
         self._end(OK, f"signal {received.name}")
+
+    def _on_hangup(self) -> None:
+        if self._reloader is None:
+            _log.warning("SIGHUP: there is no configuration file to read again")
+        else:
+            self._reloader.request()
 
     def _end(self, code: int, reason: str) -> None:
         if not self._ended.done():

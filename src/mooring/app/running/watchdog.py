@@ -152,17 +152,29 @@ OK, FAILED = 0, 1
 class Signals:
     """Installed when made, on the main thread and a running loop, until `remove`."""
 
-    def __init__(self, on_first: Callable[[signal.Signals], object], watchdog: Watchdog) -> None:
+    def __init__(
+        self,
+        on_first: Callable[[signal.Signals], object],
+        watchdog: Watchdog,
+        on_hangup: Callable[[], object] | None = None,
+    ) -> None:
         self._on_first = on_first
+        self._on_hangup = on_hangup
         self._watchdog = watchdog
         self._loop = asyncio.get_running_loop()
         self.ending = False
         """Whether the end was asked for, by a signal or otherwise: the next one ends the process at once."""
         self._before = {number: signal.signal(number, self._received) for number in SIGNALS}
+        if on_hangup is not None:
+            self._before[signal.SIGHUP] = signal.signal(signal.SIGHUP, self._hung_up)
 
     def remove(self) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler or signal.SIG_DFL)
+
+    def _hung_up(self, number: int, frame: FrameType | None) -> None:
+        if self._on_hangup is not None:
+            self._loop.call_soon_threadsafe(self._on_hangup)
 
     def _received(self, number: int, frame: FrameType | None) -> None:
         received = signal.Signals(number)

@@ -16,6 +16,7 @@ import msgspec
 from mooring.api.errors import MooringError
 from mooring.api.pod import DEFAULT_SCHEDULER_NAME
 from mooring.app.clock import SystemClock
+from mooring.app.reloading import Reloader
 from mooring.app.running.watchdog import Heart, Signals, Watchdog
 from mooring.app.scheduler import Scheduler
 from mooring.app.up import kubeconfig
@@ -49,6 +50,7 @@ class EmbeddedCluster:
         self._heart = Heart(SystemClock().now)
         self._watchdog = Watchdog(self._heart)
         self._signals: Signals | None = None
+        self._reloading: asyncio.Future[None] | None = None
         self.scheduler: Scheduler | None = None
         self.kubeconfig = Path()
 
@@ -75,6 +77,9 @@ class EmbeddedCluster:
                 self._heart.start()
                 self._watchdog.start()
                 await self.scheduler.start()
+                if self._plan.source is not None:
+                    reloader = Reloader(self.scheduler, self._plan.source, SystemClock())
+                    self._reloading = asyncio.ensure_future(reloader.run())
         except BaseException:
             await self.stop()
             raise
@@ -99,6 +104,9 @@ class EmbeddedCluster:
 
     async def stop(self) -> None:
         """The scheduler first: it may have binds under way."""
+        if self._reloading is not None:
+            self._reloading.cancel()
+            await asyncio.gather(self._reloading, return_exceptions=True)
         if self.scheduler is not None:
             await self.scheduler.stop()
             self.scheduler = None

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from pathlib import Path
 
 from mooring.api.errors import MooringError
 from mooring.app.configuring import Configuration, configure, configure_file
 from mooring.app.manifest_files import read_manifest
+from mooring.app.reloading import Source
 from mooring.app.up import pools
 from mooring.app.up.process import Orders
 from mooring.scheduler.assembly import FLUSH_AFTER
@@ -29,6 +31,8 @@ class ClusterPlan:
     """None: chosen by the port."""
     any_port_will_do: bool = False
     """The port is our own choice: another one is taken when it is in use."""
+    source: Source | None = None
+    """Where the configuration is read again when it changes; None: it is the default one."""
     flush_after: float | None = FLUSH_AFTER
     """Seconds after which a parked pod is tried again without a reason; None: never."""
 
@@ -68,12 +72,10 @@ class ClusterPlan:
             verbosity=verbosity,
             logging_format=logging_format,
         )
-        return cls(
-            orders,
-            _configured(config, plugin_folders) if scheduler else None,
-            kubeconfig,
-            port is None,
-        )
+        if config is None:
+            return cls(orders, configure() if scheduler else None, kubeconfig, port is None)
+        load = functools.partial(configure_file, config, folders=plugin_folders)
+        return cls(orders, load(), kubeconfig, port is None, Source(load, (config,), plugins=True))
 
     def kubeconfig_at(self, port: int) -> Path:
         if self.kubeconfig is not None:
@@ -81,7 +83,3 @@ class ClusterPlan:
         # Two clusters side by side must not overwrite each other's file.
         name = "kubeconfig" if port == DEFAULT_PORT else f"kubeconfig-{port}"
         return HOME.expanduser() / name
-
-
-def _configured(config: Path | None, plugin_folders: tuple[str, ...]) -> Configuration:
-    return configure() if config is None else configure_file(config, folders=plugin_folders)

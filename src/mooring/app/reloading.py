@@ -1,0 +1,209 @@
+"""Watches the files that a scheduler is configured from, and hands it what they say when they change.
+
+What a change means for pods and plugins is the scheduler's part (`Scheduler.reload`). Files are looked at,
+not subscribed to: a mounted ConfigMap is a link whose target is exchanged, an editor writes another file of
+that name, and some file systems announce neither.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from msgspec import structs
+
+from mooring.api.core import Lease
+from mooring.api.errors import MooringError
+from mooring.api.meta import ObjectMeta
+from mooring.app.configuring import Configuration
+from mooring.app.plugin_modules import files_of, imported_anew, modules_of
+from mooring.app.scheduler import Scheduler
+from mooring.config.types import KubeSchedulerConfiguration
+from mooring.config.wire import to_wire
+from mooring.framework.ports import Clock
+from mooring.telemetry import logs
+from mooring.telemetry.metrics import SchedulerMetrics
+
+_log = logs.get(__name__)
+
+LOOK_SECONDS = 0.5
+RETAINED = ("leader_election", "client_connection", "delay_cache_until_active")
+"""Fields of a configuration that a running process does not exchange."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a configuration comes from."""
+
+    load: Callable[[], Configuration]
+    """Reads it anew; may block."""
+    files: tuple[Path, ...] = ()
+    """A change of one of these is a reason to."""
+    plugins: bool = False
+    """So is a change of the source code of plugins."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Which configuration is in use, and what is wrong with a newer one."""
+
+    generation: int = 1
+    error: str = ""
+    """Why the newest configuration cannot be used; empty when it is in use."""
+    needs_restart: tuple[str, ...] = ()
+    """Fields of the newest one that are not."""
+
+    def to_wire(self) -> dict[str, Any]:
+        return {
+            "generation": self.generation,
+            "error": self.error,
+            "needsRestart": list(self.needs_restart),
+        }
+
+
+@dataclass(slots=True)
+class Reloader:
+    """Keeps a scheduler to its source. Run it when the scheduler follows the cluster."""
+
+    scheduler: Scheduler
+    source: Source
+    clock: Clock
+    metrics: SchedulerMetrics | None = None
+    load_in: Callable[[Callable[[], Configuration]], Awaitable[Configuration]] = asyncio.to_thread
+    """Where loading happens, so that it does not hold up the loop."""
+    outcome: Outcome = Outcome()
+    _asked: asyncio.Event = field(default_factory=asyncio.Event)
+    _loaded: dict[Path, str] = field(default_factory=dict)
+    """File → digest of what was loaded from it last."""
+    _known: dict[Path, object] = field(default_factory=dict)
+    """File → stamp with which it has that content."""
+
+    def request(self) -> None:
+        """Reload as soon as possible, changed or not."""
+        self._asked.set()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        if self.source.plugins:
+            # Compiled files differ by the second of their source, so one could stand for a newer source.
+            sys.dont_write_bytecode = True
+        self._note()
+        while True:
+            await self._until_due()
+            await self.reload()
+
+    async def _until_due(self) -> None:
+        before: object = None
+        while not self._asked.is_set():
+            await self.clock.sleep(LOOK_SECONDS)
+            now = {file: _stamp(file) for file in self._files()}
+            # A file that differs at two looks is still being written.
+            if now == before and now != self._known:
+                if {file: _digest(file) for file in now} != self._loaded:
+                    break
+                self._known = now
+            before = now
+        self._asked.clear()
+
+    def _files(self) -> list[Path]:
+        return [*self.source.files, *files_of(self._modules().values())]
+
+    def _modules(self) -> dict[str, ModuleType]:
+        return modules_of(self.scheduler.configuration.plugins()) if self.source.plugins else {}
+
+    def _note(self) -> None:
+        """What is in the files now is, or will be, what was loaded."""
+        self._known = {file: _stamp(file) for file in self._files()}
+        self._loaded = {file: _digest(file) for file in self._known}
+
+    async def reload(self) -> None:
+        """Load the configuration and hand it to the scheduler; whatever fails leaves the present one."""
+        self._note()
+        present = self.scheduler.configuration.config
+        try:
+            found = await self.load_in(self._load)
+            await self.scheduler.reload(replace(found, config=_retaining(present, found.config)))
+        except MooringError as error:
+            self._failed(str(error))
+        except Exception as error:
+            _log.error("Reloading broke", error=error, stack=True)
+            self._failed(f"{type(error).__name__}: {error}")
+        else:
+            self._succeeded(_differences(present, found.config))
+
+    def _load(self) -> Configuration:
+        with imported_anew(self._modules()):
+            return self.source.load()
+
+    def _failed(self, why: str) -> None:
+        self.outcome = replace(self.outcome, error=why)
+        _log.error("The new configuration cannot be used; the present one stays", reason=why)
+        self._tell("failed", "Warning", "ReloadFailed", f"generation {self.outcome.generation} stays: {why}")
+
+    def _succeeded(self, needs_restart: tuple[str, ...]) -> None:
+        if self._files() != list(self._known):
+            self._note()  # other plugins, with other files
+        self.outcome = Outcome(self.outcome.generation + 1, "", needs_restart)
+        note = f"generation {self.outcome.generation}: profiles {' '.join(self.scheduler.engine.profiles)}"
+        if needs_restart:
+            note += f"; these fields need a restart: {', '.join(needs_restart)}"
+            _log.warning("Fields of the configuration need a restart", fields=" ".join(needs_restart))
+        self._tell("applied", "Normal", "ConfigurationReloaded", note)
+
+    def _tell(self, result: str, kind: str, reason: str, note: str) -> None:
+        if self.metrics is not None:
+            self.metrics.config_reloads.inc(result)
+            self.metrics.config_generation.set(to=self.outcome.generation)
+        election = self.scheduler.configuration.config.leader_election
+        meta = ObjectMeta(name=election.resource_name, namespace=election.resource_namespace)
+        self.scheduler.recorder.event(
+            Lease(metadata=meta),
+            type=kind,
+            reason=reason,
+            action="Reload",
+            note=note,
+            controller=next(iter(self.scheduler.engine.profiles)),
+        )
+
+
+def _stamp(file: Path) -> object:
+    try:
+        found = file.stat()
+        return found.st_ino, found.st_mtime_ns, found.st_size
+    except OSError as error:
+        return error.errno
+
+
+def _digest(file: Path) -> str:
+    try:
+        return hashlib.sha256(file.read_bytes()).hexdigest()
+    except OSError as error:
+        return f"error {error.errno}"
+
+
+def _retaining(present: KubeSchedulerConfiguration, new: KubeSchedulerConfiguration) -> Any:
+    """The new configuration as it will be in use."""
+    return structs.replace(new, **{name: getattr(present, name) for name in RETAINED})
+
+
+def _differences(present: KubeSchedulerConfiguration, new: KubeSchedulerConfiguration) -> tuple[str, ...]:
+    """The paths of the fields that are not exchanged and differ."""
+    before, after = to_wire(present), to_wire(new)
+    found: list[str] = []
+    for name in structs.fields(type(present)):
+        if name.name in RETAINED:
+            found += _paths(name.encode_name, before.get(name.encode_name), after.get(name.encode_name))
+    return tuple(found)
+
+
+def _paths(path: str, before: Any, after: Any) -> list[str]:
+    if isinstance(before, dict) and isinstance(after, dict):
+        keys = sorted(before.keys() | after.keys())
+        return [each for key in keys for each in _paths(f"{path}.{key}", before.get(key), after.get(key))]
+    return [] if before == after else [path]
