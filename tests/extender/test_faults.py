@@ -123,7 +123,7 @@ async def once_then_gone(connection: Connection) -> None:
     await connection.request()
 
 
-def test_a_question_that_met_a_kept_connection_without_its_server_is_sent_again_once():
+def test_f6_a_question_that_met_a_closed_connection_is_sent_again_once():
     async def ask(extender):
         await extender.filter(POD, THREE)
         return await extender.filter(POD, THREE)
@@ -133,12 +133,12 @@ def test_a_question_that_met_a_kept_connection_without_its_server_is_sent_again_
         asked(in_turn(once_then_gone, reset, saying(GOOD)), ask, node_cache_capable=True)
 
 
-def test_a_question_on_a_new_connection_is_sent_once():
+def test_f6_a_question_on_a_new_connection_is_sent_once():
     with pytest.raises(ExtenderError, match=PATH):
         filtered(in_turn(reset, saying(GOOD)))
 
 
-def test_a_bind_is_never_sent_again():
+def test_f6_a_bind_is_never_sent_again():
     async def ask(extender):
         await extender.filter(POD, THREE)
         await extender.bind(POD, "a")
