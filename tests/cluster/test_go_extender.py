@@ -131,6 +131,36 @@ def test_preempt(world: World, extender: GoExtender, names: bool) -> None:
         assert_within(victim, {"UID": pod["metadata"]["uid"]} if names else pod)
 
 
+@WAYS
+def test_kube_scheduler_asks_the_same(
+    world: World, plane: ControlPlane, extender: GoExtender, names: bool
+) -> None:
+    for name in ("a-ok", "b-ok", "c-ok", "d"):
+        world.api.create(rich_node(name))
+    extenders = [configured(extender, "filter", "prioritize", "bind", names=names)]
+    kube = plane.start_kube_scheduler(objects.scheduler_config(extenders=extenders))
+    try:
+        world.mooring(extenders=extenders)
+        for scheduler in ("default-scheduler", SCHEDULER):
+            world.api.create(objects.pod(f"by-{scheduler}", scheduler=scheduler))
+            assert world.wait_bound(f"by-{scheduler}") == "c-ok"
+    finally:
+        kube.stop()
+    for verb in ("filter", "prioritize"):
+        theirs, ours = extender.asked(verb)
+        assert [key for key, value in theirs.items() if value is None] == [
+            key for key, value in ours.items() if value is None
+        ]
+        assert sorted(node_names(theirs)) == sorted(node_names(ours))
+        assert_within(ours["Pod"]["spec"], theirs["Pod"]["spec"] | {"schedulerName": SCHEDULER})
+        stored = {node["metadata"]["name"]: node for node in (theirs["Nodes"] or {}).get("items", ())}
+        for node in (ours["Nodes"] or {}).get("items", ()):
+            # Go's client takes the type out of the objects that it keeps.
+            assert_within(node, stored[node["metadata"]["name"]] | {"apiVersion": "v1", "kind": "Node"})
+    theirs, ours = extender.asked("bind")
+    assert theirs.keys() == ours.keys()
+
+
 def node_names(args: Json) -> list[str]:
     """Of a request that has either names or nodes."""
     names: list[str] = args["NodeNames"] or [node["metadata"]["name"] for node in args["Nodes"]["items"]]

@@ -61,7 +61,7 @@ def engine(
 
 @app.command()
 def extender(
-    nodes: Annotated[int, typer.Option(min=2, help="Nodes of the cluster.")] = 1000,
+    nodes: Annotated[int, typer.Option(min=10, help="Nodes of the cluster.")] = 1000,
     pods: Annotated[int, typer.Option(min=0, help="Pods that run already.")] = 4000,
     measure: Annotated[int, typer.Option(min=1, help="Pods to schedule in each way.")] = 300,
     seed: Seed = 0,
