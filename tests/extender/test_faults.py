@@ -11,10 +11,11 @@ import pytest
 
 from mooring.api.errors import OutcomeUnknown
 from mooring.config import ExtenderManagedResource
-from mooring.extender import client
+from mooring.extender import client, wire
 from mooring.framework.extending import ExtenderError, Victims
+from mooring.state.node_table import NodeTable
 from mooring.telemetry.metrics import SchedulerMetrics
-from mooring.testing import VirtualClock, make_pod, run
+from mooring.testing import VirtualClock, make_node, make_pod, run
 from mooring.testing.builders import make_container
 from tests.client.raw_server import Connection
 from tests.extender.kit import POD, THREE, asked, extender_of, filtered, in_turn, replying, saying
@@ -165,8 +166,17 @@ async def announced(connection: Connection) -> None:
 @pytest.mark.parametrize("script", [endless, announced])
 def test_f7_a_body_is_read_up_to_its_limit(script, monkeypatch):
     monkeypatch.setattr(client, "ANSWER_BYTES", 1000)
-    with pytest.raises(ExtenderError, match=f"longer than the {1000 + 256 * 3} bytes"):
+    limit = 1000 + 256 * 3 + 2 * len(wire.node_args(POD, THREE, names_only=False))
+    with pytest.raises(ExtenderError, match=f"longer than the {limit} bytes"):
         filtered(script)
+
+
+def test_f7_whole_nodes_may_come_back_however_large_they_are(monkeypatch):
+    monkeypatch.setattr(client, "ANSWER_BYTES", 0)
+    large = NodeTable()
+    large.set_node(make_node("a", labels={"x": "y" * 5000}))
+    script = replying(lambda verb, question: {"Nodes": question["Nodes"]})
+    assert asked(script, lambda extender: extender.filter(POD, large.nodes())).names == {"a"}
 
 
 async def drip(connection: Connection) -> None:

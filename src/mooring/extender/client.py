@@ -26,7 +26,8 @@ _log = logs.get(__name__)
 
 ANSWER_BYTES = 8 * 1024 * 1024
 ANSWER_BYTES_PER_NODE = 256
-"""Bytes that are read of an answer at most, and how many more for each node that was sent."""
+"""Bytes that are read of an answer at most, and how many more for each node that was sent. Twice the request
+comes on top: whole nodes come back, perhaps with more fields."""
 JSON = "application/json"
 
 T = TypeVar("T")
@@ -114,7 +115,8 @@ class HttpExtender:
         """One request; every failure is an ExtenderError with the URL."""
         began, outcome = self._clock.now(), "cancelled"
         try:
-            found = read(await self._exchange(verb, body, ANSWER_BYTES + ANSWER_BYTES_PER_NODE * nodes))
+            most = ANSWER_BYTES + ANSWER_BYTES_PER_NODE * nodes + 2 * len(body)
+            found = read(await self._exchange(verb, body, most))
             outcome = "success"
             return found
         except (TransportError, ExtenderError) as error:
