@@ -1,7 +1,7 @@
 """Serving an application on a port: on the loop that runs, or in a thread with a loop of its own.
 
-The endpoints of a scheduler have their own thread: one whose loop is blocked is still asked how it is, and its
-endpoints can tell.
+The endpoints of a scheduler have their own thread: one whose loop is blocked is still asked how it is, and
+its endpoints can tell.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The verbs of an extender over HTTP, as a Starlette application to serve or to embed.
 
-Answers 200 with the result of the verb, and otherwise a code with an `Error` that says what is wrong. Bodies are
-bounded one by one and all together. What a browser sends is refused: no page may ask a server on loopback.
+Answers 200 with the result of the verb, and otherwise a code with an `Error` that says what is wrong. Bodies
+are bounded one by one and all together. What a browser sends is refused: no page may ask a server on
+loopback.
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ class ServerMetrics:
     def __init__(self) -> None:
         self.requests = Counter(
             "mooring_extender_server_requests_total",
-            "Requests of kube-scheduler by outcome: success, error (a plugin failed), refused (the request is "
-            "wrong) or unavailable.",
+            "Requests of kube-scheduler by outcome: success, error (a plugin failed), refused (the request "
+            "is wrong) or unavailable.",
             ("verb", "outcome"),
         )
         self.seconds = Histogram(
@@ -153,7 +154,9 @@ class _Verbs:
                     if size > BODY_BYTES:
                         return _TOO_LARGE
                     if self._held > HELD_BYTES:
-                        return Answer(429, wire.problem("too many requests at once; try again"), "unavailable")
+                        return Answer(
+                            429, wire.problem("too many requests at once; try again"), "unavailable"
+                        )
                     parts.append(part)
         except TimeoutError:
             return _refused(408, f"the body did not arrive within {BODY_SECONDS:g} seconds")
@@ -188,9 +191,7 @@ class _Verbs:
     async def _bind(self, body: bytes) -> Answer:
         args = wire.binding_args(body)
         status = await self._verbs.bind(args.pod_namespace, args.pod_name, args.pod_uid, args.node)
-        return Answer(
-            200, wire.binding_result(status.message), "success" if status.is_success else "error"
-        )
+        return Answer(200, wire.binding_result(status.message), "success" if status.is_success else "error")
 
 
 async def _answered(answer_to: Callable[[bytes], Awaitable[Answer]], body: bytes) -> Answer:

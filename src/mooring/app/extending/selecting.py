@@ -1,4 +1,4 @@
-"""Which plugins of a profile are served to kube-scheduler, as which verbs, and what of them is never called."""
+"""Which plugins of a profile are served to kube-scheduler, and as which verbs."""
 
 from __future__ import annotations
 
