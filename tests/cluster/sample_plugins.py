@@ -7,7 +7,7 @@ import time
 from mooring.api.pod import Pod
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.nodes import NodeView
-from mooring.framework.points import FilterPlugin
+from mooring.framework.points import FilterPlugin, ScorePlugin
 from mooring.framework.status import Status
 
 
@@ -20,6 +20,15 @@ class Sample(FilterPlugin):
         if node.labels.get("cpu") != "true":
             return Status.unschedulable(f"Node: {node.name}")
         return None
+
+
+class Ranked(Sample, ScorePlugin):
+    """The sample that prefers nodes by their label `rank`, from 0 to 100."""
+
+    name = "ranked"
+
+    def score(self, state: CycleState, pod: Pod, node: NodeView) -> int:
+        return int(node.labels.get("rank", "0"))
 
 
 class Blocker(FilterPlugin):

@@ -30,7 +30,9 @@ JSON = "application/json"
 BODY_BYTES = 32 * 1024 * 1024
 """Of one request: 10,000 nodes of 3 KB."""
 HELD_BYTES = 4 * BODY_BYTES
-"""Of all bodies that are being received."""
+"""Of all bodies that are being received; beyond that no large one is."""
+LARGE_BYTES = 256 * 1024
+"""More than the names of 5,000 nodes."""
 BODY_SECONDS = 10.0
 """How long a body may take to arrive."""
 
@@ -153,7 +155,7 @@ class _Verbs:
                     self._held += len(part)
                     if size > BODY_BYTES:
                         return _TOO_LARGE
-                    if self._held > HELD_BYTES:
+                    if self._held > HELD_BYTES and size > LARGE_BYTES:
                         return Answer(
                             429, wire.problem("too many requests at once; try again"), "unavailable"
                         )

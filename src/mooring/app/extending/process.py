@@ -6,6 +6,7 @@ It holds no lease: what it answers depends on the cluster alone, so any number o
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import signal
 import time
 from collections.abc import Callable
@@ -79,24 +80,6 @@ class ExtenderProcess:
             self._signals.remove()
 
     async def _run(self) -> int:
-        config = self._served.configuration.config
-        credentials = await connection.find(self._options.kubeconfig or config.client_connection.kubeconfig)
-        client = connect(
-            credentials,
-            self._clock,
-            qps=config.client_connection.qps,
-            burst=config.client_connection.burst,
-            user_agent=default_user_agent("extender"),
-        )
-        scheduler = Scheduler(
-            client,
-            config=self._served.configuration,
-            clock=self._clock,
-            flush_after=None,
-            metrics=self._metrics,
-            streaming_lists=True,
-        )
-        verbs = ExtenderVerbs(scheduler.engine, self._served.verbs)
         certificate = self._certificate()
         listener = Listener(
             self._options.bind_address,
@@ -106,14 +89,43 @@ class ExtenderProcess:
             connection=Connection,
             flag="--port",
         )
-        work = [asyncio.create_task(self._live(scheduler, verbs, client), name="follow")]
+        try:
+            client = await self._connect()
+            try:
+                return await self._serve(listener, certificate, client)
+            finally:
+                await client.close()
+        finally:
+            await listener.stop()
+
+    async def _connect(self) -> HttpClient:
+        chosen = self._served.configuration.config.client_connection
+        credentials = await connection.find(self._options.kubeconfig or chosen.kubeconfig)
+        agent = default_user_agent("extender")
+        return connect(credentials, self._clock, qps=chosen.qps, burst=chosen.burst, user_agent=agent)
+
+    async def _serve(
+        self, listener: Listener, certificate: ServingCertificate | None, client: HttpClient
+    ) -> int:
+        scheduler = Scheduler(
+            client,
+            config=self._served.configuration,
+            clock=self._clock,
+            flush_after=None,
+            metrics=self._metrics,
+            streaming_lists=True,
+        )
+        verbs = ExtenderVerbs(scheduler.engine, self._served.verbs)
+        work = [asyncio.create_task(self._follow(scheduler, verbs, client), name="follow")]
         if certificate is not None:
             work.append(asyncio.create_task(_refresh(certificate), name="certificate"))
         for task in work:
             task.add_done_callback(self._on_end)
         try:
             await listener.start(self._app(scheduler, verbs))
-            _log.info(0, "Serving", verbs=" ".join(verbs.verbs), url=self._options.url, port=listener.port)
+            url = dataclasses.replace(self._options, port=listener.port).url
+            plugins = " ".join(self._served.plugins)
+            _log.info(0, "Serving as an extender", plugins=plugins, verbs=" ".join(verbs.verbs), url=url)
             code, reason = await self._ended
             _log.info(0, "Stopping", reason=reason)
             return code
@@ -123,7 +135,6 @@ class ExtenderProcess:
                 task.cancel()
             await asyncio.gather(*work, return_exceptions=True)
             await scheduler.stop()
-            await client.close()
 
     def _certificate(self) -> ServingCertificate | None:
         options = self._options
@@ -140,7 +151,7 @@ class ExtenderProcess:
             client_ca_file=options.client_ca_file,
         )
 
-    async def _live(self, scheduler: Scheduler, verbs: ExtenderVerbs, client: HttpClient) -> None:
+    async def _follow(self, scheduler: Scheduler, verbs: ExtenderVerbs, client: HttpClient) -> None:
         """Follow the cluster until cancelled."""
         await scheduler.follow()
         verbs.start_plugins()
@@ -154,13 +165,26 @@ class ExtenderProcess:
             group.create_task(garbage.run(self._clock, lambda: not len(engine.inbox)))
 
     def _app(self, scheduler: Scheduler, verbs: ExtenderVerbs) -> Starlette:
-        registry = CollectorRegistry()
-        registry.register(Exposed([*self._requests.families(), *self._metrics.families()]))
+        registry, known = CollectorRegistry(), self._metrics
+        registry.register(
+            Exposed(
+                [
+                    *self._requests.families(),
+                    known.plugin_failures,
+                    known.plugin_run_failures,
+                    known.slow_hooks,
+                    known.loop_lag,
+                    known.malformed,
+                    known.cache_size,
+                    known.corrections,
+                ]
+            )
+        )
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=registry)
 
         async def metrics(request: Request) -> Response:
-            gauges.refresh(self._metrics, scheduler.engine, scheduler.recorder)
+            gauges.refresh(known, scheduler.engine, scheduler.recorder)
             return exposition(generate_latest(registry))
 
         synced = Check("informer-sync", self._not_ready)
