@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import signal
+import ssl
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -15,6 +17,7 @@ import pytest
 import yaml
 
 from mooring.cli.root import app
+from mooring.serving.certificates import Authority, User, load
 from tests.app.running.api_thread import ROOT, ApiThread
 from tests.cli.running import runner
 from tests.cluster.processes import Daemon, free_port
@@ -103,19 +106,24 @@ def test_manifests_come_with_the_block_as_a_comment(folder):
     assert extender["urlPrefix"] == "https://mooring-extender.mooring.svc:8888"
     assert "Deployment" in [obj["kind"] for obj in yaml.safe_load_all(done.stdout)]
     assert "does not ask extenders at reserve" in done.stderr
+    assert "asks the extender about the extender's own pods too" in done.stderr
 
 
-def test_manifests_of_an_extender_need_a_configuration():
-    done = runner.invoke(app, ["manifests", "--extender"])
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [([], "name it with --config"), (["--config=x", "--service-monitor"], "does not go with --extender")],
+)
+def test_manifests_of_an_extender_that_cannot_be_made(arguments, text):
+    done = runner.invoke(app, ["manifests", "--extender", *arguments])
     assert done.exit_code == 1
-    assert "name it with --config" in done.stderr
+    assert text in done.stderr.replace("\n", " ")
 
 
-def ask(url: str, body: object = None) -> tuple[int, str]:
+def ask(url: str, body: object = None, context: ssl.SSLContext | None = None) -> tuple[int, str]:
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, data, {"Content-Type": "application/json"})
     try:
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=10, context=context) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         with error:
@@ -167,6 +175,24 @@ def test_the_process_serves_its_verbs_until_sigterm(folder, process):
     log = process.log.read_text()
     assert "does not ask extenders at reserve" in log
     assert 'plugins="Sample" verbs="filter prioritize preempt"' in log
+
+
+@pytest.mark.slow
+def test_with_a_client_authority_the_verbs_are_for_its_clients_and_health_is_for_all(folder, process):
+    authority = Authority.new(time.time())
+    pem = authority.client(User("kube-scheduler"))
+    (folder / "ca.crt").write_bytes(authority.pem.certificate)
+    stranger = ssl._create_unverified_context()  # its certificate is its own
+    known = ssl._create_unverified_context()
+    load(known, pem)
+    url = process.url.replace("http:", "https:")
+    question = {"Pod": {"metadata": {"name": "p"}}, "NodeNames": []}
+    with ApiThread(folder) as api:
+        process.command += [f"--kubeconfig={api.kubeconfig}", "--client-ca-file=ca.crt"]
+        process.start()
+        process.wait_until(lambda: ask(f"{url}/readyz", context=stranger)[0] == 200, 30)
+        assert ask(f"{url}/filter", question, stranger)[0] == 401
+        assert ask(f"{url}/filter", question, known)[0] == 200
 
 
 @pytest.mark.slow

@@ -365,6 +365,23 @@ def test_a_bind_whose_answer_is_lost_says_that_it_may_have_happened():
         assert extended.cluster.node_of("p") == "a"
 
 
+def test_default_plugins_answer_where_they_are_served():
+    small = make_node("small", cpu="1")
+    nodes = (small, make_node("large", cpu="8"), make_node("tainted", taints=["x=y:NoSchedule"]))
+    pod = make_pod("p", uid="uid-p", cpu="2")
+    with Extended(served_of(Labelled, with_defaults=True), nodes, pod) as extended:
+        answer = extended.answer("filter", by_names("small", "large", "tainted", pod=pod))
+        assert answer["NodeNames"] == ["large"]
+        assert answer["FailedAndUnresolvableNodes"] == {
+            "small": "NodeResourcesFit: Insufficient cpu",
+            "tainted": "TaintToleration: node(s) had untolerated taint(s)",
+        }
+        (score,) = extended.answer("prioritize", by_names("large", pod=pod))
+        assert 0 < score["Score"] <= 10
+        assert extended.answer("bind", binding(node="large")) == {"Error": ""}
+        assert extended.cluster.node_of("p") == "large"
+
+
 class Counting(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
     """Reads in Score what PreFilter wrote."""
 

@@ -19,6 +19,11 @@ from mooring.app.extending import select
 from mooring.cli.printing import current_folder, fail, line
 from mooring.config import ConfigError
 
+OWN_PODS = (
+    "kube-scheduler asks the extender about the extender's own pods too: let them run before you add the "
+    "block, and set ignorable or managedResources there if it has to place them while none answers"
+)
+
 
 def manifests(
     config: Annotated[
@@ -61,6 +66,10 @@ def manifests(
     name = name or ("mooring-extender" if extender else "mooring")
     if extender and config is None:
         fail("--extender serves the plugins of a configuration: name it with --config")
+    if extender and service_monitor:
+        fail(
+            "--service-monitor does not go with --extender: leave it out, and scrape /metrics of its Service"
+        )
     options = DeployOptions(
         name=name,
         namespace=namespace,
@@ -74,7 +83,7 @@ def manifests(
         configuration = configure(text, source=str(config or "<default>"), folders=current_folder())
         served = select(configuration) if extender else None
         objects = extender_manifests(served, text, options) if served else make(configuration, text, options)
-        notes = list(served.warnings) if served else warnings(configuration, options)
+        notes = [*served.warnings, OWN_PODS] if served else warnings(configuration, options)
         comment = _comment(block_of(served, options), options) if served else ""
     except (MooringError, ConfigError) as error:
         fail(str(error))

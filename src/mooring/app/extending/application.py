@@ -78,7 +78,7 @@ def extender_app(
     `not_ready` says why nothing can be answered yet. With `needs_certificate` the verbs are for clients whose
     certificate TLS has verified. Must run on the loop of the engine."""
     served = _Verbs(verbs, not_ready, needs_certificate, metrics or ServerMetrics())
-    known = ", ".join(f"POST /{verb}" for verb in verbs.verbs)
+    known = ", ".join(f"POST /{verb}" for verb in verbs.served)
 
     async def wrong(request: Request, error: Exception) -> Response:
         code, headers = 500, None
@@ -87,7 +87,7 @@ def extender_app(
         text = f"{request.method} {request.url.path} is not served; {known} are"
         return _response(code, wire.problem(text), dict(headers or {}))
 
-    found = [Route(f"/{verb}", served.endpoint(verb), methods=["POST"]) for verb in verbs.verbs]
+    found = [Route(f"/{verb}", served.endpoint(verb), methods=["POST"]) for verb in verbs.served]
     return Starlette(routes=[*found, *routes], exception_handlers={404: wrong, 405: wrong})
 
 

@@ -125,7 +125,7 @@ class ExtenderProcess:
             await listener.start(self._app(scheduler, verbs))
             url = dataclasses.replace(self._options, port=listener.port).url
             plugins = " ".join(self._served.plugins)
-            _log.info(0, "Serving as an extender", plugins=plugins, verbs=" ".join(verbs.verbs), url=url)
+            _log.info(0, "Serving as an extender", plugins=plugins, verbs=" ".join(verbs.served), url=url)
             code, reason = await self._ended
             _log.info(0, "Stopping", reason=reason)
             return code

@@ -52,7 +52,8 @@ class ExtenderVerbs:
     only where the status is Success; any other status is an Error."""
 
     def __init__(self, engine: Engine, verbs: Collection[str]) -> None:
-        self.verbs = tuple(verbs)
+        self.served = tuple(verbs)
+        """The verbs to offer."""
         self._engine = engine
         (self._profile,) = engine.profiles.values()
         self._kinds = needed_resources([self._profile])
