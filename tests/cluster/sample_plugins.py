@@ -5,9 +5,11 @@ from __future__ import annotations
 import time
 
 from mooring.api.pod import Pod
+from mooring.api.resources import PODS
+from mooring.framework.access import Access
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.nodes import NodeView
-from mooring.framework.points import FilterPlugin, ScorePlugin
+from mooring.framework.points import BindPlugin, FilterPlugin, ScorePlugin
 from mooring.framework.status import Status
 
 
@@ -29,6 +31,17 @@ class Ranked(Sample, ScorePlugin):
 
     def score(self, state: CycleState, pod: Pod, node: NodeView) -> int:
         return int(node.labels.get("rank", "0"))
+
+
+class Binder(BindPlugin):
+    """Binds as DefaultBinder does, in another process."""
+
+    name = "binder"
+    needs = (Access(PODS, ("create",), "binding"),)
+
+    async def bind(self, state: CycleState, pod: Pod, node_name: str) -> Status | None:
+        await self.handle.client.bind(pod.name, pod.namespace, pod.uid, node_name)
+        return None
 
 
 class Blocker(FilterPlugin):

@@ -23,12 +23,8 @@ from tests.cluster.mooring_process import NAMESPACE, PATHS
 from tests.cluster.processes import Daemon, free_port
 from tests.cluster.worlds import World
 
-CONFIG = objects.scheduler_config(
-    {
-        "schedulerName": "default-scheduler",
-        "plugins": {"multiPoint": {"enabled": [{"name": "tests.cluster.sample_plugins:Ranked"}]}},
-    }
-)
+PLUGINS = [{"name": f"tests.cluster.sample_plugins:{name}"} for name in ("Ranked", "Binder")]
+CONFIG = objects.scheduler_config({"plugins": {"multiPoint": {"enabled": PLUGINS}}})
 NAME = "mooring-extender"
 ENV = {"PYTHONPATH": PATHS, "PYTHONUNBUFFERED": "1"}
 
@@ -90,10 +86,19 @@ def is_ready(url: str, context: ssl.SSLContext | None) -> bool:
         return False
 
 
-def test_the_plugin_filters_scores_and_has_its_say_in_preemption(world: World) -> None:
+def test_the_plugins_filter_score_bind_and_have_their_say_in_preemption(
+    world: World, plane: ControlPlane
+) -> None:
+    before = len(binds(plane))
     pods_go_where_the_plugin_prefers(world)
     what_the_plugin_refuses_is_in_the_condition(world)
     a_pod_preempts_only_where_the_plugin_lets_it(world)
+    assert binds(plane)[before:] == [f"system:serviceaccount:{NAMESPACE}:{NAME}"] * 5
+
+
+def binds(plane: ControlPlane) -> list[str]:
+    """Who bound each pod."""
+    return [call.user for call in plane.calls() if call.right == ("", "pods/binding", "create")]
 
 
 def pods_go_where_the_plugin_prefers(world: World) -> None:

@@ -69,6 +69,16 @@ class RankedAtOnce(VectorScorePlugin):
         return nodes.label_numbers("rank").astype(np.int64)
 
 
+class Relative(RankedAtOnce):
+    """Has no answer about no nodes."""
+
+    name = "Relative"
+
+    def score_nodes(self, state, pod, nodes):
+        scores = super().score_nodes(state, pod, nodes)
+        return scores * 100 // scores.max()
+
+
 class Normalized(Ranked):
     name = "Normalized"
     normalization = Normalization.DEFAULT
@@ -132,7 +142,7 @@ def test_filter_asks_about_the_named_nodes_only():
 
 @pytest.mark.parametrize("nodes", [[], NODES], ids=["none", "some"])
 def test_a_cluster_without_the_named_nodes(nodes):
-    with Extended(served_of(Labelled, Ranked), nodes) as extended:
+    with Extended(served_of(Labelled, Relative), nodes) as extended:
         failed = extended.answer("filter", by_names("x"))["FailedNodes"]
         assert failed == {"x": "the extender does not know this node yet"}
         assert extended.answer("prioritize", by_names("x")) == [{"Host": "x", "Score": 0}]
