@@ -63,16 +63,25 @@ def _filter_each(
     plugin: FilterPlugin, state: CycleState, pod: Pod, nodes: Nodes, statuses: NodeStatuses
 ) -> tuple[Nodes, Status]:
     """One Filter plugin in its scalar form. Its reasons often name the node, so they are not grouped."""
-    kept, rows = np.ones(len(nodes), dtype=np.bool_), nodes.rows.tolist()
+    refused, call = [], plugin.filter
     for index, node in enumerate(nodes):
-        status = filter_by(plugin, state, pod, node)
-        if status is SUCCESS:
+        try:
+            answer = call(state, pod, node)
+        except Exception as error:
+            return nodes, failed(plugin, "Filter", pod, error, node.name)
+        if answer is None:
             continue
+        status = _verdict(plugin, pod, node, answer)
         if status.code is Code.ERROR:
             return nodes, status
-        statuses.set_row(rows[index], status)
-        kept[index] = False
-    return (nodes if kept.all() else nodes.where(kept)), SUCCESS
+        if status is not SUCCESS:
+            statuses.set_row(node.row, status)
+            refused.append(index)
+    if not refused:
+        return nodes, SUCCESS
+    kept = np.ones(len(nodes), dtype=np.bool_)
+    kept[refused] = False
+    return nodes.where(kept), SUCCESS
 
 
 Hits = Iterable[tuple[BoolArray, Status]]
@@ -148,12 +157,15 @@ def filter_by(plugin: FilterPlugin, state: CycleState, pod: Pod, node: NodeView)
     """One Filter plugin on one node, in the scalar form: Success, a refusal or an Error."""
     try:
         answer = plugin.filter(state, pod, node)
-        if answer is None:
-            return SUCCESS
-        status = checked(plugin, "Filter", pod, answer, node.name)
     except Exception as error:
         return failed(plugin, "Filter", pod, error, node.name)
-    if status.is_success or status.is_rejected or status.code is Code.ERROR:
+    return SUCCESS if answer is None else _verdict(plugin, pod, node, answer)
+
+
+def _verdict(plugin: FilterPlugin, pod: Pod, node: NodeView, answer: Status) -> Status:
+    """A scalar answer, checked: Success, a refusal or an Error."""
+    status = checked(plugin, "Filter", pod, answer, node.name)
+    if status is SUCCESS or status.code in REFUSALS or status.code is Code.ERROR:
         return status
     return unexpected(plugin, "Filter", pod, status, node.name)
 
