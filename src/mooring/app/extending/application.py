@@ -116,7 +116,8 @@ class _Verbs:
         }[verb]
 
         async def serve(request: Request) -> Response:
-            began, now = self._verbs.clock.now(), self._verbs.clock.now
+            now = self._verbs.clock.now
+            began = now()
             answer = self._refusal(request)
             if answer is None:
                 body = await self._body(request)
@@ -124,7 +125,14 @@ class _Verbs:
             seconds = now() - began
             self._metrics.requests.inc(verb, answer.outcome)
             self._metrics.seconds.observe(seconds, verb)
-            _log.info(5, "Answered kube-scheduler", verb=verb, outcome=answer.outcome, code=answer.code)
+            _log.info(
+                5,
+                "Answered kube-scheduler",
+                verb=verb,
+                outcome=answer.outcome,
+                code=answer.code,
+                seconds=round(seconds, 6),
+            )
             return _response(answer.code, answer.body)
 
         return serve
