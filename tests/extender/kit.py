@@ -25,7 +25,7 @@ from tests.client.raw_server import Connection, Script, serve
 
 T = TypeVar("T")
 POD = make_pod("p", uid="uid-p")
-VERBS = {"filter_verb": "filter", "prioritize_verb": "prioritize", "preempt_verb": "preempt",
+VERBS: dict[str, Any] = {"filter_verb": "filter", "prioritize_verb": "prioritize", "preempt_verb": "preempt",
          "bind_verb": "bind", "weight": 1}  # fmt: skip
 
 
