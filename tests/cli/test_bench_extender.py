@@ -9,21 +9,22 @@ from tests.cli.running import runner
 SMALL = ("--nodes", "30", "--pods", "20", "--measure", "3")
 
 
-def test_prints_a_row_for_names_and_one_for_nodes(monkeypatch):
+def test_prints_a_row_for_each_way(monkeypatch):
     monkeypatch.delenv("COLUMNS", raising=False)  # a test runner may have set it
     result = runner.invoke(app, ["bench", "extender", *SMALL])
     assert result.exit_code == 0, result.output
     assert "30 nodes, filter and prioritize for each pod" in result.stdout
-    for text in ("nodeCacheCapable", "whole nodes", "bytes a node", "pods/s"):
+    for text in ("nodeCacheCapable", "whole nodes", "is the extender", "bytes a node", "pods/s"):
         assert text in result.stdout
 
 
 def test_json_has_the_same_figures_and_the_size_of_a_node():
     result = runner.invoke(app, ["bench", "extender", *SMALL, "-o", "json"])
-    names, nodes = json.loads(result.stdout)
+    names, nodes, served = json.loads(result.stdout)
     assert (names["exchange"], names["node_bytes"]) == ("names", 9)
     assert (nodes["exchange"], nodes["nodes"], nodes["measured"]) == ("nodes", 30, 3)
     assert nodes["node_bytes"] > 3000
+    assert (served["exchange"], served["measured"]) == ("served", 3)
     assert 0 < nodes["median_ms"] <= nodes["p99_ms"]
 
 

@@ -70,7 +70,8 @@ def extender(
     """Schedule pods through an extender on loopback, in a process of its own, that filters and prioritizes.
 
     Once it is sent the names of the nodes (nodeCacheCapable), once whole nodes as kubelets write them. A pod
-    counts from the moment it is popped until it is assumed on its node: all plugins and two requests.
+    counts from the moment it is popped until it is assumed on its node: all plugins and two requests. Then
+    the other way round: Mooring is the extender, and the time of its two answers for all nodes is measured.
     """
     results = [_through(exchange, nodes, pods, measure, seed) for exchange in EXCHANGES]
     if output is Output.JSON:

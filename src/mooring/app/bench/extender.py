@@ -1,4 +1,5 @@
-"""What extenders cost: pods that the engine places through one on loopback, by names and by whole nodes."""
+"""What extenders cost on loopback, both ways: pods that the engine places through one, by names and by whole
+nodes; and the time in which `mooring extender` answers."""
 
 from __future__ import annotations
 
@@ -15,17 +16,19 @@ from typing import Any
 import msgspec
 
 from mooring.api.errors import MooringError
+from mooring.api.pod import Pod
 from mooring.app.bench.detailed_nodes import add_details
 from mooring.app.bench.measuring import collected_as_when_running
 from mooring.app.bench.workloads import plain
 from mooring.app.bench.world import World
 from mooring.app.clock import SystemClock
 from mooring.config import Extender
+from mooring.extender.client import HttpExtender
 from mooring.extender.connecting import make_extenders
 from mooring.scheduler.cycle import Placement
 
 WARM_UP = 10
-RESPONDER = "mooring.app.bench.responder"
+RESPONDER, SERVED = "mooring.app.bench.responder", "mooring.app.bench.served"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,18 +37,22 @@ class Exchange:
 
     name: str
     what: str
-    names_only: bool
+    names_only: bool = True
+    serves: bool = False
+    """Mooring is the extender."""
 
 
 EXCHANGES = (
-    Exchange("names", "asks an extender with nodeCacheCapable", names_only=True),
+    Exchange("names", "asks an extender with nodeCacheCapable"),
     Exchange("nodes", "asks an extender that wants whole nodes", names_only=False),
+    Exchange("served", "is the extender, asked with names", serves=True),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class ExchangeResult:
-    """A pod counts from pop to assume: one filter and one prioritize request, and all plugins."""
+    """A pod counts from pop to assume: one filter and one prioritize request, and all plugins. Where Mooring
+    is the extender, the two requests count, as their sender sees them."""
 
     exchange: str
     nodes: int
@@ -67,21 +74,28 @@ class NoAnswer(MooringError):
 async def measure(
     exchange: Exchange, nodes: int, pods: int, count: int, seed: int, progress: Callable[[int], None]
 ) -> ExchangeResult:
-    async with _responder() as url:
+    arguments = (SERVED, str(nodes), str(pods), str(seed)) if exchange.serves else (RESPONDER,)
+    async with _process(*arguments) as url:
         configured = Extender(
             url_prefix=url, filter_verb="filter", prioritize_verb="prioritize", weight=1, http_timeout=30.0,
             node_cache_capable=exchange.names_only,
         )  # fmt: skip
         (extender,) = make_extenders([configured], SystemClock())
         try:
-            world = World(nodes, pods, seed=seed, extenders=(extender,), finish_node=add_details)
+            asked = () if exchange.serves else (extender,)
+            world = World(nodes, pods, seed=seed, extenders=asked, finish_node=add_details)
             pending = plain(world)
+
+            async def one() -> int:
+                pod = next(pending)
+                return await (_ask(extender, world, pod) if exchange.serves else _one(world, pod))
+
             with collected_as_when_running():
                 for _ in range(WARM_UP):
-                    await _one(world, next(pending))
+                    await one()
                 times = []
                 for _ in range(count):
-                    times.append(await _one(world, next(pending)))
+                    times.append(await one())
                     progress(1)
         finally:
             await extender.close()
@@ -118,6 +132,18 @@ async def _one(world: World, pod: dict[str, Any]) -> int:
     return took
 
 
+async def _ask(extender: HttpExtender, world: World, raw: dict[str, Any]) -> int:
+    """What kube-scheduler asks about a pod: all nodes to be filtered, those that passed to be scored."""
+    pod, every = msgspec.convert(raw, Pod), world.engine.services.nodes()
+    began = time.perf_counter_ns()
+    passed = (await extender.filter(pod, every)).names
+    scores = await extender.prioritize(pod, every.where(every.named(*passed)))
+    took = time.perf_counter_ns() - began
+    if not passed or scores.keys() != passed:
+        raise NoAnswer(f"{pod.key}: {len(passed)} nodes passed and {len(scores)} were scored")
+    return took
+
+
 def _node_bytes(world: World, exchange: Exchange) -> int:
     views = world.engine.services.nodes()
     sent = [view.name if exchange.names_only else view.node for view in views]
@@ -125,13 +151,14 @@ def _node_bytes(world: World, exchange: Exchange) -> int:
 
 
 @asynccontextmanager
-async def _responder() -> AsyncIterator[str]:
+async def _process(module: str, *arguments: str) -> AsyncIterator[str]:
     """The URL of an extender in a process of its own."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-I" if sys.flags.isolated else "-P",
         "-m",
-        RESPONDER,
+        module,
+        *arguments,
         stdin=PIPE,
         stdout=PIPE,
         start_new_session=True,
@@ -141,7 +168,7 @@ async def _responder() -> AsyncIterator[str]:
     try:
         port = await process.stdout.readline()
         if not port:
-            raise NoAnswer(f"`python -m {RESPONDER}` ended with {await process.wait()}; see its error above")
+            raise NoAnswer(f"`python -m {module}` ended with {await process.wait()}; see its error above")
         yield f"http://127.0.0.1:{int(port)}"
     finally:
         process.stdin.close()
