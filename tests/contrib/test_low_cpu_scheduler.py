@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -144,6 +146,36 @@ def test_a_parked_pod_is_woken_when_a_node_is_measured_below_its_threshold_and_n
         cluster.settle(30)
         assert cluster.node_of("p") == "b"
         assert cluster.record("p").woken_by == "NodeUsageUpdate"
+
+
+def test_a_pod_that_was_refused_for_what_pods_request_is_woken_when_they_use_less():
+    with cluster_with() as cluster:
+        cluster.add(make_node("a"))
+        usage(cluster, a=(10, 10))
+        cluster.settle(16)
+        cluster.add(make_pod("large", cpu="3900m"))
+        cluster.settle()
+        cluster.add(make_pod("p"))
+        cluster.settle()
+        assert cluster.node_of("p") == ""
+        cluster.settle(20)
+        usage(cluster, a=(30, 10))  # the large pod included
+        cluster.settle(20)
+        assert cluster.node_of("p") == "a"
+        assert cluster.record("p").woken_by == "NodeUsageUpdate"
+
+
+@pytest.mark.parametrize("point", ["filter", "score"])
+def test_it_may_be_enabled_at_one_point_alone(point):
+    config = json.loads(enabling("LowCpuScheduler"))
+    config["profiles"][0]["plugins"] = {point: {"enabled": [{"name": "LowCpuScheduler", "weight": 100}]}}
+    with Cluster(config=json.dumps(config)) as cluster:
+        cluster.add(make_node("a"), make_node("b"))
+        usage(cluster, a=(95, 10), b=(20, 10))
+        cluster.settle(40)
+        cluster.add(make_pod("p"))
+        cluster.settle()
+        assert cluster.node_of("p") == "b"
 
 
 def test_an_average_looks_past_a_peak():

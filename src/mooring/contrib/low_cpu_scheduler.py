@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Collection, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -101,17 +102,20 @@ class LowCpuScheduler(WholeTableFilterPlugin, WholeTableScorePlugin, ReusablePlu
         """The number of the reason for usage that is not known."""
         self._made: Sequence[Load] = ()
         self._made_for = -1
-        self._refused: frozenset[str] = frozenset()
-        """The nodes that Filter refused at the last tick."""
 
     async def run(self) -> None:
         await self.usage.run(self.handle, self._tick)
 
-    def _tick(self) -> None:
-        """Bring back refused pods when a node that was refused no longer is."""
-        nodes, before = self.handle.nodes, self._refused
-        self._refused = frozenset(nodes.where(self._judgements(nodes) >= REFUSED).names)
-        self.handle.wake(USAGE, before, self._refused)
+    @contextmanager
+    def _tick(self) -> Iterator[None]:
+        """Brings back refused pods when a node that was refused no longer is."""
+        before = self._refused()
+        yield
+        self.handle.wake(USAGE, before, self._refused())
+
+    def _refused(self) -> frozenset[str]:
+        nodes = self.handle.nodes
+        return frozenset(nodes.where(self._judgements(nodes) >= REFUSED).names)
 
     def filter_nodes(self, state: CycleState, pod: Pod, nodes: Nodes) -> Refusals | None:
         judged = self._judgements(nodes)

@@ -46,6 +46,7 @@ def test_the_latest_value_is_that_of_the_newest_sample_even_where_it_is_not_know
 def test_a_measure_that_no_sample_has_is_not_known():
     assert np.isnan(history((1, 1)).value("power", over(AVERAGE))).all()
     assert not history((1, 1)).has("power")
+    assert len(History().value("cpu", over(AVERAGE))) == 0
 
 
 def test_old_samples_are_forgotten():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 import numpy as np
 import pytest
 from prometheus_client import REGISTRY
@@ -29,7 +31,9 @@ class Reader(FilterPlugin, ReusablePlugin):
     async def run(self):
         await self.usage.run(self.handle, self.tick)
 
+    @contextmanager
     def tick(self):
+        yield
         self.ticks += 1
 
     def filter(self, state, pod, node):
@@ -123,7 +127,9 @@ def test_when_the_plugin_that_fetches_ends_another_one_goes_on(cluster):
     usage, ticks = NodeUsage(MetricProvider(interval_seconds=10)), {"first": 0, "second": 0}
 
     def start(name):
+        @contextmanager
         def tick():
+            yield
             ticks[name] += 1
 
         return cluster.loop.create_task(usage.run(reader(cluster).handle, tick))

@@ -85,6 +85,8 @@ class History:
         return _deviation(samples) if window.function == DEVIATION else _average(samples)
 
     def _rows(self, measure: str, window: Window) -> list[FloatArray]:
+        if not self._ticks:
+            return []
         since = -np.inf if window.function == LATEST_VALUE else self._ticks[-1].time - window.seconds
         return [
             tick.columns[measure] for tick in self._ticks if tick.time >= since and measure in tick.columns

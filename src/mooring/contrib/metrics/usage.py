@@ -11,6 +11,7 @@ import asyncio
 import logging
 import math
 from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
 
 import aiohttp
 import msgspec
@@ -28,7 +29,8 @@ from mooring.framework.access import Version
 from mooring.framework.handle import Handle
 from mooring.framework.nodes import FloatArray, Nodes
 
-OnTick = Callable[[], object]
+OnTick = Callable[[], AbstractContextManager[object]]
+"""Entered before the values change, and left when they have changed."""
 
 SHORTEST = 300.0
 """Seconds of history that are kept in any case: longer than values take to arrive."""
@@ -76,7 +78,7 @@ class NodeUsage:
         return found
 
     async def run(self, handle: Handle, on_tick: OnTick) -> None:
-        """Keep the values current, and call `on_tick` after every change, until cancelled."""
+        """Keep the values current until cancelled, with `on_tick` around every change."""
         self._listeners.append(on_tick)
         try:
             async with self._turn:
@@ -109,8 +111,13 @@ class NodeUsage:
 
     def accept(self, sample: Sample | None, handle: Handle) -> None:
         """Begin a new tick with this sample, or without one."""
-        nodes, self._now = handle.nodes, handle.clock.wall()
-        names = nodes.names
+        with ExitStack() as stack:
+            for listener in self._listeners:
+                stack.enter_context(listener())
+            self._tick(sample, handle.nodes, handle.clock.wall())
+
+    def _tick(self, sample: Sample | None, nodes: Nodes, now: float) -> None:
+        names, self._now = nodes.names, now
         columns = {REQUESTED + r: nodes.floats("nonzero_requested", r).copy() for r in (CPU, MEMORY)}
         columns |= {CAPACITY + r: capacity(nodes, r).copy() for r in (CPU, MEMORY)}
         if sample is not None:
@@ -119,13 +126,11 @@ class NodeUsage:
             rows = np.array([known.get(name, -1) for name in names], dtype=np.int64)
             for measure, values in {**sample.values, TAKEN: sample.taken}.items():
                 columns[measure] = np.append(values, np.nan)[rows]
-        self._history.add(self._now, names, columns, self._keep)
+        self._history.add(now, names, columns, self._keep)
         self._index = {name: index for index, name in enumerate(names)}
         self._made.clear()
         self.version.bump()
         self._measure_itself()
-        for listener in list(self._listeners):
-            listener()
 
     def _measure_itself(self) -> None:
         ages = self._now - self._history.value(TAKEN)
