@@ -13,7 +13,7 @@ from mooring.framework.handle import Handle
 from mooring.framework.nodes import FloatArray
 
 NODE_METRICS = custom("metrics.k8s.io", "v1beta1", "nodes", "NodeMetrics", namespaced=False)
-NEEDS = (Access(NODE_METRICS, ("list",)),)
+NEEDS: tuple[Access, ...] = (Access(NODE_METRICS, ("list",)),)
 """What a plugin with this source declares. The kind cannot be watched, so there is no informer for it."""
 
 

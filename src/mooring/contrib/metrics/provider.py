@@ -38,7 +38,7 @@ class MetricProvider(Record):
         elif self.type not in TYPES:
             yield unsupported(child(path, "type"), self.type, TYPES)
         elif self.type != METRICS_SERVER:
-            yield from self._validate_address(child(path, "address"))
+            yield from self.validate_address(child(path, "address"))
         elif self.address:
             yield forbidden(child(path, "address"), "the metrics server is reached through the API server")
         if self.token and self.token_file:
@@ -51,7 +51,8 @@ class MetricProvider(Record):
             if not 1 <= seconds <= 3600:
                 yield invalid(child(path, f"{name}Seconds"), seconds, "must be from 1 to 3600")
 
-    def _validate_address(self, path: str) -> Iterator[Problem]:
+    def validate_address(self, path: str) -> Iterator[Problem]:
+        """What is wrong with the URL."""
         if not self.address:
             yield required(path, f"the URL of {self.type}")
         elif urlsplit(self.address).scheme not in ("http", "https") or not urlsplit(self.address).hostname:

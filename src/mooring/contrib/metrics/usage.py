@@ -34,6 +34,7 @@ OnTick = Callable[[], AbstractContextManager[object]]
 
 SHORTEST = 300.0
 """Seconds of history that are kept in any case: longer than values take to arrive."""
+AGE = "age"
 TAKEN, REQUESTED, CAPACITY = "taken", "requested ", "capacity "
 """Columns of the history beside the measures: when a node was measured; what its pods requested at the tick,
 and what it had, by resource."""
@@ -154,9 +155,13 @@ class NodeUsage:
 
         return self._values((CAPACITY + resource, window), compute)
 
+    def taken(self) -> Values:
+        """When each node was measured, in Unix seconds."""
+        return self._values((TAKEN, LATEST), lambda: self._history.value(TAKEN))
+
     def ages(self) -> Values:
         """Seconds since each node was measured, as of this tick."""
-        return self._values((TAKEN, LATEST), lambda: self._now - self._history.value(TAKEN))
+        return self._values((AGE, LATEST), lambda: self._now - self._history.value(TAKEN))
 
     def measured_requests(self, resource: str) -> Values:
         """What the pods of each node requested when it was measured, as in `nonzero_requested`: the pods that
