@@ -97,10 +97,21 @@ def hits_of(plugin: FilterPlugin, answer: Refusals, nodes: Nodes, within: BoolAr
     if answer.nodes is not nodes:
         raise ValueError("filter_nodes() answered for another set of nodes than it was asked about")
     entries = answer.entries if within is None else [entry.within(within) for entry in answer.entries]
-    entries = [entry for entry in entries if np.count_nonzero(entry.mask)]  # half the price of any()
-    if len(entries) == 1 and isinstance(entries[0].reason, str):
-        return ((entries[0].mask, Status(entries[0].code, (entries[0].reason,), plugin.name)),)
-    return _combined(plugin, entries) if entries else ()
+    sizes = [int(np.count_nonzero(entry.mask)) for entry in entries]  # half the price of any()
+    entries = [entry for entry, size in zip(entries, sizes, strict=True) if size]
+    if not entries:
+        return ()
+    if all(isinstance(entry.reason, str) for entry in entries) and _are_disjoint(entries, sum(sizes)):
+        return [(entry.mask, Status(entry.code, (str(entry.reason),), plugin.name)) for entry in entries]
+    return _combined(plugin, entries)
+
+
+def _are_disjoint(entries: Sequence[Refusal], total: int) -> bool:
+    """Whether no node is hit twice: so it is for one reason, and where a plugin gives each node one of
+    several."""
+    if len(entries) == 1:
+        return True
+    return int(np.count_nonzero(np.logical_or.reduce([entry.mask for entry in entries]))) == total
 
 
 def _combined(plugin: FilterPlugin, entries: Sequence[Refusal]) -> Iterator[tuple[BoolArray, Status]]:

@@ -6,9 +6,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from mooring.api.resources import POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS, SERVICES
 from mooring.app.bench import many_terms
 from mooring.app.bench.world import HOSTNAME, ZONE, World, make
+from mooring.contrib.metrics import CPU, MEMORY, Sample
 
 Pods = Iterator[dict[str, Any]]
 
@@ -29,6 +32,8 @@ class Workload:
     """Nodes of the cluster, with as many running pods each as the benchmark's; 0: the benchmark's number."""
     warm_up: int = 10
     """Pods before the first that is measured."""
+    config: str = ""
+    """A configuration of its own, used unless another one is named."""
 
 
 def _numbers() -> Iterator[int]:
@@ -42,6 +47,22 @@ def plain(world: World) -> Pods:
     """Every pod another template: other requests each time."""
     for i in _numbers():
         yield make(f"plain-{i}", cpu=50 + i % 977, memory=64 + i % 991, labels={"app": f"plain-{i}"})
+
+
+LOW_CPU = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles: [{plugins: {multiPoint: {enabled: [{name: LowCpuScheduler}]}}}]
+"""
+
+
+def low_cpu(world: World) -> Pods:
+    """Plain pods on nodes whose usage is measured; a few use too much."""
+    plugin: Any = world.profile.plugins["LowCpuScheduler"]
+    names = plugin.handle.nodes.names
+    values = {measure: np.array([world.random.uniform(0, 75) for _ in names]) for measure in (CPU, MEMORY)}
+    plugin.usage.accept(Sample(names, values, np.full(len(names), plugin.handle.clock.wall())), plugin.handle)
+    yield from plain(world)
 
 
 def replicasets(world: World) -> Pods:
@@ -267,6 +288,7 @@ WORKLOADS: tuple[Workload, ...] = (
             ("namespaces", "a namespace selector over 1,000", many_terms.namespaces),
         )
     ),
+    Workload("low-cpu", "as plain, with LowCpuScheduler", low_cpu, config=LOW_CPU),
     Workload("mixed", "seven of the above in turn", mixed),
     Workload("unschedulable", "fits nowhere", unschedulable, schedulable=False),
     Workload("preemption-4", "4 pods a node, resources only", preemption, 4, 40, schedulable=False),
