@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from mooring.api.pod import Pod
-from mooring.api.resources import PODS
+from mooring.api.resources import PODS, custom
 from mooring.framework.access import Access
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.nodes import NodeView
@@ -57,3 +57,13 @@ class Blocker(FilterPlugin):
         return None
 
     done = False
+
+
+class ReadsSecrets(FilterPlugin):
+    """Needs a right that no test grants."""
+
+    name = "reads-secrets"
+    needs = (Access(custom("", "v1", "secrets", "Secret")),)
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Status | None:
+        return None
