@@ -90,7 +90,8 @@ class LowCpuScheduler(WholeTableFilterPlugin, WholeTableScorePlugin, ReusablePlu
 
     def __init__(self, args: LowCpuSchedulerArgs, handle: Handle) -> None:
         super().__init__(args, handle)
-        self.usage = NodeUsage.of(handle, args.metric_provider, args.window.seconds)
+        keep = max(args.window.seconds, args.metrics_max_age_seconds)
+        self.usage = NodeUsage.of(handle, args.metric_provider, (CPU, MEMORY), keep)
         thresholds = {CPU: args.cpu_threshold_percent, MEMORY: args.memory_threshold_percent}
         self._levels = {
             name: np.linspace(lowest, 100, LEVELS).tolist() for name, lowest in thresholds.items()
@@ -173,7 +174,8 @@ class LowCpuScheduler(WholeTableFilterPlugin, WholeTableScorePlugin, ReusablePlu
 
     def _load(self, resource: str, first: int) -> Load:
         usage, args = self.usage, self.args
-        used, contained = usage.used(resource, args.window).array, usage.measured_requests(resource).array
+        used = usage.used(resource, args.window).array
+        contained = usage.measured_requests(resource, args.window).array
         fresh = usage.ages().array <= args.metrics_max_age_seconds
         known = fresh & ~np.isnan(used)
         missing = 0.0 if args.when_missing == USE_REQUESTS else np.nan
