@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from mooring.api.pod import Pod
 from mooring.api.problems import Problem, child, invalid, unsupported
@@ -45,6 +46,8 @@ each node would make events that are too long to read."""
 BITS = 7
 """Of a judgement that are the node's score; the others are the number of the reason to refuse it, or 0."""
 REFUSED = 1 << BITS
+
+Judgements = npt.NDArray[np.int16]
 
 
 class LowCpuSchedulerArgs(PluginArgs):
@@ -120,12 +123,10 @@ class LowCpuScheduler(WholeTableFilterPlugin, WholeTableScorePlugin, ReusablePlu
 
     def filter_nodes(self, state: CycleState, pod: Pod, nodes: Nodes) -> Refusals | None:
         judged = self._judgements(nodes)
-        refused = judged >= REFUSED
-        present = {judgement >> BITS for judgement in judged[refused.nonzero()[0]].tolist()}
-        if len(present) <= 1:
-            return nodes.refuse(refused, self._reasons[present.pop()]) if present else None
+        if judged.max(initial=0) < REFUSED:
+            return None
         numbers, answer = judged >> BITS, nodes.refusals()
-        for number in sorted(present):
+        for number in sorted({*numbers[numbers.nonzero()[0]].tolist()}):
             answer.add(numbers == number, self._reasons[number])
         return answer
 
@@ -139,21 +140,21 @@ class LowCpuScheduler(WholeTableFilterPlugin, WholeTableScorePlugin, ReusablePlu
     def score(self, state: CycleState, pod: Pod, node: NodeView) -> int:
         return self._judgement(node) & REFUSED - 1
 
-    def _judgements(self, nodes: Nodes) -> IntArray:
+    def _judgements(self, nodes: Nodes) -> Judgements:
         """Kept up to date by the node table: after a pod is placed, one node is judged again."""
-        column: IntArray = nodes.row_column((self, self.usage.version.value), self._judge, self._judgement)
+        column: Judgements = nodes.row_column((self, self.usage.version.value), self._judge, self._judgement)
         return column
 
-    def _judge(self, nodes: Nodes) -> IntArray:
-        used, number = np.zeros(len(nodes)), np.zeros(len(nodes), dtype=np.int64)
+    def _judge(self, nodes: Nodes) -> Judgements:
+        used, number = np.zeros(len(nodes)), np.zeros(len(nodes), dtype=np.int16)
         for load in self._loads():
             percent = load.percentages(nodes)
             used += load.share * percent
             level = np.searchsorted(load.levels, percent)
             level[np.isnan(percent)] = self._unknown
             number = np.where(level > 0, level + load.first, number)
-        points: IntArray = np.nan_to_num(np.maximum(100 - used, 0)).astype(np.int64)
-        return number * REFUSED + points
+        points = np.nan_to_num(np.maximum(100 - used, 0)).astype(np.int16)
+        return (number * REFUSED + points).astype(np.int16)
 
     def _judgement(self, node: NodeView) -> int:
         """`_judge` for one node, without arrays of one entry."""
