@@ -125,8 +125,12 @@ class LowCpuScheduler(WholeTableFilterPlugin, WholeTableScorePlugin, ReusablePlu
         judged = self._judgements(nodes)
         if judged.max(initial=0) < REFUSED:
             return None
+        refused = judged >= REFUSED
+        first, *more = sorted({*(judged[refused.nonzero()[0]] >> BITS).tolist()})
+        if not more:
+            return nodes.refuse(refused, self._reasons[first])
         numbers, answer = judged >> BITS, nodes.refusals()
-        for number in sorted({*numbers[numbers.nonzero()[0]].tolist()}):
+        for number in (first, *more):
             answer.add(numbers == number, self._reasons[number])
         return answer
 
