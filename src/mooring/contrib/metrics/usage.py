@@ -8,6 +8,7 @@ the next: values, their age, and what pods requested when the values were measur
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import math
 from collections.abc import Callable, Iterable
@@ -48,6 +49,7 @@ _MISSING = Gauge("mooring_usage_missing_nodes", "Nodes without a measured usage.
 _OLDEST = Gauge("mooring_usage_oldest_seconds", "Age of the oldest usage of a node.", ["provider"])
 _TICKS = Counter("mooring_usage_refreshes", "Attempts to measure the usage of nodes.", ["provider", "result"])
 
+_numbers = itertools.count()
 _log = logging.getLogger(__name__)
 
 
@@ -193,9 +195,11 @@ class Values:
     """One value per node as of a tick. Arrays have the order of the tick and belong together as long as
     `NodeUsage.version` stays the same; NaN: not known."""
 
-    __slots__ = ("_index", "_padded")
+    __slots__ = ("_index", "_key", "_padded")
 
     def __init__(self, padded: FloatArray, index: dict[str, int]) -> None:
+        self._key = ("mooring.contrib.values", next(_numbers))
+        """Of the column; a number, because the node table keeps keys after the tick is over."""
         self._index = index
         self._padded = padded
         """With one entry more, for nodes that the tick does not know."""
@@ -206,7 +210,7 @@ class Values:
 
     def of(self, nodes: Nodes) -> FloatArray:
         """One entry per node of the view."""
-        found: FloatArray = nodes.node_column(self, self._gather)
+        found: FloatArray = nodes.node_column(self._key, self._gather)
         return found
 
     def _gather(self, nodes: Nodes) -> FloatArray:
