@@ -58,6 +58,8 @@ def test_the_families_are_those_of_the_whole_comparison():
         ({"plugin": "PodStates"}, 'did you mean "PodState"'),
         ({"plugin": "PodState", "input": {"pod": {}, "nodes": 7}}, "input.nodes: expected a list"),
         ({"plugin": "NodeMetadata", "input": {"pod": {}}}, "metadataKey: Required value"),
+        ({"plugin": "PodState", "input": {"pod": {}, "node": []}}, "input.node: unknown; known are"),
+        ({"plugin": "PodState", "input": {"pod": {}, "metrics": {}}}, "PodState looks at no metrics"),
     ],
 )
 def test_a_case_that_cannot_be_read_is_answered_with_the_reason(case, error):

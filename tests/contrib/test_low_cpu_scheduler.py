@@ -191,6 +191,26 @@ def test_an_average_looks_past_a_peak():
         assert cluster.node_of("p") == "a"
 
 
+def test_pods_that_came_while_an_average_was_taken_count_with_their_requests():
+    args = {"window": {"function": "Average", "seconds": 120}}
+    with cluster_with(args) as cluster:
+        cluster.add(make_node("a"))
+        for _ in range(8):
+            usage(cluster, a=(10, 10))
+            cluster.settle(15)
+        cluster.add(make_pod("large", cpu="3"))
+        cluster.settle(1)
+        for number in range(12):
+            usage(cluster, a=(70, 10))  # the large pod included; the average lags behind
+            cluster.settle(15)
+            cluster.add(make_pod(f"p{number}", cpu="0", memory="0"))
+            cluster.settle(1)
+        waited = [number for number in range(12) if cluster.record(f"p{number}").attempt > 1]
+        assert waited == [*range(len(waited))]
+        assert 6 <= len(waited) <= 10
+        assert cluster.pending() == []
+
+
 @given(
     st.lists(
         st.tuples(st.floats(0, 120) | st.just(NAN), st.floats(0, 120), st.integers(0, 5000)),

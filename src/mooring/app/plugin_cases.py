@@ -23,17 +23,20 @@ from mooring.app.configuring import Configuration, configure
 from mooring.app.evaluating import INPUTS, BadCase, World
 from mooring.app.offline import offline_engine
 from mooring.config.types import API_VERSION, KIND
-from mooring.contrib.metrics import load_watcher
+from mooring.contrib.metrics import NodeUsage, load_watcher
 from mooring.framework.events import QueuedPod
 
 CLUSTER = (*INPUTS, "pod")
 """The keys of the input that a `World` reads."""
+KNOWN = (*CLUSTER, "args", "queue", "metrics", "boundAt", "now")
 
 
 def evaluate_plugin(case: Mapping[str, Any]) -> dict[str, Any]:
     """The answer for one case; a case that cannot be read gives an `error`."""
     try:
         plugin, data = str(case["plugin"]), case.get("input") or {}
+        if unknown := sorted(set(data) - {*KNOWN}):
+            raise BadCase(f"input.{unknown[0]}: unknown; known are {', '.join(KNOWN)}")
         configured = configuration_of(plugin, (data.get("args") or {}).get(plugin))
         answer: dict[str, Any] = {}
         if "pod" in data:
@@ -74,8 +77,11 @@ def judged(plugin: str, configured: Configuration, data: Mapping[str, Any]) -> d
     world = World(cluster, configured, clock=CaseClock(_now(data)))
     profile = next(iter(world.engine.profiles.values()))
     if data.get("metrics") is not None:
-        asked: Any = profile.plugins[plugin]
-        asked.usage.accept(load_watcher.read(data["metrics"]), asked.handle)
+        asked = profile.plugins[plugin]
+        usage = getattr(asked, "usage", None)
+        if not isinstance(usage, NodeUsage):
+            raise BadCase(f"input.metrics: plugin {plugin} looks at no metrics; leave them out")
+        usage.accept(load_watcher.read(data["metrics"]), asked.handle)
     return world.one_plugin(profile, plugin, raw=True)
 
 
@@ -93,7 +99,8 @@ def _now(data: Mapping[str, Any]) -> float | None:
     """The time of a case, in Unix seconds: its own, or that of its metrics."""
     if "now" in data:
         return parse_time(str(data["now"])) or float(data["now"])
-    return float(data["metrics"]["window"]["end"]) if data.get("metrics") is not None else None
+    end = ((data.get("metrics") or {}).get("window") or {}).get("end")
+    return None if end is None else float(end)
 
 
 def _bound(pod: Mapping[str, Any], times: Mapping[str, float]) -> Mapping[str, Any]:

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from mooring.api.pod import Pod
 from mooring.api.problems import Problem, child, invalid, unsupported
@@ -45,6 +46,8 @@ each node would make events that are too long to read."""
 BITS = 7
 """Of a judgement that are the node's score; the others are the number of the reason to refuse it, or 0."""
 REFUSED = 1 << BITS
+
+Judgements = npt.NDArray[np.int16]
 
 
 class LowCpuSchedulerArgs(PluginArgs):
@@ -90,7 +93,8 @@ class LowCpuScheduler(WholeTableFilterPlugin, WholeTableScorePlugin, ReusablePlu
 
     def __init__(self, args: LowCpuSchedulerArgs, handle: Handle) -> None:
         super().__init__(args, handle)
-        self.usage = NodeUsage.of(handle, args.metric_provider, args.window.seconds)
+        keep = max(args.window.seconds, args.metrics_max_age_seconds)
+        self.usage = NodeUsage.of(handle, args.metric_provider, (CPU, MEMORY), keep)
         thresholds = {CPU: args.cpu_threshold_percent, MEMORY: args.memory_threshold_percent}
         self._levels = {
             name: np.linspace(lowest, 100, LEVELS).tolist() for name, lowest in thresholds.items()
@@ -119,12 +123,14 @@ class LowCpuScheduler(WholeTableFilterPlugin, WholeTableScorePlugin, ReusablePlu
 
     def filter_nodes(self, state: CycleState, pod: Pod, nodes: Nodes) -> Refusals | None:
         judged = self._judgements(nodes)
+        if judged.max(initial=0) < REFUSED:
+            return None
         refused = judged >= REFUSED
-        present = {judgement >> BITS for judgement in judged[refused.nonzero()[0]].tolist()}
-        if len(present) <= 1:
-            return nodes.refuse(refused, self._reasons[present.pop()]) if present else None
+        first, *more = sorted({*(judged[refused.nonzero()[0]] >> BITS).tolist()})
+        if not more:
+            return nodes.refuse(refused, self._reasons[first])
         numbers, answer = judged >> BITS, nodes.refusals()
-        for number in sorted(present):
+        for number in (first, *more):
             answer.add(numbers == number, self._reasons[number])
         return answer
 
@@ -138,21 +144,21 @@ class LowCpuScheduler(WholeTableFilterPlugin, WholeTableScorePlugin, ReusablePlu
     def score(self, state: CycleState, pod: Pod, node: NodeView) -> int:
         return self._judgement(node) & REFUSED - 1
 
-    def _judgements(self, nodes: Nodes) -> IntArray:
+    def _judgements(self, nodes: Nodes) -> Judgements:
         """Kept up to date by the node table: after a pod is placed, one node is judged again."""
-        column: IntArray = nodes.row_column((self, self.usage.version.value), self._judge, self._judgement)
+        column: Judgements = nodes.row_column((self, self.usage.version.value), self._judge, self._judgement)
         return column
 
-    def _judge(self, nodes: Nodes) -> IntArray:
-        used, number = np.zeros(len(nodes)), np.zeros(len(nodes), dtype=np.int64)
+    def _judge(self, nodes: Nodes) -> Judgements:
+        used, number = np.zeros(len(nodes)), np.zeros(len(nodes), dtype=np.int16)
         for load in self._loads():
             percent = load.percentages(nodes)
             used += load.share * percent
             level = np.searchsorted(load.levels, percent)
             level[np.isnan(percent)] = self._unknown
             number = np.where(level > 0, level + load.first, number)
-        points: IntArray = np.nan_to_num(np.maximum(100 - used, 0)).astype(np.int64)
-        return number * REFUSED + points
+        points = np.nan_to_num(np.maximum(100 - used, 0)).astype(np.int16)
+        return (number * REFUSED + points).astype(np.int16)
 
     def _judgement(self, node: NodeView) -> int:
         """`_judge` for one node, without arrays of one entry."""
@@ -173,7 +179,8 @@ class LowCpuScheduler(WholeTableFilterPlugin, WholeTableScorePlugin, ReusablePlu
 
     def _load(self, resource: str, first: int) -> Load:
         usage, args = self.usage, self.args
-        used, contained = usage.used(resource, args.window).array, usage.measured_requests(resource).array
+        used = usage.used(resource, args.window).array
+        contained = usage.measured_requests(resource, args.window).array
         fresh = usage.ages().array <= args.metrics_max_age_seconds
         known = fresh & ~np.isnan(used)
         missing = 0.0 if args.when_missing == USE_REQUESTS else np.nan

@@ -305,7 +305,8 @@ class Handle(Protocol):
         """Data from outside the cluster has changed. As an event of the cluster does, this brings back the
         pods that the plugin refused, where its hint for an UPDATE of `resource` says Queue, after their
         backoff. The hint gets `old` and `new` as they are. `resource` is one of the plugin's own, and
-        registered; another one raises a ValueError."""
+        registered; another one raises a ValueError. Nothing happens where the profile asks the plugin at no
+        point at which it could have refused a pod."""
         ...
 
     def on_change(self, resource: Resource, callback: OnChange) -> None:

@@ -146,6 +146,16 @@ def test_a_request_carries_the_token_of_the_file_and_follows_no_redirect(tmp_pat
     assert seen == [("/watcher", "Bearer secret"), ("/moved", "Bearer secret")]
 
 
+def test_a_file_that_is_not_there_is_named(tmp_path):
+    address, missing = "https://127.0.0.1:1", f"{tmp_path}/none"
+    for provider in (
+        MetricProvider(address=address, token_file=missing),
+        MetricProvider(address=address, ca_file=missing),
+    ):
+        with pytest.raises(OSError, match="none"):
+            asyncio.run(get_json(provider, "/watcher"))
+
+
 def test_prometheus_is_asked_a_query_per_measure_and_finds_nodes_by_name_or_address():
     asked = []
 
@@ -157,11 +167,12 @@ def test_prometheus_is_asked_a_query_per_measure_and_finds_nodes_by_name_or_addr
 
     async def ask(address):
         queries = {"cpu": "cpu_percent", "power": "watts"}
-        return await Prometheus(MetricProvider(address=address, queries=queries)).fetch(found)
+        return await Prometheus(MetricProvider(address=address, queries=queries)).fetch(
+            found, ["cpu", "power", "heat"]
+        )
 
     sample = asyncio.run(serve(answer, ask))
-    assert asked[0] == "cpu_percent"
-    assert asked[2] == "watts"
+    assert asked == ["cpu_percent", "watts"]
     assert sorted(zip(sample.names, sample.values["power"].tolist(), strict=True)) == [
         ("a", 20.0),
         ("b", 30.0),
@@ -176,7 +187,7 @@ def test_a_query_that_finds_no_node_says_what_to_check():
 
     async def ask(address):
         with pytest.raises(ValueError, match="no series whose label 'instance' names a node"):
-            await Prometheus(MetricProvider(address=address)).fetch(found)
+            await Prometheus(MetricProvider(address=address)).fetch(found, ["cpu"])
 
     asyncio.run(serve(answer, ask))
 

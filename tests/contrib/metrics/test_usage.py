@@ -25,7 +25,7 @@ class Reader(FilterPlugin, ReusablePlugin):
 
     def __init__(self, args, handle):
         super().__init__(args, handle)
-        self.usage = NodeUsage.of(handle, MetricProvider())
+        self.usage = NodeUsage.of(handle, MetricProvider(), ["cpu", "memory"])
         self.ticks = 0
 
     async def run(self):
@@ -163,7 +163,7 @@ def test_the_longest_window_that_a_plugin_wants_is_kept(cluster):
     cluster.add(make_node("a"))
     cluster.start()
     handle = reader(cluster).handle
-    usage = NodeUsage.of(handle, MetricProvider(), keep=3600)
+    usage = NodeUsage.of(handle, MetricProvider(), ["cpu"], keep=3600)
     assert usage is reader(cluster).usage
     for minute in range(30):
         usage.accept(Sample(["a"], {"cpu": np.array([float(minute)])}, np.array([0.0])), handle)

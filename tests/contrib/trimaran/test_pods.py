@@ -40,6 +40,7 @@ def placed(name, moment=None, node="a"):
 
 
 def recent():
+    """At the time 1000."""
     return RecentPods(lambda pod: 100, lambda: 1000.0)
 
 
@@ -56,6 +57,9 @@ def test_a_pod_counts_from_when_it_was_scheduled_until_it_is_measured():
 
 def test_a_pod_without_a_time_was_placed_long_ago():
     assert scheduled_at(make_pod("p", node="a")) == 0
+    pods = recent()
+    pods.pod_changed(None, make_pod("p", node="a"))
+    assert "a" not in pods
 
 
 def test_a_pod_counts_once_however_often_it_is_seen_and_not_when_it_is_gone():

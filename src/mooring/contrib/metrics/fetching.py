@@ -49,5 +49,6 @@ def _headers(provider: MetricProvider) -> dict[str, str]:
 
 def _trust(provider: MetricProvider) -> ssl.SSLContext | bool:
     if provider.ca_file:
-        return ssl.create_default_context(cafile=provider.ca_file)
+        # Read here: an error of OpenSSL does not name the file.
+        return ssl.create_default_context(cadata=Path(provider.ca_file).read_text(encoding="ascii"))
     return not provider.insecure_skip_verify

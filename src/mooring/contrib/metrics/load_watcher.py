@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -57,7 +57,7 @@ class LoadWatcher:
     def __init__(self, provider: MetricProvider) -> None:
         self._provider = provider
 
-    async def fetch(self, handle: Handle) -> Sample:
+    async def fetch(self, handle: Handle, measures: Sequence[str]) -> Sample:
         return read(await get_json(self._provider, "/watcher"))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from mooring.api.requests import resource_value
@@ -20,7 +22,7 @@ NEEDS: tuple[Access, ...] = (Access(NODE_METRICS, ("list",)),)
 class MetricsServer:
     """Implements `Source`."""
 
-    async def fetch(self, handle: Handle) -> Sample:
+    async def fetch(self, handle: Handle, measures: Sequence[str]) -> Sample:
         items: list[Unstructured] = list((await handle.client.list(NODE_METRICS)).items)
         nodes, names = handle.nodes, [item.name for item in items]
         position = {name: index for index, name in enumerate(nodes.names)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,9 +28,12 @@ class Prometheus:
     def __init__(self, provider: MetricProvider) -> None:
         self._provider = provider
 
-    async def fetch(self, handle: Handle) -> Sample:
+    async def fetch(self, handle: Handle, measures: Sequence[str]) -> Sample:
         found: dict[str, dict[str, tuple[float, float]]] = {}
-        for measure, query in {**QUERIES, **self._provider.queries}.items():
+        queries = {**QUERIES, **self._provider.queries}
+        for measure in measures:
+            if not (query := queries.get(measure)):
+                continue
             body = await get_json(self._provider, "/api/v1/query", {"query": query})
             by_node = self._by_node(body, node_names(handle), f"the query for {measure}")
             for name, value in by_node.items():

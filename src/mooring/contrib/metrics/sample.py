@@ -31,9 +31,9 @@ class Sample:
 class Source(Protocol):
     """Where samples come from."""
 
-    async def fetch(self, handle: Handle) -> Sample:
-        """The present values. Raises what the connection raises, or a ValueError for an answer that makes no
-        sense."""
+    async def fetch(self, handle: Handle, measures: Sequence[str]) -> Sample:
+        """The present values of these measures, as far as the source knows them. Raises what the connection
+        raises, or a ValueError for an answer that makes no sense."""
         ...
 
 

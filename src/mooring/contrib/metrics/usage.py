@@ -8,9 +8,10 @@ the next: values, their age, and what pods requested when the values were measur
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, ExitStack
 
 import aiohttp
@@ -19,7 +20,7 @@ import numpy as np
 from prometheus_client import Counter, Gauge
 
 from mooring.api.errors import MooringError
-from mooring.contrib.metrics.history import LATEST, History, Window
+from mooring.contrib.metrics.history import LATEST, LATEST_VALUE, History, Window
 from mooring.contrib.metrics.load_watcher import LoadWatcher
 from mooring.contrib.metrics.metrics_server import MetricsServer
 from mooring.contrib.metrics.prometheus import Prometheus
@@ -48,6 +49,7 @@ _MISSING = Gauge("mooring_usage_missing_nodes", "Nodes without a measured usage.
 _OLDEST = Gauge("mooring_usage_oldest_seconds", "Age of the oldest usage of a node.", ["provider"])
 _TICKS = Counter("mooring_usage_refreshes", "Attempts to measure the usage of nodes.", ["provider", "result"])
 
+_numbers = itertools.count()
 _log = logging.getLogger(__name__)
 
 
@@ -59,6 +61,7 @@ class NodeUsage:
         self.source = source or _source(provider)
         self.version = Version()
         """For `reads`; bumped with every tick."""
+        self._measures: set[str] = set()
         self._history = History()
         self._keep = SHORTEST
         self._window = 0.0
@@ -71,11 +74,14 @@ class NodeUsage:
         self._problem = ""
 
     @classmethod
-    def of(cls, handle: Handle, provider: MetricProvider, keep: float = 0.0) -> NodeUsage:
-        """The one of this provider, with at least `keep` seconds of history."""
+    def of(
+        cls, handle: Handle, provider: MetricProvider, measures: Iterable[str], keep: float = 0.0
+    ) -> NodeUsage:
+        """The one of this provider, with these measures and history for windows of up to `keep` seconds."""
         key = ("mooring.contrib.metrics", msgspec.json.encode(provider))
         found = handle.shared(key, lambda: cls(provider))
-        found._keep = max(found._keep, keep)
+        found._measures.update(measures)
+        found._keep = max(found._keep, keep + SHORTEST)
         return found
 
     async def run(self, handle: Handle, on_tick: OnTick) -> None:
@@ -93,7 +99,7 @@ class NodeUsage:
         """Fetch once. A failure leaves the values as they are; they grow older."""
         sample = None
         try:
-            sample = await self.source.fetch(handle)
+            sample = await self.source.fetch(handle, sorted(self._measures))
         except _FAILURES as error:
             self._report(f"{type(error).__name__}: {error}")
         else:
@@ -163,15 +169,16 @@ class NodeUsage:
         """Seconds since each node was measured, as of this tick."""
         return self._values((AGE, LATEST), lambda: self._now - self._history.value(TAKEN))
 
-    def measured_requests(self, resource: str) -> Values:
+    def measured_requests(self, resource: str, window: Window = LATEST) -> Values:
         """What the pods of each node requested when it was measured, as in `nonzero_requested`: the pods that
-        the measured usage contains. Those that were placed while an average was taken count as placed
-        later."""
+        `used` contains. Those that came while an average was taken, by the source or over the window, are in
+        it in part only and count as placed later."""
+        seconds = self._window + (0.0 if window.function == LATEST_VALUE else window.seconds)
 
         def compute() -> FloatArray:
-            return self._history.as_of(REQUESTED + resource, self._history.value(TAKEN) - self._window)
+            return self._history.as_of(REQUESTED + resource, self._history.value(TAKEN) - seconds)
 
-        return self._values((REQUESTED + resource, LATEST), compute)
+        return self._values((REQUESTED + resource, window), compute)
 
     def _values(self, key: tuple[str, Window], compute: Callable[[], FloatArray]) -> Values:
         if key not in self._made:
@@ -188,9 +195,11 @@ class Values:
     """One value per node as of a tick. Arrays have the order of the tick and belong together as long as
     `NodeUsage.version` stays the same; NaN: not known."""
 
-    __slots__ = ("_index", "_padded")
+    __slots__ = ("_index", "_key", "_padded")
 
     def __init__(self, padded: FloatArray, index: dict[str, int]) -> None:
+        self._key = ("mooring.contrib.values", next(_numbers))
+        """Of the column; a number, because the node table keeps keys after the tick is over."""
         self._index = index
         self._padded = padded
         """With one entry more, for nodes that the tick does not know."""
@@ -201,7 +210,7 @@ class Values:
 
     def of(self, nodes: Nodes) -> FloatArray:
         """One entry per node of the view."""
-        found: FloatArray = nodes.node_column(self, self._gather)
+        found: FloatArray = nodes.node_column(self._key, self._gather)
         return found
 
     def _gather(self, nodes: Nodes) -> FloatArray:

@@ -3,27 +3,23 @@ all containers together and each init container, plus overhead."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from mooring.api.pod import Pod
+from mooring.api.pod import Container, Pod
 from mooring.api.quantity import ResourceList
 from mooring.api.requests import CPU, MEMORY, resource_value
 
-
-def effective_requests(pod: Pod, resource: str) -> int:
-    return _effective(pod, resource, [container.resources.requests for container in pod.spec.containers],
-                      [container.resources.requests for container in pod.spec.init_containers])  # fmt: skip
+Kind = Literal["requests", "limits"]
 
 
-def effective_limits(pod: Pod, resource: str) -> int:
-    return _effective(pod, resource, [container.resources.limits for container in pod.spec.containers],
-                      [container.resources.limits for container in pod.spec.init_containers])  # fmt: skip
+def effective(pod: Pod, resource: str, kind: Kind = "requests") -> int:
+    """In the units of `allocatable`."""
 
+    def of(container: Container) -> int:
+        return amount(getattr(container.resources, kind), resource)
 
-def _effective(pod: Pod, resource: str, main: Iterable[ResourceList], init: Iterable[ResourceList]) -> int:
-    together = sum(amount(each, resource) for each in main)
-    largest = max((amount(each, resource) for each in init), default=0)
+    together = sum(map(of, pod.spec.containers))
+    largest = max(map(of, pod.spec.init_containers), default=0)
     return max(together, largest) + amount(pod.spec.overhead, resource)
 
 
@@ -41,9 +37,9 @@ class PodAmounts(NamedTuple):
 
     @classmethod
     def of(cls, pod: Pod) -> PodAmounts:
-        cpu, memory = effective_requests(pod, CPU), effective_requests(pod, MEMORY)
-        limits = effective_limits(pod, CPU), effective_limits(pod, MEMORY)
-        return cls(cpu, max(cpu, limits[0]), memory, max(memory, limits[1]))
+        cpu, memory = effective(pod, CPU), effective(pod, MEMORY)
+        most_cpu, most_memory = effective(pod, CPU, "limits"), effective(pod, MEMORY, "limits")
+        return cls(cpu, max(cpu, most_cpu), memory, max(memory, most_memory))
 
 
 class KnownAmounts:

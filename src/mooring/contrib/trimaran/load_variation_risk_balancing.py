@@ -10,7 +10,7 @@ import numpy as np
 
 from mooring.api.pod import Pod
 from mooring.api.requests import CPU, MEMORY
-from mooring.contrib.trimaran.amounts import effective_requests
+from mooring.contrib.trimaran.amounts import effective
 from mooring.contrib.trimaran.plugin import TrimaranArgs, TrimaranPlugin, rounded
 from mooring.framework.access import Dependency, Reads
 from mooring.framework.args import ArgsContext
@@ -47,7 +47,7 @@ class LoadVariationRiskBalancing(TrimaranPlugin):
     def _points(self, pod: Pod, nodes: Nodes, resource: str) -> FloatArray:
         """100 less the risk; NaN where the load is not known."""
         size = nodes.floats("allocatable", resource)
-        used = self.average(resource).of(nodes).clip(0, 100) * size / 100 + effective_requests(pod, resource)
+        used = self.average(resource).of(nodes).clip(0, 100) * size / 100 + effective(pod, resource)
         mean = np.divide(used, size, out=used * np.nan, where=size > 0).clip(0, 1)
         spread = (self.deviation(resource).of(nodes) / 100).clip(0, 1)
         risk = (mean + self._weighted(spread)) / 2
@@ -62,7 +62,7 @@ class LoadVariationRiskBalancing(TrimaranPlugin):
         return weighted
 
     def sign(self, pod: Pod) -> Hashable:
-        return effective_requests(pod, CPU), effective_requests(pod, MEMORY)
+        return effective(pod, CPU), effective(pod, MEMORY)
 
     def reads(self, pod: Pod) -> Collection[Dependency]:
         return (Reads.NODE, self.usage.version)

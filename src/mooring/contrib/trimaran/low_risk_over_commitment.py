@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Hashable
-from typing import Self
+from typing import Any, Self
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from mooring.api.meta import Int64
 from mooring.api.pod import Pod
@@ -29,6 +30,7 @@ DEFAULT_WINDOW, DEFAULT_WEIGHT = 5, 0.5
 MOST_VARIANCE = 0.99
 """Of the largest variance that a beta distribution of some mean can have."""
 
+SUMS = np.dtype([(name, np.float64) for name in PodAmounts._fields])
 LEAST_DEVIATION = 0.002
 """Of a share; less counts as none: usage is then as good as certain."""
 
@@ -86,16 +88,16 @@ class LowRiskOverCommitment(TrimaranPlugin):
 
     def _sum(self, nodes: Nodes, resource: str, kind: str) -> FloatArray:
         """Of the requests or limits of the pods on each node."""
-        field = f"{resource}_{kind}"
-
-        def compute(some: Nodes) -> FloatArray:
-            return np.array([self._sum_on(node, field) for node in some], dtype=np.float64)
-
-        column: FloatArray = nodes.row_column((self, field), compute, lambda node: self._sum_on(node, field))
+        sums = nodes.row_column((self, "sums"), self._sums, self._sums_on)
+        column: FloatArray = sums[f"{resource}_{kind}"]
         return column
 
-    def _sum_on(self, node: NodeView, field: str) -> int:
-        return sum(getattr(self._amounts.of(pod), field) for pod in node.pods)
+    def _sums(self, nodes: Nodes) -> npt.NDArray[Any]:
+        return np.array([self._sums_on(node) for node in nodes], dtype=SUMS)
+
+    def _sums_on(self, node: NodeView) -> tuple[float, ...]:
+        amounts = [self._amounts.of(pod) for pod in node.pods]
+        return tuple(map(float, map(sum, zip(*amounts, strict=True)))) if amounts else (0.0,) * 4
 
     def _risks_by_load(self, nodes: Nodes, resource: str) -> FloatArray:
         """The probability that more is used than the present pods request; 0 where the load is not known."""
@@ -114,8 +116,9 @@ class LowRiskOverCommitment(TrimaranPlugin):
             return 0.0
         spread = min(max(self.deviation(resource).at(node.name), 0), 100) / 100 * self._smoothing
         spread = min(spread, math.sqrt(MOST_VARIANCE * mean * (1 - mean)))
-        requests = self._sum_on(node, f"{resource}_request") / size
-        return 1 - within(min(requests, 1), self._sum_on(node, f"{resource}_limit") / size, mean, spread)
+        sums = dict(zip(PodAmounts._fields, self._sums_on(node), strict=True))
+        requests, limits = sums[f"{resource}_request"] / size, sums[f"{resource}_limit"] / size
+        return 1 - within(min(requests, 1), limits, mean, spread)
 
     def sign(self, pod: Pod) -> Hashable:
         return PodAmounts.of(pod)

@@ -15,7 +15,7 @@ from mooring.api.pod import Pod
 from mooring.api.problems import Problem, child, required
 from mooring.api.requests import CPU
 from mooring.contrib.metrics.sample import capacity
-from mooring.contrib.trimaran.amounts import amount, effective_requests
+from mooring.contrib.trimaran.amounts import amount, effective
 from mooring.contrib.trimaran.plugin import TrimaranArgs, TrimaranPlugin
 from mooring.framework.access import Dependency, Reads
 from mooring.framework.args import ArgsContext
@@ -106,7 +106,7 @@ class Peaks(TrimaranPlugin):
 
 def requested(pod: Pod) -> int:
     """Milli-cpu; overhead counts only beside a request."""
-    whole = effective_requests(pod, CPU)
+    whole = effective(pod, CPU)
     return whole if whole > amount(pod.spec.overhead, CPU) else 0
 
 

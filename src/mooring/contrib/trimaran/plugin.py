@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mooring.api.problems import Problem, child
-from mooring.contrib.metrics import MetricProvider, NodeUsage, Window
+from mooring.contrib.metrics import CPU, MEMORY, MetricProvider, NodeUsage, Window
 from mooring.contrib.metrics.history import AVERAGE, DEVIATION, LATEST
 from mooring.contrib.metrics.metrics_server import NEEDS
 from mooring.contrib.metrics.provider import LOAD_WATCHER
@@ -53,7 +53,8 @@ class TrimaranPlugin(WholeTableScorePlugin, ReusablePlugin):
 
     def __init__(self, args: Any, handle: Handle) -> None:
         super().__init__(args, handle)
-        self.usage = NodeUsage.of(handle, args.provider, SECONDS)
+        measures = [CPU, MEMORY, deviation(CPU), deviation(MEMORY)]
+        self.usage = NodeUsage.of(handle, args.provider, measures, SECONDS)
         self._made: dict[tuple[str, str], Values] = {}
         self._made_for = -1
 

@@ -9,6 +9,9 @@ from typing import Any
 from mooring.api.pod import Pod
 from mooring.api.times import parse_time
 
+LONGEST = 900.0
+"""Seconds after which a pod is not recent, however late measurements are."""
+
 
 class RecentPods:
     """By node. `pod_changed` is for `handle.on_change`, `add` and `remove` for Reserve and Unreserve: a pod
@@ -19,7 +22,7 @@ class RecentPods:
         self._now = now
         self._by_node: dict[str, dict[str, tuple[float, int]]] = {}
         """Node → UID → when it came, and what it is expected to use."""
-        self._since = -float("inf")
+        self._since = now() - LONGEST
 
     def pod_changed(self, old: Any, new: Any) -> None:
         """Of a pod that has its node already when it appears, the condition PodScheduled says since when."""
@@ -48,6 +51,10 @@ class RecentPods:
                 del pods[uid]
             if not pods:
                 del self._by_node[name]
+
+    def __contains__(self, node: str) -> bool:
+        """Whether a node has any."""
+        return node in self._by_node
 
     def expected(self, node: str, moment: float) -> int:
         """What the pods use that came later."""

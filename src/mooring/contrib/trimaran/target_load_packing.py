@@ -121,7 +121,11 @@ class TargetLoadPacking(TrimaranPlugin, ReservePlugin):
         return np.where(percent <= target, below, np.maximum(above, 0))
 
     def _unmeasured(self, nodes: Nodes) -> IntArray:
-        return np.array([self._unmeasured_on(node) for node in nodes], dtype=np.int64)
+        found = np.zeros(len(nodes), dtype=np.int64)
+        for index, name in enumerate(nodes.names):
+            if name in self._recent:  # few have one
+                found[index] = self._unmeasured_on(nodes[index])
+        return found
 
     def _unmeasured_on(self, node: NodeView) -> int:
         return self._recent.expected(node.name, self.usage.taken().at(node.name) - REPORTING_SECONDS)
