@@ -45,12 +45,18 @@ test-cluster: $(STAMP) ## Build a real control plane (Go; minutes the first time
 test-cluster-versions: $(STAMP) ## One smoke run each against older API servers (builds them first)
 	$(BIN)/python -m pytest -q -m versions tests/cluster
 
-conformance: $(STAMP) ## Compare with kube-scheduler's answers, the whole collection (needs ../shared/conformance)
+# The families of plugins.jsonl.gz whose plugins are in mooring.contrib.
+PLUGIN_FAMILIES := allocatable|podstate|qos
+
+conformance: $(STAMP) ## Compare with the answers of kube-scheduler and scheduler-plugins (needs ../shared/conformance)
 	@test -d ../shared/conformance || { echo "skipped: there is no ../shared/conformance beside this checkout"; exit 0; }; \
 	for set in small large; do \
 	  $(BIN)/mooring evaluate ../shared/conformance/$$set.jsonl.gz > $(VENV)/$$set.verdicts && \
 	  $(BIN)/python ../shared/conformance/compare.py ../shared/conformance/$$set.jsonl.gz $(VENV)/$$set.verdicts || exit 1; \
-	done
+	done; \
+	gzip -dc ../shared/conformance/plugins.jsonl.gz | grep -E '"family":"($(PLUGIN_FAMILIES))"' > $(VENV)/plugins.jsonl && \
+	$(BIN)/mooring evaluate $(VENV)/plugins.jsonl > $(VENV)/plugins.verdicts && \
+	$(BIN)/python ../shared/conformance/compare_plugins.py $(VENV)/plugins.jsonl $(VENV)/plugins.verdicts
 
 bench: $(STAMP) ## Measure the engine on this machine, all workloads
 	$(BIN)/mooring bench engine

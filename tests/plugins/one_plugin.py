@@ -1,4 +1,4 @@
-"""One default plugin on a small cluster, asked in all its forms: every row of the table, the dense nodes, one
+"""One plugin on a small cluster, asked in all its forms: every row of the table, the dense nodes, one
 node at a time. Row 0 of the table is always a ghost (a node that is gone while its pod remains)."""
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from mooring.api.node import Node
 from mooring.api.pod import Pod
 from mooring.app.configuring import configure
 from mooring.app.evaluating import World
+from mooring.app.plugin_cases import configuration_of
+from mooring.contrib.registry import PLUGINS as CONTRIB
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.lifting import as_status, gravest
 from mooring.framework.nodes import Nodes
@@ -122,9 +124,9 @@ def ask(
             "nodes": [msgspec.to_builtins(node) for node in (GHOST, *nodes)],
             "pods": [msgspec.to_builtins(other) for other in (GHOST_POD, *pods)],
             "pod": msgspec.to_builtins(pod),
-            "args": {plugin: args} if args else {},
+            "args": {plugin: args} if args and plugin not in CONTRIB else {},
         },
-        DEFAULT,
+        configuration_of(plugin, args) if plugin in CONTRIB else DEFAULT,
     )
     world.engine.services.nodes()
     world.put(kinds.NODES, None, GHOST)

@@ -13,6 +13,7 @@ from mooring import config
 from mooring.api.errors import MooringError
 from mooring.config import ConfigError, KubeSchedulerConfiguration, Problem, ResolvedProfile
 from mooring.config.gates import DEFAULT_GATES, FeatureGates
+from mooring.contrib.registry import PLUGINS as CONTRIB
 from mooring.framework.points import Plugin
 from mooring.plugins.registry import DEFAULT
 from mooring.runtime.registry import PluginError, Registry, look_in
@@ -86,9 +87,15 @@ def configure(
     """
     registry = build_registry(plugins, discover=discover)
     _follow(registry, config.plugin_references(text), source, folders)
+    _follow_contrib(registry, config.plugin_names(text))
     loaded = config.load(text, registry.args_types(), source=source, aliases=registry.aliases, gates=gates)
     profiles = config.resolve(
-        loaded, registry.implements(), aliases=registry.aliases, broken=registry.broken, source=source
+        loaded,
+        registry.implements(),
+        aliases=registry.aliases,
+        known=CONTRIB,
+        broken=registry.broken,
+        source=source,
     )
     return Configuration(loaded, profiles, registry)
 
@@ -145,3 +152,10 @@ def _follow(registry: Registry, references: Collection[str], source: str, folder
             problems.append(Problem(path="profiles", message=str(error)))
     if problems:
         raise ConfigError(problems, source)
+
+
+def _follow_contrib(registry: Registry, names: frozenset[str]) -> None:
+    """A plugin from elsewhere takes the place of one in contrib, so that a configuration which names it works
+    the same after contrib has got one of that name."""
+    for name in sorted(names & CONTRIB.keys() - registry.keys()):
+        registry.follow(CONTRIB[name])

@@ -14,6 +14,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from mooring.api import decoding
 from mooring.api import resources as kinds
@@ -149,7 +150,7 @@ class World:
     def by_plugin(self) -> dict[str, Any]:
         """Each plugin alone, as if the others did not exist."""
         asked = dict.fromkeys(ref.name for point in JUDGES for ref in self._resolved.points[point])
-        verdicts = {name: self._one_plugin(self.alone(name), name) for name in asked}
+        verdicts = {name: self.one_plugin(self.alone(name), name) for name in asked}
         return {name: verdict for name, verdict in verdicts.items() if verdict}
 
     def alone(self, name: str) -> Profile:
@@ -164,7 +165,9 @@ class World:
             self._alone[name] = build_profile(resolved, self._registry, services, tasks)
         return self._alone[name]
 
-    def _one_plugin(self, profile: Profile, name: str) -> dict[str, Any]:
+    def one_plugin(self, profile: Profile, name: str, *, raw: bool = False) -> dict[str, Any]:
+        """What the one plugin says that judges in this profile; `raw`: also its scores as they are before
+        they are normalised."""
         state, every = CycleState(), self.nodes.columns.every_row()
         pre = run_pre_filter(profile, state, self.pod, self.nodes)
         if not pre.status.is_success:
@@ -180,9 +183,9 @@ class World:
             return {"error": status.message}
         if len(statuses):
             verdict["filter"] = {node: _plain(refusal) for node, refusal in statuses}
-        return verdict | self._score_alone(profile, state, name)
+        return verdict | self._score_alone(profile, state, name, raw)
 
-    def _score_alone(self, profile: Profile, state: CycleState, name: str) -> dict[str, Any]:
+    def _score_alone(self, profile: Profile, state: CycleState, name: str, raw: bool) -> dict[str, Any]:
         if not profile.score or not len(self.nodes):
             return {}
         status = run_pre_score(profile.pre_score, state, self.pod, lambda: self.nodes)
@@ -194,7 +197,11 @@ class World:
         board, status = run_scores(profile, Scoring(state, self.pod, every, every.alive))
         if not status.is_success:
             return {"error": status.message}
-        return {"score": _by_name(self.nodes, board.totals)}
+        scores = {"score": _by_name(self.nodes, board.totals)}
+        if raw:
+            found = np.broadcast_to(board.columns[0].raw, board.totals.shape)
+            scores["raw"] = _by_name(self.nodes, found)
+        return scores
 
     def whole_profile(self, chooser: NodeChooser | None = None) -> dict[str, Any]:
         """All plugins together: the feasible nodes with their totals, or what preemption would do."""

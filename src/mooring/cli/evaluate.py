@@ -19,6 +19,7 @@ from mooring.app.configuring import Configuration
 from mooring.app.evaluating import Evaluator, default_configuration
 from mooring.app.live_cluster import LiveCluster
 from mooring.app.manifest_files import read_manifest
+from mooring.app.plugin_cases import evaluate_plugin
 from mooring.cli.printing import fail
 from mooring.cli.profile_options import Config, PluginPath, Plugins, ProfileName, configured
 
@@ -119,6 +120,7 @@ def _answers(judge: Evaluator, lines: Any) -> Iterator[dict[str, Any]]:
         except (ValueError, RecursionError) as error:
             yield {"id": None, "line": number, "error": f"not JSON: {error}"}
             continue
-        yield (
-            judge(case) if isinstance(case, dict) else {"id": None, "line": number, "error": "not an object"}
-        )
+        if not isinstance(case, dict):
+            yield {"id": None, "line": number, "error": "not an object"}
+        else:
+            yield evaluate_plugin(case) if "plugin" in case else judge(case)

@@ -12,7 +12,7 @@ from mooring.api.problems import Problem
 from mooring.config.gates import FeatureGates
 from mooring.config.loading import load
 from mooring.config.policy_conversion import ConvertedPolicy, convert_policy
-from mooring.config.references import plugin_references
+from mooring.config.references import plugin_names, plugin_references
 from mooring.config.resolving import PluginRef, ResolvedProfile, resolve
 from mooring.config.types import (
     ClientConnection,
@@ -53,6 +53,7 @@ __all__ = [
     "convert_policy",
     "dump",
     "load",
+    "plugin_names",
     "plugin_references",
     "resolve",
 ]

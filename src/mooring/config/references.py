@@ -19,10 +19,15 @@ def is_reference(name: str) -> bool:
     return _REFERENCE.fullmatch(name) is not None
 
 
-def plugin_references(text: str | bytes) -> frozenset[str]:
-    """The `module:Class` strings that a file mentions; none when it cannot be read (`load` says why)."""
+def plugin_names(text: str | bytes) -> frozenset[str]:
+    """The plugins that a file mentions, references too; none when it cannot be read (`load` says why)."""
     tree, _ = yaml_source.parse(text)
-    return frozenset(name for name in _names(tree) if is_reference(name))
+    return frozenset(_names(tree))
+
+
+def plugin_references(text: str | bytes) -> frozenset[str]:
+    """Those of them that are written as `module:Class`."""
+    return frozenset(name for name in plugin_names(text) if is_reference(name))
 
 
 def rename(profile: Profile, aliases: Mapping[str, str]) -> Profile:

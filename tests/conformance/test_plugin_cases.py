@@ -1,0 +1,54 @@
+"""The answers of scheduler-plugins v0.34.7: a fifth of the cases that `make conformance` runs, by family."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mooring.app.plugin_cases import evaluate_plugin
+
+DATA = Path(__file__).parent / "data" / "plugin_cases.jsonl.gz"
+MAKEFILE = Path(__file__).parents[2] / "Makefile"
+
+
+def read() -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = {}
+    with gzip.open(DATA, "rt") as lines:
+        for line in lines:
+            case = json.loads(line)
+            found.setdefault(case["family"], []).append(case)
+    return found
+
+
+CASES = read()
+
+
+@pytest.mark.parametrize("family", CASES)
+def test_the_answers_are_those_of_scheduler_plugins(family):
+    assert len(CASES[family]) >= 30
+    for case in CASES[family]:
+        answer = evaluate_plugin(case)
+        assert answer.pop("id") == case["id"]
+        assert answer == case["expect"], case["id"]
+
+
+def test_the_families_are_those_of_the_whole_comparison():
+    [families] = re.findall(r"^PLUGIN_FAMILIES := (.*)$", MAKEFILE.read_text(), re.MULTILINE)
+    assert families.split("|") == list(CASES)
+
+
+@pytest.mark.parametrize(
+    ("case", "error"),
+    [
+        ({"plugin": "PodStates"}, 'did you mean "PodState"'),
+        ({"plugin": "PodState", "input": {"pod": {}, "nodes": 7}}, "input.nodes: expected a list"),
+        ({"plugin": "NodeMetadata", "input": {"pod": {}}}, "metadataKey: Required value"),
+    ],
+)
+def test_a_case_that_cannot_be_read_is_answered_with_the_reason(case, error):
+    assert error in evaluate_plugin({"id": 1, **case})["error"]

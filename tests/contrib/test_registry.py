@@ -1,0 +1,59 @@
+"""The plugins of contrib are known by name, imported when they are named, and never there by default."""
+
+import subprocess
+import sys
+
+import pytest
+
+from mooring.app import checking
+from mooring.app.configuring import configure
+from mooring.app.deploying.rbac import packs
+from mooring.config import ConfigError
+from mooring.contrib.registry import PLUGINS
+from mooring.framework import QueueSortPlugin, ScorePlugin
+from mooring.runtime.registry import Registry
+from tests.contrib.configs import enabling
+
+ARGS = {
+    "NodeMetadata": {
+        "metadataKey": "k", "metadataSource": "Label", "metadataType": "Number", "scoringStrategy": "Lowest"
+    },
+}  # fmt: skip
+"""For plugins that cannot do without."""
+
+
+@pytest.mark.parametrize("name", PLUGINS)
+def test_a_plugin_is_found_by_its_name_and_passes_all_checks(name):
+    registry = Registry()
+    assert registry.follow(PLUGINS[name]) == name
+    without = ("PrioritySort",) if issubclass(registry[name], QueueSortPlugin) else ()
+    configured = configure(enabling(name, ARGS.get(name), without=without), discover=False)
+    assert checking.mistakes(configured) == []
+    assert checking.warnings(configured) == []
+    assert name in configured.profiles[0].plugin_names
+    assert packs(configured)
+
+
+def test_no_plugin_is_imported_before_a_configuration_names_it():
+    code = (
+        "import sys; from mooring.app.configuring import configure; c = configure(discover=False);"
+        "print([m for m in sys.modules if m.startswith('mooring.contrib.')], set(c.registry) & {'PodState'})"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, check=True).stdout
+    assert shown.strip() == "['mooring.contrib.registry'] set()"
+
+
+def test_a_plugin_from_elsewhere_takes_the_place_of_one_in_contrib():
+    class PodState(ScorePlugin):
+        name = "PodState"
+
+        def score(self, state, pod, node):
+            return 1
+
+    configured = configure(enabling("PodState"), plugins=[PodState], discover=False)
+    assert configured.registry["PodState"] is PodState
+
+
+def test_a_name_that_is_nearly_right_is_guessed():
+    with pytest.raises(ConfigError, match='did you mean "PodState"'):
+        configure(enabling("PodStates"), discover=False)
