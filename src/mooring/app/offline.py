@@ -9,15 +9,15 @@ from typing import Any
 from mooring.api.resources import Resource
 from mooring.app.clock import SystemClock
 from mooring.app.configuring import Configuration
-from mooring.framework.ports import ObjectList, WatchEvent
+from mooring.framework.ports import Clock, ObjectList, WatchEvent
 from mooring.scheduler.assembly import assemble
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.generation import Ports
 
 
-def offline_engine(configured: Configuration, seed: int = 0) -> Engine:
+def offline_engine(configured: Configuration, seed: int = 0, clock: Clock | None = None) -> Engine:
     """An engine with all profiles of the configuration; writes succeed and change nothing."""
-    ports = Ports(NoApi(), SystemClock(), random.Random(seed), NoEvents())
+    ports = Ports(NoApi(), clock or SystemClock(), random.Random(seed), NoEvents())
     return assemble(configured.config, configured.profiles, configured.registry, ports)
 
 

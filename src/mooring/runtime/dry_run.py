@@ -166,9 +166,8 @@ class PodTrial:
         """Every node: unchanged ones together in columns, changed and nominated ones each on its own."""
         nodes = self._profile.services.nodes()
         statuses = NodeStatuses(nodes)
-        special = [
-            name for name in nodes.names if name in self._changes or rivals(self._profile, self._pod, name)
-        ]
+        nominated = self._profile.services.nominator.nodes()
+        special = {name for name in nominated if rivals(self._profile, self._pod, name)} | self._changes.keys()
         plain = nodes.where(~nodes.named(*special)) if special else nodes
         if self._inside is not None:
             inside = plain.named(*self._inside.names)
@@ -177,10 +176,10 @@ class PodTrial:
         survivors, error = run_filters(self._profile, self.state, self._pod, plain, statuses)
         if not error.is_success:
             statuses.set_rows(survivors.rows, error)
-        for name in special:
-            status = self.filter(name)
-            if not status.is_success:
-                statuses.set_rows(np.array([nodes.columns.row_of(name)]), status)
+        for name in sorted(special, key=nodes.columns.row_of):
+            row = nodes.columns.row_of(name)
+            if row >= 0 and not (status := self.filter(name)).is_success:
+                statuses.set_rows(np.array([row]), status)
         return statuses
 
 
