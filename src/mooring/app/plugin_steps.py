@@ -1,5 +1,5 @@
-"""Cases in several steps: scheduling cycles of one profile, one after the other, on one cluster in memory. See
-docs/evaluate.md.
+"""Cases in several steps: scheduling cycles of one profile, one after the other, on one cluster in memory.
+See docs/evaluate.md.
 
 The step says where a pod goes, so Filter and Score have no part in it. Pods that wait in Permit are let go or
 rejected by plugins; a rejected one gives its node back before the next step."""

@@ -50,7 +50,7 @@ class Plugin:
     needs: ClassVar[Sequence[Access]] = ()
     """Kinds that the plugin lists, watches or writes. The Handle refuses all others."""
     definitions: ClassVar[Sequence[Mapping[str, Any]]] = ()
-    """CustomResourceDefinition objects of kinds that belong to the plugin; `mooring manifests` prints them."""
+    """CustomResourceDefinition objects of the plugin's own kinds; `mooring manifests` prints them."""
 
     def __init__(self, args: Any, handle: Handle) -> None:
         self.args = args

@@ -167,7 +167,9 @@ class PodTrial:
         nodes = self._profile.services.nodes()
         statuses = NodeStatuses(nodes)
         nominated = self._profile.services.nominator.nodes()
-        special = {name for name in nominated if rivals(self._profile, self._pod, name)} | self._changes.keys()
+        special = {
+            name for name in nominated if rivals(self._profile, self._pod, name)
+        } | self._changes.keys()
         plain = nodes.where(~nodes.named(*special)) if special else nodes
         if self._inside is not None:
             inside = plain.named(*self._inside.names)

@@ -99,7 +99,7 @@ class StatusController:
 
 
 def status(obj: Unstructured, members: Iterable[Pod], ended: Ended, waits_for: str) -> dict[str, Any]:
-    """The status of a group with these pods that have not ended. Finished and Failed are final, and the caller
+    """The status of a group with these pods that have not ended. Finished and Failed are final: the caller
     does not ask about such a group."""
     pods, wanted = [*members], PodGroup(obj).min_member
     running = sum(pod.status.phase == "Running" for pod in pods)

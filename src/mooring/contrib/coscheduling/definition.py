@@ -1,7 +1,7 @@
 """The CustomResourceDefinition of PodGroup, as `mooring manifests` prints it.
 
-Spec and status are those of scheduler-plugins, so its definition serves as well; `status.message` is ours, and
-an API server that has the other definition drops it."""
+Spec and status are those of scheduler-plugins, so its definition serves as well; `status.message` is ours,
+and an API server that has the other definition drops it."""
 
 from __future__ import annotations
 

@@ -26,8 +26,14 @@ from mooring.contrib.coscheduling.resources import missing
 from mooring.framework import events
 from mooring.framework.access import LISTED, Access
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import ActionType, ClusterEvent, EventResource, QueuedPod, QueueingHint
-from mooring.framework.events import Registration
+from mooring.framework.events import (
+    ActionType,
+    ClusterEvent,
+    EventResource,
+    QueuedPod,
+    QueueingHint,
+    Registration,
+)
 from mooring.framework.handle import Handle
 from mooring.framework.nodes import Nodes
 from mooring.framework.points import (
@@ -113,7 +119,7 @@ class Coscheduling(
             return status
         under_way = self._groups.round(group.key)
         if progress.pinned and under_way is not None and pod.uid in under_way.planned:
-            return PreFilterResult({under_way.planned[pod.uid][1]})
+            return PreFilterResult(frozenset((under_way.planned[pod.uid][1],)))
         return Status.skip()
 
     def _refusal(self, group: PodGroup, progress: Progress, pod: Pod, nodes: Nodes) -> Status | None:
@@ -150,10 +156,9 @@ class Coscheduling(
             return None  # the last one needs no plan: nothing waits longer for it than it is tried
         found = self._planned(key, [pod, *self._others(progress, pod)][:needed])
         if isinstance(found, planning.Misfit):
-            fitting = f"{len(progress.placed) + found.placed} of {group.min_member} members"
-            progress.refused, progress.refused_at = Status.unresolvable(
-                f"PodGroup {key} does not fit: {fitting} have a node, Pod {found.pod.name} has none: {found.why}"
-            ), now
+            fitting = f"{len(progress.placed) + found.placed} of {group.min_member} members have a node"
+            reason = f"PodGroup {key} does not fit: {fitting}, Pod {found.pod.name} has none: {found.why}"
+            progress.refused, progress.refused_at = Status.unresolvable(reason), now
             return progress.refused
         planned = {member.uid: (member, node) for member, node in found}
         self._groups.rounds[key] = Round(planned, now + self._timeout(group))
@@ -297,7 +302,8 @@ class Coscheduling(
         joins |= ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED
         podgroup = ClusterEvent(EventResource(str(PODGROUPS)), ActionType.ADD | ActionType.UPDATE)
         leaves = ClusterEvent(
-            events.ASSIGNED_POD, ActionType.DELETE | ActionType.UPDATE_POD_SCALE_DOWN | ActionType.UPDATE_POD_LABEL
+            events.ASSIGNED_POD,
+            ActionType.DELETE | ActionType.UPDATE_POD_SCALE_DOWN | ActionType.UPDATE_POD_LABEL,
         )
         others = (each for each in events.WITHOUT_REGISTRATION if each != events.POD)
         return [
