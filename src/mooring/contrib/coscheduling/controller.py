@@ -76,7 +76,8 @@ class StatusController:
         if obj.get("status", "phase") in (FINISHED, FAILED):
             return
         if recount or key not in self._work.ended:
-            self._work.ended[key] = await self._count_ended(namespace, name)
+            seen = recount or obj.get("status", "phase")  # a new group has no pods that ended
+            self._work.ended[key] = await self._count_ended(namespace, name) if seen else Ended()
         waits_for = self._groups.waits_for(key)
         new = status(obj, self._groups.members(key), self._work.ended[key], waits_for)
         if new.get("phase") == SCHEDULING and not obj.get("status", "scheduleStartTime"):

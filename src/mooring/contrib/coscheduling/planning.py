@@ -7,7 +7,7 @@ heuristic, and a group that fits in one certain order only may be refused. Nothi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -104,8 +104,9 @@ class _Packing:
 
     def _first_fit(self, trial: Trial, pod: Pod) -> str | NodeStatuses:
         """A node for the pod, or what all nodes said."""
-        if pod.nominated_node_name and trial.filter(pod.nominated_node_name).is_success:
-            return pod.nominated_node_name
+        nominated = pod.nominated_node_name
+        if nominated and (trial.filter(nominated).is_success or self._fits_alone(trial, pod, nominated)):
+            return nominated
         for tried, node in enumerate(self._likely[:_FIRST_LOOK]):
             if trial.filter(node).is_success:
                 del self._likely[:tried]  # those before it are full
@@ -115,25 +116,30 @@ class _Packing:
         self._likely = Nodes(statuses.nodes.columns, fitting).names
         if self._likely:
             return self._likely[0]
-        return (self._by_preemption(trial, pod, statuses) if self._preempt else None) or statuses
+        candidates = islice(self._with_lower(pod, statuses), _PREEMPTION_CANDIDATES)
+        return next((node for node in candidates if self._fits_alone(trial, pod, node)), statuses)
 
-    def _by_preemption(self, trial: Trial, pod: Pod, statuses: NodeStatuses) -> str | None:
-        """A node that the pod fits on without pods of lower priority; then these are gone for all members."""
-        if not _preempts(pod):
-            return None
-        rows, columns = statuses.rows_with(Code.UNSCHEDULABLE).tolist(), statuses.nodes.columns
-        lower = columns.lower_pods_on(rows, pod.priority)
-        candidates = (columns.view(row).name for row, pods in zip(rows, lower, strict=True) if pods)
-        for node in islice(candidates, _PREEMPTION_CANDIDATES):
-            without = trial.fork()
-            victims = list(without.node(node).ranked.below(pod.priority))
-            for victim in victims:
-                without.remove_pod(node, victim)
-            if without.filter(node).is_success:
-                for victim in victims:
-                    self._session.remove_pod(node, victim)
-                return node
-        return None
+    def _with_lower(self, pod: Pod, statuses: NodeStatuses) -> Iterator[str]:
+        """Nodes that preemption may help on: with pods of lower priority."""
+        if self._preempt and _preempts(pod):
+            rows, columns = statuses.rows_with(Code.UNSCHEDULABLE).tolist(), statuses.nodes.columns
+            lower = columns.lower_pods_on(rows, pod.priority)
+            yield from (columns.view(row).name for row, pods in zip(rows, lower, strict=True) if pods)
+
+    def _fits_alone(self, trial: Trial, pod: Pod, node: str) -> bool:
+        """Whether preemption may help on the node: the pod fits without the pods of lower priority. If so,
+        they are gone for all members."""
+        if not self._preempt or not _preempts(pod):
+            return False
+        without = trial.fork()
+        victims = list(without.node(node).ranked.below(pod.priority))
+        for victim in victims:
+            without.remove_pod(node, victim)
+        if not without.filter(node).is_success:
+            return False
+        for victim in victims:
+            self._session.remove_pod(node, victim)
+        return True
 
 
 def _summary(statuses: NodeStatuses) -> str:
