@@ -24,7 +24,7 @@ import numpy as np
 from mooring.api.errors import MooringError
 from mooring.app.bench.workloads import Workload
 from mooring.app.bench.world import World
-from mooring.app.configuring import Configuration
+from mooring.app.configuring import Configuration, configure
 from mooring.app.running import garbage
 from mooring.framework.events import QueuedPod
 from mooring.framework.nodes import FloatArray, IntArray
@@ -119,6 +119,8 @@ class Measurement:
             nodes, pods = workload.nodes, pods * workload.nodes // nodes
         self.running = nodes * workload.per_node if workload.per_node else pods
         self.measure = workload.attempts or measure
+        if configured is None and workload.config:
+            configured = configure(workload.config, discover=False)
         self.world = World(nodes, self.running, seed=seed, per_node=workload.per_node, configured=configured)
         self.kernel = Kernel(nodes)
         self._pods = workload.pods(self.world)

@@ -9,6 +9,7 @@ from typing import Any
 from mooring.api.resources import POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS, SERVICES
 from mooring.app.bench import many_terms
 from mooring.app.bench.world import HOSTNAME, ZONE, World, make
+from mooring.contrib.coscheduling.groups import LABEL, PODGROUPS
 
 Pods = Iterator[dict[str, Any]]
 
@@ -29,6 +30,8 @@ class Workload:
     """Nodes of the cluster, with as many running pods each as the benchmark's; 0: the benchmark's number."""
     warm_up: int = 10
     """Pods before the first that is measured."""
+    config: str = ""
+    """A configuration of its own, used unless another one is named."""
 
 
 def _numbers() -> Iterator[int]:
@@ -139,6 +142,35 @@ def preferred_affinity(world: World) -> Pods:
             }
         }
         yield make(f"soft-{i}", cpu=50 + i % 977, labels={"app": f"soft-{i % 50}"}, affinity=soft)
+
+
+COSCHEDULING = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles: [{plugins: {multiPoint: {disabled: [{name: PrioritySort}], enabled: [{name: Coscheduling}]}}}]
+"""
+GANGS, MEMBERS = 1000, 3
+INDEX = "batch.kubernetes.io/job-completion-index"
+
+
+def gangs(world: World) -> Pods:
+    """Indexed jobs of three; their pods differ in a label, so each is another template. All members of a group
+    are known when its first is tried: the world is always two pods ahead."""
+    groups = ({"metadata": _meta(f"gang-{i:05}"), "spec": {"minMember": MEMBERS}} for i in range(GANGS))
+    world.put(PODGROUPS, groups)
+    pods = (
+        make(
+            f"gang-{i:05}-{member}",
+            cpu=50 + i % 977,
+            memory=64 + i % 991,
+            labels={"app": f"gang-{i}", LABEL: f"gang-{i:05}", INDEX: f"{member}"},
+        )
+        for i in range(GANGS)
+        for member in range(MEMBERS)
+    )
+    for _ in range(MEMBERS - 1):
+        world.enqueue(next(pods))
+    yield from pods
 
 
 def services(world: World) -> Pods:
@@ -267,6 +299,7 @@ WORKLOADS: tuple[Workload, ...] = (
             ("namespaces", "a namespace selector over 1,000", many_terms.namespaces),
         )
     ),
+    Workload("gangs", "PodGroups of three, with Coscheduling", gangs, config=COSCHEDULING),
     Workload("mixed", "seven of the above in turn", mixed),
     Workload("unschedulable", "fits nowhere", unschedulable, schedulable=False),
     Workload("preemption-4", "4 pods a node, resources only", preemption, 4, 40, schedulable=False),

@@ -68,8 +68,9 @@ class Progress:
     """UID → pod and node, of the members that have one, bound or not."""
     held: set[str] = field(default_factory=set)
     """UIDs of those that wait in Permit."""
-    rejected: set[str] = field(default_factory=set)
-    """UIDs of members that were rejected with their group and have not given their node back yet."""
+    leaving: dict[str, bool] = field(default_factory=dict)
+    """UID → whether they were rejected with their group, of members that wait no longer but have not given
+    their node back yet."""
     pinned: bool = False
     """The last round failed although the group fitted: the next one goes where the plan says, and not where
     scores lead."""
@@ -132,6 +133,7 @@ class Groups:
         for uid in sorted(progress.held):
             if self._handle.waiting_pod(uid) is None:
                 progress.drop(uid)
+                progress.leaving[uid] = False
         return sorted(progress.held)
 
     def round(self, key: str) -> Round | None:
@@ -156,6 +158,7 @@ class Groups:
             if new.is_assigned:
                 progress.placed[new.uid] = (new, new.spec.node_name)
                 progress.held.discard(new.uid)
+                self._unplan(after, new.uid)
         if old is not None and before and (new is None or new.is_terminal or before != after):
             self._leave(before, old.uid)
         return tuple({key: None for key in (before, after) if key})
@@ -164,7 +167,15 @@ class Groups:
         progress = self.progress(key)
         progress.drop(uid)
         progress.refused = None
+        self._unplan(key, uid)
+        self.prune(key)
+
+    def _unplan(self, key: str, uid: str) -> None:
+        if (under_way := self.rounds.get(key)) is not None:
+            under_way.planned.pop(uid, None)
+
+    def prune(self, key: str) -> None:
+        """Forget a group without pods: one that comes back under this name starts anew."""
         if not any(True for _ in self._members.at(key)):
-            # A group that comes back under this name starts anew.
-            del self._progress[key]
+            self._progress.pop(key, None)
             self.rounds.pop(key, None)

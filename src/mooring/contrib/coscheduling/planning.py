@@ -3,16 +3,16 @@ assumed.
 
 Members are taken one after the other and packed: each goes to a node that took the one before, if it can. One
 that finds no node is tried again as the first, since it may be the largest or the most particular; that is a
-heuristic, and a group that fits in one certain order only may be refused. Nothing here is remembered."""
+heuristic, and a group that fits in one certain order only may be refused."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
 from mooring.api.pod import Pod
-from mooring.framework.handle import DryRun, Trial
+from mooring.framework.handle import Handle, Trial
 from mooring.framework.nodes import Nodes
 from mooring.framework.status import Code
 from mooring.framework.statuses import NodeStatuses
@@ -37,33 +37,39 @@ class Misfit(NamedTuple):
 Placements = list[tuple[Pod, str]]
 
 
-def plan(
-    dry_run: Callable[[], DryRun], members: Sequence[Pod], reserved: Iterable[tuple[Pod, str]]
-) -> Placements | Misfit:
-    """A node for each member, beside pods that are `reserved` a node. Where preemption may help, the pods
-    that it could remove do not count: whom it removes is decided later, member by member."""
-    kept = [*reserved]
-    found = _in_some_order(dry_run, members, kept, preempt=False)
-    if isinstance(found, Misfit) and any(map(_preempts, members)):
-        with_victims = _in_some_order(dry_run, members, kept, preempt=True)
-        return found if isinstance(with_victims, Misfit) else with_victims
-    return found
+class Planner:
+    """Makes plans for one profile. All that it remembers is where members went last: with free capacity the
+    next group fits there too, and not all nodes have to be judged."""
 
+    def __init__(self, handle: Handle) -> None:
+        self._handle = handle
+        self._likely: list[str] = []
 
-def _in_some_order(
-    dry_run: Callable[[], DryRun], members: Sequence[Pod], reserved: Placements, *, preempt: bool
-) -> Placements | Misfit:
-    order = [*members]
-    for _ in range(_RESTARTS):
-        session = dry_run()
-        for pod, node in reserved:
-            session.add_pod(node, pod)
-        found = _Packing(session, preempt).pack(order)
-        if not isinstance(found, Misfit) or _alike(found.pod, order[0]):
-            return found
-        order.remove(found.pod)
-        order.insert(0, found.pod)
-    return found
+    def plan(self, members: Sequence[Pod], reserved: Iterable[tuple[Pod, str]]) -> Placements | Misfit:
+        """A node for each member, beside pods that are `reserved` a node. Where preemption may help, the pods
+        that it could remove do not count: whom it removes is decided later, member by member."""
+        kept = [*reserved]
+        found = self._in_some_order(members, kept, preempt=False)
+        if isinstance(found, Misfit) and any(map(_preempts, members)):
+            with_victims = self._in_some_order(members, kept, preempt=True)
+            return found if isinstance(with_victims, Misfit) else with_victims
+        return found
+
+    def _in_some_order(
+        self, members: Sequence[Pod], reserved: Placements, *, preempt: bool
+    ) -> Placements | Misfit:
+        order = [*members]
+        for _ in range(_RESTARTS):
+            packing = _Packing(self._handle, reserved, self._likely, preempt=preempt)
+            found = packing.pack(order)
+            if not isinstance(found, Misfit):
+                self._likely = packing.likely
+                break
+            if _alike(found.pod, order[0]):
+                break
+            order.remove(found.pod)
+            order.insert(0, found.pod)
+        return found
 
 
 def _alike(a: Pod, b: Pod) -> bool:
@@ -76,6 +82,11 @@ def _alike(a: Pod, b: Pod) -> bool:
     )
 
 
+def _equal(a: Pod, b: Pod) -> bool:
+    """Whether no filter can tell them apart."""
+    return a.labels == b.labels and a.spec == b.spec and not (a.spec.volumes or a.nominated_node_name)
+
+
 def _preempts(pod: Pod) -> bool:
     return pod.spec.preemption_policy != "Never"
 
@@ -83,16 +94,24 @@ def _preempts(pod: Pod) -> bool:
 class _Packing:
     """One dry run."""
 
-    def __init__(self, session: DryRun, preempt: bool) -> None:
-        self._session = session
+    def __init__(self, handle: Handle, reserved: Placements, likely: Sequence[str], *, preempt: bool) -> None:
+        self._handle = handle
+        self._session = handle.dry_run()
+        for pod, node in reserved:
+            if handle.node(node) is not None:
+                self._session.add_pod(node, pod)
         self._preempt = preempt
-        self._likely: list[str] = []
+        self.likely = [*likely]
         """Nodes that took a member, or would have, the last one first."""
 
     def pack(self, members: Sequence[Pod]) -> Placements | Misfit:
         found: Placements = []
+        trial: Trial | None = None
         for pod in members:
-            trial = self._session.trial(pod)
+            if trial is not None and _equal(pod, found[-1][0]):
+                trial.add_pod(found[-1][1], found[-1][0])  # what it says of the one holds for the other
+            else:
+                trial = self._session.trial(pod)
             if not trial.status.is_success:
                 return Misfit(len(found), pod, ", ".join(trial.status.reasons))
             node = self._first_fit(trial, pod)
@@ -105,19 +124,22 @@ class _Packing:
     def _first_fit(self, trial: Trial, pod: Pod) -> str | NodeStatuses:
         """A node for the pod, or what all nodes said."""
         nominated = pod.nominated_node_name
-        if nominated and (trial.filter(nominated).is_success or self._fits_alone(trial, pod, nominated)):
+        if self._fits(trial, nominated) or self._fits_alone(trial, pod, nominated):
             return nominated
-        for tried, node in enumerate(self._likely[:_FIRST_LOOK]):
-            if trial.filter(node).is_success:
-                del self._likely[:tried]  # those before it are full
+        for tried, node in enumerate(self.likely[:_FIRST_LOOK]):
+            if self._fits(trial, node):
+                del self.likely[:tried]  # those before it are full
                 return node
         statuses = trial.filter_all()
         fitting = statuses.rows_with(Code.SUCCESS)[:_REMEMBERED]
-        self._likely = Nodes(statuses.nodes.columns, fitting).names
-        if self._likely:
-            return self._likely[0]
+        self.likely = Nodes(statuses.nodes.columns, fitting).names
+        if self.likely:
+            return self.likely[0]
         candidates = islice(self._with_lower(pod, statuses), _PREEMPTION_CANDIDATES)
         return next((node for node in candidates if self._fits_alone(trial, pod, node)), statuses)
+
+    def _fits(self, trial: Trial, node: str) -> bool:
+        return self._handle.node(node) is not None and trial.filter(node).is_success
 
     def _with_lower(self, pod: Pod, statuses: NodeStatuses) -> Iterator[str]:
         """Nodes that preemption may help on: with pods of lower priority."""
@@ -129,7 +151,7 @@ class _Packing:
     def _fits_alone(self, trial: Trial, pod: Pod, node: str) -> bool:
         """Whether preemption may help on the node: the pod fits without the pods of lower priority. If so,
         they are gone for all members."""
-        if not self._preempt or not _preempts(pod):
+        if not self._preempt or not _preempts(pod) or self._handle.node(node) is None:
             return False
         without = trial.fork()
         victims = list(without.node(node).ranked.below(pod.priority))
@@ -138,6 +160,7 @@ class _Packing:
         if not without.filter(node).is_success:
             return False
         for victim in victims:
+            trial.remove_pod(node, victim)
             self._session.remove_pod(node, victim)
         return True
 

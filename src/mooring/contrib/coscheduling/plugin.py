@@ -74,6 +74,7 @@ class Coscheduling(
         self._controller = StatusController(handle, self._groups)
         self._wait = args.permit_waiting_time_seconds or DEFAULT_WAIT
         self._backoff = args.pod_group_backoff_seconds or args.denied_pg_expiration_time_seconds
+        self._planner = planning.Planner(handle)
         self._planning = False
         """Whether a plan is being made: its trials run PreFilter of all plugins, this one included."""
         self._epoch = handle.clock.wall() - handle.clock.now()
@@ -168,7 +169,7 @@ class Coscheduling(
         """Members that could get a node in the same round. Those of other profiles are not asked here."""
         for member in self._groups.members(group_of(pod)):
             if (
-                member.uid not in progress.placed
+                not (member.uid in progress.placed or member.uid in progress.leaving)
                 and member.uid != pod.uid
                 and not (member.is_gated or member.is_terminating or member.is_assigned)
                 and member.scheduler_name == pod.scheduler_name
@@ -178,7 +179,7 @@ class Coscheduling(
     def _planned(self, key: str, members: Sequence[Pod]) -> planning.Placements | planning.Misfit:
         self._planning = True
         try:
-            return planning.plan(self.handle.dry_run, members, self._groups.planned_besides(key))
+            return self._planner.plan(members, self._groups.planned_besides(key))
         finally:
             self._planning = False
 
@@ -222,18 +223,17 @@ class Coscheduling(
         progress = self._groups.progress(key)
         progress.drop(pod.uid)
         progress.refused = None
-        if pod.uid in progress.rejected:
-            # Its group has failed already; whoever waits now belongs to the next round.
-            progress.rejected.remove(pod.uid)
-        else:
+        if not progress.leaving.pop(pod.uid, False):
+            # Where its group has failed already, whoever waits now belongs to the next round.
             self._fail(key, "rejection in Unreserve")
+        self._groups.prune(key)
 
     def _fail(self, key: str, reason: str) -> None:
         """No member waits any longer, and the group goes behind those that have not failed since."""
         progress = self._groups.progress(key)
         for uid in self._groups.waiting(key):
             progress.drop(uid)
-            progress.rejected.add(uid)
+            progress.leaving[uid] = True
             if (held := self.handle.waiting_pod(uid)) is not None:
                 held.reject(self.name, reason)
         progress.passed_until = 0.0
