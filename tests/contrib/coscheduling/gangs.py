@@ -55,3 +55,15 @@ def refusal(found: Cluster, name: str) -> str:
 def held(found: Cluster) -> list[str]:
     """Names of the pods that wait in Permit."""
     return sorted(waiting.pod.name for waiting in found.scheduler.engine.services.waiting)
+
+
+def plugin_of(found: Cluster) -> Any:
+    """The Coscheduling that runs."""
+    return found.scheduler.engine.profiles["default-scheduler"].plugins["Coscheduling"]
+
+
+def remove(found: Cluster, name: str) -> None:
+    """Delete a pod at once."""
+    pod = found.pod(name)
+    assert pod is not None
+    found.delete(pod)

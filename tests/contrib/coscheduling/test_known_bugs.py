@@ -13,8 +13,10 @@ from tests.contrib.coscheduling.gangs import (
     held,
     member,
     nodes,
+    plugin_of,
     podgroup,
     refusal,
+    remove,
     started,
 )
 
@@ -26,9 +28,8 @@ def test_sp930_a_member_whose_wait_is_over_does_not_count_for_one_that_comes_bef
         found.add(member("train", 1, scheduler_name="another"))
         found.settle(2)
         [first] = found.scheduler.engine.services.waiting
-        plugin = found.scheduler.engine.profiles["default-scheduler"].plugins["Coscheduling"]
         first.reject("another plugin", "no")
-        status = plugin.permit(CycleState(), member("train", 1), "n1")
+        status = plugin_of(found).permit(CycleState(), member("train", 1), "n1")
         assert status is not None
         assert status.is_wait
 
@@ -74,7 +75,7 @@ def test_sp428_sp370_sp581_a_group_preempts_where_all_of_it_fits_afterwards(seco
         found.add(gang("train", 4, priority=100))
         found.settle(seconds)
         for number in range(3):
-            found.delete(found.pod(f"low-{number}"))  # the victims end
+            remove(found, f"low-{number}")  # the victims end
         found.settle(30)
         assert started(found) == {"train": 4}
 
@@ -128,7 +129,7 @@ def test_sp364_a_member_that_is_created_anew_joins_those_that_run():
     with cluster() as found:
         found.add(nodes(3), gang("train", 3))
         found.settle(5)
-        found.delete(found.pod("train-1"))
+        remove(found, "train-1")
         found.settle(1)
         found.add(member("train", "again"))
         found.settle(5)
@@ -141,7 +142,7 @@ def test_sp_pr307_waiting_members_are_rejected_when_prefilter_refuses_another():
         found.add(member("train", 2, scheduler_name="another"))
         found.settle(3)
         assert held(found) == ["train-0", "train-1"]
-        found.delete(found.pod("train-2"))
+        remove(found, "train-2")
         found.add(member("train", 3, scheduling_gates=("hold",)))
         found.settle(1)
         found.add(member("train", 4, cpu="5"))
@@ -165,7 +166,7 @@ def test_a_member_of_the_same_name_does_not_stand_for_one_that_is_gone():
     with cluster() as found:
         found.add(nodes(1), podgroup("train", 2), member("train", 0), member("train", 1))
         found.settle(3)
-        found.delete(found.pod("train-0"))
+        remove(found, "train-0")
         found.add(member("train", 0))
         found.settle(20)
         assert started(found) == {}
@@ -187,9 +188,8 @@ def test_what_is_known_of_a_group_is_forgotten_with_its_last_pod():
     with cluster() as found:
         found.add(nodes(1), gang("train", 2))
         found.settle(3)
-        plugin = found.scheduler.engine.profiles["default-scheduler"].plugins["Coscheduling"]
-        assert list(plugin._groups._progress) == ["default/train"]
+        assert list(plugin_of(found)._groups._progress) == ["default/train"]
         for name in ("train-0", "train-1"):
-            found.delete(found.pod(name))
+            remove(found, name)
         found.settle(3)
-        assert list(plugin._groups._progress) == []
+        assert list(plugin_of(found)._groups._progress) == []

@@ -154,8 +154,8 @@ INDEX = "batch.kubernetes.io/job-completion-index"
 
 
 def gangs(world: World) -> Pods:
-    """Indexed jobs of three; their pods differ in a label, so each is another template. All members of a group
-    are known when its first is tried: the world is always two pods ahead."""
+    """Indexed jobs of three; their pods differ in a label, so each is another template. All members of a
+    group are known when its first is tried: the world is always two pods ahead."""
     groups = ({"metadata": _meta(f"gang-{i:05}"), "spec": {"minMember": MEMBERS}} for i in range(GANGS))
     world.put(PODGROUPS, groups)
     pods = (
