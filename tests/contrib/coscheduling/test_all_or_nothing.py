@@ -67,9 +67,8 @@ def fight(seed: int) -> None:
         assert held(found) == [], f"seed {seed}"
 
 
-@pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("killed_after", [0.0, 0.002, 0.01, 0.05])
-def test_a_scheduler_that_is_killed_in_the_middle_leaves_no_group_in_part(seed, killed_after):
+@pytest.mark.parametrize("seed", range(20))
+def test_a_scheduler_that_is_killed_in_the_middle_leaves_no_group_in_part(seed):
     draw = random.Random(seed)
     with cluster(seed=seed, start=False) as found:
         found.add(nodes(10))
@@ -77,8 +76,10 @@ def test_a_scheduler_that_is_killed_in_the_middle_leaves_no_group_in_part(seed, 
         draw.shuffle(pods)
         found.add(pods)
         found.start()
-        found.settle(killed_after)
+        found.settle(0)
         found.restart()
+        halves = [number for number in started(found).values() if number < 5]
+        assert halves or seed not in (0, 1, 3), "nothing was in part: the test shows nothing"
         found.settle(60)
         assert sorted(started(found).values()) == [5, 5]
         assert held(found) == []

@@ -1,9 +1,9 @@
 """Whether a whole group fits: all its members are put on nodes in one dry run, before the first of them is
 assumed.
 
-Members are taken one after the other and packed: each goes to a node that took the one before, if it can. One
-that finds no node is tried again as the first, since it may be the largest or the most particular; that is a
-heuristic, and a group that fits in one certain order only may be refused."""
+Members are taken one after the other and packed: each goes to a node that took the one before, if it can.
+Where one finds no node, it and those like it go first in another try: they may be the largest or the most
+particular. That is a heuristic, and a group that fits in one certain order only may be refused."""
 
 from __future__ import annotations
 
@@ -65,10 +65,10 @@ class Planner:
             if not isinstance(found, Misfit):
                 self._likely = packing.likely
                 break
-            if _alike(found.pod, order[0]):
-                break
-            order.remove(found.pod)
-            order.insert(0, found.pod)
+            first = [pod for pod in order if _alike(pod, found.pod)]
+            if first == order[: len(first)]:
+                break  # no others were in its way
+            order = [*first, *(pod for pod in order if pod not in first)]
         return found
 
 

@@ -200,16 +200,16 @@ class Coscheduling(
             return Status.unschedulable()
         self._fail(group.key, "optimistic rejection in PostFilter")
         if self._backoff and len(self._groups.members(group.key)) >= group.min_member:
-            self._back_off(group.key, progress)
+            self._back_off(group.key, progress, self._backoff)
         return Status.unschedulable(
             f"PodGroup {group.key} gets rejected due to Pod {pod.name} is unschedulable even after PostFilter"
         )
 
-    def _back_off(self, key: str, progress: Progress) -> None:
+    def _back_off(self, key: str, progress: Progress, seconds: float) -> None:
         now = self.handle.clock.now()
         if progress.backoff_until <= now:
-            progress.backoff_until = now + self._backoff
-            self.handle.clock.call_later(self._backoff, self.handle.wake, ROUNDS, None, key)
+            progress.backoff_until = now + seconds
+            self.handle.clock.call_later(seconds, self.handle.wake, ROUNDS, None, key)
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
         under_way = self._groups.rounds.get(group_of(pod))
@@ -217,15 +217,20 @@ class Coscheduling(
             under_way.take(pod.uid, node_name)
 
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
-        key = group_of(pod)
-        if self._groups.podgroup(key) is None:
+        group = self._groups.podgroup(group_of(pod))
+        if group is None:
             return
-        progress = self._groups.progress(key)
+        key, progress = group.key, self._groups.progress(group.key)
+        self._groups.waiting(key)
+        timed_out = progress.leaving.get(pod.uid) is False
         progress.drop(pod.uid)
         progress.refused = None
         if not progress.leaving.pop(pod.uid, False):
             # Where its group has failed already, whoever waits now belongs to the next round.
             self._fail(key, "rejection in Unreserve")
+        if timed_out:
+            # Others may have the nodes for as long as the group had them.
+            self._back_off(key, progress, self._timeout(group))
         self._groups.prune(key)
 
     def _fail(self, key: str, reason: str) -> None:
@@ -318,7 +323,9 @@ class Coscheduling(
         return _queue_if(new is not None and group_of(new) == group_of(pod))
 
     def _describes(self, pod: Pod, old: Unstructured | None, new: Unstructured | None) -> QueueingHint:
-        return _queue_if(new is not None and new.key == group_of(pod))
+        """Not for a new status, which is written when a member was refused."""
+        changed = new is not None and (old is None or old.get("spec") != new.get("spec"))
+        return _queue_if(changed and new is not None and new.key == group_of(pod))
 
     def _round_ended(self, pod: Pod, old: str | None, new: str | None) -> QueueingHint:
         if old is not None and old != group_of(pod):
