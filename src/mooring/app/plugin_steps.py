@@ -113,7 +113,10 @@ class _Cluster:
             case "schedule":
                 return await self._schedule(self._named(step), step.get("node", ""))
             case "unbind":
-                self._give_back(self._named(step))
+                pod = self._named(step)
+                if pod.key not in self._states:
+                    raise BadCase(f"input.steps: pod {pod.key!r} cannot be unbound: no step has scheduled it")
+                self._give_back(pod)
                 return {}
             case "sort":
                 return sorted_queue(self._engine, self._queue)

@@ -41,8 +41,9 @@ def manifests(
 ) -> None:
     """Print the Kubernetes objects that run Mooring on a cluster.
 
-    ServiceAccount, RBAC rules for exactly what the enabled plugins declare, ConfigMap, Deployment and
-    disruption budget. Apply them with [bold]mooring manifests | kubectl apply -f -[/bold].
+    ServiceAccount, RBAC rules for exactly what the enabled plugins declare, the kinds that they bring,
+    ConfigMap, Deployment and disruption budget. Apply them with
+    [bold]mooring manifests | kubectl apply -f -[/bold].
     """
     options = DeployOptions(
         name=name,

@@ -23,7 +23,7 @@ class CoschedulingArgs(PluginArgs):
     pod_group_reject_percentage: Int64 = 10
     """A group of which at most this share has no node is not rejected for one more member without."""
     denied_pg_expiration_time_seconds: Int64 = field(default=0, name="deniedPGExpirationTimeSeconds")
-    """What podGroupBackoffSeconds was called up to v0.20."""
+    """What podGroupBackoffSeconds was called in old releases; counts where that one is 0."""
 
     def validate(self, path: str, context: ArgsContext) -> Iterator[Problem]:
         for name, value in (

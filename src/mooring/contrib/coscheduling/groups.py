@@ -80,6 +80,8 @@ class Progress:
     failed_at: float | None = None
     """Wall clock. Until the group has started it sorts by this, so that it does not hold up younger ones."""
     backoff_until: float = 0.0
+    called: bool = False
+    """Something that may help has happened since the backoff began."""
     passed_until: float = 0.0
     """minResources was there; until then it is not looked for again."""
     waits_for: str = ""

@@ -50,6 +50,8 @@ from mooring.framework.statuses import NodeStatuses
 
 ROUNDS = EventResource("Coscheduling")
 """Woken with a group as `new` when its backoff is over, and as `old` when it gives up what it had planned."""
+SAY_AFTER = 1.0
+"""Seconds in Permit after which an event says what a member waits for."""
 REFUSED_FOR = 1.0
 """Seconds for which members that come next get the answer of the first."""
 
@@ -208,8 +210,13 @@ class Coscheduling(
     def _back_off(self, key: str, progress: Progress, seconds: float) -> None:
         now = self.handle.clock.now()
         if progress.backoff_until <= now:
-            progress.backoff_until = now + seconds
-            self.handle.clock.call_later(seconds, self.handle.wake, ROUNDS, None, key)
+            progress.backoff_until, progress.called = now + seconds, False
+            self.handle.clock.call_later(seconds, self._backoff_over, key)
+
+    def _backoff_over(self, key: str) -> None:
+        if self._groups.progress(key).called:
+            self.handle.wake(ROUNDS, None, key)
+        self._groups.prune(key)
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
         under_way = self._groups.rounds.get(group_of(pod))
@@ -263,9 +270,23 @@ class Coscheduling(
                 state.to_activate.update((member.key, member) for member in siblings)
             progress.held.add(pod.uid)
             self._waits_for(key, f"{missing_members} more members that have a node")
+            self.handle.clock.call_later(SAY_AFTER, self._say_that_it_waits, pod)
             return Status.wait(timeout=self._timeout(group))
         self._start(key, progress, waiting)
         return None
+
+    def _say_that_it_waits(self, pod: Pod) -> None:
+        """An event for those who wonder about a pod that is pending and was not refused."""
+        if self.handle.waiting_pod(pod.uid) is not None:
+            key = group_of(pod)
+            self.handle.recorder.event(
+                pod,
+                type="Normal",
+                reason="WaitingForPodGroup",
+                action="Scheduling",
+                note=f"PodGroup {key} waits for {self._groups.waits_for(key)}",
+                controller=self.handle.profile_name,
+            )
 
     def _start(self, key: str, progress: Progress, waiting: Sequence[str]) -> None:
         progress.held.clear()
@@ -320,24 +341,25 @@ class Coscheduling(
         ]
 
     def _joins(self, pod: Pod, old: Pod | None, new: Pod | None) -> QueueingHint:
-        return _queue_if(new is not None and group_of(new) == group_of(pod))
+        return self._queue_if(new is not None and group_of(new) == group_of(pod), pod)
 
     def _describes(self, pod: Pod, old: Unstructured | None, new: Unstructured | None) -> QueueingHint:
         """Not for a new status, which is written when a member was refused."""
         changed = new is not None and (old is None or old.get("spec") != new.get("spec"))
-        return _queue_if(changed and new is not None and new.key == group_of(pod))
+        return self._queue_if(changed and new is not None and new.key == group_of(pod), pod)
 
     def _round_ended(self, pod: Pod, old: str | None, new: str | None) -> QueueingHint:
         if old is not None and old != group_of(pod):
             return self._may_help(pod, old, new)
-        return _queue_if(new == group_of(pod))
+        return self._queue_if(new == group_of(pod), pod)
 
     def _may_help(self, pod: Pod, old: Any, new: Any) -> QueueingHint:
         """Capacity may have come; whether it does is for the plan to say."""
+        return self._queue_if(not self._groups.progress(group_of(pod)).lacks_members, pod)
+
+    def _queue_if(self, helps: bool, pod: Pod) -> QueueingHint:
+        if not helps:
+            return QueueingHint.SKIP
         progress = self._groups.progress(group_of(pod))
-        progress.refused = None
-        return _queue_if(not progress.lacks_members)
-
-
-def _queue_if(helps: bool) -> QueueingHint:
-    return QueueingHint.QUEUE if helps else QueueingHint.SKIP
+        progress.refused, progress.called = None, True
+        return QueueingHint.QUEUE
