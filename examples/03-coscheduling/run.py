@@ -1,6 +1,6 @@
 """Runs the example without a cluster: two nodes are too few for three pods, and a third lets them start.
 
-cd examples/02-coscheduling && python run.py
+cd examples/03-coscheduling && python run.py
 """
 
 from pathlib import Path
