@@ -20,11 +20,11 @@ def _restore_logging():
 def test_help_names_every_command():
     result = runner.invoke(app, ["--help"])
     assert result.exit_code == 0
-    for command in ("check", "new", "demo", "evaluate", "bench", "version", "--logging-format"):
+    for command in ("check", "new", "demo", "evaluate", "extender", "bench", "version", "--logging-format"):
         assert command in result.output
 
 
-@pytest.mark.parametrize("command", ["check", "new", "demo", "evaluate", "bench", "version"])
+@pytest.mark.parametrize("command", ["check", "new", "demo", "evaluate", "extender", "bench", "version"])
 def test_every_command_explains_itself(command):
     result = runner.invoke(app, [command, "--help"])
     assert result.exit_code == 0

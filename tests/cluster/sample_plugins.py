@@ -5,9 +5,11 @@ from __future__ import annotations
 import time
 
 from mooring.api.pod import Pod
+from mooring.api.resources import PODS, custom
+from mooring.framework.access import Access
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.nodes import NodeView
-from mooring.framework.points import FilterPlugin
+from mooring.framework.points import BindPlugin, FilterPlugin, ScorePlugin
 from mooring.framework.status import Status
 
 
@@ -19,6 +21,26 @@ class Sample(FilterPlugin):
     def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Status | None:
         if node.labels.get("cpu") != "true":
             return Status.unschedulable(f"Node: {node.name}")
+        return None
+
+
+class Ranked(Sample, ScorePlugin):
+    """The sample that prefers nodes by their label `rank`, from 0 to 100."""
+
+    name = "ranked"
+
+    def score(self, state: CycleState, pod: Pod, node: NodeView) -> int:
+        return int(node.labels.get("rank", "0"))
+
+
+class Binder(BindPlugin):
+    """Binds as DefaultBinder does, in another process."""
+
+    name = "binder"
+    needs = (Access(PODS, ("create",), "binding"),)
+
+    async def bind(self, state: CycleState, pod: Pod, node_name: str) -> Status | None:
+        await self.handle.client.bind(pod.name, pod.namespace, pod.uid, node_name)
         return None
 
 
@@ -35,3 +57,13 @@ class Blocker(FilterPlugin):
         return None
 
     done = False
+
+
+class ReadsSecrets(FilterPlugin):
+    """Needs a right that no test grants."""
+
+    name = "reads-secrets"
+    needs = (Access(custom("", "v1", "secrets", "Secret")),)
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Status | None:
+        return None

@@ -122,6 +122,20 @@ RULES = [
         "extenders[0].weight: Invalid value: 0: must have a positive weight applied to it",
     ),
     (
+        "extender weight beyond what totals can hold",
+        "extenders: [{urlPrefix: http://x, prioritizeVerb: p, weight: 46116860184273880}]",
+        "extenders[0].weight: Invalid value: 46116860184273880: total score could overflow: "
+        "weights of extenders add up to 46116860184273879 at most",
+    ),
+    (
+        "weights of extenders beyond it together",
+        "extenders: [{urlPrefix: http://x, prioritizeVerb: p, weight: 46116860184273879}, "
+        "{urlPrefix: http://y, filterVerb: f, weight: 9}, "
+        "{urlPrefix: http://z, prioritizeVerb: p, weight: 1}]",
+        "extenders[2].weight: Invalid value: 1: total score could overflow: "
+        "weights of extenders add up to 46116860184273879 at most",
+    ),
+    (
         "two binders",
         "extenders: [{urlPrefix: http://x, bindVerb: b}, {urlPrefix: http://y, bindVerb: b}]",
         'extenders: Invalid value: "found 2 extenders implementing bind": only one extender can '
@@ -190,6 +204,10 @@ def test_rule(body, problem):
         ),
         pytest.param(
             "extenders: [{urlPrefix: http://x, filterVerb: f, weight: 0}]", id="weight without prioritize"
+        ),
+        pytest.param(
+            "extenders: [{urlPrefix: http://x, prioritizeVerb: p, weight: 46116860184273879}]",
+            id="the largest weight of an extender",
         ),
         pytest.param(
             "profiles: [{schedulerName: a, plugins: {queueSort: {enabled: [{name: q}]}}}, "

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -14,10 +15,11 @@ from mooring.framework import QueueSortPlugin, ScorePlugin
 from mooring.runtime.registry import Registry
 from tests.contrib.configs import enabling
 
-ARGS = {
+ARGS: dict[str, dict[str, Any]] = {
     "NodeMetadata": {
         "metadataKey": "k", "metadataSource": "Label", "metadataType": "Number", "scoringStrategy": "Lowest"
     },
+    "Peaks": {"nodePowerModel": {"a": {"k0": 200, "k1": -90, "k2": -0.07}}},
 }  # fmt: skip
 """For plugins that cannot do without."""
 

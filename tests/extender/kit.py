@@ -17,6 +17,7 @@ from mooring.config import Extender
 from mooring.extender.client import HttpExtender
 from mooring.extender.connecting import make_extenders
 from mooring.framework.nodes import Nodes
+from mooring.framework.ports import Clock
 from mooring.state.node_table import NodeTable
 from mooring.telemetry.metrics import SchedulerMetrics
 from mooring.testing import make_node, make_pod
@@ -24,7 +25,7 @@ from tests.client.raw_server import Connection, Script, serve
 
 T = TypeVar("T")
 POD = make_pod("p", uid="uid-p")
-VERBS = {"filter_verb": "filter", "prioritize_verb": "prioritize", "preempt_verb": "preempt",
+VERBS: dict[str, Any] = {"filter_verb": "filter", "prioritize_verb": "prioritize", "preempt_verb": "preempt",
          "bind_verb": "bind", "weight": 1}  # fmt: skip
 
 
@@ -54,6 +55,16 @@ def replying(answer: Callable[[str, Any], Any], status: int = 200, **headers: st
 
 def saying(body: Any, status: int = 200, **headers: str) -> Script:
     return replying(lambda verb, question: body, status, **headers)
+
+
+def in_turn(*scripts: Script) -> Script:
+    """The first connection is handled by the first script, the next one by the next."""
+    waiting = list(scripts)
+
+    async def script(connection: Connection) -> None:
+        await waiting.pop(0)(connection)
+
+    return script
 
 
 def asked(
@@ -118,9 +129,13 @@ class FakeResponse:
 
 
 def extender_of(
-    answer: Callable[[str, Any], Any], *verbs: str, made: type[HttpExtender] = HttpExtender, **fields: Any
+    answer: Callable[[str, Any], Any],
+    *verbs: str,
+    made: type[HttpExtender] = HttpExtender,
+    clock: Clock | None = None,
+    **fields: Any,
 ) -> HttpExtender:
     """An extender in virtual time that offers these verbs."""
     offered = {f"{verb}_verb": verb for verb in verbs}
     given = Extender(**{"url_prefix": "http://extender", "weight": 1, **offered, **fields})
-    return made(given, FakeTransport(answer), SystemClock())
+    return made(given, FakeTransport(answer), clock or SystemClock())

@@ -11,13 +11,14 @@ import pytest
 
 from mooring.api.errors import OutcomeUnknown
 from mooring.config import ExtenderManagedResource
-from mooring.extender import client
+from mooring.extender import client, wire
 from mooring.framework.extending import ExtenderError, Victims
+from mooring.state.node_table import NodeTable
 from mooring.telemetry.metrics import SchedulerMetrics
-from mooring.testing import make_pod
+from mooring.testing import VirtualClock, make_node, make_pod, run
 from mooring.testing.builders import make_container
 from tests.client.raw_server import Connection
-from tests.extender.kit import POD, THREE, asked, filtered, replying, saying
+from tests.extender.kit import POD, THREE, asked, extender_of, filtered, in_turn, replying, saying
 
 GOOD = {"NodeNames": ["a"], "Nodes": {"items": [{"metadata": {"name": "a"}}]}}
 PATH = "failed filter with extender at URL http://127.0.0.1:[0-9]+/filter: "
@@ -116,6 +117,37 @@ def test_f6_an_answer_that_breaks_off_is_an_error(script):
         filtered(script)
 
 
+async def once_then_gone(connection: Connection) -> None:
+    """Answers one request on the connection, and ends it under the next."""
+    await connection.request()
+    await connection.answer(200, b'{"NodeNames": ["a"]}', content_type="application/json")
+    await connection.request()
+
+
+def test_f6_a_question_that_met_a_closed_connection_is_sent_again_once():
+    async def ask(extender):
+        await extender.filter(POD, THREE)
+        return await extender.filter(POD, THREE)
+
+    assert asked(in_turn(once_then_gone, saying(GOOD)), ask, node_cache_capable=True).names == {"a"}
+    with pytest.raises(ExtenderError, match=PATH):
+        asked(in_turn(once_then_gone, reset, saying(GOOD)), ask, node_cache_capable=True)
+
+
+def test_f6_a_question_on_a_new_connection_is_sent_once():
+    with pytest.raises(ExtenderError, match=PATH):
+        filtered(in_turn(reset, saying(GOOD)))
+
+
+def test_f6_a_bind_is_never_sent_again():
+    async def ask(extender):
+        await extender.filter(POD, THREE)
+        await extender.bind(POD, "a")
+
+    with pytest.raises(OutcomeUnknown, match="failed bind"):
+        asked(in_turn(once_then_gone, saying({})), ask, node_cache_capable=True)
+
+
 async def endless(connection: Connection) -> None:
     await connection.request()
     await connection.send(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n")
@@ -134,8 +166,17 @@ async def announced(connection: Connection) -> None:
 @pytest.mark.parametrize("script", [endless, announced])
 def test_f7_a_body_is_read_up_to_its_limit(script, monkeypatch):
     monkeypatch.setattr(client, "ANSWER_BYTES", 1000)
-    with pytest.raises(ExtenderError, match=f"longer than the {1000 + 256 * 3} bytes"):
+    limit = 1000 + 256 * 3 + 2 * len(wire.node_args(POD, THREE, names_only=False))
+    with pytest.raises(ExtenderError, match=f"longer than the {limit} bytes"):
         filtered(script)
+
+
+def test_f7_whole_nodes_may_come_back_however_large_they_are(monkeypatch):
+    monkeypatch.setattr(client, "ANSWER_BYTES", 0)
+    large = NodeTable()
+    large.set_node(make_node("a", labels={"x": "y" * 5000}))
+    script = replying(lambda verb, question: {"Nodes": question["Nodes"]})
+    assert asked(script, lambda extender: extender.filter(POD, large.nodes())).names == {"a"}
 
 
 async def drip(connection: Connection) -> None:
@@ -235,3 +276,21 @@ def test_requests_are_counted_by_outcome_and_logged_at_verbosity_5(caplog):
     assert found == {("filter", "bad_answer"): 1, ("preempt", "no_answer"): 1, ("prioritize", "success"): 1}
     assert {s.labels["extender"] for s in samples} == {name}
     assert [record.message for record in caplog.records].count("Asked extender") == 3
+
+
+def test_an_extender_that_is_down_warns_five_times_a_minute_and_counts_the_rest(caplog):
+    async def main() -> None:
+        clock = VirtualClock()
+        extender = extender_of(lambda verb, question: {}, "filter", ignorable=True, clock=clock)
+        for _ in range(8):
+            extender.warn(ExtenderError("down"))
+        await clock.sleep(60)
+        extender.warn(ExtenderError("still down"))
+
+    run(main())
+    written = [(record.message, record.mooring_values) for record in caplog.records]
+    assert [values["suppressed"] for _, values in written] == [0, 0, 0, 0, 0, 3]
+    assert written[-1] == (
+        "Skipping extender that returned an error",
+        {"extender": "http://extender", "err": "still down", "suppressed": 3},
+    )

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mooring.api.node import Node
 from mooring.extender import wire
 from mooring.framework.extending import ExtenderError, ExtenderFilterResult, Victims
 from mooring.state.node_table import NodeTable
@@ -35,6 +36,13 @@ def test_nodes_go_as_objects_to_any_other():
     assert (sent["Nodes"], sent["NodeNames"]) == ({"metadata": {}}, None)
 
 
+@pytest.mark.parametrize("names", [(), ("a",)], ids=["none", "one"])
+def test_any_number_of_nodes_makes_a_document(names):
+    sent = json.loads(wire.node_args(POD, nodes_of(*names), names_only=False))
+    assert sent["Pod"]["metadata"]["name"] == "p"
+    assert [item["metadata"]["name"] for item in sent["Nodes"]["items"]] == list(names)
+
+
 def test_a_node_is_encoded_once_per_version(monkeypatch):
     table = NodeTable()
     for name in ("a", "b"):
@@ -50,7 +58,7 @@ def test_a_node_is_encoded_once_per_version(monkeypatch):
     monkeypatch.setattr(wire, "_encode", noted)
     table.set_node(make_node("b", labels={"x": "y"}))
     again = json.loads(wire.node_args(POD, table.nodes(), names_only=False))
-    assert [value.name for value in encoded if not isinstance(value, dict)] == ["b"]
+    assert [value.name for value in encoded if isinstance(value, Node)] == ["b"]
     assert again["Nodes"]["items"][1]["metadata"]["labels"]["x"] == "y"
 
 

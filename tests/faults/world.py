@@ -58,9 +58,14 @@ class HttpCluster(Cluster):
         if not self.store.list(NAMESPACES).items:
             self.store.create(NAMESPACES, {"metadata": {"name": "default"}})
         self.catalog = built_in_catalog()
-        app = ApiServer(self.store, self.catalog, self.clock, guard=guard, signer=signer)
+        endpoints = self._endpoints()
+        app = ApiServer(self.store, self.catalog, self.clock, guard=guard, signer=signer, endpoints=endpoints)
         headers = {"Authorization": f"Bearer {TOKEN}"}
         return AsgiTransport(app, self.clock, headers=headers, host=HOST, faults=self.wire)
+
+    def _endpoints(self) -> tuple[Any, ...]:
+        """What the API server answers beside objects."""
+        return ()
 
     def __enter__(self) -> HttpCluster:
         return self

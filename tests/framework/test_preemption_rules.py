@@ -213,6 +213,10 @@ class Webhook:
 
     def __init__(self, answer, ignorable=False, interested=True):
         self.name, self.answer, self.ignorable, self.interested = "webhook", answer, ignorable, interested
+        self.warnings = []
+
+    def warn(self, error):
+        self.warnings.append(str(error))
 
     def is_interested(self, pod):
         return self.interested
@@ -258,6 +262,8 @@ def test_extenders_narrow_the_candidates(extenders, expected):
             asyncio.run(asked)
     else:
         assert {c.node_name: [v.name for v in c.victims] for c in asyncio.run(asked)} == expected
+        skipped = [str(each.answer) for each in extenders if isinstance(each.answer, Exception)]
+        assert [text for each in extenders for text in each.warnings] == skipped
 
 
 def answer(scene):

@@ -41,9 +41,13 @@ class Fake:
         self._filter, self._prioritize, self._bind = filter, prioritize, bind
         self.calls: list[tuple[Any, ...]] = []
         self.closed = False
+        self.warnings: list[str] = []
 
     async def close(self) -> None:
         self.closed = True
+
+    def warn(self, error: Exception) -> None:
+        self.warnings.append(str(error))
 
     async def filter(self, pod: Any, nodes: Nodes) -> ExtenderFilterResult:
         await asyncio.sleep(0)
@@ -178,6 +182,7 @@ def test_an_error_of_an_ignorable_extender_is_skipped():
         cluster.add(*THREE, make_pod("p"))
         cluster.settle()
         assert cluster.node_of("p") == "c"
+    assert (broken.warnings, narrow.warnings) == ([str(DOWN)], [])
 
 
 def test_an_error_of_any_other_extender_fails_the_attempt():
@@ -301,6 +306,7 @@ def test_bad_scores_of_an_extender_count_for_nothing(scores):
         cluster.settle()
         assert cluster.node_of("p") == "c"
         assert [entry.total for entry in cluster.record("p").scores] == [60, 29, 10]
+    assert len(fake.warnings) == 1, "not ignorable, and no failure of the attempt either"
 
 
 def placements(seed: int, extended: bool) -> list[str]:
@@ -333,11 +339,13 @@ def test_a_binding_extender_binds_in_place_of_the_plugins():
 
 
 def test_a_failing_ignorable_binder_falls_through_to_the_plugins():
-    with cluster_of(Fake(bind=lambda pod, node: DOWN, ignorable=True)) as cluster:
+    binder = Fake(bind=lambda pod, node: DOWN, ignorable=True)
+    with cluster_of(binder) as cluster:
         cluster.add(*THREE, make_pod("p"))
         cluster.settle()
         assert cluster.node_of("p") == "a"
         assert len(cluster.faults.calls_of("bind")) == 1
+    assert binder.warnings == [str(DOWN)]
 
 
 def test_a_failing_binder_fails_the_attempt():

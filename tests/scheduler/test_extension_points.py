@@ -77,7 +77,7 @@ FAILURES = [
     ),
     pytest.param(
         {"Filter": lambda node: Status.error("broken")},
-        ["PreEnqueue", "PreFilter", "Filter a", "Filter b"],
+        ["PreEnqueue", "PreFilter", "Filter a"],
         'running "witness" filter plugin: broken',
         id="Filter error aborts",
     ),

@@ -6,6 +6,7 @@ import importlib.machinery
 import importlib.util
 import json
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -88,6 +89,24 @@ def test_another_go_means_another_build(build, cache, monkeypatch):
     place(build, cache)
     monkeypatch.setattr(build, "go_version", lambda: "go1.27 linux amd64")
     assert not cache.valid("etcd")
+
+
+def test_a_program_of_this_repository_is_built_again_when_its_source_changes(
+    build, cache, tmp_path, monkeypatch
+):
+    source = tmp_path / "main.go"
+    source.write_text("package main")
+    monkeypatch.setitem(build.OWN, "extender", str(tmp_path))
+    for name in ("etcd", "extender"):
+        place(build, cache, name)
+    source.write_text("package main // changed")
+    assert (cache.valid("etcd"), cache.valid("extender")) == (True, False)
+
+
+@pytest.mark.skipif(not shutil.which("gofmt"), reason="no Go")
+def test_the_extender_is_in_the_format_of_go():
+    found = subprocess.run(["gofmt", "-l", TOOL.parent], capture_output=True, text=True, check=True)
+    assert found.stdout == ""
 
 
 def test_without_go_the_checksum_has_to_do(build, cache, monkeypatch):

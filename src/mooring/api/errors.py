@@ -20,7 +20,8 @@ MooringError
 └── TransportError              no answer came
     ├── NotSent                 the request was surely not processed: trying again is safe
     └── OutcomeUnknown          it was sent and the answer is lost: read before writing again
-        └── BadAnswer           an answer came, but none of an API server: a page of a proxy, cut JSON
+        ├── BadAnswer           an answer came, but none of an API server: a page of a proxy, cut JSON
+        └── KeptConnectionLost  an idle connection was used again, and ended before an answer came
 """
 
 from mooring.api.meta import Status
@@ -137,6 +138,11 @@ class OutcomeUnknown(TransportError):
 
 class BadAnswer(OutcomeUnknown):
     """Something answered, but not as an API server does; whether a write has happened is not known."""
+
+
+class KeptConnectionLost(OutcomeUnknown):
+    """A connection that was kept from an earlier request ended before an answer began, most likely because
+    the server had closed it as idle."""
 
 
 _BY_CODE: dict[int, type[ApiError]] = {

@@ -31,7 +31,7 @@ from mooring.config.types import API_VERSION, KIND
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import QueuedPod
 from mooring.framework.nodes import Nodes
-from mooring.framework.ports import Change
+from mooring.framework.ports import Change, Clock
 from mooring.framework.status import SUCCESS, Code, Status
 from mooring.framework.statuses import NodeStatuses
 from mooring.runtime.attempt import Attempt
@@ -119,13 +119,14 @@ class World:
         data: Mapping[str, Any],
         configured: Configuration | None = None,
         live: LiveCluster | None = None,
+        clock: Clock | None = None,
     ) -> None:
         _check_form(data)
         self.args = data.get("args") or {}
         self.pod = _read(kinds.PODS, data["pod"])
         configured = with_args(configured or default_configuration(), self.args)
         self._resolved, self._registry = configured.profiles[0], configured.registry
-        self.engine = offline_engine(configured)
+        self.engine = offline_engine(configured, clock=clock)
         for change in live.changes() if live is not None else ():
             self.engine.inbox.post(change)
         for key, resource in INPUTS.items():

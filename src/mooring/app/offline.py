@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from mooring.api.resources import Resource
 from mooring.app.clock import SystemClock
 from mooring.app.configuring import Configuration
+from mooring.framework.extending import Extender
 from mooring.framework.ports import Clock, ObjectList, WatchEvent
 from mooring.scheduler.assembly import assemble
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.generation import Ports
 
 
-def offline_engine(configured: Configuration, seed: int = 0, clock: Clock | None = None) -> Engine:
+def offline_engine(
+    configured: Configuration,
+    seed: int = 0,
+    extenders: Sequence[Extender] = (),
+    clock: Clock | None = None,
+) -> Engine:
     """An engine with all profiles of the configuration; writes succeed and change nothing."""
-    ports = Ports(NoApi(), clock or SystemClock(), random.Random(seed), NoEvents())
+    clock = clock or SystemClock()
+    ports = Ports(NoApi(), clock, random.Random(seed), NoEvents(), extenders=extenders)
     return assemble(configured.config, configured.profiles, configured.registry, ports)
 
 

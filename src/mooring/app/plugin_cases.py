@@ -13,11 +13,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from mooring.api.errors import MooringError
+from mooring.api.times import format_time, parse_time
+from mooring.app.clock import SystemClock
 from mooring.app.configuring import Configuration, configure
 from mooring.app.evaluating import INPUTS, BadCase, World
 from mooring.app.offline import offline_engine
 from mooring.app.plugin_steps import play, sorted_queue
 from mooring.config.types import API_VERSION, KIND
+from mooring.contrib.metrics import load_watcher
 
 CLUSTER = (*INPUTS, "pod")
 """The keys of the input that a `World` reads."""
@@ -64,5 +67,38 @@ def _text(**profile: Any) -> str:
 
 def judged(plugin: str, configured: Configuration, data: Mapping[str, Any]) -> dict[str, Any]:
     """What the plugin says of the nodes."""
-    world = World({key: data[key] for key in CLUSTER if key in data}, configured)
-    return world.one_plugin(next(iter(world.engine.profiles.values())), plugin, raw=True)
+    cluster = {key: data[key] for key in CLUSTER if key in data}
+    cluster["pods"] = [_bound(pod, data.get("boundAt") or {}) for pod in data.get("pods") or ()]
+    world = World(cluster, configured, clock=CaseClock(_now(data)))
+    profile = next(iter(world.engine.profiles.values()))
+    if data.get("metrics") is not None:
+        asked: Any = profile.plugins[plugin]
+        asked.usage.accept(load_watcher.read(data["metrics"]), asked.handle)
+    return world.one_plugin(profile, plugin, raw=True)
+
+
+class CaseClock(SystemClock):
+    """A wall clock that stands still at the time of a case."""
+
+    def __init__(self, wall: float | None) -> None:
+        self._wall = wall
+
+    def wall(self) -> float:
+        return super().wall() if self._wall is None else self._wall
+
+
+def _now(data: Mapping[str, Any]) -> float | None:
+    """The time of a case, in Unix seconds: its own, or that of its metrics."""
+    if "now" in data:
+        return parse_time(str(data["now"])) or float(data["now"])
+    return float(data["metrics"]["window"]["end"]) if data.get("metrics") is not None else None
+
+
+def _bound(pod: Mapping[str, Any], times: Mapping[str, float]) -> Mapping[str, Any]:
+    """A pod of `boundAt` with the condition that says since when it has its node."""
+    meta = pod.get("metadata") or {}
+    moment = times.get(f"{meta.get('namespace')}/{meta.get('name')}")
+    if moment is None:
+        return pod
+    condition = {"type": "PodScheduled", "status": "True", "lastTransitionTime": format_time(moment)}
+    return {**pod, "status": {**(pod.get("status") or {}), "conditions": [condition]}}

@@ -1,16 +1,21 @@
-"""`mooring bench`: how fast the engine is on this machine."""
+"""`mooring bench`: how fast Mooring is on this machine."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Annotated
 
 import typer
+import uvloop
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from mooring.api.errors import MooringError
+from mooring.app.bench import extender as through_extender
+from mooring.app.bench.extender import EXCHANGES, Exchange, ExchangeResult
 from mooring.app.bench.measuring import Measurement, Result
 from mooring.app.bench.workloads import WORKLOADS, Workload
 from mooring.app.configuring import Configuration
@@ -18,6 +23,9 @@ from mooring.cli.printing import Output, console, fail
 from mooring.cli.profile_options import Config, PluginPath, Plugins, ProfileName, configured
 
 app = typer.Typer(no_args_is_help=True, help="Measure Mooring on this machine.")
+
+Seed = Annotated[int, typer.Option(help="Decides the cluster and the pods.")]
+Form = Annotated[Output, typer.Option("--output", "-o", help="For people or for programs.")]
 
 
 @app.command()
@@ -28,14 +36,12 @@ def engine(
     nodes: Annotated[int, typer.Option(min=1, help="Nodes of the cluster.")] = 5000,
     pods: Annotated[int, typer.Option(min=0, help="Pods that run already.")] = 20000,
     measure: Annotated[int, typer.Option(min=1, help="Pods to schedule per workload.")] = 500,
-    seed: Annotated[int, typer.Option(help="Decides the cluster and the pods.")] = 0,
+    seed: Seed = 0,
     config: Config = None,
     profile: ProfileName = "",
     plugins: Plugins = None,
     plugin_path: PluginPath = None,
-    output: Annotated[
-        Output, typer.Option("--output", "-o", help="For people or for programs.")
-    ] = Output.TABLE,
+    output: Form = Output.TABLE,
 ) -> None:
     """Schedule pods of several kinds on a large cluster in memory, without any API.
 
@@ -53,6 +59,54 @@ def engine(
     console().print(_table(results, chosen))
 
 
+@app.command()
+def extender(
+    nodes: Annotated[int, typer.Option(min=10, help="Nodes of the cluster.")] = 1000,
+    pods: Annotated[int, typer.Option(min=0, help="Pods that run already.")] = 4000,
+    measure: Annotated[int, typer.Option(min=1, help="Pods to schedule in each way.")] = 300,
+    seed: Seed = 0,
+    output: Form = Output.TABLE,
+) -> None:
+    """Schedule pods through an extender on loopback, in a process of its own, that filters and prioritizes.
+
+    Once it is sent the names of the nodes (nodeCacheCapable), once whole nodes as kubelets write them. A pod
+    counts from the moment it is popped until it is assumed on its node: all plugins and two requests. Then
+    the other way round: Mooring is the extender, and the time of its two answers for all nodes is measured.
+    """
+    results = [_through(exchange, nodes, pods, measure, seed) for exchange in EXCHANGES]
+    if output is Output.JSON:
+        print(json.dumps([result.to_dict() for result in results], indent=2))
+        return
+    console().print(_exchange_table(results))
+
+
+def _through(exchange: Exchange, nodes: int, pods: int, measure: int, seed: int) -> ExchangeResult:
+    with _progress(exchange.name, measure) as advance:
+        try:
+            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+                return runner.run(through_extender.measure(exchange, nodes, pods, measure, seed, advance))
+        except MooringError as error:
+            fail(f"{exchange.name}: {error}")
+
+
+def _exchange_table(results: list[ExchangeResult]) -> Table:
+    table = Table(title=f"{results[0].nodes} nodes, filter and prioritize for each pod")
+    for heading in ("sent", "what"):
+        table.add_column(heading)
+    for heading in ("bytes a node", "ms median", "ms p99", "pods/s"):
+        table.add_column(heading, justify="right")
+    for result, exchange in zip(results, EXCHANGES, strict=True):
+        table.add_row(
+            result.exchange,
+            exchange.what,
+            str(result.node_bytes),
+            f"{result.median_ms:.2f}",
+            f"{result.p99_ms:.2f}",
+            f"{result.pods_per_second:.0f}",
+        )
+    return table
+
+
 def _choose(names: list[str]) -> list[Workload]:
     known = {workload.name: workload for workload in WORKLOADS}
     unknown = [name for name in names if name not in known]
@@ -64,14 +118,21 @@ def _choose(names: list[str]) -> list[Workload]:
 def _measure(
     workload: Workload, nodes: int, pods: int, measure: int, seed: int, own: Configuration | None
 ) -> Result:
-    columns = (TextColumn("{task.description:24}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console(stderr=True), transient=True) as progress:
-        task = progress.add_task(workload.name, total=workload.attempts or measure)
+    with _progress(workload.name, workload.attempts or measure) as advance:
         try:
             measurement = Measurement(workload, nodes, pods, measure, seed, own)
-            return asyncio.run(measurement.run(lambda done: progress.advance(task, done)))
+            return asyncio.run(measurement.run(advance))
         except MooringError as error:
             fail(f"workload {workload.name}: {error}")
+
+
+@contextmanager
+def _progress(name: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A bar; what is yielded moves it on."""
+    columns = (TextColumn("{task.description:24}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console(stderr=True), transient=True) as progress:
+        task = progress.add_task(name, total=total)
+        yield lambda done: progress.advance(task, done)
 
 
 def _table(results: list[Result], workloads: list[Workload]) -> Table:

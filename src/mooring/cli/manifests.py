@@ -10,12 +10,19 @@ import typer
 
 import mooring
 from mooring.api.errors import MooringError
-from mooring.app.configuring import Configuration, configure
+from mooring.app.configuring import configure
 from mooring.app.deploying import DeployOptions, kustomization, to_yaml
+from mooring.app.deploying.extender import block_of, extender_manifests
 from mooring.app.deploying.manifests import default_config, warnings
 from mooring.app.deploying.manifests import manifests as make
+from mooring.app.extending import select
 from mooring.cli.printing import current_folder, fail, line
 from mooring.config import ConfigError
+
+OWN_PODS = (
+    "kube-scheduler asks the extender about the extender's own pods too: let them run before you add the "
+    "block, and set ignorable or managedResources there if it has to place them while none answers"
+)
 
 
 def manifests(
@@ -24,8 +31,12 @@ def manifests(
         typer.Option(metavar="FILE", help="The scheduler's configuration; without, the default plugins."),
     ] = None,
     name: Annotated[
-        str, typer.Option(help="Of the objects, the lease and, without --config, the profile.")
-    ] = ("mooring"),
+        str,
+        typer.Option(
+            help="Of the objects, the lease and, without --config, the profile.",
+            show_default="mooring; with --extender mooring-extender",
+        ),
+    ] = "",
     namespace: Annotated[str, typer.Option(help="Where Mooring runs.")] = "mooring",
     image: Annotated[
         str, typer.Option(metavar="REF", help="The image to run; without, mooring and this version.")
@@ -33,6 +44,14 @@ def manifests(
     replicas: Annotated[int, typer.Option(metavar="N", help="One leads, the others wait.")] = 2,
     service_monitor: Annotated[
         bool, typer.Option("--service-monitor", help="Add a ServiceMonitor, for the Prometheus operator.")
+    ] = False,
+    extender: Annotated[
+        bool,
+        typer.Option(
+            "--extender",
+            help="For `mooring extender` instead: the plugins of the first profile of --config behind "
+            "kube-scheduler.",
+        ),
     ] = False,
     kustomize: Annotated[
         Path | None,
@@ -45,6 +64,13 @@ def manifests(
     ConfigMap, Deployment and disruption budget. Apply them with
     [bold]mooring manifests | kubectl apply -f -[/bold].
     """
+    name = name or ("mooring-extender" if extender else "mooring")
+    if extender and config is None:
+        fail("--extender serves the plugins of a configuration: name it with --config")
+    if extender and service_monitor:
+        fail(
+            "--service-monitor does not go with --extender: leave it out, and scrape /metrics of its Service"
+        )
     options = DeployOptions(
         name=name,
         namespace=namespace,
@@ -56,17 +82,22 @@ def manifests(
         options.check()
         text = default_config(name) if config is None else _read(config)
         configuration = configure(text, source=str(config or "<default>"), folders=current_folder())
-        objects = make(configuration, text, options)
+        served = select(configuration) if extender else None
+        objects = extender_manifests(served, text, options) if served else make(configuration, text, options)
+        notes = [*served.warnings, OWN_PODS] if served else warnings(configuration, options)
+        comment = _comment(block_of(served, options), options) if served else ""
     except (MooringError, ConfigError) as error:
         fail(str(error))
-    _warn(configuration, options)
+    for note in notes:
+        line(f"warning: {note}", style="bold yellow", stderr=True)
     if kustomize is None:
-        sys.stdout.write(to_yaml(objects))
+        sys.stdout.write(comment + to_yaml(objects))
         return
     try:
         written = kustomization(kustomize, objects)
     except OSError as error:
         fail(f"{error.filename or kustomize}: cannot be written: {error.strerror}")
+    sys.stdout.write(comment)
     line(
         f"Wrote {len(written)} files to {kustomize}; apply them with kubectl apply -k {kustomize}",
         stderr=True,
@@ -82,6 +113,10 @@ def _read(path: Path) -> str:
         fail(f"{path}: is not a text in UTF-8")
 
 
-def _warn(configuration: Configuration, options: DeployOptions) -> None:
-    for note in warnings(configuration, options):
-        line(f"warning: {note}", style="bold yellow", stderr=True)
+def _comment(block: str, options: DeployOptions) -> str:
+    """What belongs to the objects of an extender and is not among them."""
+    head = (
+        f"For kube-scheduler's configuration; the Secret {options.name}-tls needs tls.crt and tls.key, for "
+        f"{options.name}.{options.namespace}.svc, and ca.crt:\n"
+    )
+    return "".join(f"# {text}\n" for text in (head + block).splitlines())

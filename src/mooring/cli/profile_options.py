@@ -38,6 +38,13 @@ def configured(
         if profile or plugins or plugin_path:
             fail("--profile, --plugin and --plugin-path belong to a configuration: name it with --config")
         return None
+    return configured_by(config, profile, plugins, plugin_path)
+
+
+def configured_by(
+    config: Path, profile: str, plugins: list[str] | None, plugin_path: list[str] | None
+) -> Configuration:
+    """The configuration of a file with its one profile."""
     try:
         folders = plugin_folders(plugin_path) if plugin_path else current_folder()
         named = [find_plugin(reference, folders) for reference in plugins or ()]

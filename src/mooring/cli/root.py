@@ -12,6 +12,7 @@ from mooring.cli.check import check
 from mooring.cli.convert import convert
 from mooring.cli.demo import demo
 from mooring.cli.evaluate import evaluate
+from mooring.cli.extender import extender
 from mooring.cli.manifests import manifests
 from mooring.cli.new import new
 from mooring.cli.run import SETTINGS, run
@@ -30,6 +31,7 @@ app.command()(check)
 app.command()(convert)
 app.command()(new)
 app.command(context_settings=SETTINGS, add_help_option=False)(run)
+app.command()(extender)
 app.command()(manifests)
 app.command()(demo)
 app.command()(up)

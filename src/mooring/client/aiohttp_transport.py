@@ -21,7 +21,7 @@ from urllib.parse import urlencode
 import aiohttp
 from yarl import URL
 
-from mooring.api.errors import NotSent, OutcomeUnknown, TransportError
+from mooring.api.errors import KeptConnectionLost, NotSent, OutcomeUnknown, TransportError
 from mooring.client.credentials import Bearer, Credentials, TlsContexts
 from mooring.client.transport import Request, Response
 from mooring.framework.ports import Clock
@@ -45,6 +45,8 @@ class _Progress:
 
     connected: bool = False
     """From here on the server may have seen it."""
+    kept: bool = False
+    """Whether the connection is from an earlier request."""
 
 
 class AiohttpTransport:
@@ -132,7 +134,9 @@ class AiohttpTransport:
         cause = error.__cause__ if isinstance(error, _Failed) and error.__cause__ else error
         reason = _reason(cause, request)
         if progress.connected:
-            return OutcomeUnknown(f"{what}: no answer from {self._base}: {reason}")
+            lost = progress.kept and not isinstance(cause, TimeoutError)
+            kind = KeptConnectionLost if lost else OutcomeUnknown
+            return kind(f"{what}: no answer from {self._base}: {reason}")
         source = self._bearer.credentials.source
         return NotSent(f"{what}: cannot connect to {self._base}: {reason}; see {source}")
 
@@ -191,9 +195,12 @@ def _tracing() -> aiohttp.TraceConfig:
     async def connected(session: aiohttp.ClientSession, context: SimpleNamespace, params: object) -> None:
         context.trace_request_ctx.connected = True
 
+    async def kept(session: aiohttp.ClientSession, context: SimpleNamespace, params: object) -> None:
+        context.trace_request_ctx.connected = context.trace_request_ctx.kept = True
+
     config = aiohttp.TraceConfig()
     config.on_connection_create_end.append(connected)
-    config.on_connection_reuseconn.append(connected)
+    config.on_connection_reuseconn.append(kept)
     return config
 
 

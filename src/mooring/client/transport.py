@@ -55,8 +55,9 @@ class Transport(Protocol):
         """Opens the exchange; leaving the context gives up the rest of the body.
 
         Raises `NotSent` when the server surely has not seen the request (connection refused, name unknown,
-        TLS refused) and `OutcomeUnknown` when it may have (reset or timed out after sending). Redirects are
-        not followed: a 3xx is an answer like any other.
+        TLS refused) and `OutcomeUnknown` when it may have (reset or timed out after sending), as
+        `KeptConnectionLost` where a connection of an earlier request ended. Redirects are not followed: a
+        3xx is an answer like any other.
         """
         ...
 

@@ -21,6 +21,10 @@ from mooring.config.types import (
 from mooring.config.versions import LIMITS_PLUGINS
 from mooring.framework.extension_points import BY_NAME
 
+MAX_EXTENDER_WEIGHT = 2**62 // 100
+"""What the weights of extenders may add up to. Each counts up to 100 times in a node's total, an int64; half
+of that is enough for plugins, whose weights have 32 bits."""
+
 
 def validate(config: KubeSchedulerConfiguration, version: str) -> Iterator[Problem]:
     """Everything wrong with a configuration of that version, as written but with zeros filled in."""
@@ -149,12 +153,19 @@ def _args_of(profile: Profile, name: str) -> object:
 
 def _extenders(extenders: tuple[Extender, ...]) -> Iterator[Problem]:
     managed: set[str] = set()
+    weights = 0
     for index, extender in enumerate(extenders):
         path = child("extenders", index)
         if not extender.url_prefix:
             yield required(child(path, "urlPrefix"))
         if extender.prioritize_verb and extender.weight <= 0:
             yield invalid(child(path, "weight"), extender.weight, "must have a positive weight applied to it")
+        elif extender.prioritize_verb:
+            weights += extender.weight
+            if weights > MAX_EXTENDER_WEIGHT:
+                limit = f"weights of extenders add up to {MAX_EXTENDER_WEIGHT} at most"
+                detail = f"total score could overflow: {limit}"
+                yield invalid(child(path, "weight"), extender.weight, detail)
         for position, resource in enumerate(extender.managed_resources):
             where = child(path, "managedResources", position, "name")
             yield from _resource_name(resource.name, where)

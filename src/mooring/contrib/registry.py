@@ -5,9 +5,16 @@ from __future__ import annotations
 
 PLUGINS: dict[str, str] = {
     "Coscheduling": "mooring.contrib.coscheduling.plugin:Coscheduling",
+    "LoadVariationRiskBalancing": (
+        "mooring.contrib.trimaran.load_variation_risk_balancing:LoadVariationRiskBalancing"
+    ),
+    "LowCpuScheduler": "mooring.contrib.low_cpu_scheduler:LowCpuScheduler",
+    "LowRiskOverCommitment": "mooring.contrib.trimaran.low_risk_over_commitment:LowRiskOverCommitment",
     "NodeMetadata": "mooring.contrib.node_metadata:NodeMetadata",
     "NodeResourcesAllocatable": "mooring.contrib.node_resources_allocatable:NodeResourcesAllocatable",
+    "Peaks": "mooring.contrib.trimaran.peaks:Peaks",
     "PodState": "mooring.contrib.pod_state:PodState",
     "QOSSort": "mooring.contrib.qos_sort:QOSSort",
+    "TargetLoadPacking": "mooring.contrib.trimaran.target_load_packing:TargetLoadPacking",
 }
 """Plugin → `module:Class`."""

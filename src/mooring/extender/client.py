@@ -1,7 +1,8 @@
 """HttpExtender: one extender at the port of `framework.extending`, one POST for each question.
 
 Every failure is an ExtenderError with the URL, but for a bind that was sent and not confirmed: that is
-OutcomeUnknown, because the pod may be bound, and the API server knows. How connections are made and what may
+OutcomeUnknown, because the pod may be bound, and the API server knows. A question is sent again, once, when
+the server had closed the kept connection that it took; a bind never is. How connections are made and what may
 not happen on them (redirects, proxies, cookies, decompression) is the transport's part.
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Literal, TypeVar
 
-from mooring.api.errors import NotSent, OutcomeUnknown, TransportError
+from mooring.api.errors import KeptConnectionLost, NotSent, OutcomeUnknown, TransportError
 from mooring.api.pod import Pod
 from mooring.client.transport import Request, Transport
 from mooring.config import Extender
@@ -25,7 +26,8 @@ _log = logs.get(__name__)
 
 ANSWER_BYTES = 8 * 1024 * 1024
 ANSWER_BYTES_PER_NODE = 256
-"""Bytes that are read of an answer at most, and how many more for each node that was sent."""
+"""Bytes that are read of an answer at most, and how many more for each node that was sent. Twice the request
+comes on top: whole nodes come back, perhaps with more fields."""
 JSON = "application/json"
 
 T = TypeVar("T")
@@ -58,6 +60,7 @@ class HttpExtender:
         self._transport = transport
         self._clock = clock
         self._metrics = metrics
+        self._warnings = logs.Throttle(clock.now)
 
     async def close(self) -> None:
         await self._transport.close()
@@ -69,6 +72,15 @@ class HttpExtender:
             for container in (*pod.spec.containers, *pod.spec.init_containers)
             for amounts in (container.resources.requests, container.resources.limits)
         )
+
+    def warn(self, error: Exception) -> None:
+        if self._warnings.admits():
+            _log.warning(
+                "Skipping extender that returned an error",
+                extender=self.name,
+                err=str(error),
+                suppressed=self._warnings.take_suppressed(),
+            )
 
     async def filter(self, pod: Pod, nodes: Nodes) -> ExtenderFilterResult:
         body = wire.node_args(pod, nodes, names_only=self._names_only)
@@ -103,7 +115,8 @@ class HttpExtender:
         """One request; every failure is an ExtenderError with the URL."""
         began, outcome = self._clock.now(), "cancelled"
         try:
-            found = read(await self._exchange(verb, body, ANSWER_BYTES + ANSWER_BYTES_PER_NODE * nodes))
+            most = ANSWER_BYTES + ANSWER_BYTES_PER_NODE * nodes + 2 * len(body)
+            found = read(await self._exchange(verb, body, most))
             outcome = "success"
             return found
         except (TransportError, ExtenderError) as error:
@@ -114,9 +127,19 @@ class HttpExtender:
             self._observe(verb, pod, nodes, self._clock.now() - began, outcome)
 
     async def _exchange(self, verb: Verb, body: bytes, most: int) -> bytes:
+        began = self._clock.now()
+        try:
+            return await self._send(verb, body, most, self._timeout)
+        except KeptConnectionLost:
+            remaining = self._timeout - (self._clock.now() - began)
+            if verb == "bind" or remaining <= 0:
+                raise
+            return await self._send(verb, body, most, remaining)
+
+    async def _send(self, verb: Verb, body: bytes, most: int, timeout: float) -> bytes:
         headers = {"Content-Type": JSON, "Accept": JSON, "Accept-Encoding": "identity"}
         path = f"/{self._verbs[verb]}"
-        request = Request("POST", path, headers=headers, body=body, timeout=self._timeout)
+        request = Request("POST", path, headers=headers, body=body, timeout=timeout)
         async with self._transport.send(request) as response:
             if response.status != 200:
                 raise ExtenderError(f"code {response.status}")

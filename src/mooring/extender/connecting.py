@@ -18,6 +18,9 @@ from mooring.telemetry.metrics import SchedulerMetrics
 
 _log = logs.get(__name__)
 
+LARGEST_BLOCK = (32 << 20) - (64 << 10)
+"""Bytes; glibc does not learn from larger ones."""
+
 
 def make_extenders(
     configured: Iterable[Extender], clock: Clock, metrics: SchedulerMetrics | None = None
@@ -29,7 +32,16 @@ def make_extenders(
         if not credentials.verify:
             _log.warning("The certificate of an extender is not verified", extender=extender.url_prefix)
         made.append(HttpExtender(extender, AiohttpTransport(credentials, clock), clock, metrics))
+        if not extender.node_cache_capable:
+            _keep_freed_memory()
     return made
+
+
+def _keep_freed_memory() -> None:
+    """Nodes are megabytes for each pod. glibc gives memory back to the system when more is free than twice
+    the largest block that it has seen freed, and to get it back page by page takes as long as all the rest of
+    a request. So it is shown a large block, which is never written to."""
+    bytearray(LARGEST_BLOCK)
 
 
 def credentials_of(extender: Extender, path: str) -> Credentials:

@@ -29,14 +29,17 @@ def node_args(pod: Pod, nodes: Nodes, *, names_only: bool) -> bytes:
     """ExtenderArgs, for filter and prioritize: the names of the nodes, or the nodes."""
     if names_only:
         return _encode({"Pod": pod, "Nodes": None, "NodeNames": nodes.names})
-    items = nodes.node_column("extender.Node", _encoded).tolist()
-    return _encode({"Pod": pod, "Nodes": {"metadata": {}, "items": items}, "NodeNames": None})
+    # Megabytes as a rule, so they are put together in one copy.
+    items = nodes.node_column("extender.Node", _encoded).tolist() or [b""]
+    items[0] = b'{"Pod":%b,"Nodes":{"metadata":{},"items":[%b' % (_encode(pod), items[0])
+    items[-1] += b']},"NodeNames":null}'
+    return b",".join(items)
 
 
 def _encoded(nodes: Nodes) -> npt.NDArray[np.object_]:
     """Kept as a column, so that a node is encoded once per version."""
     column = np.empty(len(nodes), dtype=np.object_)
-    column[:] = [msgspec.Raw(_encode(view.node)) for view in nodes]
+    column[:] = [_encode(view.node) for view in nodes]
     return column
 
 
@@ -75,7 +78,7 @@ def filter_result(answer: bytes, sent: Sequence[str], *, names_only: bool) -> Ex
             raise ExtenderError(f'filtered node "{name}" is not found in the input node list')
     else:
         listed = found.nodes.items if found.nodes else None
-        names = frozenset(node.metadata.name for node in listed or ()).intersection(sent)
+        names = frozenset(sent).intersection([node.metadata.name for node in listed or ()])
     failed, unresolvable = found.failed_nodes or {}, found.failed_and_unresolvable_nodes or {}
     return ExtenderFilterResult(
         names,
@@ -129,11 +132,11 @@ def _refuse_error(error: str | None) -> None:
         raise ExtenderError(shown(error))
 
 
-class _Metadata(msgspec.Struct):
+class _Metadata(msgspec.Struct, gc=False):
     name: str = ""
 
 
-class _Node(msgspec.Struct):
+class _Node(msgspec.Struct, gc=False):
     metadata: _Metadata = msgspec.field(default_factory=_Metadata)
 
 

@@ -31,8 +31,9 @@ class Access:
 
     @property
     def reads(self) -> bool:
-        """Whether an informer must keep this kind."""
-        return "list" in self.verbs or "watch" in self.verbs
+        """Whether an informer must keep this kind: it is watched. `list` alone is for `client.list`, of kinds
+        that cannot be watched (metrics.k8s.io) or are too many to keep."""
+        return "watch" in self.verbs
 
 
 def wrong_needs(needs: object) -> list[str]:

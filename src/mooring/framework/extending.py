@@ -59,6 +59,11 @@ class Extender(Protocol):
 
     def is_interested(self, pod: Pod) -> bool: ...
 
+    def warn(self, error: Exception) -> None:
+        """Log that scheduling goes on without the answer that failed with `error`. Throttled: an extender
+        that is down fails for every pod."""
+        ...
+
     async def filter(self, pod: Pod, nodes: Nodes) -> ExtenderFilterResult: ...
 
     async def prioritize(self, pod: Pod, nodes: Nodes) -> Mapping[str, int]:

@@ -172,10 +172,12 @@ class PluginHandle:
 
     def wake(self, resource: EventResource, old: Any = None, new: Any = None) -> None:
         event = ClusterEvent(resource, ActionType.UPDATE)
-        self._must_register(event)
-        self._services.wake(event, old, new)
+        if self._must_register(event):
+            self._services.wake(event, old, new)
 
-    def _must_register(self, event: ClusterEvent) -> None:
+    def _must_register(self, event: ClusterEvent) -> bool:
+        """False where the profile asks the plugin at no point at which it could refuse a pod: then none
+        waits for it."""
         name = self._plugin.name
         if self._profile is None:
             raise RuntimeError(f"plugin {name!r}: wake() cannot be used in the constructor")
@@ -184,12 +186,15 @@ class PluginHandle:
                 f"plugin {name!r}: wake({event.resource!s}): events of it come from the API server "
                 f"alone; register and wake one of the plugin's own, such as EventResource({name!r})"
             )
-        if not any(entry.event.matches(event) for entry in self._profile.registrations.get(name, ())):
+        if name not in self._profile.registrations:
+            return False
+        if not any(entry.event.matches(event) for entry in self._profile.registrations[name]):
             raise ValueError(
                 f"plugin {name!r} wakes pods for {event.resource!s} without having registered it: add "
                 f"Registration(ClusterEvent(EventResource({str(event.resource)!r}), ActionType.UPDATE)) "
                 "to what its events_to_register() returns"
             )
+        return True
 
     def on_change(self, resource: Resource, callback: OnChange) -> None:
         self._must_read(resource)

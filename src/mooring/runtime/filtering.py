@@ -14,7 +14,7 @@ import numpy as np
 from mooring.api.pod import Pod
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.hot import WholeTableFilterPlugin
-from mooring.framework.lifting import gravest, lift_filter
+from mooring.framework.lifting import gravest
 from mooring.framework.nodes import BoolArray, EveryRow, Nodes, NodeView, Refusal, Refusals
 from mooring.framework.points import FilterPlugin
 from mooring.framework.status import SUCCESS, Code, Status
@@ -44,9 +44,12 @@ def filter_dense(
     plugin: FilterPlugin, state: CycleState, pod: Pod, nodes: Nodes, statuses: NodeStatuses
 ) -> tuple[Nodes, Status]:
     """One Filter plugin on the nodes still in play; returns the survivors."""
+    if not isinstance(plugin, VectorFilterPlugin):
+        return _filter_each(plugin, state, pod, nodes, statuses)
     try:
         refused = np.zeros(len(nodes), dtype=np.bool_)
-        for hit, status in refusals_of(plugin, state, pod, nodes):
+        answer = plugin.filter_nodes(state, pod, nodes)
+        for hit, status in hits_of(plugin, answer, nodes) if answer is not None else ():
             if status.code not in REFUSALS:
                 return nodes, not_a_refusal(plugin, pod, status, nodes.names[int(np.flatnonzero(hit)[0])])
             statuses.set_rows(nodes.rows[hit], status)
@@ -56,17 +59,33 @@ def filter_dense(
     return (nodes.where(~refused) if refused.any() else nodes), SUCCESS
 
 
+def _filter_each(
+    plugin: FilterPlugin, state: CycleState, pod: Pod, nodes: Nodes, statuses: NodeStatuses
+) -> tuple[Nodes, Status]:
+    """One Filter plugin in its scalar form. Its reasons often name the node, so they are not grouped."""
+    refused, call = [], plugin.filter
+    for index, node in enumerate(nodes):
+        try:
+            answer = call(state, pod, node)
+        except Exception as error:
+            return nodes, failed(plugin, "Filter", pod, error, node.name)
+        if answer is None:
+            continue
+        status = _verdict(plugin, pod, node, answer)
+        if status.code is Code.ERROR:
+            return nodes, status
+        if status is not SUCCESS:
+            statuses.set_row(node.row, status)
+            refused.append(index)
+    if not refused:
+        return nodes, SUCCESS
+    kept = np.ones(len(nodes), dtype=np.bool_)
+    kept[refused] = False
+    return nodes.where(kept), SUCCESS
+
+
 Hits = Iterable[tuple[BoolArray, Status]]
 """Pairs of nodes and the status that they share."""
-
-
-def refusals_of(plugin: FilterPlugin, state: CycleState, pod: Pod, nodes: Nodes) -> Hits:
-    """What a plugin refuses."""
-    if isinstance(plugin, VectorFilterPlugin):
-        answer = plugin.filter_nodes(state, pod, nodes)
-    else:
-        answer = lift_filter(plugin, state, pod, nodes)
-    return () if answer is None else hits_of(plugin, answer, nodes)
 
 
 def hits_of(plugin: FilterPlugin, answer: Refusals, nodes: Nodes, within: BoolArray | None = None) -> Hits:
@@ -78,10 +97,21 @@ def hits_of(plugin: FilterPlugin, answer: Refusals, nodes: Nodes, within: BoolAr
     if answer.nodes is not nodes:
         raise ValueError("filter_nodes() answered for another set of nodes than it was asked about")
     entries = answer.entries if within is None else [entry.within(within) for entry in answer.entries]
-    entries = [entry for entry in entries if np.count_nonzero(entry.mask)]  # half the price of any()
-    if len(entries) == 1 and isinstance(entries[0].reason, str):
-        return ((entries[0].mask, Status(entries[0].code, (entries[0].reason,), plugin.name)),)
-    return _combined(plugin, entries) if entries else ()
+    sizes = [int(np.count_nonzero(entry.mask)) for entry in entries]  # half the price of any()
+    entries = [entry for entry, size in zip(entries, sizes, strict=True) if size]
+    if not entries:
+        return ()
+    if all(isinstance(entry.reason, str) for entry in entries) and _are_disjoint(entries, sum(sizes)):
+        return [(entry.mask, Status(entry.code, (str(entry.reason),), plugin.name)) for entry in entries]
+    return _combined(plugin, entries)
+
+
+def _are_disjoint(entries: Sequence[Refusal], total: int) -> bool:
+    """Whether no node is hit twice: so it is for one reason, and where a plugin gives each node one of
+    several."""
+    if len(entries) == 1:
+        return True
+    return int(np.count_nonzero(np.logical_or.reduce([entry.mask for entry in entries]))) == total
 
 
 def _combined(plugin: FilterPlugin, entries: Sequence[Refusal]) -> Iterator[tuple[BoolArray, Status]]:
@@ -138,12 +168,15 @@ def filter_by(plugin: FilterPlugin, state: CycleState, pod: Pod, node: NodeView)
     """One Filter plugin on one node, in the scalar form: Success, a refusal or an Error."""
     try:
         answer = plugin.filter(state, pod, node)
-        if answer is None:
-            return SUCCESS
-        status = checked(plugin, "Filter", pod, answer, node.name)
     except Exception as error:
         return failed(plugin, "Filter", pod, error, node.name)
-    if status.is_success or status.is_rejected or status.code is Code.ERROR:
+    return SUCCESS if answer is None else _verdict(plugin, pod, node, answer)
+
+
+def _verdict(plugin: FilterPlugin, pod: Pod, node: NodeView, answer: Status) -> Status:
+    """A scalar answer, checked: Success, a refusal or an Error."""
+    status = checked(plugin, "Filter", pod, answer, node.name)
+    if status is SUCCESS or status.code in REFUSALS or status.code is Code.ERROR:
         return status
     return unexpected(plugin, "Filter", pod, status, node.name)
 

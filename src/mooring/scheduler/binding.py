@@ -209,9 +209,7 @@ class BindingCycle:
                         known = isinstance(error, ExtenderError)
                         message = str(error) if known else f"{type(error).__name__}: {error}"
                         return Status.error(message, cause=error)
-                    _log.warning(
-                        "Skipping extender that failed to bind", extender=extender.name, err=str(error)
-                    )
+                    extender.warn(error)
         return await run_bind(profile, placement.attempt.state, pod, placement.node)
 
     async def _settle(self, placement: Placement) -> BindOutcome:

@@ -16,9 +16,6 @@ from mooring.framework.status import SUCCESS, Code, Status
 from mooring.runtime.attempt import Attempt
 from mooring.runtime.profile import EXTENDER
 from mooring.runtime.score_board import EXTENDER_SCORE_FACTOR, ExtenderColumn, ScoreBoard
-from mooring.telemetry import logs
-
-_log = logs.get(__name__)
 
 
 def any_decides(attempt: Attempt) -> bool:
@@ -56,7 +53,7 @@ async def _ask(extender: Extender, attempt: Attempt, nodes: Nodes) -> Status:
         problem = str(error)
         if not extender.ignorable:
             return Status.error(problem, cause=error).by(EXTENDER)
-        _log.warning("Skipping extender that returned an error", extender=extender.name, error=problem)
+        extender.warn(error)
     finally:
         attempt.extenders += (ExtenderVerdict(extender.name, removed, problem),)
     return SUCCESS
@@ -104,7 +101,7 @@ async def _scores(extender: Extender, pod: Pod, nodes: Nodes) -> Mapping[str, in
     try:
         return checked_scores(await extender.prioritize(pod, nodes))
     except ExtenderError as error:
-        _log.warning("Skipping scores of extender", extender=extender.name, error=str(error))
+        extender.warn(error)
         return None
 
 

@@ -64,6 +64,8 @@ class Generation:
     """What plugins have spawned."""
     runs: Tasks
     """`run` of the plugins."""
+    run_failures: dict[str, tuple[int, float]] = field(default_factory=dict)
+    """Plugin → how often its `run` has failed, and when last."""
 
     def start(self, clock: Clock, metrics: SchedulerMetrics | None) -> None:
         """Start `run` of every plugin that has one; on the leader only."""
@@ -71,6 +73,8 @@ class Generation:
         def failed(plugin: str, error: BaseException) -> None:
             if metrics is not None:
                 metrics.plugin_run_failures.inc(plugin)
+            times, _ = self.run_failures.get(plugin, (0, 0.0))
+            self.run_failures[plugin] = times + 1, clock.now()
             self.runs.failed(plugin, error)
 
         for profile in self.profiles.values():

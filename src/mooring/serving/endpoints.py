@@ -36,6 +36,8 @@ class Check:
 
     name: str
     run: Callable[[], Reason]
+    fails: bool = True
+    """False: the reason is shown, and the endpoint passes all the same."""
 
 
 PING = Check("ping", lambda: "")
@@ -66,6 +68,9 @@ class Health:
             if check.name in exclude:
                 unknown.discard(check.name)
                 lines.append(f"[+]{check.name} excluded: ok")
+            elif not check.fails:
+                reason = check.run()
+                lines.append(f"[!]{check.name}: {reason}" if reason else f"[+]{check.name} ok")
             elif self._run(endpoint, check):
                 failed.append(check.name)
                 lines.append(f"[-]{check.name} failed: reason withheld")
@@ -82,7 +87,7 @@ class Health:
         check = next((check for check in self.endpoints[endpoint] if check.name == name), None)
         if check is None:
             return None
-        reason = self._run(endpoint, check)
+        reason = self._run(endpoint, check) if check.fails else ""
         return Report(500, f"internal server error: {reason}\n") if reason else Report(200, "ok")
 
     def reasons(self, endpoint: str) -> dict[str, Reason]:
@@ -156,12 +161,10 @@ class Inside:
 
 def application(inside: Inside) -> Starlette:
     """All endpoints, without a guard."""
-    routes = [Route("/", _index)]
-    for endpoint in ENDPOINTS:
-        routes.append(Route(f"/{endpoint}", _all_checks(inside.health, endpoint)))
-        routes.append(Route(f"/{endpoint}/{{check}}", _one_check(inside.health, endpoint)))
     pages = _Pages(inside)
-    routes += [
+    routes = [
+        Route("/", _index),
+        *health_routes(inside.health),
         Route("/metrics", pages.metrics),
         Route("/metrics/resources", pages.resource_metrics),
         Route("/metrics/slis", pages.slis),
@@ -171,6 +174,18 @@ def application(inside: Inside) -> Starlette:
         Route("/mooring/v1/records", pages.records),
     ]
     return Starlette(routes=routes)
+
+
+def health_routes(health: Health) -> list[Route]:
+    """/healthz, /livez and /readyz, and each of their checks alone."""
+    return [
+        route
+        for endpoint in ENDPOINTS
+        for route in (
+            Route(f"/{endpoint}", _all_checks(health, endpoint)),
+            Route(f"/{endpoint}/{{check}}", _one_check(health, endpoint)),
+        )
+    ]
 
 
 async def _index(request: Request) -> Response:
@@ -201,16 +216,16 @@ class _Pages:
         self._inside = inside
 
     async def metrics(self, request: Request) -> Response:
-        return _exposition(await self._inside.metrics())
+        return exposition(await self._inside.metrics())
 
     async def resource_metrics(self, request: Request) -> Response:
         try:
-            return _exposition(await self._inside.resource_metrics())
+            return exposition(await self._inside.resource_metrics())
         except NotNow as error:
             return _later(error)
 
     async def slis(self, request: Request) -> Response:
-        return _exposition(self._inside.slis())
+        return exposition(self._inside.slis())
 
     async def configz(self, request: Request) -> Response:
         return _json(self._inside.config())
@@ -235,7 +250,8 @@ def _report(report: Report) -> Response:
     return PlainTextResponse(report.text, report.code, HEADERS)
 
 
-def _exposition(text: bytes) -> Response:
+def exposition(text: bytes) -> Response:
+    """Metrics in the text format."""
     return Response(text, headers={**HEADERS, "content-type": CONTENT_TYPE_LATEST})
 
 

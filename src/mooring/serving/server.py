@@ -1,6 +1,7 @@
-"""The endpoints' own thread: a loop, a port and a connection to the API server of its own.
+"""Serving an application on a port: on the loop that runs, or in a thread with a loop of its own.
 
-A scheduler whose loop is blocked is still asked how it is, and its endpoints can tell.
+The endpoints of a scheduler have their own thread: one whose loop is blocked is still asked how it is, and
+its endpoints can tell.
 """
 
 from __future__ import annotations
@@ -46,6 +47,71 @@ class PeerLimited(Connection):
             transport.abort()
 
 
+class Listener:
+    """A port and the connections on it. Taken when made; served from `start` to `stop`, on that loop."""
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        context: ssl.SSLContext | None,
+        *,
+        limits: ConnectionLimits = LIMITS,
+        connection: type[Connection] = PeerLimited,
+        flag: str = "--secure-port",
+    ) -> None:
+        self._socket = _listen(host, port, flag)
+        self.port: int = self._socket.getsockname()[1]
+        """The real one, also when 0 was asked for."""
+        self._context = context
+        """None: plain HTTP."""
+        self._limits = limits
+        self._connection = connection
+        self._state = ServerState()
+        self._server: asyncio.Server | None = None
+
+    async def start(self, app: Any) -> None:
+        loop, limits, state = asyncio.get_running_loop(), self._limits, self._state
+        config = Config(
+            app,
+            http="httptools",
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            timeout_keep_alive=limits.keep_alive_seconds,
+        )
+        config.load()
+        logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
+        self._server = await loop.create_server(
+            lambda: self._connection(config, state, loop, limits),
+            sock=self._socket,
+            ssl=self._context,
+            backlog=1,
+            ssl_handshake_timeout=10.0 if self._context else None,
+        )
+        # asyncio accepts as many in a row as the backlog is long, and out of file descriptors it fails, logs
+        # and sets a timer for each of them. One at a time it waits a second after each; the kernel's queue
+        # keeps its length.
+        self._socket.listen(BACKLOG)
+
+    async def stop(self) -> None:
+        """No new requests; answers under way have some time, then they are broken off."""
+        if self._server is None:
+            self._socket.close()
+            return
+        self._server.close()
+        connections, loop = self._state.connections, asyncio.get_running_loop()
+        for connection in list(connections):
+            connection.shutdown()
+        deadline = loop.time() + STOP_SECONDS
+        while connections and loop.time() < deadline:
+            await asyncio.sleep(0.01)
+        for connection in list(connections):
+            connection.transport.abort()
+        await asyncio.sleep(0)
+
+
 class ServingThread:
     """Listens from `start` on until `stop`."""
 
@@ -53,10 +119,8 @@ class ServingThread:
         self, host: str, port: int, context: ssl.SSLContext, make_app: MakeApp, chores: tuple[Chore, ...] = ()
     ) -> None:
         self.host = host
-        self._socket = _listen(host, port)
-        self.port: int = self._socket.getsockname()[1]
-        """The real one, also when 0 was asked for."""
-        self._context = context
+        self._listener = Listener(host, port, context)
+        self.port = self._listener.port
         self._make_app = make_app
         self._chores = chores
         self._loop = asyncio.new_event_loop()
@@ -92,53 +156,20 @@ class ServingThread:
 
     async def _serve(self) -> None:
         app = await self._make_app()
-        config = Config(
-            app,
-            http="httptools",
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            timeout_keep_alive=LIMITS.keep_alive_seconds,
-        )
-        config.load()
-        logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
-        state = ServerState()
-        server = await self._loop.create_server(
-            lambda: PeerLimited(config, state, self._loop, LIMITS),
-            sock=self._socket,
-            ssl=self._context,
-            backlog=1,
-            ssl_handshake_timeout=10.0,
-        )
-        # asyncio accepts as many in a row as the backlog is long, and out of file descriptors it fails, logs
-        # and sets a timer for each of them. One at a time it waits a second after each; the kernel's queue
-        # keeps its length.
-        self._socket.listen(BACKLOG)
+        await self._listener.start(app)
         chores = [asyncio.create_task(chore()) for chore in self._chores]
         _log.info(0, "Serving securely", address=self.host, port=self.port)
         self._started.set()
         try:
             await self._stop.wait()
         finally:
-            server.close()
             for chore in chores:
                 chore.cancel()
             await asyncio.gather(*chores, return_exceptions=True)
-            await self._drain(state)
+            await self._listener.stop()
             close = getattr(app, "close", None)
             if close is not None:
                 await close()
-
-    async def _drain(self, state: ServerState) -> None:
-        for connection in list(state.connections):
-            connection.shutdown()
-        deadline = self._loop.time() + STOP_SECONDS
-        while state.connections and self._loop.time() < deadline:
-            await asyncio.sleep(0.01)
-        for connection in list(state.connections):
-            connection.transport.abort()
-        await asyncio.sleep(0)
 
 
 def _on_problem(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
@@ -150,7 +181,8 @@ def _on_problem(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> Non
         loop.default_exception_handler(context)
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def _listen(host: str, port: int, flag: str) -> socket.socket:
+    """`flag` is where the user set the port."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -159,16 +191,16 @@ def _listen(host: str, port: int) -> socket.socket:
         listening.listen(BACKLOG)
     except OSError as error:
         listening.close()
-        raise MooringError(f"cannot listen on {host} port {port}: {_why(error)}") from error
+        raise MooringError(f"cannot listen on {host} port {port}: {_why(error, flag)}") from error
     listening.setblocking(False)
     return listening
 
 
-def _why(error: OSError) -> str:
+def _why(error: OSError, flag: str) -> str:
     match error.errno:
         case errno.EADDRINUSE:
-            return "it is in use; set another --secure-port, or 0 to serve nothing"
+            return f"it is in use; set another {flag}"
         case errno.EACCES:
-            return "that needs more rights; set a --secure-port above 1023"
+            return f"that needs more rights; set a {flag} above 1023"
         case _:
             return f"{error.strerror}; correct --bind-address"

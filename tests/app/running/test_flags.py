@@ -135,7 +135,8 @@ def test_without_a_file_the_deprecated_flags_count():
     ("args", "text"),
     [
         (["--secure-port=70000"], "--secure-port"),
-        (["--port=10251"], "--port: there is no insecure port; the endpoints are on --secure-port"),
+        (["--port=70000"], "--port: 70000 is no port"),
+        (["--port=10251", "--secure-port=10259"], "--port and --secure-port name two ports"),
         (["--tls-cert-file=x"], "go together"),
         (["--tls-min-version=VersionTLS10"], "VersionTLS12 or VersionTLS13"),
     ],
@@ -143,6 +144,13 @@ def test_without_a_file_the_deprecated_flags_count():
 def test_values_that_do_not_fit_together(args, text):
     with pytest.raises(MooringError, match=text):
         options_of(parse(args))
+
+
+def test_the_old_port_is_served_over_https_with_a_warning():
+    flags = parse(["--port=10261"])
+    assert options_of(flags).serving.port == 10261
+    assert ["--port: there is no insecure port" in warning for warning in flags.warnings] == [True]
+    assert parse(["--port=0"]).warnings == ()
 
 
 def test_another_lock_than_leases_is_refused():

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import signal
+import ssl
 import time
+import urllib.request
 from pathlib import Path
 
 import pytest
 
 from tests.app.running.api_thread import ApiThread, Running
+from tests.app.running.test_limits import free_port
 
 pytestmark = pytest.mark.slow
 
@@ -104,6 +108,32 @@ def test_item_2_a_hook_that_spins_is_named_at_the_first_signal_and_ended_within_
         run.process.send_signal(signal.SIGTERM)
         assert run.process.wait(1.0) == 1
         assert run.text().endswith("Second signal (SIGTERM): ending at once\n")
+
+
+FAILING_RUN = """
+from mooring.framework import PostBindPlugin
+
+class UnderTest(PostBindPlugin):
+    name = "UnderTest"
+
+    def post_bind(self, state, pod, node_name):
+        return None
+
+    async def run(self):
+        raise LookupError("no metrics")
+"""
+
+
+def test_item_5_readyz_names_a_plugin_whose_run_fails_and_passes(api):
+    config, port = CONFIG.format(point="multiPoint", more=""), free_port()
+    with Running(api, f"--secure-port={port}", plugin=FAILING_RUN, config=config) as run:
+        run.until(lambda: "run() of a plugin failed" in run.text())
+        anyone = ssl._create_unverified_context()
+        address = f"https://127.0.0.1:{port}/readyz?verbose"
+        with urllib.request.urlopen(address, context=anyone, timeout=10) as answer:
+            assert re.search(
+                r"\[!\]plugin-run: run\(\) of UnderTest failed \d+ times", answer.read().decode()
+            )
 
 
 def test_c13_a_plugin_that_blocks_the_loop_loses_the_lease_and_nothing_is_bound_afterwards(api):

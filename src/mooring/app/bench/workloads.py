@@ -6,10 +6,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from mooring.api.resources import POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS, SERVICES
 from mooring.app.bench import many_terms
 from mooring.app.bench.world import HOSTNAME, ZONE, World, make
 from mooring.contrib.coscheduling.groups import LABEL, PODGROUPS
+from mooring.contrib.metrics import CPU, MEMORY, Sample
 
 Pods = Iterator[dict[str, Any]]
 
@@ -45,6 +48,22 @@ def plain(world: World) -> Pods:
     """Every pod another template: other requests each time."""
     for i in _numbers():
         yield make(f"plain-{i}", cpu=50 + i % 977, memory=64 + i % 991, labels={"app": f"plain-{i}"})
+
+
+LOW_CPU = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles: [{plugins: {multiPoint: {enabled: [{name: LowCpuScheduler}]}}}]
+"""
+
+
+def low_cpu(world: World) -> Pods:
+    """Plain pods on nodes whose usage is measured; a few use too much."""
+    plugin: Any = world.profile.plugins["LowCpuScheduler"]
+    names = plugin.handle.nodes.names
+    values = {measure: np.array([world.random.uniform(0, 75) for _ in names]) for measure in (CPU, MEMORY)}
+    plugin.usage.accept(Sample(names, values, np.full(len(names), plugin.handle.clock.wall())), plugin.handle)
+    yield from plain(world)
 
 
 def replicasets(world: World) -> Pods:
@@ -300,6 +319,7 @@ WORKLOADS: tuple[Workload, ...] = (
         )
     ),
     Workload("gangs", "PodGroups of three, with Coscheduling", gangs, config=COSCHEDULING),
+    Workload("low-cpu", "as plain, with LowCpuScheduler", low_cpu, config=LOW_CPU),
     Workload("mixed", "seven of the above in turn", mixed),
     Workload("unschedulable", "fits nowhere", unschedulable, schedulable=False),
     Workload("preemption-4", "4 pods a node, resources only", preemption, 4, 40, schedulable=False),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from mooring.api import decoding
@@ -12,6 +12,7 @@ from mooring.api.resources import NODES, PODS, Resource
 from mooring.app.configuring import Configuration, configure
 from mooring.app.offline import offline_engine
 from mooring.framework.events import QueuedPod
+from mooring.framework.extending import Extender
 from mooring.framework.ports import Change
 from mooring.runtime.profile import Profile
 from mooring.scheduler.engine import Engine
@@ -32,9 +33,12 @@ class World:
         seed: int = 0,
         per_node: int = 0,
         configured: Configuration | None = None,
+        extenders: Sequence[Extender] = (),
+        finish_node: Callable[[dict[str, Any]], None] = lambda node: None,
     ) -> None:
         self.random = random.Random(seed)
-        self.engine: Engine = offline_engine(configured or configure(discover=False), seed)
+        self.engine: Engine = offline_engine(configured or configure(discover=False), seed, extenders)
+        self._finish_node = finish_node
         self.profile: Profile = next(iter(self.engine.profiles.values()))
         self.nodes = nodes
         self.put(NODES, (self._node(i) for i in range(nodes)))
@@ -58,11 +62,13 @@ class World:
             "ephemeral-storage": "500Gi",
         }
         taints = [{"key": "dedicated", "value": "batch", "effect": "NoSchedule"}] if i % 20 == 0 else []
-        return {
+        node = {
             "metadata": {"name": f"node-{i}", "uid": f"node-{i}", "labels": labels},
             "spec": {"taints": taints},
             "status": {"allocatable": amounts, "capacity": amounts},
         }
+        self._finish_node(node)
+        return node
 
     def _running(self, pods: int, per_node: int) -> Iterator[dict[str, Any]]:
         """Four pods a node as a rule. More of them are smaller, so that nodes are no fuller: what grows with

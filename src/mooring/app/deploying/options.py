@@ -28,6 +28,10 @@ class DeployOptions:
     replicas: int = 2
     service_monitor: bool = False
     """For clusters with the Prometheus operator."""
+    component: str = "scheduler"
+    port: int = PORT
+    tls_secret: str = ""
+    """The Secret with tls.crt, tls.key and ca.crt; empty: a certificate is made at every start."""
 
     def check(self) -> None:
         """Raise a DeployError that names the option and what it may be."""
@@ -45,7 +49,7 @@ class DeployOptions:
     @property
     def labels(self) -> dict[str, str]:
         """On every object."""
-        return {**self.selector, "app.kubernetes.io/component": "scheduler"}
+        return {**self.selector, "app.kubernetes.io/component": self.component}
 
     @property
     def selector(self) -> dict[str, str]:

@@ -88,9 +88,19 @@ DELEGATED_AUTH = Pack(
 """Who may read our metrics is asked of the API server."""
 
 
-def packs(configuration: Configuration) -> list[Pack]:
+READING: frozenset[Right] = frozenset(
+    ("", resource, verb) for resource in ("nodes", "pods") for verb in ("list", "watch")
+)
+"""What an extender cannot do without; it leaves all writing to kube-scheduler."""
+
+
+def packs(
+    configuration: Configuration,
+    always: frozenset[Right] = ALWAYS,
+    more: tuple[Pack, ...] = (DELEGATED_AUTH,),
+) -> list[Pack]:
     """The cluster roles that this configuration needs; the base first, then by name."""
-    wanted: dict[str, set[Right]] = {BASE: set(ALWAYS)}
+    wanted: dict[str, set[Right]] = {BASE: set(always)}
     for name in enabled(configuration):
         pack = PACK_OF.get(name, f"plugin-{kebab(name)}")
         needs = configuration.registry[name].needs
@@ -99,7 +109,7 @@ def packs(configuration: Configuration) -> list[Pack]:
     others = {name: rights - base for name, rights in sorted(wanted.items())}
     return [
         Pack(BASE, as_rules(base)),
-        DELEGATED_AUTH,
+        *more,
         *(Pack(name, as_rules(rights)) for name, rights in others.items() if rights),
     ]
 

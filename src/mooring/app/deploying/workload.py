@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from mooring.app.deploying.options import PORT, DeployOptions
+from mooring.app.deploying.options import DeployOptions
 from mooring.app.deploying.rbac import metadata
 
 Json = dict[str, Any]
 CONFIG_FILE = "scheduler.yaml"
 CONFIG_FOLDER = "/etc/mooring"
+TLS_FOLDER = "/etc/mooring-tls"
 USER = 10001
 """Beyond the users of any host."""
 TERMINATION_SECONDS = 40
@@ -84,6 +85,7 @@ def _pod_spec(options: DeployOptions, arguments: list[str]) -> Json:
         "volumes": [
             {"name": "config", "configMap": {"name": f"{options.name}-config"}},
             {"name": "tmp", "emptyDir": {"medium": "Memory", "sizeLimit": "16Mi"}},
+            *([{"name": "tls", "secret": {"secretName": options.tls_secret}}] if options.tls_secret else ()),
         ],
     }
 
@@ -101,7 +103,7 @@ def _container(options: DeployOptions, arguments: list[str]) -> Json:
         "imagePullPolicy": "IfNotPresent",
         "args": arguments,
         "env": [{"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],
-        "ports": [{"name": "https", "containerPort": PORT}],
+        "ports": [{"name": "https", "containerPort": options.port}],
         "startupProbe": _probe("/livez", period=2, failures=60),
         "livenessProbe": _probe("/livez", period=10, failures=6),
         "readinessProbe": _probe("/readyz", period=5, failures=3),
@@ -117,6 +119,7 @@ def _container(options: DeployOptions, arguments: list[str]) -> Json:
         "volumeMounts": [
             {"name": "config", "mountPath": CONFIG_FOLDER, "readOnly": True},
             {"name": "tmp", "mountPath": "/tmp"},
+            *([{"name": "tls", "mountPath": TLS_FOLDER, "readOnly": True}] if options.tls_secret else ()),
         ],
     }
 
@@ -139,17 +142,23 @@ def disruption_budget(options: DeployOptions) -> Json:
     }
 
 
+def service(options: DeployOptions, name: str) -> Json:
+    ports = [{"name": "https", "port": options.port, "targetPort": "https"}]
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": metadata(options, name),
+        "spec": {"selector": options.selector, "ports": ports},
+    }
+
+
 def scraping(options: DeployOptions) -> list[Json]:
     """A Service over all replicas, the ServiceMonitor, and the role that a scraper has to be given."""
-    ports = [{"name": "https", "port": PORT, "targetPort": "https"}]
+    headless = service(options, f"{options.name}-metrics")
+    headless["spec"] = {"clusterIP": "None", **headless["spec"]}
     reader = f"{options.name}-metrics-reader"
     return [
-        {
-            "apiVersion": "v1",
-            "kind": "Service",
-            "metadata": metadata(options, f"{options.name}-metrics"),
-            "spec": {"clusterIP": "None", "selector": options.selector, "ports": ports},
-        },
+        headless,
         {
             "apiVersion": "rbac.authorization.k8s.io/v1",
             "kind": "ClusterRole",

@@ -8,10 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 from prometheus_client import (
+    REGISTRY,
     CollectorRegistry,
-    GCCollector,
-    PlatformCollector,
-    ProcessCollector,
     generate_latest,
 )
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -90,17 +88,15 @@ class Exposition:
         self._door = door
         self._registry = CollectorRegistry()
         self._registry.register(Exposed(metrics.families(), without))
-        ProcessCollector(registry=self._registry)
-        PlatformCollector(registry=self._registry)
-        GCCollector(registry=self._registry)
 
     async def metrics(self) -> bytes:
-        """A loop that is blocked leaves the gauges as they were; the rest is current."""
+        """A loop that is blocked leaves the gauges as they were; the rest is current. prometheus-client's own
+        registry has the process, and what plugins measure."""
         try:
             await self._door.ask(self._refresh)
         except NotNow:
             _log.info(2, "Metrics without fresh gauges: the scheduling loop does not answer")
-        return generate_latest(self._registry)
+        return generate_latest(self._registry) + generate_latest(REGISTRY)
 
     async def resource_metrics(self) -> bytes:
         if not self._leads():

@@ -240,7 +240,7 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         Flag(
             "lock-object-namespace", _T, "kube-system", "The old form of --leader-elect-resource-namespace."
         ),
-        Flag("port", _I, "0", "Only 0: there is no insecure port."),
+        Flag("port", _I, "0", "The old form of --secure-port; HTTPS is served there as well."),
         Flag("kube-api-qps", _F, "50", "Requests per second; ignored with --config."),
         Flag("kube-api-burst", _I, "100", "Requests at once; ignored with --config."),
         _ignored("kube-api-content-type", _T, "application/vnd.kubernetes.protobuf", _JSON),

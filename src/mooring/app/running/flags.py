@@ -142,4 +142,6 @@ def _warnings(given: Mapping[str, str]) -> list[str]:
     if "config" in given:
         unread = [name for name in ("kube-api-qps", "kube-api-burst") if name in given]
         said += [f"--{name} is ignored because --config is set; use clientConnection" for name in unread]
+    if given.get("port", "0") != "0":
+        said.append("--port: there is no insecure port, so HTTPS is served there, as with --secure-port")
     return said

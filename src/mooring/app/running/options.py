@@ -161,13 +161,12 @@ def gate_warnings(gates: FeatureGates) -> list[str]:
 
 
 def _serving(flags: Flags) -> ServingOptions:
-    port = flags.number("secure-port")
+    name = "port" if flags.number("port") else "secure-port"
+    port = flags.number(name)
     if not 0 <= port <= 65535:
-        raise MooringError(f"--secure-port: {port} is no port; write a number from 0 to 65535")
-    if flags.number("port"):
-        raise MooringError(
-            "--port: there is no insecure port; the endpoints are on --secure-port, over HTTPS"
-        )
+        raise MooringError(f"--{name}: {port} is no port; write a number from 0 to 65535")
+    if flags.has("secure-port") and port != flags.number("secure-port"):
+        raise MooringError("--port and --secure-port name two ports, and there is one: drop --port")
     if flags.has("tls-cert-file") != flags.has("tls-private-key-file"):
         raise MooringError("--tls-cert-file and --tls-private-key-file go together: set both or none")
     if flags.text("tls-min-version") not in ("VersionTLS12", "VersionTLS13"):

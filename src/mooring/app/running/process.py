@@ -40,6 +40,7 @@ from mooring.client.http_client import HttpClient
 from mooring.client.lease import Fence, Terms
 from mooring.config.types import API_VERSION, KIND
 from mooring.config.wire import to_wire
+from mooring.runtime.background import STEADY_SECONDS
 from mooring.scheduler.engine import GRACE_SECONDS
 from mooring.serving.endpoints import PING, Check, Health, Inside
 from mooring.telemetry import logs
@@ -281,17 +282,27 @@ class Process:
         election = [Check("leaderElection", self._lease_overdue)] if self._elects else []
         shutdown = Check("shutdown", lambda: "process is shutting down" if self._stopping else "")
         synced = Check("sched-handler-sync", self._not_synced)
+        runs = Check("plugin-run", self._failing_runs, fails=False)
         return Health(
             {
                 "healthz": (PING, *election, loop),
                 "livez": (PING, loop),
-                "readyz": (PING, *election, shutdown, synced, loop),
+                "readyz": (PING, *election, shutdown, synced, loop, runs),
             }
         )
 
     def _lease_overdue(self) -> str:
         overdue = self._fence.overdue(WATCHDOG_TOLERANCE)
         return "failed election to renew leadership on lease" if overdue else ""
+
+    def _failing_runs(self) -> str:
+        """Of the plugins whose `run` has not been steady since it failed."""
+        now, failures = self._clock.now(), dict(self._scheduler.engine.generation.run_failures)
+        return ", ".join(
+            f"run() of {plugin} failed {times} times, {now - last:.0f}s ago the last time"
+            for plugin, (times, last) in sorted(failures.items())
+            if now - last < STEADY_SECONDS
+        )
 
     def _not_synced(self) -> str:
         waiting = self._elects and self._config.delay_cache_until_active and not self._won.done()

@@ -130,7 +130,7 @@ async def narrowed(extenders: Sequence[Extender], pod: Pod, candidates: Candidat
         except ExtenderError as error:
             if not extender.ignorable:
                 raise
-            _log.warning("Skipping extender that returned an error", extender=extender.name, err=str(error))
+            extender.warn(error)
     return candidates
 
 

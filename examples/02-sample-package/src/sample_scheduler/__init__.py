@@ -1,0 +1,1 @@
+"""The plugins of the tutorials, as a package that pip installs."""
