@@ -23,17 +23,10 @@ from mooring.contrib.coscheduling.controller import StatusController
 from mooring.contrib.coscheduling.definition import PODGROUP_DEFINITION
 from mooring.contrib.coscheduling.groups import PODGROUPS, Groups, PodGroup, Progress, Round, group_of
 from mooring.contrib.coscheduling.resources import missing
-from mooring.framework import events
+from mooring.contrib.coscheduling.waking import ROUNDS, Waking
 from mooring.framework.access import LISTED, Access
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import (
-    ActionType,
-    ClusterEvent,
-    EventResource,
-    QueuedPod,
-    QueueingHint,
-    Registration,
-)
+from mooring.framework.events import QueuedPod, Registration
 from mooring.framework.handle import Handle
 from mooring.framework.nodes import Nodes
 from mooring.framework.points import (
@@ -48,8 +41,6 @@ from mooring.framework.reusable import ReusablePlugin
 from mooring.framework.status import PreFilterResult, Status
 from mooring.framework.statuses import NodeStatuses
 
-ROUNDS = EventResource("Coscheduling")
-"""Woken with a group as `new` when its backoff is over, and as `old` when it gives up what it had planned."""
 SAY_AFTER = 1.0
 """Seconds in Permit after which an event says what a member waits for."""
 REFUSED_FOR = 1.0
@@ -76,6 +67,7 @@ class Coscheduling(
         self._controller = StatusController(handle, self._groups)
         self._wait = args.permit_waiting_time_seconds or DEFAULT_WAIT
         self._backoff = args.pod_group_backoff_seconds or args.denied_pg_expiration_time_seconds
+        self._waking = Waking(self._groups)
         self._planner = planning.Planner(handle)
         self._planning = False
         """Whether a plan is being made: its trials run PreFilter of all plugins, this one included."""
@@ -224,19 +216,20 @@ class Coscheduling(
             under_way.take(pod.uid, node_name)
 
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
-        group = self._groups.podgroup(group_of(pod))
-        if group is None:
+        key = group_of(pod)
+        if not key:
             return
-        key, progress = group.key, self._groups.progress(group.key)
+        progress = self._groups.progress(key)
         self._groups.waiting(key)
-        timed_out = progress.leaving.get(pod.uid) is False
         progress.drop(pod.uid)
         progress.refused = None
-        if not progress.leaving.pop(pod.uid, False):
+        failed_before = progress.leaving.pop(pod.uid, None)
+        group = self._groups.podgroup(key)
+        if group is not None and not failed_before:
             # Where its group has failed already, whoever waits now belongs to the next round.
             self._fail(key, "rejection in Unreserve")
-        if timed_out:
-            # Others may have the nodes for as long as the group had them.
+        if group is not None and failed_before is False:
+            # It has waited in vain. Others may have the nodes for as long as the group had them.
             self._back_off(key, progress, self._timeout(group))
         self._groups.prune(key)
 
@@ -324,42 +317,4 @@ class Coscheduling(
             self._controller.changed(obj.key)
 
     def events_to_register(self) -> Sequence[Registration]:
-        joins = ActionType.ADD | ActionType.UPDATE_POD_LABEL
-        joins |= ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED
-        podgroup = ClusterEvent(EventResource(str(PODGROUPS)), ActionType.ADD | ActionType.UPDATE)
-        leaves = ClusterEvent(
-            events.ASSIGNED_POD,
-            ActionType.DELETE | ActionType.UPDATE_POD_SCALE_DOWN | ActionType.UPDATE_POD_LABEL,
-        )
-        others = (each for each in events.WITHOUT_REGISTRATION if each != events.POD)
-        return [
-            Registration(ClusterEvent(events.POD, joins), self._joins),
-            Registration(podgroup, self._describes),
-            Registration(ClusterEvent(ROUNDS, ActionType.UPDATE), self._round_ended),
-            Registration(leaves, self._may_help),
-            *(Registration(ClusterEvent(each, ActionType.ALL), self._may_help) for each in others),
-        ]
-
-    def _joins(self, pod: Pod, old: Pod | None, new: Pod | None) -> QueueingHint:
-        return self._queue_if(new is not None and group_of(new) == group_of(pod), pod)
-
-    def _describes(self, pod: Pod, old: Unstructured | None, new: Unstructured | None) -> QueueingHint:
-        """Not for a new status, which is written when a member was refused."""
-        changed = new is not None and (old is None or old.get("spec") != new.get("spec"))
-        return self._queue_if(changed and new is not None and new.key == group_of(pod), pod)
-
-    def _round_ended(self, pod: Pod, old: str | None, new: str | None) -> QueueingHint:
-        if old is not None and old != group_of(pod):
-            return self._may_help(pod, old, new)
-        return self._queue_if(new == group_of(pod), pod)
-
-    def _may_help(self, pod: Pod, old: Any, new: Any) -> QueueingHint:
-        """Capacity may have come; whether it does is for the plan to say."""
-        return self._queue_if(not self._groups.progress(group_of(pod)).lacks_members, pod)
-
-    def _queue_if(self, helps: bool, pod: Pod) -> QueueingHint:
-        if not helps:
-            return QueueingHint.SKIP
-        progress = self._groups.progress(group_of(pod))
-        progress.refused, progress.called = None, True
-        return QueueingHint.QUEUE
+        return self._waking.registrations()
