@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import random
+from typing import Any
 
 import pytest
 
-from mooring.testing import make_pod
-from tests.contrib.coscheduling.gangs import cluster, gang, held, member, nodes, podgroup, started
+from mooring.testing import Cluster, make_pod
+from tests.contrib.configs import enabling
+from tests.contrib.coscheduling.gangs import (
+    cluster,
+    gang,
+    held,
+    member,
+    nodes,
+    plugin_of,
+    podgroup,
+    started,
+)
 
 
 def test_a_group_that_fits_starts_together():
@@ -101,3 +113,39 @@ def test_a_group_with_a_member_that_never_fits_takes_nothing_from_single_pods():
         found.settle(5)
         assert len(found.bound()) == 10
         assert started(found) == {}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_reused_answers_are_those_of_a_fresh_evaluation(seed):
+    with cluster(seed=seed, verify_reuse=True) as found:
+        found.add(nodes(6, "3"), (each for number in range(8) for each in gang(f"g{number}", 3)))
+        found.add(make_pod(f"single-{number}", cpu="1") for number in range(3))
+        found.settle(20)
+        assert set(started(found).values()) == {3}
+
+
+def test_a_group_with_members_of_two_profiles_starts_together():
+    """Each profile plans its own members; who has a node is known to both."""
+    profile: dict[str, Any] = json.loads(enabling("Coscheduling", without=("PrioritySort",)))
+    [one] = profile["profiles"]
+    profile["profiles"] = [{**one, "schedulerName": name} for name in ("default-scheduler", "second")]
+    with Cluster(config=json.dumps(profile)) as found:
+        found.add(nodes(4), podgroup("train", 4), (member("train", number) for number in range(2)))
+        found.settle(3)
+        assert started(found) == {}
+        found.add(member("train", number, scheduler="second") for number in (2, 3))
+        found.settle(5)
+        assert started(found) == {"train": 4}
+
+
+def test_members_that_wait_give_their_nodes_back_when_the_podgroup_is_deleted():
+    with cluster() as found:
+        group = podgroup("train", 2, scheduleTimeoutSeconds=5)
+        found.add(nodes(1), group, member("train", 0), member("train", 1, scheduler="another"))
+        found.settle(2)
+        assert held(found) == ["train-0"]
+        found.delete(group)
+        found.add(make_pod("single", cpu="1"))
+        found.settle(10)
+        assert found.node_of("single") == "n0"
+        assert plugin_of(found)._groups.progress("default/train").placed == {}

@@ -144,7 +144,7 @@ def test_sp_pr307_waiting_members_are_rejected_when_prefilter_refuses_another():
         found.settle(3)
         assert held(found) == ["train-0", "train-1"]
         remove(found, "train-2")
-        found.add(member("train", 3, scheduling_gates=("hold",)))
+        found.add(member("train", 3, gates=("hold",)))
         found.settle(1)
         found.add(member("train", 4, cpu="5"))
         found.settle(3)
