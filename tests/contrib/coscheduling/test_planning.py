@@ -89,8 +89,9 @@ def test_lower_pods_do_not_count_for_members_that_may_preempt(found, priority, p
 
 
 def test_a_victim_that_is_gone_for_one_member_is_gone_for_the_next(found):
-    placed(found, nodes(1, "2"), make_pod("low", cpu="2", node="n0"))
-    assert planned(found, members(2, priority=100)) == {"g-0": "n0", "g-1": "n0"}
+    placed(found, nodes(1, "3"), make_pod("low", cpu="3", node="n0"))
+    pods = [*members(2, priority=100), make_pod("other", cpu="1", priority=100)]
+    assert planned(found, pods) == {"g-0": "n0", "g-1": "n0", "other": "n0"}
 
 
 def test_a_node_that_took_members_and_is_gone_is_not_looked_at(found):
