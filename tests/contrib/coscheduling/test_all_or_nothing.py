@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from mooring.store import faults
+from mooring.store.faults import Fault
 from mooring.testing import Cluster, make_pod
 from tests.contrib.configs import enabling
 from tests.contrib.coscheduling.gangs import (
@@ -95,6 +97,17 @@ def test_a_scheduler_that_is_killed_in_the_middle_leaves_no_group_in_part(seed):
         found.settle(60)
         assert sorted(started(found).values()) == [5, 5]
         assert held(found) == []
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_b25_a_gang_of_which_some_binds_fail_is_completed(seed):
+    """The others run already; those that failed join them before another group has their nodes (vc5805)."""
+    with cluster(seed=seed, start=False) as found:
+        found.faults.add(Fault(verb="bind", effect=faults.server_error(503), times=2))
+        found.add(nodes(6), gang("a", 5), gang("b", 2))
+        found.start()
+        found.settle(30)
+        assert started(found) == {"a": 5}
 
 
 def test_500_single_pods_wait_no_longer_than_the_timeout_of_two_gangs():

@@ -9,6 +9,8 @@ import pytest
 from mooring.api.resources import PODS, Unstructured
 from mooring.contrib.coscheduling.controller import Ended, status
 from mooring.contrib.coscheduling.groups import PODGROUPS
+from mooring.store import faults
+from mooring.store.faults import Fault
 from mooring.testing import Cluster
 from tests.contrib.configs import enabling
 from tests.contrib.coscheduling.gangs import cluster, gang, member, nodes, podgroup
@@ -91,6 +93,15 @@ def test_the_status_follows_the_pods_to_the_end():
         found.settle(2)
         assert status_of(found, "train")["phase"] == "Finished"
         assert status_of(found, "train")["succeeded"] == 2
+
+
+def test_a_status_that_could_not_be_written_is_written_later():
+    with cluster(allow_background_failures=True) as found:
+        refuse = Fault(verb="patch", resource=PODGROUPS, effect=faults.server_error(500), times=2)
+        found.faults.add(refuse)
+        found.add(nodes(2), podgroup("train", 3), member("train", 0))
+        found.settle(10)
+        assert status_of(found, "train")["message"] == "2 more pods"
 
 
 def test_after_a_restart_pods_that_ended_meanwhile_are_counted():

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from mooring.api.errors import MooringError, NotFound
+from mooring.api.errors import NotFound
 from mooring.api.pod import Pod
 from mooring.api.resources import PODS, Unstructured
 from mooring.api.times import format_time
@@ -22,7 +22,6 @@ PENDING, SCHEDULING, RUNNING = "Pending", "Scheduling", "Running"
 FINISHED, FAILED = "Finished", "Failed"
 _PAUSE = 0.2
 """Seconds in which changes of one group are gathered into one write."""
-_RETRY = 5.0
 
 
 class Ended(NamedTuple):
@@ -55,17 +54,19 @@ class StatusController:
         self._work.arrived.set()
 
     async def run(self) -> None:
-        """Write until cancelled. A write that fails is tried again later."""
+        """Write until cancelled. What fails is raised, and done first when the runtime starts this again."""
         while True:
             await self._work.arrived.wait()
             await self._handle.clock.sleep(_PAUSE)
             self._work.arrived.clear()
-            keys, self._work.keys = self._work.keys, {}
-            for key, recount in keys.items():
+            while self._work.keys:
+                key = next(iter(self._work.keys))
+                recount = self._work.keys.pop(key)
                 try:
                     await self._reconcile(key, recount)
-                except MooringError:
-                    self._handle.clock.call_later(_RETRY, lambda key=key: self.changed(key, ended=True))
+                except BaseException:
+                    self.changed(key, ended=recount)
+                    raise
 
     async def _reconcile(self, key: str, recount: bool) -> None:
         namespace, _, name = key.partition("/")

@@ -224,13 +224,18 @@ class Coscheduling(
         progress.drop(pod.uid)
         progress.refused = None
         failed_before = progress.leaving.pop(pod.uid, None)
-        group = self._groups.podgroup(key)
+        group, under_way = self._groups.podgroup(key), self._groups.round(key)
         if group is not None and not failed_before:
             # Where its group has failed already, whoever waits now belongs to the next round.
             self._fail(key, "rejection in Unreserve")
         if group is not None and failed_before is False:
             # It has waited in vain. Others may have the nodes for as long as the group had them.
             self._back_off(key, progress, self._timeout(group))
+        elif group is not None and failed_before is None and progress.placed:
+            # It was to be bound with those that run: no other group is to have its node before it is back.
+            kept = under_way.planned if under_way is not None else {}
+            until = self.handle.clock.now() + self._timeout(group)
+            self._groups.rounds[key] = Round({**kept, pod.uid: (pod, node_name)}, until)
         self._groups.prune(key)
 
     def _fail(self, key: str, reason: str) -> None:
