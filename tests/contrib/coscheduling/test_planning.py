@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 
-from mooring.api.pod import Pod
+from mooring.api.pod import PersistentVolumeClaimVolumeSource, Pod, Volume
 from mooring.contrib.coscheduling.groups import LABEL
-from mooring.contrib.coscheduling.planning import Misfit, Planner
+from mooring.contrib.coscheduling.planning import Misfit, Planner, interchangeable
 from mooring.testing import Cluster, make_node, make_pod
 from mooring.testing.builders import make_affinity
 from tests.contrib.coscheduling.gangs import cluster, nodes, plugin_of
+
+INDEX = "batch.kubernetes.io/job-completion-index"
 
 
 def members(number: int, **options: Any) -> list[Pod]:
@@ -52,6 +54,26 @@ def test_filters_see_the_members_that_were_placed_before(found):
     assert set(planned(found, apart[:3]).values()) == {"n0", "n1", "n2"}
     refused = "3: g-3: 0/3 nodes are available: 3 node(s) didn't match pod anti-affinity"
     assert planned(found, apart).startswith(refused)
+
+
+CLAIM = Volume(name="v", persistent_volume_claim=PersistentVolumeClaimVolumeSource(claim_name="data"))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ({}, {}, True),
+        ({"labels": {INDEX: "0"}}, {"labels": {INDEX: "1"}}, True),
+        ({"labels": {"role": "a"}}, {"labels": {"role": "b"}}, False),
+        ({"cpu": "1"}, {"cpu": "2"}, False),
+        ({"volumes": [Volume(name="token-x")]}, {"volumes": [Volume(name="token-y")]}, True),
+        ({"volumes": [CLAIM]}, {"volumes": [CLAIM]}, False),
+        ({"nominated": "n0"}, {}, False),
+    ],
+    ids=["nothing", "a number", "a label", "a request", "names of tokens", "a claim", "a nominated node"],
+)
+def test_members_are_judged_as_one_where_filters_cannot_tell_them_apart(one, other, expected):
+    assert interchangeable(make_pod("a", **one), make_pod("b", **other)) is expected
 
 
 def test_the_most_particular_members_go_first_where_that_helps(found):

@@ -11,12 +11,22 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from mooring.api.pod import Pod
+from msgspec import structs
+
+from mooring.api.pod import Pod, Volume
 from mooring.framework.handle import Handle, Trial
 from mooring.framework.nodes import Nodes
 from mooring.framework.status import Code
 from mooring.framework.statuses import NodeStatuses
 
+_INDEXES = frozenset(
+    (
+        "apps.kubernetes.io/pod-index",
+        "batch.kubernetes.io/job-completion-index",
+        "statefulset.kubernetes.io/pod-name",
+    )
+)
+"""Labels that number the pods of one owner: no selector that matters here looks at them."""
 _FIRST_LOOK = 4
 """Nodes that are tried one by one before all are judged together."""
 _REMEMBERED = 64
@@ -82,9 +92,17 @@ def _alike(a: Pod, b: Pod) -> bool:
     )
 
 
-def _equal(a: Pod, b: Pod) -> bool:
-    """Whether no filter can tell them apart."""
-    return a.labels == b.labels and a.spec == b.spec and not (a.spec.volumes or a.nominated_node_name)
+def interchangeable(a: Pod, b: Pod) -> bool:
+    """Whether what filters say of the one holds for the other, as for the pods of most jobs."""
+    if a.nominated_node_name or _labels(a) != _labels(b):
+        return False
+    if any(volume != Volume(name=volume.name) for volume in (*a.spec.volumes, *b.spec.volumes)):
+        return False  # it has a source that a scheduler reads
+    return structs.replace(a.spec, volumes=()) == structs.replace(b.spec, volumes=())
+
+
+def _labels(pod: Pod) -> dict[str, str]:
+    return {name: value for name, value in pod.labels.items() if name not in _INDEXES}
 
 
 def _preempts(pod: Pod) -> bool:
@@ -108,7 +126,7 @@ class _Packing:
         found: Placements = []
         trial: Trial | None = None
         for pod in members:
-            if trial is not None and _equal(pod, found[-1][0]):
+            if trial is not None and interchangeable(pod, found[-1][0]):
                 trial.add_pod(found[-1][1], found[-1][0])  # what it says of the one holds for the other
             else:
                 trial = self._session.trial(pod)
