@@ -12,16 +12,16 @@ import pytest
 
 from mooring.app.plugin_cases import evaluate_plugin
 
-DATA = Path(__file__).parent / "data" / "plugin_cases.jsonl.gz"
+DATA = [Path(__file__).parent / "data" / f"{name}_cases.jsonl.gz" for name in ("plugin", "gang")]
 MAKEFILE = Path(__file__).parents[2] / "Makefile"
 
 
 def read() -> dict[str, list[dict[str, Any]]]:
     found: dict[str, list[dict[str, Any]]] = {}
-    with gzip.open(DATA, "rt") as lines:
-        for line in lines:
-            case = json.loads(line)
-            found.setdefault(case["family"], []).append(case)
+    for file in DATA:
+        with gzip.open(file, "rt") as lines:
+            for case in map(json.loads, lines):
+                found.setdefault(case["family"], []).append(case)
     return found
 
 
@@ -60,6 +60,11 @@ def test_the_families_are_those_of_the_whole_comparison():
         ({"plugin": "NodeMetadata", "input": {"pod": {}}}, "metadataKey: Required value"),
         ({"plugin": "PodState", "input": {"pod": {}, "node": []}}, "input.node: unknown; known are"),
         ({"plugin": "PodState", "input": {"pod": {}, "metrics": {}}}, "PodState looks at no metrics"),
+        ({"plugin": "Coscheduling", "input": {"steps": [{"op": "rest"}]}}, "unknown op 'rest'"),
+        (
+            {"plugin": "Coscheduling", "input": {"steps": [{"op": "unbind", "pod": "a/b"}]}},
+            "pod 'a/b' is not",
+        ),
     ],
 )
 def test_a_case_that_cannot_be_read_is_answered_with_the_reason(case, error):

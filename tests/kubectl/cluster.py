@@ -35,8 +35,10 @@ _START_SECONDS = 30.0
 class Cluster:
     """`start` returns when the API answers and the nodes are ready; `stop` when nothing runs any more."""
 
-    def __init__(self, kubeconfig_path: Path) -> None:
+    def __init__(self, kubeconfig_path: Path, config: Path | None = None) -> None:
         self.kubeconfig = kubeconfig_path
+        self._config = config
+        """Of the scheduler; without, the default profile."""
         self._up = threading.Event()
         self._failure: BaseException | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -75,7 +77,7 @@ class Cluster:
         credentials = Credentials(server=ready.server, source="test", ca=Pem(data=ca), token=ready.token)
         client = connect(credentials, clock, qps=1000.0, burst=1000)
         try:
-            async with Scheduler(client, clock=clock, random=random.Random(1)):
+            async with Scheduler(client, config=self._config, clock=clock, random=random.Random(1)):
                 await self._nodes_ready()
                 self._up.set()
                 await self._stop.wait()

@@ -9,26 +9,22 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Iterator, Mapping
-from itertools import permutations
-from typing import Any, cast
+from collections.abc import Mapping
+from typing import Any
 
-from mooring.api import decoding
 from mooring.api.errors import MooringError
-from mooring.api.pod import Pod
-from mooring.api.resources import PODS
 from mooring.api.times import format_time, parse_time
 from mooring.app.clock import SystemClock
 from mooring.app.configuring import Configuration, configure
 from mooring.app.evaluating import INPUTS, BadCase, World
 from mooring.app.offline import offline_engine
+from mooring.app.plugin_steps import play, sorted_queue
 from mooring.config.types import API_VERSION, KIND
 from mooring.contrib.metrics import NodeUsage, load_watcher
-from mooring.framework.events import QueuedPod
 
 CLUSTER = (*INPUTS, "pod")
 """The keys of the input that a `World` reads."""
-KNOWN = (*CLUSTER, "args", "queue", "metrics", "boundAt", "now")
+KNOWN = (*CLUSTER, "args", "queue", "metrics", "boundAt", "now", "custom", "steps")
 
 
 def evaluate_plugin(case: Mapping[str, Any]) -> dict[str, Any]:
@@ -41,8 +37,10 @@ def evaluate_plugin(case: Mapping[str, Any]) -> dict[str, Any]:
         answer: dict[str, Any] = {}
         if "pod" in data:
             answer["plugins"] = {plugin: judged(plugin, configured, data)}
-        if "queue" in data:
-            answer["queue"] = sorted_queue(configured, data)
+        if "steps" in data:
+            answer["steps"] = play(configured, data)
+        elif "queue" in data:
+            answer["queue"] = sorted_queue(offline_engine(configured), data["queue"])
         return {"id": case.get("id"), **answer}
     except (MooringError, BadCase) as error:
         return {"id": case.get("id"), "error": str(error)}
@@ -111,22 +109,3 @@ def _bound(pod: Mapping[str, Any], times: Mapping[str, float]) -> Mapping[str, A
         return pod
     condition = {"type": "PodScheduled", "status": "True", "lastTransitionTime": format_time(moment)}
     return {**pod, "status": {**(pod.get("status") or {}), "conditions": [condition]}}
-
-
-def sorted_queue(configured: Configuration, data: Mapping[str, Any]) -> dict[str, Any]:
-    """Pod → the pods that come strictly after it, and the order if there are no ties."""
-    engine = offline_engine(configured)
-    less = next(iter(engine.profiles.values())).queue_sort.less
-    queue = list(_queued(data["queue"]))
-    after = {a.key: [b.key for b in queue if b is not a and less(a, b)] for a in queue}
-    answer: dict[str, Any] = {"before": {key: sorted(later) for key, later in after.items() if later}}
-    if all(less(a, b) or less(b, a) for a, b in permutations(queue, 2)):
-        answer["order"] = sorted(after, key=lambda key: -len(after[key]))
-    return answer
-
-
-def _queued(entries: Any) -> Iterator[QueuedPod]:
-    for entry in entries:
-        pod = cast(Pod, decoding.convert(PODS, entry["pod"]))
-        first = parse_time(entry.get("initialAttemptTimestamp"))
-        yield QueuedPod(pod, parse_time(entry["timestamp"]) or 0.0, first)

@@ -60,8 +60,9 @@ def manifests(
 ) -> None:
     """Print the Kubernetes objects that run Mooring on a cluster.
 
-    ServiceAccount, RBAC rules for exactly what the enabled plugins declare, ConfigMap, Deployment and
-    disruption budget. Apply them with [bold]mooring manifests | kubectl apply -f -[/bold].
+    ServiceAccount, RBAC rules for exactly what the enabled plugins declare, the kinds that they bring,
+    ConfigMap, Deployment and disruption budget. Apply them with
+    [bold]mooring manifests | kubectl apply -f -[/bold].
     """
     name = name or ("mooring-extender" if extender else "mooring")
     if extender and config is None:

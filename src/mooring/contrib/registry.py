@@ -4,6 +4,7 @@ others cost nothing. None is enabled unless a configuration says so."""
 from __future__ import annotations
 
 PLUGINS: dict[str, str] = {
+    "Coscheduling": "mooring.contrib.coscheduling.plugin:Coscheduling",
     "EnergyAware": "mooring.contrib.energy_aware:EnergyAware",
     "LoadVariationRiskBalancing": (
         "mooring.contrib.trimaran.load_variation_risk_balancing:LoadVariationRiskBalancing"

@@ -284,7 +284,7 @@ class Handle(Protocol):
         ...
 
     def waiting_pods(self) -> Iterable[WaitingPod]:
-        """All pods that wait in Permit, of every profile."""
+        """All pods that wait in Permit, of every profile; one that was decided about waits no longer."""
         ...
 
     def waiting_pod(self, uid: str) -> WaitingPod | None:

@@ -49,6 +49,8 @@ class Plugin:
     """A msgspec Struct that `pluginConfig` is decoded into, strictly; `None`: a plain dict is passed on."""
     needs: ClassVar[Sequence[Access]] = ()
     """Kinds that the plugin lists, watches or writes. The Handle refuses all others."""
+    definitions: ClassVar[Sequence[Mapping[str, Any]]] = ()
+    """CustomResourceDefinition objects of the plugin's own kinds; `mooring manifests` prints them."""
 
     def __init__(self, args: Any, handle: Handle) -> None:
         self.args = args

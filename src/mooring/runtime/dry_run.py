@@ -1,7 +1,8 @@
 """Dry runs: pods are added to and taken from nodes, and nothing outside sees it.
 
 A trial keeps the list of its changes per node and a clone of the cycle state. Rows are copied when a node is
-looked at; counts over the cluster are kept by the plugins' AddPod and RemovePod on the clone.
+looked at, once for all trials of a session that see it alike; counts over the cluster are kept by AddPod and
+RemovePod of the plugins on the clone.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from mooring.framework.cycle_state import CycleState
 from mooring.framework.nodes import NodeView
 from mooring.framework.status import SUCCESS, Status
 from mooring.framework.statuses import NodeStatuses
-from mooring.runtime.dry_run_plugins import DryRunPlugins
+from mooring.runtime.dry_run_plugins import DryRunPlugins, is_extended
 from mooring.runtime.filtering import filter_one, run_add_pod, run_filters, run_remove_pod
 from mooring.runtime.pre_filtering import outside, run_pre_filter
 from mooring.runtime.preemption_trial import NodesWithoutVictims
@@ -29,6 +30,9 @@ class Change(NamedTuple):
 
     added: bool
     pod: Pod
+
+    def apply(self, row: DryRunRows) -> None:
+        (row.add_pod if self.added else row.remove_pod)(0, self.pod)
 
 
 Changes = dict[str, tuple[Change, ...]]
@@ -46,13 +50,34 @@ class Session:
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
-        self._changes: list[tuple[str, Change]] = []
+        self._order: list[tuple[str, Change]] = []
+        self._changes: Changes = {}
+        self._rows: dict[str, tuple[tuple[Change, ...], DryRunRows]] = {}
+        """Node → changes and its row after them, for all trials that see just these."""
 
     def add_pod(self, node_name: str, pod: Pod) -> None:
-        self._changes.append((node_name, Change(True, pod)))
+        self._change(node_name, Change(True, pod))
 
     def remove_pod(self, node_name: str, pod: Pod) -> None:
-        self._changes.append((node_name, Change(False, pod)))
+        self._change(node_name, Change(False, pod))
+
+    def _change(self, node_name: str, change: Change) -> None:
+        self._order.append((node_name, change))
+        self._changes[node_name] = (*self._changes.get(node_name, ()), change)
+
+    def row(self, node_name: str, changes: tuple[Change, ...]) -> DryRunRows:
+        """The node's row after these changes; shared, so it must not be changed."""
+        found = self._rows.get(node_name)
+        if found is None or found[0] is not changes:
+            found = self._rows[node_name] = changes, self.copied(node_name, changes)
+        return found[1]
+
+    def copied(self, node_name: str, changes: tuple[Change, ...]) -> DryRunRows:
+        """A row of one's own."""
+        row = self._profile.services.dry_run_rows((node_name,))
+        for change in changes:
+            change.apply(row)
+        return row
 
     def trial(self, pod: Pod, state: CycleState | None = None) -> PodTrial:
         inside: Inside | None = None
@@ -64,9 +89,10 @@ class Session:
                 inside = Inside(found.node_names, outside(found.narrowed_by))
         else:
             state, status = state.clone(), SUCCESS
-        trial = PodTrial(self._profile, pod, state, status, {}, inside)
-        for node_name, change in self._changes:
-            trial.apply(node_name, change)
+        trial = PodTrial(self._profile, self, pod, state, status, dict(self._changes), inside)
+        if any(is_extended(p) for p in self._profile.pre_filter if p.name not in state.skip_filter):
+            for node_name, change in self._order:
+                trial.notify(node_name, change)
         return trial
 
     def remove_victims(
@@ -74,7 +100,7 @@ class Session:
     ) -> NodesWithoutVictims:
         """Nodes that this session has changed, or that other pods are nominated to, by a trial each; all the
         rest together."""
-        special = {name for name, _ in self._changes}
+        special = set(self._changes)
         special.update(n for n in self._profile.services.nominator.nodes() if rivals(self._profile, pod, n))
         names = list(victims)
         trials = {
@@ -92,6 +118,7 @@ class PodTrial:
     def __init__(
         self,
         profile: Profile,
+        session: Session,
         pod: Pod,
         state: CycleState,
         status: Status,
@@ -99,11 +126,12 @@ class PodTrial:
         inside: Inside | None = None,
     ) -> None:
         self._profile = profile
+        self._session = session
         self._pod = pod
         self._changes = changes
         self._inside = inside
         self._rows: dict[str, DryRunRows] = {}
-        """Copies of the nodes looked at so far, one row each, as they are after the changes."""
+        """Nodes that this trial itself has changed, one row each."""
         self.state = state
         self.status = status
 
@@ -114,10 +142,16 @@ class PodTrial:
         self.apply(node_name, Change(False, pod))
 
     def apply(self, node_name: str, change: Change) -> None:
-        """Record a change and notify the plugins, which see the node as it is after the change."""
-        self._changes[node_name] = (*self._changes.get(node_name, ()), change)
+        """Record a change and notify the plugins, which see the node as it is afterwards."""
+        self._changes[node_name] = changes = (*self._changes.get(node_name, ()), change)
         if node_name in self._rows:
-            self._change(self._rows[node_name], change)
+            change.apply(self._rows[node_name])
+        else:
+            self._rows[node_name] = self._session.copied(node_name, changes)
+        self.notify(node_name, change)
+
+    def notify(self, node_name: str, change: Change) -> None:
+        """Plugins correct what they have computed for the pod."""
         run = run_add_pod if change.added else run_remove_pod
         status = run(self._profile, self.state, self._pod, change.pod, self.node(node_name))
         if self.status.is_success and not status.is_success:
@@ -126,18 +160,12 @@ class PodTrial:
     def node(self, node_name: str) -> NodeView:
         row = self._rows.get(node_name)
         if row is None:
-            row = self._rows[node_name] = self._profile.services.dry_run_rows((node_name,))
-            for change in self._changes.get(node_name, ()):
-                self._change(row, change)
+            row = self._session.row(node_name, self._changes.get(node_name, ()))
         return row.view(0)
-
-    @staticmethod
-    def _change(row: DryRunRows, change: Change) -> None:
-        (row.add_pod if change.added else row.remove_pod)(0, change.pod)
 
     def fork(self) -> PodTrial:
         state, changes = self.state.clone(), dict(self._changes)
-        return PodTrial(self._profile, self._pod, state, self.status, changes, self._inside)
+        return PodTrial(self._profile, self._session, self._pod, state, self.status, changes, self._inside)
 
     def filter(self, node_name: str) -> Status:
         if self._inside is not None and node_name not in self._inside.names:
@@ -166,9 +194,10 @@ class PodTrial:
         """Every node: unchanged ones together in columns, changed and nominated ones each on its own."""
         nodes = self._profile.services.nodes()
         statuses = NodeStatuses(nodes)
-        special = [
-            name for name in nodes.names if name in self._changes or rivals(self._profile, self._pod, name)
-        ]
+        nominated = self._profile.services.nominator.nodes()
+        special = {
+            name for name in nominated if rivals(self._profile, self._pod, name)
+        } | self._changes.keys()
         plain = nodes.where(~nodes.named(*special)) if special else nodes
         if self._inside is not None:
             inside = plain.named(*self._inside.names)
@@ -177,10 +206,10 @@ class PodTrial:
         survivors, error = run_filters(self._profile, self.state, self._pod, plain, statuses)
         if not error.is_success:
             statuses.set_rows(survivors.rows, error)
-        for name in special:
-            status = self.filter(name)
-            if not status.is_success:
-                statuses.set_rows(np.array([nodes.columns.row_of(name)]), status)
+        for name in sorted(special, key=nodes.columns.row_of):
+            row = nodes.columns.row_of(name)
+            if row >= 0 and not (status := self.filter(name)).is_success:
+                statuses.set_rows(np.array([row]), status)
         return statuses
 
 

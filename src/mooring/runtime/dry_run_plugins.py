@@ -57,7 +57,7 @@ class DryRunPlugins:
         self.profile, self.pod, self.state = profile, pod, state
         skipped = state.skip_filter
         self.filters = [plugin for plugin in profile.filter if plugin.name not in skipped]
-        self.extended = [p for p in profile.pre_filter if p.name not in skipped and _is_extended(p)]
+        self.extended = [p for p in profile.pre_filter if p.name not in skipped and is_extended(p)]
         """Plugins with AddPod or RemovePod (Go: PreFilterExtensions), in their order."""
         reads = {plugin.name: reads_of(plugin, pod) for plugin in self.filters}
         extended = {plugin.name for plugin in self.extended}
@@ -111,5 +111,6 @@ class DryRunPlugins:
         return SUCCESS
 
 
-def _is_extended(plugin: PreFilterPlugin) -> bool:
+def is_extended(plugin: PreFilterPlugin) -> bool:
+    """Whether it has AddPod or RemovePod."""
     return writes(plugin, "add_pod") or writes(plugin, "remove_pod")

@@ -185,6 +185,8 @@ class HeldPod:
         self.pod = pod
         self.node_name = node_name
         self._outcome: asyncio.Future[Status] = asyncio.get_running_loop().create_future()
+        self.timeout = min(timeouts.values())
+        """Seconds until the first timer."""
         self._timers: dict[str, Timer] = {}
         for plugin, seconds in timeouts.items():
             self._timers[plugin] = clock.call_later(seconds, self._time_out, plugin, seconds)
@@ -218,12 +220,18 @@ class HeldPod:
         self._outcome.set_result(status)
         return True
 
+    @property
+    def decision(self) -> Status | None:
+        """What became of it; None while it waits. Its task may not have noticed yet."""
+        return self._outcome.result() if self._outcome.done() else None
+
     async def outcome(self) -> Status:
         return await self._outcome
 
 
 class WaitingPods:
-    """All waiting pods of the process, by UID; visible to the plugins of every profile."""
+    """All waiting pods of the process, by UID; visible to the plugins of every profile. One that was decided
+    about is not shown any more: a plugin that counts must not count on it."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -238,10 +246,11 @@ class WaitingPods:
         self._held.pop(uid, None)
 
     def get(self, uid: str) -> HeldPod | None:
-        return self._held.get(uid)
+        held = self._held.get(uid)
+        return held if held is not None and held.decision is None else None
 
     def __iter__(self) -> Iterator[HeldPod]:
-        return iter(list(self._held.values()))
+        return iter([held for held in self._held.values() if held.decision is None])
 
     def __len__(self) -> int:
         return len(self._held)

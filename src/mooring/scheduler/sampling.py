@@ -8,7 +8,7 @@ import numpy as np
 from mooring.framework.nodes import BoolArray, IntArray, Nodes
 from mooring.framework.status import SUCCESS, Code, Status
 from mooring.runtime.attempt import Attempt
-from mooring.runtime.dry_run import PodTrial, rivals
+from mooring.runtime.dry_run import Session, rivals
 from mooring.runtime.filtering import run_filters
 
 NOT_EXAMINED = Status.unresolvable()
@@ -61,7 +61,7 @@ def beside_nominated(attempt: Attempt, nodes: Nodes, ok: BoolArray) -> Status:
     if not crowded:
         return SUCCESS
     for index in np.flatnonzero(nodes.named(*crowded) & ok).tolist():
-        trial = PodTrial(profile, pod, attempt.state.clone(), SUCCESS, {})
+        trial = Session(profile).trial(pod, attempt.state)
         status = trial.filter_with_nominated(nodes[index].name)
         if status.code is Code.ERROR:
             return status

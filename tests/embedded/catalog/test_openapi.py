@@ -231,8 +231,12 @@ def test_unknown_fields_are_named_with_their_path(raw, unknown):
     ]
 
 
-def test_unknown_fields_of_custom_kinds_follow_their_schema():
-    kind = served_kinds(definition())[0]
+@pytest.mark.parametrize("metadata", [{}, {"metadata": {"type": "object"}}], ids=["absent", "its type alone"])
+def test_unknown_fields_of_custom_kinds_follow_their_schema_but_for_metadata(metadata):
+    raw_definition = definition()
+    schema = raw_definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    schema["properties"] = {**schema["properties"], **metadata}
+    kind = served_kinds(raw_definition)[0]
     raw = {
         "metadata": {"name": "w", "whatever": 1},
         "spec": {"size": 1, "sise": 2, "free": {"any": "thing"}, "parts": [{"name": "a", "nme": "b"}]},

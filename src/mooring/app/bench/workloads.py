@@ -11,6 +11,7 @@ import numpy as np
 from mooring.api.resources import POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS, SERVICES
 from mooring.app.bench import many_terms
 from mooring.app.bench.world import HOSTNAME, ZONE, World, make
+from mooring.contrib.coscheduling.groups import LABEL, PODGROUPS
 from mooring.contrib.metrics import CPU, MEMORY, Sample
 
 Pods = Iterator[dict[str, Any]]
@@ -162,6 +163,35 @@ def preferred_affinity(world: World) -> Pods:
         yield make(f"soft-{i}", cpu=50 + i % 977, labels={"app": f"soft-{i % 50}"}, affinity=soft)
 
 
+COSCHEDULING = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles: [{plugins: {multiPoint: {disabled: [{name: PrioritySort}], enabled: [{name: Coscheduling}]}}}]
+"""
+GANGS, MEMBERS = 1000, 3
+INDEX = "batch.kubernetes.io/job-completion-index"
+
+
+def gangs(world: World) -> Pods:
+    """Indexed jobs of three; their pods differ in a label, so each is another template. All members of a
+    group are known when its first is tried: the world is always two pods ahead."""
+    groups = ({"metadata": _meta(f"gang-{i:05}"), "spec": {"minMember": MEMBERS}} for i in range(GANGS))
+    world.put(PODGROUPS, groups)
+    pods = (
+        make(
+            f"gang-{i:05}-{member}",
+            cpu=50 + i % 977,
+            memory=64 + i % 991,
+            labels={"app": f"gang-{i}", LABEL: f"gang-{i:05}", INDEX: f"{member}"},
+        )
+        for i in range(GANGS)
+        for member in range(MEMBERS)
+    )
+    for _ in range(MEMBERS - 1):
+        world.enqueue(next(pods))
+    yield from pods
+
+
 def services(world: World) -> Pods:
     """2,000 Services with a selector each; every pod belongs to one of them."""
     world.put(
@@ -288,6 +318,7 @@ WORKLOADS: tuple[Workload, ...] = (
             ("namespaces", "a namespace selector over 1,000", many_terms.namespaces),
         )
     ),
+    Workload("gangs", "PodGroups of three, with Coscheduling", gangs, config=COSCHEDULING),
     Workload("low-cpu", "as plain, with LowCpuScheduler", low_cpu, config=LOW_CPU),
     Workload("mixed", "seven of the above in turn", mixed),
     Workload("unschedulable", "fits nowhere", unschedulable, schedulable=False),

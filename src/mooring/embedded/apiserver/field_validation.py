@@ -14,6 +14,7 @@ from mooring.api.errors import ApiError
 from mooring.api.meta import StatusCause
 from mooring.embedded.apiserver import urls
 from mooring.embedded.apiserver.calls import Call
+from mooring.embedded.catalog.crds.schemas import OF_EVERY_OBJECT
 from mooring.embedded.catalog.kinds import Served
 from mooring.store import refusals
 from mooring.store.objects import Raw
@@ -84,11 +85,13 @@ def _outside_schema(value: Any, schema: Raw, path: str, root: bool = False) -> I
         embedded = root or schema.get("x-kubernetes-embedded-resource")
         for name, element in value.items():
             here = f"{path}.{name}" if path else name
+            if embedded and name in OF_EVERY_OBJECT:
+                continue  # whatever the schema says of them: most write no more than their type
             if name in own:
                 yield from _outside_schema(element, own[name], here)
             elif isinstance(others, dict):
                 yield from _outside_schema(element, others, here)
-            elif not others and not (embedded and name in ("apiVersion", "kind", "metadata")):
+            elif not others:
                 yield here
 
 
