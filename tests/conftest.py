@@ -1,0 +1,7 @@
+"""For all tests."""
+
+from hypothesis import settings
+
+# How long an example takes depends on what else the machine does; benchmarks measure that.
+settings.register_profile("mooring", deadline=None)
+settings.load_profile("mooring")
