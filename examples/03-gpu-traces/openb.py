@@ -1,4 +1,4 @@
-"""The trace openb as Kubernetes objects: nodes, pods, their order of arrival, and the classes of typical pods."""
+"""The trace openb as Kubernetes objects: nodes, pods in the order of their arrival, and typical pods."""
 
 from __future__ import annotations
 

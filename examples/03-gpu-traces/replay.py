@@ -1,12 +1,13 @@
-"""Replays the trace openb through the scheduler: pods arrive one after the other, none leaves, and each gets one
-attempt. Prints how much GPU is in use when a load has arrived, as per cent of what there is.
+"""Replays the trace openb through the scheduler: pods arrive one after the other, none leaves, and each gets
+one attempt. Prints how much GPU is in use when a load has arrived, both as per cent of all GPU.
 
-python replay.py FOLDER [--trace default] [--policy FGD] [--seed 42]
+python replay.py FOLDER [--trace default] [--policies FGD BestFit] [--seeds 42 43] [--record results.csv]
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -18,7 +19,7 @@ from openb import Arrival, Trace
 from mooring.api.node import Node
 from mooring.api.pod import Pod
 from mooring.api.requests import CPU, node_allocatable
-from mooring.contrib.gpu.fgd import FGDArgs, TypicalPodArgs
+from mooring.contrib.gpu.fgd import TypicalPodArgs
 from mooring.contrib.gpu.fragmentation import Fragmentation, NodeStates
 from mooring.contrib.gpu.gpu_share import CHOICE
 from mooring.contrib.gpu.requests import GPU_COUNT, GPU_MODEL, MOST_CARDS, WHOLE, cards_of
@@ -26,7 +27,9 @@ from mooring.framework import PreFilterPlugin, PreScorePlugin, VectorScorePlugin
 from mooring.testing import Cluster
 
 POLICIES = ("Random", "DotProduct", "GpuClustering", "GpuPacking", "BestFit", "FGD")
-LOADS = (50, 80, 90, 100, 110, 120, 130)
+RECORDED = (50, 60, 70, *range(80, 131))
+"""Loads, in per cent of all GPU."""
+PRINTED = (50, 80, 90, 100, 110, 120, 130)
 
 
 class Random(PreFilterPlugin, PreScorePlugin, VectorScorePlugin):
@@ -121,3 +124,73 @@ def configuration(policy: str, typical: Sequence[dict[str, Any]]) -> str:
     }
     header = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
     return json.dumps({**header, "profiles": [profile]})
+
+
+class Measures(NamedTuple):
+    """Per cent."""
+
+    in_use: float
+    """Of all GPU."""
+    fragmented: float
+    """Of all GPU."""
+    fragmented_of_idle: float
+
+
+class Curve:
+    """What is measured, by whole per cent of load."""
+
+    def __init__(self) -> None:
+        self._events: dict[int, list[Measures]] = {}
+        self.pods = self.failed = 0
+
+    def add(self, event: Event, capacity: int) -> None:
+        in_use = round(100 * event.used / capacity, 2)
+        ratio = round(100 * event.fragmented / (capacity - event.used), 2)
+        found = Measures(in_use, 100 * event.fragmented / capacity, ratio)
+        self._events.setdefault(round(100 * event.arrived / capacity), []).append(found)
+        self.pods += 1
+        self.failed += not event.placed
+
+    def at(self, load: int) -> Measures:
+        """The mean of all events at that load."""
+        events = self._events.get(load) or self._events[load - 1] + self._events[load + 1]
+        return Measures(*(round(float(np.mean(values)), 2) for values in zip(*events, strict=True)))
+
+
+def measured(trace: Trace, policy: str, seed: int) -> Curve:
+    curve = Curve()
+    for event, capacity in replay(trace, policy, seed):
+        curve.add(event, capacity)
+    return curve
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Replay the trace openb.")
+    parser.add_argument("folder", type=Path, help="where the files of the trace are")
+    parser.add_argument("--trace", default="default")
+    parser.add_argument("--policies", nargs="+", choices=POLICIES, default=POLICIES)
+    parser.add_argument("--seeds", nargs="+", type=int, default=range(42, 52))
+    parser.add_argument("--record", type=Path, help="append every run to this file")
+    options = parser.parse_args()
+    print("policy         seed  pods failed", *(f"{load:6}" for load in PRINTED))
+    for seed in options.seeds:
+        trace = Trace(options.folder, options.trace, seed)
+        for policy in options.policies:
+            curve = measured(trace, policy, seed)
+            figures = (f"{curve.at(load).in_use:6.2f}" for load in PRINTED)
+            print(f"{policy:14} {seed:4} {curve.pods:5} {curve.failed:6}", *figures, flush=True)
+            if options.record:
+                record(options.record, [options.trace, policy, seed, curve.pods, curve.failed], curve)
+
+
+def record(path: Path, run: list[Any], curve: Curve) -> None:
+    is_new = not path.exists()
+    with path.open("a", newline="") as file:
+        rows = csv.writer(file, lineterminator="\n")
+        if is_new:
+            rows.writerow(["trace", "policy", "seed", "pods", "failed", *RECORDED])
+        rows.writerow([*run, *(f"{curve.at(load).in_use:.2f}" for load in RECORDED)])
+
+
+if __name__ == "__main__":
+    main()

@@ -18,11 +18,11 @@ from mooring.framework.handle import Handle
 from mooring.framework.nodes import IntArray, Nodes, NodeView
 
 ROW = np.dtype([("free", np.int64, (MOST_CARDS,)), ("kinds", np.int64)])
-"""Milli free on each card, 0 for cards that a node does not have; the kinds of GPU pods there, one bit each."""
+"""Milli free on each card, 0 for cards that a node does not have; the kinds of GPU pods there, as bits."""
 
 Choice = Callable[[Pod, GpuRequest, NodeView, Sequence[int]], int]
-"""`choose(pod, request, node, free)`: the card for a part of one, which fits on at least one. The pod counts on
-`node` already, but not in `free`."""
+"""`choose(pod, request, node, free)`: the card for a part of one, which fits on at least one. The pod counts
+on `node` already, but not in `free`."""
 
 
 class Cards:
@@ -72,7 +72,7 @@ class Cards:
         later = []
         for pod in node.pods:
             request = gpu_request(pod)
-            if request.count and pod.uid != without:
+            if request.cards and pod.uid != without:
                 cards = self.booked.get(pod.uid) or cards_of(pod)
                 if cards:
                     yield request, cards
@@ -83,7 +83,7 @@ class Cards:
 
 def kind(request: GpuRequest) -> int:
     """A bit: parts of a card, one card, two cards and so on."""
-    return 1 << (0 if request.is_part else request.count)
+    return 1 << (0 if request.is_part else request.cards)
 
 
 def given(
@@ -92,8 +92,8 @@ def given(
     """The cards that a pod gets, none where too few fit: the first idle ones; for a part of one what `choose`
     says, or the card with the least that is enough."""
     fitting = [card for card, amount in enumerate(free) if amount >= request.milli]
-    if len(fitting) < request.count:
+    if len(fitting) < request.cards:
         return ()
     if not request.is_part:
-        return tuple(fitting[: request.count])
+        return tuple(fitting[: request.cards])
     return (choose() if choose else min(fitting, key=free.__getitem__),)

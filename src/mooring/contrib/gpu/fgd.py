@@ -24,7 +24,7 @@ from mooring.framework.nodes import IntArray, Nodes, NodeView
 from mooring.framework.points import PreFilterPlugin
 
 NOISE = 1e-6
-"""Milli that differ by rounding alone. A decrease of nothing is frequent, and lies where scores make a step."""
+"""Milli that differ by rounding alone. A decrease of nothing is frequent, and scores make a step there."""
 
 
 class TypicalPodArgs(Record):
@@ -86,8 +86,8 @@ class FGD(PreFilterPlugin, GpuScorePlugin):
         state.write(CHOICE, self.choose)
 
     def points(self, request: GpuRequest, cpu: int, nodes: Nodes) -> IntArray:
-        """Kept up to date by the node table: for a class of pods that came before, only nodes that have changed
-        since are judged again."""
+        """Kept up to date by the node table: for a pod like an earlier one, only nodes that have
+        changed since are judged again."""
 
         def compute(nodes: Nodes) -> IntArray:
             found: IntArray = self._scores(request, cpu, self.states(nodes)).max(axis=1).clip(0)

@@ -6,8 +6,8 @@ small for it. A node's fragmentation F is the mean over all typical pods, each w
 
     F = idle - Σ weight · (what is free on cards that are large enough, if the pod fits)
 
-Typical pods that differ in cpu and model alone look for the same cards, so the sum is over distinct sizes, with
-the weight of those that the node has cpu for.
+Typical pods that differ in cpu and model alone look for the same cards, so the sum is over distinct sizes,
+each with the weight of those pods that the node has cpu and the model for.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Fragmentation:
     """For one list of typical pods."""
 
     def __init__(self, pods: Sequence[TypicalPod]) -> None:
-        wanting = [pod for pod in pods if pod.gpu.count]
+        wanting = [pod for pod in pods if pod.gpu.cards]
         sizes = sorted({pod.gpu[:2] for pod in wanting})
         names = sorted({name for pod in wanting for name in pod.gpu.models})
         self._models = {name: number for number, name in enumerate(names)}
@@ -74,13 +74,13 @@ class Fragmentation:
         return self._fragmented(nodes.cards.sum(axis=1), self._shares(nodes.cpu, nodes), self._sums(nodes))
 
     def decrease(self, request: GpuRequest, cpu: int, nodes: NodeStates) -> FloatArray:
-        """By how many milli fragmentation becomes less with a pod of this request: nodes by choices. A part of a
-        card may go to any card, so it has a choice for each; cards where it does not fit have -infinity."""
+        """By how many milli fragmentation becomes less with a pod of this request: nodes by choices. A part
+        of a card has a choice for each card, -infinity where it does not fit; others have one."""
         idle, sums = nodes.cards.sum(axis=1), self._sums(nodes)
         before = self._fragmented(idle, self._shares(nodes.cpu, nodes), sums)[:, np.newaxis]
         shares, idle, sums = self._shares(nodes.cpu - cpu, nodes), idle - request.total, sums[:, np.newaxis]
         if not request.is_part:
-            sums = sums - request.count * self._usable[request.milli]
+            sums = sums - request.cards * self._usable[request.milli]
             return before - self._fragmented(idle[:, np.newaxis], shares[:, np.newaxis], sums)
         remaining = nodes.cards - request.milli
         sums = sums - self._usable[nodes.cards] + self._usable[np.maximum(remaining, 0)]
@@ -98,7 +98,7 @@ class Fragmentation:
         return sums
 
     def _shares(self, cpu: IntArray, nodes: NodeStates) -> FloatArray:
-        """The weight of typical pods that a node with so much cpu free has cpu and model for: nodes by sizes."""
+        """The weight of typical pods that fit on nodes by cpu and model: nodes by sizes."""
         fitting: BoolArray = (cpu[:, np.newaxis] >= self._cpu) & self._accepted[nodes.models]
         shares: FloatArray = fitting @ self._weights
         return shares

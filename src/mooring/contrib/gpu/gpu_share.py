@@ -63,7 +63,7 @@ class GpuShare(PreFilterPlugin, WholeTableFilterPlugin, ReservePlugin, PreBindPl
         request, problem = read_request(pod)
         if problem:
             return Status.unresolvable(problem)
-        return None if request.count else Status.skip()
+        return None if request.cards else Status.skip()
 
     def filter_nodes(self, state: CycleState, pod: Pod, nodes: Nodes) -> Refusals | None:
         count, milli, models = gpu_request(pod)
@@ -79,7 +79,7 @@ class GpuShare(PreFilterPlugin, WholeTableFilterPlugin, ReservePlugin, PreBindPl
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status | None:
         request, node = gpu_request(pod), self.handle.node(node_name)
-        if not request.count or node is None:
+        if not request.cards or node is None:
             return None
         free, _ = self.cards.on(node, without=pod.uid)
         choice: Choice | None = state.read(CHOICE, None)
@@ -124,7 +124,7 @@ class GpuShare(PreFilterPlugin, WholeTableFilterPlugin, ReservePlugin, PreBindPl
 
 
 def gives_gpus_back(pod: Pod, old: Pod, new: Pod | None) -> QueueingHint:
-    return QueueingHint.QUEUE if gpu_request(old).count else QueueingHint.SKIP
+    return QueueingHint.QUEUE if gpu_request(old).cards else QueueingHint.SKIP
 
 
 def asks_for_other_gpus(pod: Pod, old: Pod, new: Pod) -> QueueingHint:

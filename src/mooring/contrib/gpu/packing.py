@@ -1,7 +1,7 @@
 """Score plugins that pack GPUs: each is a formula over what is free. GpuShare beside them keeps account.
 
-The first four score as in the experiments of "Beware of Fragmentation", where equal scores go to the node that
-was created first.
+The first four score as in the experiments of "Beware of Fragmentation", where of nodes with equal scores a
+fixed one wins. Here it is the first of the snapshot.
 """
 
 from __future__ import annotations
@@ -81,11 +81,11 @@ class GpuPacking(GpuScorePlugin):
     name = "GpuPacking"
 
     def points(self, request: GpuRequest, cpu: int, nodes: Nodes) -> IntArray:
-        if not request.count:
+        if not request.cards:
             return np.zeros(len(nodes), dtype=np.int64)
         free, cards = self.cards.free(nodes), np.minimum(nodes.allocatable(GPU_COUNT), MOST_CARDS)
         idle = free == WHOLE
-        scores = np.full(len(nodes), max(50 - request.count, 33), dtype=np.int64)
+        scores = np.full(len(nodes), max(50 - request.cards, 33), dtype=np.int64)
         if request.is_part:
             best = np.where(~idle & (free >= request.milli), free, WHOLE).min(axis=1)
             scores = np.where(best < WHOLE, 100 - best * 100 // WHOLE // 10, scores)
@@ -99,7 +99,7 @@ class GpuClustering(GpuScorePlugin):
     name = "GpuClustering"
 
     def points(self, request: GpuRequest, cpu: int, nodes: Nodes) -> IntArray:
-        if not request.count:
+        if not request.cards:
             return np.zeros(len(nodes), dtype=np.int64)
         kinds, own = self.cards.kinds(nodes), kind(request)
         used = 25 * (LARGEST_GPU - self.cards.free(nodes).sum(axis=1)) // LARGEST_GPU

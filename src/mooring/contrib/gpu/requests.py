@@ -23,15 +23,15 @@ MOST_CARDS = 8
 
 
 class GpuRequest(NamedTuple):
-    """Cards, milli of each, and accepted models (none: any). A part of a card has a count of 1."""
+    """Cards, milli of each, and accepted models (none: any). A part is of one card."""
 
-    count: int = 0
+    cards: int = 0
     milli: int = 0
     models: tuple[str, ...] = ()
 
     @property
     def total(self) -> int:
-        return self.count * self.milli
+        return self.cards * self.milli
 
     @property
     def is_part(self) -> bool:
@@ -74,7 +74,10 @@ def _of_resource(pod: Pod) -> tuple[GpuRequest, str]:
     total = pod_requests(pod).get(GPU_MILLI, 0)
     if total > WHOLE and (total % WHOLE or total > WHOLE * MOST_CARDS):
         most = WHOLE * MOST_CARDS
-        return NOTHING, f"request of {GPU_MILLI} must be at most {WHOLE}, or thousands up to {most}, not {total}"
+        return (
+            NOTHING,
+            f"request of {GPU_MILLI} must be at most {WHOLE}, or thousands up to {most}, not {total}",
+        )
     models = models_of(pod.annotations.get(GPU_MODEL, ""))
     return GpuRequest(max(total // WHOLE, 1), min(total, WHOLE), models) if total else NOTHING, ""
 
