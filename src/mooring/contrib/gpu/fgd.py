@@ -90,7 +90,7 @@ class FGD(PreFilterPlugin, GpuScorePlugin):
         changed since are judged again."""
 
         def compute(nodes: Nodes) -> IntArray:
-            found: IntArray = self._scores(request, cpu, self.states(nodes)).max(axis=1).clip(0)
+            found: IntArray = self._scores(request, cpu, self.states(nodes)).max(axis=0).clip(0)
             return found
 
         return nodes.row_column((self, request, cpu), compute)
@@ -108,7 +108,7 @@ class FGD(PreFilterPlugin, GpuScorePlugin):
         return np.array([self.fragmentation.model(node.labels.get(GPU_MODEL, "")) for node in nodes])
 
     def _scores(self, request: GpuRequest, cpu: int, nodes: NodeStates) -> IntArray:
-        """Nodes by choices: 50 where fragmentation stays as it is, -1 for cards where the pod does not fit. A
+        """Choices by nodes: 50 where fragmentation stays as it is, -1 for cards where the pod does not fit. A
         sigmoid over whole cards, cut off to integers."""
         decrease = self.fragmentation.decrease(request, cpu, nodes)
         decrease[np.abs(decrease) < NOISE] = 0.0

@@ -36,7 +36,7 @@ class NodeStates(NamedTuple):
     cpu: IntArray
     """Milli-cpu free."""
     cards: IntArray
-    """Milli free on each card."""
+    """Milli free: nodes by cards."""
     models: IntArray
     """As `Fragmentation.model` numbers them."""
 
@@ -71,34 +71,34 @@ class Fragmentation:
 
     def of(self, nodes: NodeStates) -> FloatArray:
         """Fragmented milli of each node."""
-        return self._fragmented(nodes.cards.sum(axis=1), self._shares(nodes.cpu, nodes), self._sums(nodes))
+        return self._fragmented(nodes.cards.sum(axis=1), self._shares(nodes, 0), self._sums(nodes))
 
     def decrease(self, request: GpuRequest, cpu: int, nodes: NodeStates) -> FloatArray:
-        """By how many milli fragmentation becomes less with a pod of this request: nodes by choices. A part
+        """By how many milli fragmentation becomes less with a pod of this request: choices by nodes. A part
         of a card has a choice for each card, -infinity where it does not fit; others have one."""
-        idle, sums = nodes.cards.sum(axis=1), self._sums(nodes)
-        before = self._fragmented(idle, self._shares(nodes.cpu, nodes), sums)[:, np.newaxis]
-        shares, idle, sums = self._shares(nodes.cpu - cpu, nodes), idle - request.total, sums[:, np.newaxis]
+        before, idle, sums = self.of(nodes), nodes.cards.sum(axis=1) - request.total, self._sums(nodes)
+        shares = self._shares(nodes, cpu)
         if not request.is_part:
-            sums = sums - request.cards * self._usable[request.milli]
-            return before - self._fragmented(idle[:, np.newaxis], shares[:, np.newaxis], sums)
-        remaining = nodes.cards - request.milli
-        sums = sums - self._usable[nodes.cards] + self._usable[np.maximum(remaining, 0)]
-        found = before - self._fragmented(idle[:, np.newaxis], shares[:, np.newaxis], sums)
-        found[remaining < 0] = -np.inf
+            sums -= request.cards * self._usable[request.milli]
+            return (before - self._fragmented(idle, shares, sums))[np.newaxis]
+        changes = self._usable.take(np.arange(WHOLE + 1) - request.milli, axis=0, mode="clip") - self._usable
+        found = np.full(nodes.cards.shape[::-1], -np.inf)
+        for card, free in enumerate(nodes.cards.T):  # one by one: an array for all is too large for caches
+            after = self._fragmented(idle, shares, sums + changes.take(free, axis=0))
+            np.subtract(before, after, out=found[card], where=free >= request.milli)
         return found
 
     def _fragmented(self, idle: IntArray, shares: FloatArray, sums: FloatArray) -> FloatArray:
-        found: FloatArray = idle - np.einsum("...s,...s->...", shares, sums * (sums >= self._least))
+        found: FloatArray = idle - np.einsum("ns,ns->n", shares, sums * (sums >= self._least))
         return found
 
     def _sums(self, nodes: NodeStates) -> FloatArray:
         """What is free on cards that are large enough: nodes by sizes."""
-        sums: FloatArray = self._usable[nodes.cards].sum(axis=1)
+        sums: FloatArray = self._usable.take(nodes.cards.T, axis=0).sum(axis=0)
         return sums
 
-    def _shares(self, cpu: IntArray, nodes: NodeStates) -> FloatArray:
-        """The weight of typical pods that fit on nodes by cpu and model: nodes by sizes."""
-        fitting: BoolArray = (cpu[:, np.newaxis] >= self._cpu) & self._accepted[nodes.models]
-        shares: FloatArray = fitting @ self._weights
+    def _shares(self, nodes: NodeStates, cpu: int) -> FloatArray:
+        """The weight of typical pods that fit by model, and by cpu with `cpu` more in use: nodes by sizes."""
+        fitting: BoolArray = (nodes.cpu - cpu)[:, np.newaxis] >= self._cpu
+        shares: FloatArray = (fitting & self._accepted[nodes.models]) @ self._weights
         return shares
