@@ -12,6 +12,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from mooring.api import resources
 from mooring.app.clock import SystemClock
 from mooring.app.scheduler import Scheduler
@@ -35,8 +37,12 @@ _START_SECONDS = 30.0
 class Cluster:
     """`start` returns when the API answers and the nodes are ready; `stop` when nothing runs any more."""
 
-    def __init__(self, kubeconfig_path: Path) -> None:
+    def __init__(
+        self, kubeconfig_path: Path, config: str | None = None, capacity: dict[str, str | int] | None = None
+    ) -> None:
         self.kubeconfig = kubeconfig_path
+        self._config = config
+        self._pool = msgspec.structs.replace(_POOL, capacity=capacity or {})
         self._up = threading.Event()
         self._failure: BaseException | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -67,7 +73,7 @@ class Cluster:
     async def _run(self) -> None:
         self._loop = asyncio.get_running_loop()
         clock = SystemClock()
-        server = EmbeddedServer(Orders(pools=[_POOL]), _QUICK)
+        server = EmbeddedServer(Orders(pools=[self._pool]), _QUICK)
         self._store = server.store
         ready = await server.start()
         ca = ready.ca.encode()
@@ -75,7 +81,7 @@ class Cluster:
         credentials = Credentials(server=ready.server, source="test", ca=Pem(data=ca), token=ready.token)
         client = connect(credentials, clock, qps=1000.0, burst=1000)
         try:
-            async with Scheduler(client, clock=clock, random=random.Random(1)):
+            async with Scheduler(client, config=self._config, clock=clock, random=random.Random(1)):
                 await self._nodes_ready()
                 self._up.set()
                 await self._stop.wait()

@@ -144,13 +144,20 @@ def test_preemption_frees_the_card_that_is_needed():
         assert cards(cluster, "urgent") == ("a", (0,))
 
 
-def test_a_nominated_pod_keeps_its_card():
+def test_a_nominated_pod_keeps_the_card_that_its_victim_gives_back():
+    victim = gpu_pod("victim", 600, node="a", index="0")
     with sharing() as cluster:
-        cluster.add(gpu_node("a", 1), gpu_pod("first", 600, priority=5, nominated="a"))
-        cluster.add(gpu_pod("second", 600))
+        cluster.add(gpu_node("a", 1), victim)
         cluster.settle()
-        assert cards(cluster, "first") == ("a", (0,))
-        assert cluster.pending() == ["default/second"]
+        cluster.add(gpu_pod("urgent", 700, priority=10))
+        cluster.settle()
+        cluster.add(gpu_pod("small", 400))  # would fit beside the victim, and leave too little afterwards
+        cluster.settle()
+        assert cluster.pending() == ["default/small", "default/urgent"]
+        cluster.delete(victim)
+        cluster.settle(20)
+        assert cards(cluster, "urgent") == ("a", (0,))
+        assert cluster.pending() == ["default/small"]
 
 
 @pytest.mark.parametrize("policy", ["FGD", "BestFit", "GpuPacking"])

@@ -63,7 +63,7 @@ class Cards:
         for request, cards in self._pods(node, without):
             kinds |= kind(request)
             # A pod that does not say which cards it has was bound by another scheduler, or is only nominated.
-            for card in cards or given(request, free):
+            for card in cards or given(request, free) or emptiest(request, free):
                 free[card] = max(free[card] - request.milli, 0)
         return free, kinds
 
@@ -97,3 +97,8 @@ def given(
     if not request.is_part:
         return tuple(fitting[: request.cards])
     return (choose() if choose else min(fitting, key=free.__getitem__),)
+
+
+def emptiest(request: GpuRequest, free: Sequence[int]) -> tuple[int, ...]:
+    """The cards that count for a pod which does not fit beside the pods there: some of them will end."""
+    return tuple(sorted(range(len(free)), key=lambda card: -free[card])[: request.cards])
