@@ -24,8 +24,9 @@ def test_cards_are_shared_over_http_and_across_a_restart():
         cluster.settle(20)
         assert max(in_use(cluster).values()) <= 1000
         assert sum(in_use(cluster).values()) == 600 + 600 + 400 + 1000 + 300
-        for name in [name for name in "pqrst" if cluster.node_of(name) == "a"]:
-            cluster.delete(cluster.pod(name))
+        for pod in cluster.pods():
+            if pod.spec.node_name == "a":
+                cluster.delete(pod)
         cluster.settle(20)
         assert cards(cluster, "pair") == ("a", (0, 1))
 

@@ -86,8 +86,7 @@ class FGD(PreFilterPlugin, GpuScorePlugin):
         state.write(CHOICE, self.choose)
 
     def points(self, request: GpuRequest, cpu: int, nodes: Nodes) -> IntArray:
-        """Kept up to date by the node table: for a pod like an earlier one, only nodes that have
-        changed since are judged again."""
+        """Kept up to date by the node table: for a pod like an earlier one only changed nodes are judged."""
 
         def compute(nodes: Nodes) -> IntArray:
             found: IntArray = self._scores(request, cpu, self.states(nodes)).max(axis=0).clip(0)
@@ -105,7 +104,8 @@ class FGD(PreFilterPlugin, GpuScorePlugin):
         return NodeStates(nodes.free(CPU), self.cards.free(nodes), models)
 
     def _models(self, nodes: Nodes) -> IntArray:
-        return np.array([self.fragmentation.model(node.labels.get(GPU_MODEL, "")) for node in nodes])
+        names = (node.labels.get(GPU_MODEL, "") for node in nodes)
+        return np.array([self.fragmentation.model(name) for name in names], dtype=np.int64)
 
     def _scores(self, request: GpuRequest, cpu: int, nodes: NodeStates) -> IntArray:
         """Choices by nodes: 50 where fragmentation stays as it is, -1 for cards where the pod does not fit. A

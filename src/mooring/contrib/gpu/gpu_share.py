@@ -79,8 +79,10 @@ class GpuShare(PreFilterPlugin, WholeTableFilterPlugin, ReservePlugin, PreBindPl
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status | None:
         request, node = gpu_request(pod), self.handle.node(node_name)
-        if not request.cards or node is None:
+        if not request.cards:
             return None
+        if node is None:
+            return Status.unschedulable(f"node {node_name} is gone")
         free, _ = self.cards.on(node, without=pod.uid)
         choice: Choice | None = state.read(CHOICE, None)
         cards = given(request, free, (lambda: choice(pod, request, node, free)) if choice else None)
