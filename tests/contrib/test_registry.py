@@ -16,6 +16,7 @@ from mooring.runtime.registry import Registry
 from tests.contrib.configs import enabling
 
 ARGS: dict[str, dict[str, Any]] = {
+    "FGD": {"typicalPods": [{"gpuMilli": 500}]},
     "NodeMetadata": {
         "metadataKey": "k", "metadataSource": "Label", "metadataType": "Number", "scoringStrategy": "Lowest"
     },

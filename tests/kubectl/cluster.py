@@ -12,6 +12,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from mooring.api import resources
 from mooring.app.clock import SystemClock
 from mooring.app.scheduler import Scheduler
@@ -35,10 +37,16 @@ _START_SECONDS = 30.0
 class Cluster:
     """`start` returns when the API answers and the nodes are ready; `stop` when nothing runs any more."""
 
-    def __init__(self, kubeconfig_path: Path, config: Path | None = None) -> None:
+    def __init__(
+        self,
+        kubeconfig_path: Path,
+        config: Path | str | None = None,
+        capacity: dict[str, str | int] | None = None,
+    ) -> None:
         self.kubeconfig = kubeconfig_path
         self._config = config
         """Of the scheduler; without, the default profile."""
+        self._pool = msgspec.structs.replace(_POOL, capacity=capacity or {})
         self._up = threading.Event()
         self._failure: BaseException | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -69,7 +77,7 @@ class Cluster:
     async def _run(self) -> None:
         self._loop = asyncio.get_running_loop()
         clock = SystemClock()
-        server = EmbeddedServer(Orders(pools=[_POOL]), _QUICK)
+        server = EmbeddedServer(Orders(pools=[self._pool]), _QUICK)
         self._store = server.store
         ready = await server.start()
         ca = ready.ca.encode()

@@ -4,8 +4,15 @@ others cost nothing. None is enabled unless a configuration says so."""
 from __future__ import annotations
 
 PLUGINS: dict[str, str] = {
+    "BestFit": "mooring.contrib.gpu.packing:BestFit",
     "Coscheduling": "mooring.contrib.coscheduling.plugin:Coscheduling",
+    "DotProduct": "mooring.contrib.gpu.packing:DotProduct",
     "EnergyAware": "mooring.contrib.energy_aware:EnergyAware",
+    "FGD": "mooring.contrib.gpu.fgd:FGD",
+    "GpuClustering": "mooring.contrib.gpu.packing:GpuClustering",
+    "GpuLeastFree": "mooring.contrib.gpu.packing:GpuLeastFree",
+    "GpuPacking": "mooring.contrib.gpu.packing:GpuPacking",
+    "GpuShare": "mooring.contrib.gpu.gpu_share:GpuShare",
     "LoadVariationRiskBalancing": (
         "mooring.contrib.trimaran.load_variation_risk_balancing:LoadVariationRiskBalancing"
     ),

@@ -121,7 +121,14 @@ class Measurement:
         self.measure = workload.attempts or measure
         if configured is None and workload.config:
             configured = configure(workload.config, discover=False)
-        self.world = World(nodes, self.running, seed=seed, per_node=workload.per_node, configured=configured)
+        self.world = World(
+            nodes,
+            self.running,
+            seed=seed,
+            per_node=workload.per_node,
+            configured=configured,
+            finish_node=workload.finish_node,
+        )
         self.kernel = Kernel(nodes)
         self._pods = workload.pods(self.world)
         self.checked = 0

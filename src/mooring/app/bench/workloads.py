@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mooring.api.resources import POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS, SERVICES
-from mooring.app.bench import many_terms
+from mooring.app.bench import gpus, many_terms
 from mooring.app.bench.world import HOSTNAME, ZONE, World, make
 from mooring.contrib.coscheduling.groups import LABEL, PODGROUPS
 from mooring.contrib.metrics import CPU, MEMORY, Sample
@@ -35,6 +35,8 @@ class Workload:
     """Pods before the first that is measured."""
     config: str = ""
     """A configuration of its own, used unless another one is named."""
+    finish_node: Callable[[dict[str, Any]], None] = lambda node: None
+    """Adds to every node what the workload needs there."""
 
 
 def _numbers() -> Iterator[int]:
@@ -320,6 +322,14 @@ WORKLOADS: tuple[Workload, ...] = (
     ),
     Workload("gangs", "PodGroups of three, with Coscheduling", gangs, config=COSCHEDULING),
     Workload("low-cpu", "as plain, with LowCpuScheduler", low_cpu, config=LOW_CPU),
+    Workload(
+        "gpu-fgd",
+        "parts of GPUs by FGD, every pod another template",
+        gpus.fgd,
+        nodes=1500,
+        config=gpus.CONFIG,
+        finish_node=gpus.add_cards,
+    ),
     Workload("mixed", "seven of the above in turn", mixed),
     Workload("unschedulable", "fits nowhere", unschedulable, schedulable=False),
     Workload("preemption-4", "4 pods a node, resources only", preemption, 4, 40, schedulable=False),
