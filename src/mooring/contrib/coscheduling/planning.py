@@ -32,6 +32,7 @@ _FIRST_LOOK = 4
 _REMEMBERED = 64
 """Of the nodes that were found fitting together, so many are remembered for the next member."""
 _RESTARTS = 3
+"""Orders of the members that are tried."""
 _PREEMPTION_CANDIDATES = 100
 """Nodes on which the removal of victims is tried for one member; as many as preemption itself looks at."""
 
@@ -75,10 +76,10 @@ class Planner:
             if not isinstance(found, Misfit):
                 self._likely = packing.likely
                 break
-            first = [pod for pod in order if _alike(pod, found.pod)]
-            if first == order[: len(first)]:
+            first = {pod.uid for pod in order if _alike(pod, found.pod)}
+            if all(pod.uid in first for pod in order[: len(first)]):
                 break  # no others were in its way
-            order = [*first, *(pod for pod in order if pod not in first)]
+            order.sort(key=lambda pod: pod.uid not in first)
         return found
 
 
