@@ -82,9 +82,9 @@ ACCOUNT = f"system:serviceaccount:{NAMESPACE}:mooring"
 RIGHTS = ("Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
 
 
-def grant(plane: ControlPlane) -> None:
-    """Exactly the rights that `mooring manifests` gives, and no workload."""
-    text = default_config("mooring")
+def grant(plane: ControlPlane, config: str = "") -> None:
+    """Exactly the rights that `mooring manifests` gives for a configuration, and no workload."""
+    text = config or default_config("mooring")
     for obj in manifests(configure(text, discover=False), text, DeployOptions(image="mooring:test")):
         if obj["kind"] in RIGHTS:
             plane.api.apply(obj)

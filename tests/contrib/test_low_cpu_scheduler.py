@@ -134,6 +134,56 @@ def test_a_burst_between_two_measurements_spreads_and_stops_at_the_threshold():
     assert placed.count("idle") == 6 + 1
 
 
+@pytest.mark.parametrize("pods_per_second", [200, 10], ids=["at once", "between measurements"])
+def test_a_burst_on_many_nodes_is_spread_and_keeps_off_a_node_above_the_threshold(pods_per_second):
+    nodes = [f"n{number}" for number in range(50)]
+    with cluster_with() as cluster:
+        cluster.add(make_node(name) for name in nodes)
+
+        def measure():
+            """Every 15 seconds: pods use what they request, 5 % of a node, beside 20 %; n0 is overloaded."""
+            placed = [*cluster.bound().values()]
+            usage(cluster, **{name: (20 + 5 * placed.count(name), 10) for name in nodes} | {"n0": (85, 10)})
+
+        measure()
+        cluster.settle(16)
+        for second in range(200 // pods_per_second):
+            burst = range(second * pods_per_second, (second + 1) * pods_per_second)
+            cluster.add(make_pod(f"p{number}", cpu="200m") for number in burst)
+            cluster.settle(1)
+            if second % 15 == 14:
+                measure()
+        placed = [*cluster.bound().values()]
+    assert (len(placed), placed.count("n0")) == (200, 0)
+    assert max(map(placed.count, nodes)) <= 1.5 * len(placed) / len(nodes)
+
+
+@pytest.mark.parametrize(
+    ("when", "refusal"),
+    [
+        ("Allow", ""),
+        ("Refuse", "1 cpu usage is not known"),
+        ("UseRequests", "1 cpu usage too high: above 85%"),
+    ],
+)
+def test_without_metrics_the_fallback_applies_one_interval_after_the_age_limit(when, refusal):
+    with cluster_with({"whenMissing": when, "metricsMaxAgeSeconds": 60}) as cluster:
+        cluster.add(make_node("a"), make_pod("idle", node="a", cpu="3500m"))  # 87.5 % requested, 10 % used
+        cluster.settle(1)
+        usage(cluster, a=(10, 10))
+        cluster.settle(15)
+        cluster.faults.add(Fault(not_found(), verb="list", times=None))
+        cluster.settle(60 - 16)
+        cluster.add(make_pod("before", cpu="10m"))
+        cluster.settle(1)
+        assert cluster.node_of("before") == "a"
+        cluster.settle(15)
+        cluster.add(make_pod("after", cpu="10m"))
+        cluster.settle(1)
+        assert cluster.node_of("after") == ("" if refusal else "a")
+        assert not refusal or refusal in cluster.events("after")[0].note
+
+
 def test_a_parked_pod_is_woken_when_a_node_is_measured_below_its_threshold_and_not_before():
     with cluster_with() as cluster:
         cluster.add(make_node("a"), make_node("b"))

@@ -13,6 +13,7 @@ from mooring.embedded.kubelet.scripts import KubeletSettings
 from tests.embedded.controllers.world import FAST, World, node, template
 
 Raw = dict[str, Any]
+OLD = "2026-01-01T00:00:00Z"
 
 
 def bare(name: str = "p", notes: Raw | None = None, cpu: str | None = None, **spec: Any) -> Raw:
@@ -49,6 +50,18 @@ def test_a_new_node_becomes_ready_and_keeps_its_lease():
         assert gaps <= {10, 11}
         assert lease["spec"]["holderIdentity"] == "bare"
         assert lease["metadata"]["ownerReferences"][0]["kind"] == "Node"
+
+
+@pytest.mark.parametrize("times", [{}, {"lastTransitionTime": None}, {"lastHeartbeatTime": OLD}])
+def test_conditions_that_a_user_wrote_without_times_get_them(times: Raw):
+    with World(nodes=0) as world:
+        ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "", **times}
+        world.create(kinds.NODES, {"metadata": {"name": "n"}, "status": {"conditions": [ready]}})
+        world.settle(1)
+        status = world.get(kinds.NODES, "n", "")["status"]
+        assert all(c["lastHeartbeatTime"] and c["lastTransitionTime"] for c in status["conditions"])
+        assert [c["type"] for c in status["conditions"]].count("Ready") == 1
+        assert status["addresses"]
 
 
 def test_many_nodes_renew_less_often_and_say_so():

@@ -120,12 +120,15 @@ def _conditions(before: list[Raw], annotated: Mapping[str, str], now: str, beat:
         status, reason, message = _wanted(kind, annotated.get(kind))
         old = known.get(kind) or {}
         same = (old.get("status"), old.get("reason")) == (status, reason)
+        # Both times are optional: a node that a user applies may have conditions without them.
+        heartbeat = old.get("lastHeartbeatTime") if same and not beat else None
+        transition = old.get("lastTransitionTime") if old.get("status") == status else None
         made.append(
             {
                 "type": kind,
                 "status": status,
-                "lastHeartbeatTime": old["lastHeartbeatTime"] if same and not beat else now,
-                "lastTransitionTime": old["lastTransitionTime"] if old.get("status") == status else now,
+                "lastHeartbeatTime": heartbeat or now,
+                "lastTransitionTime": transition or now,
                 "reason": reason,
                 "message": message,
             }
