@@ -4,6 +4,7 @@ others cost nothing. None is enabled unless a configuration says so."""
 from __future__ import annotations
 
 PLUGINS: dict[str, str] = {
+    "CapacityScheduling": "mooring.contrib.capacity_scheduling.plugin:CapacityScheduling",
     "LoadVariationRiskBalancing": (
         "mooring.contrib.trimaran.load_variation_risk_balancing:LoadVariationRiskBalancing"
     ),
@@ -13,6 +14,7 @@ PLUGINS: dict[str, str] = {
     "NodeResourcesAllocatable": "mooring.contrib.node_resources_allocatable:NodeResourcesAllocatable",
     "Peaks": "mooring.contrib.trimaran.peaks:Peaks",
     "PodState": "mooring.contrib.pod_state:PodState",
+    "PreemptionToleration": "mooring.contrib.preemption_toleration:PreemptionToleration",
     "QOSSort": "mooring.contrib.qos_sort:QOSSort",
     "TargetLoadPacking": "mooring.contrib.trimaran.target_load_packing:TargetLoadPacking",
 }

@@ -49,6 +49,11 @@ class Plugin:
     """A msgspec Struct that `pluginConfig` is decoded into, strictly; `None`: a plain dict is passed on."""
     needs: ClassVar[Sequence[Access]] = ()
     """Kinds that the plugin lists, watches or writes. The Handle refuses all others."""
+    definitions: ClassVar[Sequence[Mapping[str, Any]]] = ()
+    """CustomResourceDefinition objects of the plugin's own kinds; `mooring manifests` prints them."""
+    replaces: ClassVar[Sequence[str]] = ()
+    """Plugins that must not be enabled beside this one, since both do the same in different ways; `mooring
+    check` warns of them."""
 
     def __init__(self, args: Any, handle: Handle) -> None:
         self.args = args

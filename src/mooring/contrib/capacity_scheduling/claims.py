@@ -1,0 +1,75 @@
+"""What a pod asks of its quota together with the pods that are nominated before it, and whether there is as
+much, now or after pods have come and gone in a dry run."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from mooring.api.pod import Pod
+from mooring.api.requests import pod_requests
+from mooring.contrib.capacity_scheduling.quotas import Account, Amounts, Quota, add
+from mooring.framework.handle import Handle
+
+
+class Claim(NamedTuple):
+    own: Amounts
+    """The pod, and nominated pods of its namespace with equal or higher priority."""
+    total: Amounts
+    """`own`, and nominated pods of other quotas that stay within their min."""
+    nominated: frozenset[str]
+    """UIDs of all nominated pods that have a quota. In a dry run they come to nodes too, and must not count
+    a second time."""
+
+
+def claim_of(pod: Pod, account: Account, handle: Handle) -> Claim:
+    own, nominated = dict(pod_requests(pod)), set()
+    total = dict(own)
+    for name in handle.nominator.nodes():
+        for other in handle.nominator.nominated_on(name):
+            quota = account.quotas.get(other.namespace)
+            if quota is None or other.uid == pod.uid or handle.node(name) is None:
+                continue
+            nominated.add(other.uid)
+            if other.namespace != pod.namespace:
+                counts = not quota.over_min({})
+            elif counts := other.priority >= pod.priority:
+                add(own, pod_requests(other))
+            if counts:
+                add(total, pod_requests(other))
+    return Claim(own, total, frozenset(nominated))
+
+
+class QuotaState:
+    """The claim of one pod in an attempt, and what a dry run has changed. Kept in the cycle state."""
+
+    def __init__(self, account: Account, quota: Quota, claim: Claim) -> None:
+        self._account, self._quota, self._claim = account, quota, claim
+        self._own: dict[str, int] = {}
+        self._total: dict[str, int] = {}
+        """Changes of what the own quota, and all together, use."""
+
+    def clone(self) -> QuotaState:
+        copy = QuotaState(self._account, self._quota, self._claim)
+        copy._own, copy._total = dict(self._own), dict(self._total)
+        return copy
+
+    def change(self, pod: Pod, sign: int) -> None:
+        """A pod comes (1) or goes (-1)."""
+        if pod.namespace not in self._account.quotas or pod.uid in self._claim.nominated:
+            return
+        amounts = self._account.requests(pod)
+        add(self._total, amounts, sign)
+        if pod.namespace == self._quota.namespace:
+            add(self._own, amounts, sign)
+
+    @property
+    def is_changed(self) -> bool:
+        return bool(self._total)
+
+    @property
+    def over_max(self) -> bool:
+        return self._quota.over_max_with(self._claim.own, self._own)
+
+    @property
+    def over_sum_of_min(self) -> bool:
+        return self._account.all_over_min_with(self._claim.total, self._total)
