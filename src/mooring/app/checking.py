@@ -86,7 +86,7 @@ def _idle_binders(profile: ResolvedProfile, path: str) -> list[str]:
 def _replaced(profile: ResolvedProfile, path: str, registry: Registry) -> list[str]:
     enabled = [name for name in profile.plugin_names if name in registry]
     return [
-        f'{child(path, "plugins")}: "{name}" takes the place of "{other}", and both are enabled: disable {other}'
+        f'{child(path, "plugins")}: "{name}" takes the place of "{other}": disable {other}'
         for name in enabled
         for other in registry[name].replaces
         if other in enabled

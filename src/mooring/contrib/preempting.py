@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from mooring.api.pod import Pod
 from mooring.framework.cycle_state import CycleState
@@ -34,7 +34,7 @@ class VictimPolicy(PreemptionPolicy):
 class PreemptingPlugin(PostFilterPlugin, PreEnqueuePlugin, ReusablePlugin):
     """Takes the place of DefaultPreemption."""
 
-    replaces = ("DefaultPreemption",)
+    replaces: ClassVar[Sequence[str]] = ("DefaultPreemption",)
 
     def __init__(self, args: Any, handle: Handle, policy: PreemptionPolicy) -> None:
         super().__init__(args, handle)

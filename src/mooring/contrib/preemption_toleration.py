@@ -1,5 +1,5 @@
-"""PreemptionToleration: preemption as that of kube-scheduler, but pods may be protected from it by annotations
-of their PriorityClass: from preemptors below some priority, for some time after they were scheduled."""
+"""PreemptionToleration: preemption as that of kube-scheduler, but annotations of a PriorityClass may protect
+its pods from preemptors below some priority, for some time after they were scheduled."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from mooring.framework.args import ArgsContext, PluginArgs
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.handle import Handle
 from mooring.framework.nodes import Nodes, NodeView
+from mooring.framework.ports import Timer
 from mooring.framework.preemption import NEEDS
 from mooring.framework.status import PostFilterResult, Status
 from mooring.framework.statuses import NodeStatuses
@@ -27,6 +28,8 @@ PREFIX = "preemption-toleration.scheduling.x-k8s.io/"
 MINIMUM = f"{PREFIX}minimum-preemptable-priority"
 SECONDS = f"{PREFIX}toleration-seconds"
 NEVER_ENDS = float("inf")
+FLUSH = 300.0
+"""Seconds after which a parked pod is tried again in any case."""
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 
@@ -72,7 +75,8 @@ def _integer(text: str, bits: int) -> int | None:
 
 
 def protected_until(pod: Pod, seconds: float) -> float:
-    """Unix seconds. A pod that is not known to be scheduled is protected for good, as in scheduler-plugins."""
+    """Unix seconds. Without the condition PodScheduled a pod is protected for good, as in
+    scheduler-plugins."""
     if seconds == NEVER_ENDS:
         return NEVER_ENDS
     condition = next((found for found in pod.status.conditions if found.type == "PodScheduled"), None)
@@ -86,6 +90,8 @@ class TolerationPolicy(VictimPolicy):
         super().__init__(args.min_candidate_nodes_percentage, args.min_candidate_nodes_absolute)
         self._classes = handle.lister(PRIORITY_CLASSES)
         self._clock = handle.clock
+        self.soonest = NEVER_ENDS
+        """When the first of the pods that were protected in the latest search no longer is."""
 
     def victims(self, pod: Pod, node: NodeView) -> Sequence[Pod]:
         return self._unprotected(node.ranked.below(pod.priority), self.protections(pod.priority))
@@ -107,7 +113,10 @@ class TolerationPolicy(VictimPolicy):
 
     def is_protected(self, pod: Pod, protections: Mapping[str, float]) -> bool:
         seconds = protections.get(pod.spec.priority_class_name)
-        return seconds is not None and protected_until(pod, seconds) > self._clock.wall()
+        if seconds is None or (until := protected_until(pod, seconds)) <= self._clock.wall():
+            return False
+        self.soonest = min(self.soonest, until)
+        return True
 
     def _unprotected(self, pods: Sequence[Pod], protections: Mapping[str, float]) -> Sequence[Pod]:
         return [pod for pod in pods if not self.is_protected(pod, protections)]
@@ -122,10 +131,34 @@ class PreemptionToleration(PreemptingPlugin):
     def __init__(self, args: PreemptionTolerationArgs, handle: Handle) -> None:
         self.policy = TolerationPolicy(args, handle)
         super().__init__(args, handle, self.policy)
+        self._timers: dict[str, Timer] = {}
+        """UID → when a pod that could not preempt is tried again."""
+
+    async def post_filter(
+        self, state: CycleState, pod: Pod, statuses: NodeStatuses
+    ) -> tuple[PostFilterResult | None, Status | None]:
+        self.policy.soonest = NEVER_ENDS
+        result, status = await super().post_filter(state, pod, statuses)
+        if status is not None and status.is_rejected:
+            self._try_again(pod)
+        return result, status
+
+    def _try_again(self, pod: Pod) -> None:
+        """No event says that a protection has ended. What ends later is covered by the flush of parked
+        pods."""
+        delay = self.policy.soonest - self.handle.clock.wall()
+        if timer := self._timers.pop(pod.uid, None):
+            timer.cancel()
+        if delay < FLUSH:
+            self._timers[pod.uid] = self.handle.clock.call_later(delay, self._activate, pod)
+
+    def _activate(self, pod: Pod) -> None:
+        del self._timers[pod.uid]
+        self.handle.activate([pod])
 
     def protected(self, preemptor: Pod, pods: Iterable[Pod]) -> Iterable[Pod]:
-        """The pods that this one may not preempt now, even where their priority is lower. Those without a class
-        are not protected, not even from a pod that preempts none."""
+        """The pods that this one may not preempt now, even where their priority is lower. Pods without a
+        class are not among them, not even where the preemptor must not preempt at all."""
         if preemptor.spec.preemption_policy == "Never":
             return [pod for pod in pods if pod.spec.priority_class_name]
         protections = self.policy.protections(preemptor.priority)

@@ -35,8 +35,7 @@ class StatusWriter:
 
     async def _write(self, namespace: str) -> None:
         quota = self._account.quotas.get(namespace)
-        obj = quota and self._objects.get(quota.name, namespace)
-        if quota is None or obj is None:
+        if quota is None or (obj := self._objects.get(quota.name, namespace)) is None:
             return
         old, new = obj.get("status", "used") or {}, used(quota)
         if old.keys() == new.keys() and all(resource_value(n, old[n]) == a for n, a in new.items()):
