@@ -4,6 +4,7 @@ others cost nothing. None is enabled unless a configuration says so."""
 from __future__ import annotations
 
 PLUGINS: dict[str, str] = {
+    "AppAffinity": "mooring.contrib.app_affinity:AppAffinity",
     "CapacityScheduling": "mooring.contrib.capacity_scheduling.plugin:CapacityScheduling",
     "LoadVariationRiskBalancing": (
         "mooring.contrib.trimaran.load_variation_risk_balancing:LoadVariationRiskBalancing"
@@ -17,5 +18,6 @@ PLUGINS: dict[str, str] = {
     "PreemptionToleration": "mooring.contrib.preemption_toleration:PreemptionToleration",
     "QOSSort": "mooring.contrib.qos_sort:QOSSort",
     "TargetLoadPacking": "mooring.contrib.trimaran.target_load_packing:TargetLoadPacking",
+    "TenantIsolation": "mooring.contrib.tenant_isolation:TenantIsolation",
 }
 """Plugin → `module:Class`."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from mooring.api.pod import Pod
 from mooring.contrib.capacity_scheduling.quotas import ELASTICQUOTAS
 from mooring.testing import Cluster, make_node
 from tests.contrib.configs import enabling
@@ -33,6 +34,12 @@ def tenants(*objects: Any, config: str = CONFIG, **options: Any) -> Iterator[Clu
             cluster.add(make_node("n0"))
         cluster.settle()
         yield cluster
+
+
+def existing(cluster: Cluster, name: str, namespace: str) -> Pod:
+    pod = cluster.pod(name, namespace)
+    assert pod is not None
+    return pod
 
 
 def end_terminating(cluster: Cluster) -> list[str]:

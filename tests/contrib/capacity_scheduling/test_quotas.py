@@ -9,7 +9,15 @@ import pytest
 from mooring.contrib.capacity_scheduling.quotas import ELASTICQUOTAS
 from mooring.store.faults import Fault, not_sent
 from mooring.testing import make_node, make_pod, make_pods
-from tests.contrib.capacity_scheduling.tenants import CONFIG, account, end_terminating, quota, tenants, used
+from tests.contrib.capacity_scheduling.tenants import (
+    CONFIG,
+    account,
+    end_terminating,
+    existing,
+    quota,
+    tenants,
+    used,
+)
 
 
 def test_a_namespace_borrows_what_another_leaves_and_the_owner_takes_it_back():
@@ -84,12 +92,12 @@ def test_a_bind_that_fails_gives_its_share_back():
 @pytest.mark.parametrize(
     ("heals", "change"),
     [
-        (True, lambda cluster: cluster.delete(cluster.pod("old", "a"))),
+        (True, lambda cluster: cluster.delete(existing(cluster, "old", "a"))),
         (True, lambda cluster: cluster.patch(ELASTICQUOTAS, "q", {"spec": {"max": {"cpu": "4"}}}, "a")),
         (True, lambda cluster: cluster.delete(quota("a"))),
         (False, lambda cluster: cluster.patch(ELASTICQUOTAS, "q", {"metadata": {"labels": {"x": "y"}}}, "a")),
-        (False, lambda cluster: cluster.delete(cluster.pod("other", "b"))),
-        (False, lambda cluster: cluster.delete(cluster.pod("free"))),
+        (False, lambda cluster: cluster.delete(existing(cluster, "other", "b"))),
+        (False, lambda cluster: cluster.delete(existing(cluster, "free", "default"))),
     ],
     ids=["own pod gone", "max raised", "quota gone", "quota labelled", "pod of another quota", "free pod"],
 )  # fmt: skip
@@ -115,7 +123,7 @@ def test_a_borrower_waits_for_pods_of_any_quota():
         cluster.add(make_pod("more", namespace="a", cpu="1"))
         cluster.settle(30)
         assert not cluster.node_of("more", "a")
-        cluster.delete(cluster.pod("b", "b"))
+        cluster.delete(existing(cluster, "b", "b"))
         cluster.settle(30)
         assert cluster.node_of("more", "a")
 
@@ -126,7 +134,7 @@ def test_the_status_says_what_pods_use_and_names_all_resources_of_the_quota():
         cluster.add(make_pod("x", namespace="a", cpu="1500m", memory="1Gi"))
         cluster.settle()
         assert used(cluster, "a") == {"cpu": "1500m", "nvidia.com/gpu": "0", "memory": str(2**30)}
-        cluster.delete(cluster.pod("x", "a"))
+        cluster.delete(existing(cluster, "x", "a"))
         cluster.settle()
         assert used(cluster, "a")["cpu"] == "0"
 
@@ -176,7 +184,7 @@ def test_pods_that_went_while_no_profile_had_the_plugin_are_forgotten():
         cluster.add(make_pods(2, "a", namespace="a", cpu="1"))
         cluster.settle()
         cluster.reload(None)
-        cluster.delete(cluster.pod("a-0", "a"))
+        cluster.delete(existing(cluster, "a-0", "a"))
         cluster.settle()
         cluster.reload(CONFIG)
         cluster.settle()

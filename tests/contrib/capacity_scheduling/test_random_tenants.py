@@ -10,7 +10,7 @@ import pytest
 
 from mooring.api.pod import Pod
 from mooring.testing import Cluster, make_node, make_pod
-from tests.contrib.capacity_scheduling.tenants import CONFIG, end_terminating, quota
+from tests.contrib.capacity_scheduling.tenants import CONFIG, end_terminating, existing, quota
 
 SEEDS = 300
 STEPS = 16
@@ -83,12 +83,14 @@ def add_pod(tenants: Tenants, number: int, largest: int) -> None:
         cluster.settle(30)
         assert cluster.node_of(pod.name, namespace), "pods were preempted in vain"
     elif not cluster.node_of(pod.name, namespace):
-        cluster.delete(cluster.pod(pod.name, namespace))
+        cluster.delete(existing(cluster, pod.name, namespace))
     cluster.settle()
 
 
-def check_victims(tenants: Tenants, pod: Pod, victims: set[str], entitled: bool, before: Counter[str]) -> None:
-    node = tenants.cluster.pod(pod.name, pod.namespace).nominated_node_name
+def check_victims(
+    tenants: Tenants, pod: Pod, victims: set[str], entitled: bool, before: Counter[str]
+) -> None:
+    node = existing(tenants.cluster, pod.name, pod.namespace).nominated_node_name
     assert tenants.fits(pod, node, victims)
     for victim in victims:
         assert not tenants.fits(pod, node, victims - {victim}), f"{victim} went for nothing"
