@@ -118,7 +118,8 @@ def test_a_preemptor_waits_for_victims_that_are_ending():
         cluster.settle(600)
         assert cluster.record("new").victims == ()
         old = cluster.pod("old")
-        assert old is not None and old.is_terminating
+        assert old is not None
+        assert old.is_terminating
         cluster.delete(old)
         cluster.settle(20)
         assert cluster.node_of("new") == "n"

@@ -17,6 +17,7 @@ PLUGINS: dict[str, str] = {
     "PodState": "mooring.contrib.pod_state:PodState",
     "PreemptionToleration": "mooring.contrib.preemption_toleration:PreemptionToleration",
     "QOSSort": "mooring.contrib.qos_sort:QOSSort",
+    "SySched": "mooring.contrib.sysched:SySched",
     "TargetLoadPacking": "mooring.contrib.trimaran.target_load_packing:TargetLoadPacking",
     "TenantIsolation": "mooring.contrib.tenant_isolation:TenantIsolation",
 }
