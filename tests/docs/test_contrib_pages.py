@@ -22,6 +22,14 @@ def test_the_configurations_build_without_mistake_or_warning(snippet):
     assert checking.warnings(configured) == []
 
 
+EXAMPLES = [snippet for page in PAGES for snippet in snippets(page)]
+
+
+@pytest.mark.parametrize("snippet", EXAMPLES, ids=lambda snippet: f"{snippet.path.stem}/{snippet.section}")
+def test_the_examples_run(snippet):
+    snippet.run({"__name__": "docs_contrib"})
+
+
 def test_every_plugin_has_a_configuration():
     named = {name for snippet in CONFIGURATIONS for name in re.findall(r"- name: (\w+)", snippet.text)}
     assert PLUGINS.keys() - named == set()

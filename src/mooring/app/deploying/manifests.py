@@ -89,7 +89,8 @@ def manifests(configuration: Configuration, text: str, options: DeployOptions) -
     """The objects for a configuration whose file has this text."""
     options.check()
     lease, space = lease_of(configuration.config.leader_election, options)
-    found = [] if options.namespace in SYSTEM_SPACES else [workload.namespace(options)]
+    found = definitions(configuration)
+    found += [] if options.namespace in SYSTEM_SPACES else [workload.namespace(options)]
     found.append(rbac.service_account(options))
     found += rbac.cluster_roles(options, packs(configuration))
     if configuration.config.leader_election.leader_elect:
@@ -102,6 +103,13 @@ def manifests(configuration: Configuration, text: str, options: DeployOptions) -
     if options.service_monitor:
         found += workload.scraping(options)
     return found
+
+
+def definitions(configuration: Configuration) -> list[Json]:
+    """The CustomResourceDefinitions that the enabled plugins bring, each once."""
+    classes = (configuration.registry[name] for name in rbac.enabled(configuration))
+    by_name = {obj["metadata"]["name"]: dict(obj) for cls in classes for obj in cls.definitions}
+    return list(by_name.values())
 
 
 def warnings(configuration: Configuration, options: DeployOptions) -> list[str]:
