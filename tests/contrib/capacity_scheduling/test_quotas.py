@@ -33,6 +33,29 @@ def test_a_namespace_borrows_what_another_leaves_and_the_owner_takes_it_back():
         assert cluster.node_of("b", "b") == "n0"
 
 
+@pytest.mark.parametrize("burst", [True, False], ids=["at once", "one by one"])
+def test_each_of_several_owners_takes_back_no_more_than_it_needs_while_victims_end(burst):
+    with tenants(quota("a", 1), quota("b", 4), make_node("n0"), make_node("n1")) as cluster:
+        cluster.add(make_pods(5, "a", namespace="a", cpu="1", priority=100))
+        cluster.settle()
+        for pod in make_pods(4, "b", namespace="b", cpu="1"):
+            cluster.add(pod)
+            cluster.settle(0 if burst else 1)
+        cluster.settle(60)
+        victims = [cluster.record(f"b-{i}", "b").victims for i in range(4)]
+        ended = end_terminating(cluster)
+        assert len(ended) == 4
+        assert burst or sorted(v for found in victims for v in found) == ended
+        cluster.settle(60)
+        assert sorted(cluster.bound()) == sorted(
+            ["b/b-0", "b/b-1", "b/b-2", "b/b-3", *remaining("a", 5, ended)]
+        )
+
+
+def remaining(namespace, count, gone):
+    return {f"{namespace}/{namespace}-{i}" for i in range(count)} - {*gone}
+
+
 def test_the_own_max_holds_on_an_empty_cluster():
     with tenants(quota("a", 2, 3), quota("b", 9)) as cluster:
         cluster.add(make_pods(4, "a", namespace="a", cpu="1"))

@@ -87,6 +87,22 @@ def add_pod(tenants: Tenants, number: int, largest: int) -> None:
     cluster.settle()
 
 
+def add_several(tenants: Tenants, number: int) -> None:
+    """Several pods at once for a tenant that is entitled to all of them: each costs one pod at most."""
+    cluster, used = tenants.cluster, tenants.used()
+    namespace = tenants.rng.choice([*tenants.least])
+    count = min(tenants.least[namespace] - used[namespace], 3)
+    pods = [make_pod(f"p{number}-{i}", namespace=namespace, cpu="1") for i in range(count)]
+    cluster.add(pods)
+    cluster.settle(60)
+    waiting = sum(not cluster.node_of(pod.name, namespace) for pod in pods)
+    ended = end_terminating(cluster)
+    assert len(ended) == waiting, "pods were preempted in vain"
+    assert all(used[key.partition("/")[0]] > tenants.least[key.partition("/")[0]] for key in ended)
+    cluster.settle(60)
+    assert all(cluster.node_of(pod.name, namespace) for pod in pods)
+
+
 def check_victims(
     tenants: Tenants, pod: Pod, victims: set[str], entitled: bool, before: Counter[str]
 ) -> None:
@@ -119,7 +135,10 @@ def play(seed: int, largest: int) -> None:
             if tenants.rng.random() < 0.2 and cluster.bound():
                 cluster.delete(tenants.rng.choice([pod for pod in cluster.pods() if pod.is_assigned]))
                 cluster.settle()
-            add_pod(tenants, number, largest)
+            if largest == 1 and tenants.rng.random() < 0.3:
+                add_several(tenants, number)
+            else:
+                add_pod(tenants, number, largest)
             used = tenants.used()
             assert used.total() <= sum(tenants.least.values()), seed
             for name, most in tenants.most.items():

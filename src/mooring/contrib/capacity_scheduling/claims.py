@@ -16,27 +16,27 @@ class Claim(NamedTuple):
     """The pod, and nominated pods of its namespace with equal or higher priority."""
     total: Amounts
     """`own`, and nominated pods of other quotas that stay within their min."""
-    nominated: frozenset[str]
-    """UIDs of all nominated pods that have a quota. In a dry run they come to nodes too, and must not count
-    a second time."""
+    settled: set[str]
+    """UIDs of nominated pods with a quota, and of pods that make way for them. Their coming and going is a
+    part of the claim, so it changes nothing in a dry run."""
 
 
 def claim_of(pod: Pod, account: Account, handle: Handle) -> Claim:
-    own, nominated = dict(pod_requests(pod)), set()
+    own, settled = dict(pod_requests(pod)), account.promised(pod)
     total = dict(own)
     for name in handle.nominator.nodes():
         for other in handle.nominator.nominated_on(name):
             quota = account.quotas.get(other.namespace)
             if quota is None or other.uid == pod.uid or handle.node(name) is None:
                 continue
-            nominated.add(other.uid)
+            settled.add(other.uid)
             if other.namespace != pod.namespace:
                 counts = not quota.over_min({})
             elif counts := other.priority >= pod.priority:
-                add(own, pod_requests(other))
+                add(own, account.outstanding(other, pod.namespace))
             if counts:
-                add(total, pod_requests(other))
-    return Claim(own, total, frozenset(nominated))
+                add(total, account.outstanding(other))
+    return Claim(own, total, settled)
 
 
 class QuotaState:
@@ -55,16 +55,12 @@ class QuotaState:
 
     def change(self, pod: Pod, sign: int) -> None:
         """A pod comes (1) or goes (-1)."""
-        if pod.namespace not in self._account.quotas or pod.uid in self._claim.nominated:
+        if pod.namespace not in self._account.quotas or pod.uid in self._claim.settled:
             return
         amounts = self._account.requests(pod)
         add(self._total, amounts, sign)
         if pod.namespace == self._quota.namespace:
             add(self._own, amounts, sign)
-
-    @property
-    def is_changed(self) -> bool:
-        return bool(self._total)
 
     @property
     def over_max(self) -> bool:

@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Sequence
 from typing import Any
 
+import numpy as np
+
 from mooring.api.errors import MooringError
 from mooring.api.pod import Pod
 from mooring.api.requests import pod_requests
@@ -24,7 +26,8 @@ from mooring.framework.handle import Handle
 from mooring.framework.nodes import Nodes, NodeView, Refusals
 from mooring.framework.points import PreFilterPlugin, ReservePlugin
 from mooring.framework.preemption import NEEDS
-from mooring.framework.status import Status
+from mooring.framework.status import PostFilterResult, Status
+from mooring.framework.statuses import NodeStatuses
 from mooring.framework.vectorized import VectorFilterPlugin
 
 STATE = "CapacityScheduling"
@@ -76,6 +79,14 @@ class CapacityScheduling(PreemptingPlugin, PreFilterPlugin, VectorFilterPlugin, 
             return Status.unschedulable(f"{rejected} total ElasticQuota used is more than min")
         return None
 
+    async def post_filter(
+        self, state: CycleState, pod: Pod, statuses: NodeStatuses
+    ) -> tuple[PostFilterResult | None, Status | None]:
+        result, status = await super().post_filter(state, pod, statuses)
+        if result is not None and result.victims:
+            self.account.make_way(pod, result.victims)
+        return result, status
+
     def add_pod(self, state: CycleState, pod: Pod, added: Pod, node: NodeView) -> None:
         state.own(STATE).change(added, 1)
 
@@ -88,9 +99,9 @@ class CapacityScheduling(PreemptingPlugin, PreFilterPlugin, VectorFilterPlugin, 
     def filter_nodes(self, state: CycleState, pod: Pod, nodes: Nodes) -> Refusals | None:
         """PreFilter has answered for the cluster as it is; this is for dry runs, where pods come and go."""
         asked: QuotaState = state.read(STATE)
-        if not asked.is_changed or not (asked.over_max or asked.over_sum_of_min):
+        if not (asked.over_max or asked.over_sum_of_min):
             return None
-        return nodes.refuse(nodes.named(*nodes.names), EXCEEDED)
+        return nodes.refuse(np.ones(len(nodes), dtype=np.bool_), EXCEEDED)
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
         self.account.reserve(pod)

@@ -2,11 +2,12 @@
 
 Within its min a pod takes back what other quotas have borrowed, whatever the priorities, and no quota falls
 further than just below its min. Beyond its min, and without a quota, a pod takes lower priorities of its own
-namespace, or of namespaces without a quota."""
+namespace, or of namespaces without a quota. Pods that make way for another one already leave their node too,
+but their share is promised."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -18,6 +19,8 @@ from mooring.framework.handle import Handle
 from mooring.framework.nodes import Nodes, NodeView
 
 Choose = Callable[[NodeView], Sequence[Pod]]
+Changes = Mapping[str, Mapping[str, int]]
+"""Namespace → by how much pods that are about to go change what it uses."""
 
 
 class QuotaPolicy(VictimPolicy):
@@ -47,29 +50,34 @@ class QuotaPolicy(VictimPolicy):
 
     def _rule(self, pod: Pod) -> tuple[Choose, Iterable[str]]:
         """How victims are chosen on a node, and the namespaces of which they are."""
-        quotas = self._account.quotas
+        quotas, promised = self._account.quotas, self._account.promised(pod)
         quota = quotas.get(pod.namespace)
-        if quota is None:
-            free = {str(name) for name in self._namespaces.keys()} - quotas.keys()  # noqa: SIM118
-            return lambda node: lower_pods(pod, node, free), free
-        if quota.over_min_with(claim_of(pod, self._account, self._handle).own):
-            own = {pod.namespace}
-            return lambda node: lower_pods(pod, node, own), own
-        borrowing = {name for name, other in quotas.items() if other is not quota and other.over_min({})}
-        return lambda node: self._borrowers(node, borrowing), borrowing
+        if quota is not None and not quota.over_min_with(claim_of(pod, self._account, self._handle).own):
+            changes = self._account.changes(promised)
+            others = {name: changes.get(name, {}) for name, other in quotas.items() if other is not quota}
+            borrowing = {name: change for name, change in others.items() if quotas[name].over_min(change)}
+            return lambda node: self._borrowers(node, borrowing, promised), borrowing
+        spaces = {pod.namespace} if quota is not None else self._without_quota()
+        return lambda node: lower_pods(pod, node, spaces, promised), spaces
 
-    def _borrowers(self, node: NodeView, borrowing: set[str]) -> list[Pod]:
+    def _without_quota(self) -> set[str]:
+        return {str(name) for name in self._namespaces.keys()} - self._account.quotas.keys()  # noqa: SIM118
+
+    def _borrowers(self, node: NodeView, borrowing: Changes, promised: set[str]) -> list[Pod]:
         """Pods of these namespaces, least important first until each is within its min again; given back
         with the most important first."""
         victims: list[Pod] = []
-        gone: dict[str, dict[str, int]] = {name: {} for name in borrowing}
+        gone = {name: dict(change) for name, change in borrowing.items()}
         for other in reversed(node.ranked.pods):
             change = gone.get(other.namespace)
-            if change is not None and self._account.quotas[other.namespace].over_min(change):
+            if other.uid in promised:
+                victims.append(other)
+            elif change is not None and self._account.quotas[other.namespace].over_min(change):
                 victims.append(other)
                 add(change, self._account.requests(other), -1)
         return victims[::-1]
 
 
-def lower_pods(pod: Pod, node: NodeView, namespaces: set[str]) -> list[Pod]:
-    return [other for other in node.ranked.below(pod.priority) if other.namespace in namespaces]
+def lower_pods(pod: Pod, node: NodeView, namespaces: set[str], promised: set[str]) -> list[Pod]:
+    lower = {other.uid for other in node.ranked.below(pod.priority) if other.namespace in namespaces}
+    return [other for other in node.ranked.pods if other.uid in lower or other.uid in promised]

@@ -94,12 +94,15 @@ class Account:
         self._all_used: dict[str, int] = {}
         self._all_min: dict[str, int] = {}
         """Sums over all quotas."""
+        self._victims: dict[str, frozenset[str]] = {}
+        """UID of a preemptor that has no node yet → UIDs of the pods that make way for it."""
         self.stale: set[str] = set()
         """Namespaces whose quota has another status than its object says."""
         self.changed = asyncio.Event()
 
     def reserve(self, pod: Pod) -> None:
         self._reserved.add(pod.uid)
+        self._victims.pop(pod.uid, None)
         self._count(pod)
 
     def unreserve(self, pod: Pod) -> None:
@@ -117,6 +120,7 @@ class Account:
             self._drop(new.uid)
         elif new.is_assigned:
             self._reserved.discard(new.uid)
+            self._victims.pop(new.uid, None)
             self._count(new)
 
     def keep_only(self, pods: Iterable[Pod]) -> None:
@@ -140,6 +144,32 @@ class Account:
         known = self._pods.get(pod.uid)
         return known[1] if known is not None else pod_requests(pod)
 
+    def make_way(self, pod: Pod, victims: Iterable[Pod]) -> None:
+        """These pods will be gone before the pod runs. One that makes way for another pod already leaves
+        nothing to this one."""
+        self._victims[pod.uid] = frozenset(victim.uid for victim in victims) - self.promised(pod)
+
+    def promised(self, pod: Pod) -> set[str]:
+        """UIDs of the pods that make way for others than this one."""
+        return {uid for preemptor, found in self._victims.items() if preemptor != pod.uid for uid in found}
+
+    def changes(self, gone: Iterable[str]) -> dict[str, dict[str, int]]:
+        """By namespace, how much less is used without these pods."""
+        found: dict[str, dict[str, int]] = {}
+        for namespace, amounts in (self._pods[uid] for uid in gone if uid in self._pods):
+            add(found.setdefault(namespace, {}), amounts, -1)
+        return found
+
+    def outstanding(self, pod: Pod, namespace: str = "") -> Amounts:
+        """What a nominated pod asks for beyond what its victims still hold, those of one namespace or of all
+        quotas: both must not count."""
+        held: dict[str, int] = {}
+        for uid in self._victims.get(pod.uid, ()):
+            space, amounts = self._pods.get(uid, ("", {}))
+            if space in self.quotas and namespace in ("", space):
+                add(held, amounts)
+        return {name: max(amount - held.get(name, 0), 0) for name, amount in pod_requests(pod).items()}
+
     def all_over_min_with(self, asked: Amounts, change: Amounts) -> bool:
         """Whether pods that ask for so much would take all quotas together beyond the sum of min."""
         names = self._all_used.keys() | asked.keys()
@@ -160,6 +190,7 @@ class Account:
 
     def _drop(self, uid: str) -> None:
         self._reserved.discard(uid)
+        self._victims.pop(uid, None)
         self._uncount(uid)
 
     def _uncount(self, uid: str) -> None:
