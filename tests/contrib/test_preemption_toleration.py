@@ -18,7 +18,7 @@ from mooring.contrib.preemption_toleration import (
     protected_until,
     protection_of,
 )
-from mooring.testing import Cluster, make_node, make_pod
+from mooring.testing import Cluster, make_node, make_nodes, make_pod
 from mooring.testing.builders import make_priority_class
 from tests.contrib.configs import enabling
 
@@ -123,6 +123,23 @@ def test_a_preemptor_waits_for_victims_that_are_ending():
         cluster.delete(old)
         cluster.settle(20)
         assert cluster.node_of("new") == "n"
+
+
+@pytest.mark.parametrize(
+    ("nodes", "text"),
+    [
+        (2, "1 No victims found on node n-0 for preemptor pod new, 1 No victims found on node n-1 for"),
+        (11, "0/11 nodes are available: 11 No preemption victims found for incoming pod."),
+    ],
+)
+def test_the_message_names_nodes_as_long_as_it_can_be_read(nodes, text):
+    with Cluster(config=CONFIG) as cluster:
+        cluster.add(make_nodes(nodes, "n"))
+        cluster.add(make_pod(f"old-{i}", node=f"n-{i}", cpu="4", priority=99) for i in range(nodes))
+        cluster.settle()
+        cluster.add(make_pod("new", cpu="4", priority=50))
+        cluster.settle()
+        assert text in cluster.events("new")[0].note
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from mooring.framework.reusable import ReusablePlugin
 from mooring.framework.status import PostFilterResult, Status
 from mooring.framework.statuses import NodeStatuses
 
+MOST_NAMED = 10
 IN_PROGRESS = "waiting for the preemption for this pod to be finished"
 
 
@@ -28,6 +29,9 @@ class VictimPolicy(PreemptionPolicy):
         return any(victim.is_terminating for victim in self.victims(pod, node))
 
     def without_victims(self, pod: Pod, node_names: Sequence[str]) -> Mapping[str, int]:
+        """One reason per node, up to a number that can be read."""
+        if len(node_names) > MOST_NAMED:
+            return super().without_victims(pod, node_names)
         return {f"No victims found on node {name} for preemptor pod {pod.name}": 1 for name in node_names}
 
 

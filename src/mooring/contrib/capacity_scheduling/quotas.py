@@ -27,13 +27,6 @@ def add(total: dict[str, int], more: Amounts, sign: int = 1) -> None:
         total[name] = total.get(name, 0) + sign * amount
 
 
-def plus(*parts: Amounts) -> dict[str, int]:
-    total: dict[str, int] = {}
-    for part in parts:
-        add(total, part)
-    return total
-
-
 class Quota:
     """The quota of one namespace, and what its pods use."""
 
@@ -130,14 +123,16 @@ class Account:
 
     def set_quota(self, namespace: str, objects: Iterable[Unstructured]) -> None:
         """The ElasticQuota objects of a namespace have changed; the first one counts."""
-        obj = next(iter(objects), None)
-        if obj is None:
-            self.quotas.pop(namespace, None)
-        else:
-            self.quotas[namespace] = Quota(obj, self._used.setdefault(namespace, {}))
-        self._all_used = plus(*(quota.used for quota in self.quotas.values()))
-        self._all_min = plus(*(quota.min for quota in self.quotas.values()))
+        if old := self.quotas.pop(namespace, None):
+            self._sum_up(old, -1)
+        if obj := next(iter(objects), None):
+            new = self.quotas[namespace] = Quota(obj, self._used.setdefault(namespace, {}))
+            self._sum_up(new, 1)
         self.note(namespace)
+
+    def _sum_up(self, quota: Quota, sign: int) -> None:
+        add(self._all_used, quota.used, sign)
+        add(self._all_min, quota.min, sign)
 
     def requests(self, pod: Pod) -> Amounts:
         """What a pod counts with."""
