@@ -21,6 +21,7 @@ ARGS: dict[str, dict[str, Any]] = {
         "metadataKey": "k", "metadataSource": "Label", "metadataType": "Number", "scoringStrategy": "Lowest"
     },
     "Peaks": {"nodePowerModel": {"a": {"k0": 200, "k1": -90, "k2": -0.07}}},
+    "TenantIsolation": {"namespaceLabel": "tenant"},
 }  # fmt: skip
 """For plugins that cannot do without."""
 
@@ -29,7 +30,8 @@ ARGS: dict[str, dict[str, Any]] = {
 def test_a_plugin_is_found_by_its_name_and_passes_all_checks(name):
     registry = Registry()
     assert registry.follow(PLUGINS[name]) == name
-    without = ("PrioritySort",) if issubclass(registry[name], QueueSortPlugin) else ()
+    cls = registry[name]
+    without = ("PrioritySort",) if issubclass(cls, QueueSortPlugin) else tuple(cls.replaces[:1])
     configured = configure(enabling(name, ARGS.get(name), without=without), discover=False)
     assert checking.mistakes(configured) == []
     assert checking.warnings(configured) == []

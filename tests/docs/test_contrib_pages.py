@@ -22,11 +22,10 @@ def test_the_configurations_build_without_mistake_or_warning(snippet):
     assert checking.warnings(configured) == []
 
 
-@pytest.mark.parametrize(
-    "snippet",
-    [snippet for page in PAGES for snippet in snippets(page)],
-    ids=lambda snippet: f"{snippet.path.stem}/{snippet.section}",
-)
+EXAMPLES = [snippet for page in PAGES for snippet in snippets(page)]
+
+
+@pytest.mark.parametrize("snippet", EXAMPLES, ids=lambda snippet: f"{snippet.path.stem}/{snippet.section}")
 def test_the_examples_run(snippet):
     snippet.run({"__name__": "docs_contrib"})
 

@@ -69,6 +69,19 @@ class ContainerRestartRule(Record):
     exit_codes: ContainerRestartRuleOnExitCodes | None = None
 
 
+class SeccompProfile(Record):
+    """Which system calls are allowed; `localhost_profile` is a path, for type Localhost."""
+
+    type: str = ""
+    localhost_profile: str = ""
+
+
+class SecurityContext(Record):
+    """Of a container, or of the pod as a whole."""
+
+    seccomp_profile: SeccompProfile | None = None
+
+
 class Container(Record):
     """A container; among init containers, restartPolicy Always makes it a sidecar."""
 
@@ -78,6 +91,7 @@ class Container(Record):
     resources: ResourceRequirements = ResourceRequirements()
     restart_policy: str | None = None
     restart_policy_rules: tuple[ContainerRestartRule, ...] = ()
+    security_context: SecurityContext | None = None
 
     @property
     def is_sidecar(self) -> bool:
@@ -240,6 +254,7 @@ class PodSpec(Record):
     service_account_name: str = ""
     termination_grace_period_seconds: Int64 | None = None
     active_deadline_seconds: Int64 | None = None
+    security_context: SecurityContext | None = None
 
 
 class PodCondition(Record):

@@ -66,6 +66,7 @@ def warnings(configuration: Configuration) -> list[str]:
     for index, profile in enumerate(configuration.profiles):
         path = child("profiles", index)
         found += _idle_binders(profile, path)
+        found += _replaced(profile, path, configuration.registry)
         found += _unused_arguments(profile, path, configuration.registry)
     return found
 
@@ -79,6 +80,16 @@ def _idle_binders(profile: ResolvedProfile, path: str) -> list[str]:
         f"pod; disable {DEFAULT_BINDER} at bind, and enable it there again after {name} if it is still "
         "to bind the pods that this plugin skips"
         for name in binders[binders.index(DEFAULT_BINDER) + 1 :]
+    ]
+
+
+def _replaced(profile: ResolvedProfile, path: str, registry: Registry) -> list[str]:
+    enabled = [name for name in profile.plugin_names if name in registry]
+    return [
+        f'{child(path, "plugins")}: "{name}" takes the place of "{other}": disable {other}'
+        for name in enabled
+        for other in registry[name].replaces
+        if other in enabled
     ]
 
 

@@ -10,7 +10,8 @@ import asyncio
 import dataclasses
 import functools
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -120,7 +121,9 @@ class World:
         configured: Configuration | None = None,
         live: LiveCluster | None = None,
         clock: Clock | None = None,
+        custom: Mapping[str, Sequence[Any]] | None = None,
     ) -> None:
+        """`custom`: further objects by plural name, of kinds that plugins of the configuration need."""
         _check_form(data)
         self.args = data.get("args") or {}
         self.pod = _read(kinds.PODS, data["pod"])
@@ -131,6 +134,9 @@ class World:
             self.engine.inbox.post(change)
         for key, resource in INPUTS.items():
             for raw in data.get(key) or ():
+                self.put(resource, _read(resource, raw))
+        for resource in {need.resource for cls in configured.plugins() for need in cls.needs}:
+            for raw in (custom or {}).get(resource.plural) or ():
                 self.put(resource, _read(resource, raw))
         self.engine.drain()
         self._signer = Signer(next(iter(self.engine.profiles.values())))
@@ -220,6 +226,22 @@ class World:
             answer["preemption"] = asyncio.run(self._preempt(profile, attempt.state, attempt.statuses))
         return answer
 
+    def preemption(self) -> dict[str, Any]:
+        """All plugins together: the feasible nodes, or what preemption does, whatever the pod's priority;
+        victims by namespace and name."""
+        profile = next(iter(self.engine.profiles.values()))
+        # A nominated node that is feasible would be taken before any other is looked at.
+        status = msgspec.structs.replace(self.pod.status, nominated_node_name="")
+        pod = msgspec.structs.replace(self.pod, status=status)
+        attempt = Attempt(QueuedPod(pod, 0.0), profile, self.nodes)
+        chosen = asyncio.run(NodeChooser().choose(attempt))
+        if chosen.code is Code.ERROR:
+            return {"error": chosen.message}
+        if names := sorted(attempt.every.dense(attempt.ok).names):
+            return {"feasible": names}
+        found = asyncio.run(self._preempt(profile, attempt.state, attempt.statuses, attrgetter("key")))
+        return {"preemption": {key: value for key, value in found.items() if value}}
+
     def _totals(self, attempt: Attempt, feasible: Nodes) -> dict[str, int]:
         """A single feasible node is taken without scoring; here its total is of interest all the same."""
         board, status = attempt.board, SUCCESS
@@ -232,14 +254,20 @@ class World:
             raise ValueError(status.message)
         return _by_name(feasible, board.totals)
 
-    async def _preempt(self, profile: Profile, state: CycleState, statuses: NodeStatuses) -> dict[str, Any]:
+    async def _preempt(
+        self,
+        profile: Profile,
+        state: CycleState,
+        statuses: NodeStatuses,
+        name: Callable[[Pod], str] = attrgetter("name"),
+    ) -> dict[str, Any]:
         result, status = await run_post_filter(profile, state, self.pod, statuses)
         await self.engine.tasks.stop()
         answer = {"code": status.code.label, "node": "", "victims": []}
         if status.reasons:
             answer["reasons"] = list(status.reasons)
         if result is not None:
-            answer |= {"node": result.nominated_node or "", "victims": sorted(v.name for v in result.victims)}
+            answer |= {"node": result.nominated_node or "", "victims": sorted(map(name, result.victims))}
         return answer
 
 

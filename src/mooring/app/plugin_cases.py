@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol, runtime_checkable
 
 from mooring.api.errors import MooringError
+from mooring.api.pod import Pod
+from mooring.api.resources import PODS
 from mooring.api.times import format_time, parse_time
 from mooring.app.clock import SystemClock
 from mooring.app.configuring import Configuration, configure
@@ -33,10 +35,13 @@ def evaluate_plugin(case: Mapping[str, Any]) -> dict[str, Any]:
         plugin, data = str(case["plugin"]), case.get("input") or {}
         if unknown := sorted(set(data) - {*KNOWN}):
             raise BadCase(f"input.{unknown[0]}: unknown; known are {', '.join(KNOWN)}")
-        configured = configuration_of(plugin, (data.get("args") or {}).get(plugin))
+        args = (data.get("args") or {}).get(plugin)
+        configured = configuration_of(plugin, args)
         answer: dict[str, Any] = {}
-        if "pod" in data:
-            answer["plugins"] = {plugin: judged(plugin, configured, data)}
+        if "pod" in data and (verdict := judged(plugin, configured, data)):
+            answer["plugins"] = {plugin: verdict}
+        if "pod" in data and "postFilter" in configured.registry.implements()[plugin]:
+            answer |= preempting(plugin, configuration_of(plugin, args, "NodeResourcesFit"), data)
         if "steps" in data:
             answer["steps"] = play(configured, data)
         elif "queue" in data:
@@ -49,17 +54,17 @@ def evaluate_plugin(case: Mapping[str, Any]) -> dict[str, Any]:
         return {"id": case.get("id"), "error": f"{type(error).__name__}: {error}"}
 
 
-def configuration_of(plugin: str, args: Mapping[str, Any] | None = None) -> Configuration:
-    """A profile of this plugin and what every profile needs."""
-    return _configured(plugin, json.dumps(args or {}))
+def configuration_of(plugin: str, args: Mapping[str, Any] | None = None, before: str = "") -> Configuration:
+    """A profile of this plugin and what every profile needs, perhaps with another one before it."""
+    return _configured(plugin, json.dumps(args or {}), before)
 
 
 @functools.lru_cache(maxsize=64)
-def _configured(plugin: str, args: str) -> Configuration:
+def _configured(plugin: str, args: str, before: str) -> Configuration:
     config = [{"name": plugin, "args": json.loads(args)}]
     points = configure(_text(pluginConfig=config)).registry.implements().get(plugin, ())
     needed = ["DefaultBinder"] if "queueSort" in points else ["DefaultBinder", "PrioritySort"]
-    enabled = [{"name": name} for name in (plugin, *needed)]
+    enabled = [{"name": name} for name in (before, plugin, *needed) if name]
     sets = {"multiPoint": {"disabled": [{"name": "*"}], "enabled": enabled}}
     return configure(_text(plugins=sets, pluginConfig=config))
 
@@ -70,9 +75,7 @@ def _text(**profile: Any) -> str:
 
 def judged(plugin: str, configured: Configuration, data: Mapping[str, Any]) -> dict[str, Any]:
     """What the plugin says of the nodes."""
-    cluster = {key: data[key] for key in CLUSTER if key in data}
-    cluster["pods"] = [_bound(pod, data.get("boundAt") or {}) for pod in data.get("pods") or ()]
-    world = World(cluster, configured, clock=CaseClock(_now(data)))
+    world = _world(configured, data)
     profile = next(iter(world.engine.profiles.values()))
     if data.get("metrics") is not None:
         asked = profile.plugins[plugin]
@@ -81,6 +84,31 @@ def judged(plugin: str, configured: Configuration, data: Mapping[str, Any]) -> d
             raise BadCase(f"input.metrics: plugin {plugin} looks at no metrics; leave them out")
         usage.accept(load_watcher.read(data["metrics"]), asked.handle)
     return world.one_plugin(profile, plugin, raw=True)
+
+
+def preempting(plugin: str, configured: Configuration, data: Mapping[str, Any]) -> dict[str, Any]:
+    """What becomes of the pod with this plugin and those before it, and which pods are safe from it."""
+    world = _world(configured, data)
+    answer = world.preemption()
+    policy = next(iter(world.engine.profiles.values())).plugins[plugin]
+    if isinstance(policy, Protecting):
+        placed = (pod for pod in world.engine.stores[PODS].list() if pod.is_assigned)
+        if names := sorted(pod.key for pod in policy.protected(world.pod, placed)):
+            answer["protected"] = names
+    return answer
+
+
+@runtime_checkable
+class Protecting(Protocol):
+    """A plugin that protects pods from preemption."""
+
+    def protected(self, preemptor: Pod, pods: Iterable[Pod]) -> Iterable[Pod]: ...
+
+
+def _world(configured: Configuration, data: Mapping[str, Any]) -> World:
+    cluster = {key: data[key] for key in CLUSTER if key in data}
+    cluster["pods"] = [_bound(pod, data.get("boundAt") or {}) for pod in data.get("pods") or ()]
+    return World(cluster, configured, clock=CaseClock(_now(data)), custom=data.get("custom"))
 
 
 class CaseClock(SystemClock):

@@ -4,7 +4,9 @@ others cost nothing. None is enabled unless a configuration says so."""
 from __future__ import annotations
 
 PLUGINS: dict[str, str] = {
+    "AppAffinity": "mooring.contrib.app_affinity:AppAffinity",
     "BestFit": "mooring.contrib.gpu.packing:BestFit",
+    "CapacityScheduling": "mooring.contrib.capacity_scheduling.plugin:CapacityScheduling",
     "Coscheduling": "mooring.contrib.coscheduling.plugin:Coscheduling",
     "DotProduct": "mooring.contrib.gpu.packing:DotProduct",
     "EnergyAware": "mooring.contrib.energy_aware:EnergyAware",
@@ -22,7 +24,10 @@ PLUGINS: dict[str, str] = {
     "NodeResourcesAllocatable": "mooring.contrib.node_resources_allocatable:NodeResourcesAllocatable",
     "Peaks": "mooring.contrib.trimaran.peaks:Peaks",
     "PodState": "mooring.contrib.pod_state:PodState",
+    "PreemptionToleration": "mooring.contrib.preemption_toleration:PreemptionToleration",
     "QOSSort": "mooring.contrib.qos_sort:QOSSort",
+    "SySched": "mooring.contrib.sysched:SySched",
     "TargetLoadPacking": "mooring.contrib.trimaran.target_load_packing:TargetLoadPacking",
+    "TenantIsolation": "mooring.contrib.tenant_isolation:TenantIsolation",
 }
 """Plugin → `module:Class`."""

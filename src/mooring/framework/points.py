@@ -51,6 +51,9 @@ class Plugin:
     """Kinds that the plugin lists, watches or writes. The Handle refuses all others."""
     definitions: ClassVar[Sequence[Mapping[str, Any]]] = ()
     """CustomResourceDefinition objects of the plugin's own kinds; `mooring manifests` prints them."""
+    replaces: ClassVar[Sequence[str]] = ()
+    """Plugins that must not be enabled beside this one, since both do the same in different ways; `mooring
+    check` warns of them."""
 
     def __init__(self, args: Any, handle: Handle) -> None:
         self.args = args

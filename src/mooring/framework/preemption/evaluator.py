@@ -88,7 +88,12 @@ class Preemption:
             rows = np.roll(rows, -self._handle.random.randrange(len(rows)))
         search = CandidateSearch(self._handle.dry_run(), pod, state, self._current_budgets())
         nodes = Nodes(statuses.nodes.columns, rows)
-        return search.run(nodes, wanted, lambda block: self._policy.victims_on(pod, block))
+        return search.run(
+            nodes,
+            wanted,
+            lambda block: self._policy.victims_on(pod, block),
+            lambda names: self._policy.without_victims(pod, names),
+        )
 
     def _current_budgets(self) -> Budgets:
         """One object until a budget changes, so that what was found out about pods stays known."""

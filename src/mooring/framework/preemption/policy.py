@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from mooring.framework.statuses import NodeStatuses
 
 DISRUPTION_TARGET = "DisruptionTarget"
 PREEMPTION_BY_SCHEDULER = "PreemptionByScheduler"
+NO_VICTIMS = "No preemption victims found for incoming pod"
 
 
 class PreemptionPolicy:
@@ -32,9 +33,13 @@ class PreemptionPolicy:
         if not nominated or statuses.get(nominated).code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
             return ""
         node = handle.node(nominated)
-        if node is not None and any(map(terminates_for_preemption, self.victims(pod, node))):
+        if node is not None and self.awaits_victims(pod, node):
             return "not eligible due to a terminating pod on the nominated node."
         return ""
+
+    def awaits_victims(self, pod: Pod, node: NodeView) -> bool:
+        """Whether pods that made way for this one are still ending on the node that it is nominated to."""
+        return any(map(terminates_for_preemption, self.victims(pod, node)))
 
     def number_of_candidates(self, nodes: int) -> int:
         """How many candidates are enough, of so many nodes on which preemption may help."""
@@ -50,6 +55,10 @@ class PreemptionPolicy:
         if type(self).victims is PreemptionPolicy.victims:
             return nodes.columns.lower_pods_on(nodes.rows.tolist(), pod.priority)
         return [self.victims(pod, node) for node in nodes]
+
+    def without_victims(self, pod: Pod, node_names: Sequence[str]) -> Mapping[str, int]:
+        """Reason → number of nodes, of nodes from which no pod may go."""
+        return {NO_VICTIMS: len(node_names)}
 
     def choose(self, pod: Pod, candidates: Candidates) -> Candidate:
         """The node to preempt on; there is at least one."""

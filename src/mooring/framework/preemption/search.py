@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -13,13 +13,15 @@ from mooring.framework.handle import DryRun, PreemptionTrial
 from mooring.framework.nodes import BoolArray, IntArray, Nodes
 from mooring.framework.preemption.budgets import Budgets
 from mooring.framework.preemption.candidates import Batch, Candidates
+from mooring.framework.preemption.policy import NO_VICTIMS
 from mooring.framework.status import Code, Status
 
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
-NO_VICTIMS = Status.unresolvable("No preemption victims found for incoming pod")
 
 VictimsOn = Callable[[Nodes], Sequence[Sequence[Pod]]]
 """By node: the pods that may have to go, most important first."""
+WithoutVictims = Callable[[Sequence[str]], Mapping[str, int]]
+"""Of nodes from which no pod may go: reason → number of nodes."""
 
 
 class Found:
@@ -107,20 +109,28 @@ class CandidateSearch:
         self._state = state
         self._budgets = budgets
 
-    def run(self, nodes: Nodes, wanted: int, victims_on: VictimsOn) -> Found:
+    def run(
+        self,
+        nodes: Nodes,
+        wanted: int,
+        victims_on: VictimsOn,
+        without: WithoutVictims = lambda names: {NO_VICTIMS: len(names)},
+    ) -> Found:
         """Walk the nodes in order until there are enough candidates. The dry run takes a block of nodes at a
         time, as many as would do if all were good."""
         found, size = Found(wanted), max(wanted, 1)
         for start in range(0, len(nodes), size):
-            self._judge(Nodes(nodes.columns, nodes.rows[start : start + size]), victims_on, found)
+            block = Nodes(nodes.columns, nodes.rows[start : start + size])
+            self._judge(block, victims_on, without, found)
             if found.enough:
                 break
         return found
 
-    def _judge(self, block: Nodes, victims_on: VictimsOn, found: Found) -> None:
+    def _judge(self, block: Nodes, victims_on: VictimsOn, without: WithoutVictims, found: Found) -> None:
         victims = {name: pods for name, pods in zip(block.names, victims_on(block), strict=True) if pods}
         if len(victims) < len(block):
-            found.refuse(NO_VICTIMS, len(block) - len(victims))
+            for reason, nodes in without([name for name in block.names if name not in victims]).items():
+                found.refuse(Status.unresolvable(reason), nodes)
         if not victims:
             return
         trial = self._session.remove_victims(self._pod, self._state, victims)

@@ -1,0 +1,63 @@
+"""Writes `status.used` of ElasticQuota objects, from the account that scheduling uses; on the leader only."""
+
+from __future__ import annotations
+
+from mooring.api.errors import MooringError, NotFound
+from mooring.api.requests import CPU, resource_value
+from mooring.contrib.capacity_scheduling.quotas import ELASTICQUOTAS, Account, Quota
+from mooring.framework.handle import Handle
+from mooring.framework.ports import PatchType
+
+PAUSE = 0.2
+"""Seconds in which changes are gathered into one write."""
+RETRY = 5.0
+
+
+class StatusWriter:
+    def __init__(self, account: Account, handle: Handle) -> None:
+        self._account = account
+        self._handle = handle
+        self._objects = handle.lister(ELASTICQUOTAS)
+
+    async def run(self) -> None:
+        """Write until cancelled. Of several profiles whichever comes first writes."""
+        account, clock = self._account, self._handle.clock
+        while True:
+            await account.changed.wait()
+            await clock.sleep(PAUSE)
+            account.changed.clear()
+            stale, account.stale = account.stale, set()
+            for namespace in sorted(stale):
+                try:
+                    await self._write(namespace)
+                except MooringError:
+                    clock.call_later(RETRY, account.note, namespace)
+
+    async def _write(self, namespace: str) -> None:
+        quota = self._account.quotas.get(namespace)
+        if quota is None or (obj := self._objects.get(quota.name, namespace)) is None:
+            return
+        old, new = obj.get("status", "used") or {}, used(quota)
+        if old.keys() == new.keys() and all(resource_value(n, old[n]) == a for n, a in new.items()):
+            return
+        patch = {**dict.fromkeys(old), **{name: text(name, amount) for name, amount in new.items()}}
+        try:
+            await self._handle.client.patch(
+                ELASTICQUOTAS, quota.name, {"status": {"used": patch}}, namespace=namespace,
+                subresource="status", patch_type=PatchType.MERGE,
+            )  # fmt: skip
+        except NotFound:
+            return
+
+
+def used(quota: Quota) -> dict[str, int]:
+    """What pods use, with a zero for what the quota names and no pod uses."""
+    named = dict.fromkeys([*quota.min, *quota.max], 0)
+    return named | {name: amount for name, amount in quota.used.items() if amount or name in named}
+
+
+def text(name: str, amount: int) -> str:
+    """As a quantity: `500m`, `2`, `1073741824`."""
+    if name != CPU:
+        return str(amount)
+    return f"{amount}m" if amount % 1000 else str(amount // 1000)

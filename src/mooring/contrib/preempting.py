@@ -1,0 +1,62 @@
+"""What plugins that preempt in their own way have in common: they hand PostFilter on to
+`framework.preemption`, and hold a pod back while its victims are being sent away."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from mooring.api.pod import Pod
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.events import ASSIGNED_POD_DELETE, QueueingHint, Registration
+from mooring.framework.handle import Handle
+from mooring.framework.nodes import NodeView
+from mooring.framework.points import PostFilterPlugin, PreEnqueuePlugin
+from mooring.framework.preemption import Preemption, PreemptionPolicy
+from mooring.framework.reusable import ReusablePlugin
+from mooring.framework.status import PostFilterResult, Status
+from mooring.framework.statuses import NodeStatuses
+
+MOST_NAMED = 10
+IN_PROGRESS = "waiting for the preemption for this pod to be finished"
+
+
+class VictimPolicy(PreemptionPolicy):
+    """Preemption of kube-scheduler with the texts of scheduler-plugins, which name the nodes. Any terminating
+    pod that could have been a victim is waited for."""
+
+    def awaits_victims(self, pod: Pod, node: NodeView) -> bool:
+        return any(victim.is_terminating for victim in self.victims(pod, node))
+
+    def without_victims(self, pod: Pod, node_names: Sequence[str]) -> Mapping[str, int]:
+        """One reason per node, up to a number that can be read."""
+        if len(node_names) > MOST_NAMED:
+            return super().without_victims(pod, node_names)
+        return {f"No victims found on node {name} for preemptor pod {pod.name}": 1 for name in node_names}
+
+
+class PreemptingPlugin(PostFilterPlugin, PreEnqueuePlugin, ReusablePlugin):
+    """Takes the place of DefaultPreemption."""
+
+    replaces: ClassVar[Sequence[str]] = ("DefaultPreemption",)
+
+    def __init__(self, args: Any, handle: Handle, policy: PreemptionPolicy) -> None:
+        super().__init__(args, handle)
+        self._preemption = Preemption(self.name, handle, policy)
+
+    async def post_filter(
+        self, state: CycleState, pod: Pod, statuses: NodeStatuses
+    ) -> tuple[PostFilterResult | None, Status | None]:
+        return await self._preemption.preempt(state, pod, statuses)
+
+    def pre_enqueue(self, pod: Pod) -> Status | None:
+        return Status.unresolvable(IN_PROGRESS) if self._preemption.is_running(pod) else None
+
+    def events_to_register(self) -> Sequence[Registration]:
+        return [Registration(ASSIGNED_POD_DELETE, never)]
+
+
+def never(pod: Pod, old: Any, new: Any) -> QueueingHint:
+    """A deletion ends the wait for victims; whether it helps is for the filters to say that refused the
+    pod."""
+    return QueueingHint.SKIP
