@@ -80,11 +80,13 @@ def filter_result(answer: bytes, sent: Sequence[str], *, names_only: bool) -> Ex
         listed = found.nodes.items if found.nodes else None
         names = frozenset(sent).intersection([node.metadata.name for node in listed or ()])
     failed, unresolvable = found.failed_nodes or {}, found.failed_and_unresolvable_nodes or {}
-    return ExtenderFilterResult(
-        names,
-        {node: shown(text) for node, text in failed.items()},
-        {node: shown(text) for node, text in unresolvable.items()},
-    )
+    return ExtenderFilterResult(names, _shown(failed), _shown(unresolvable))
+
+
+def _shown(refused: dict[str, str]) -> dict[str, str]:
+    """Many nodes are refused with one text."""
+    texts = {text: shown(text) for text in set(refused.values())}
+    return {node: texts[text] for node, text in refused.items()}
 
 
 def host_priorities(answer: bytes) -> dict[str, int]:

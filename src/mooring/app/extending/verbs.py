@@ -192,16 +192,18 @@ def _mask(attempt: Attempt, rows: Iterable[int]) -> BoolArray:
 def _filtered(attempt: Attempt, names: Iterable[str], rows: Iterable[int]) -> Filtered:
     """The named nodes by their verdicts."""
     found = Filtered()
-    ok, ids, verdicts = attempt.ok.tobytes(), attempt.statuses.ids, attempt.statuses.verdicts
+    ok, ids = attempt.ok.tobytes(), attempt.statuses.ids
+    verdicts = attempt.statuses.verdicts  # nodes share them, so each is put into words once
+    final = [status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE for status in verdicts]
+    texts = [text_of(status) for status in verdicts]
     for name, row in zip(names, rows, strict=True):
         if row < 0:
             found.failed[name] = UNKNOWN_NODE
         elif ok[row]:
             found.passed.append(name)
         else:
-            status = verdicts[ids[row]]
-            final = status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
-            (found.unresolvable if final else found.failed)[name] = text_of(status)
+            number = ids[row]
+            (found.unresolvable if final[number] else found.failed)[name] = texts[number]
     return found
 
 
