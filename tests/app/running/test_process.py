@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import ssl
+import threading
 import time
 import urllib.request
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from tests.app.running.api_thread import ApiThread, Running
 from tests.app.running.test_limits import free_port
+from tests.config.builders import POLICY
 
 pytestmark = pytest.mark.slow
 
@@ -178,3 +182,34 @@ def test_a_wrong_kubeconfig_is_told_in_one_line(api, tmp_path):
         assert run.process.wait(30) == 1
         assert "no such file" in run.text()
         assert "Traceback" not in run.text()
+
+
+class OnlyB(BaseHTTPRequestHandler):
+    """An extender that lets nodes pass whose name is b."""
+
+    def do_POST(self):
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        items = [node for node in asked["Nodes"]["items"] if node["metadata"]["name"] == "b"]
+        answer = json.dumps({"Nodes": {"items": items}}).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, *args):
+        pass
+
+
+def test_a_published_policy_starts_a_scheduler_that_asks_its_extender(api):
+    with ThreadingHTTPServer(("127.0.0.1", 0), OnlyB) as extender:
+        threading.Thread(target=extender.serve_forever, daemon=True).start()
+        policy = api.folder / "policy.json"
+        policy.write_text(POLICY.replace("10262", str(extender.server_port)))
+        for name in ("a", "b", "c"):
+            api.add_node(name)
+        flags = (f"--policy-config-file={policy}", "--scheduler-name=default-scheduler")
+        with Running(api, NO_PORT, "--leader-elect=false", *flags) as run:
+            api.add_pod("p")
+            run.until(lambda: api.node_of("p") == "b")
+        extender.shutdown()
