@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from mooring.framework.points import Plugin
 from mooring.runtime.registry import folders_searched
 
 OURS = __name__.partition(".")[0]
+NOWHERE = str(Path(os.devnull) / "no-compiled-files")
 
 
 def modules_of(plugins: Iterable[type[Plugin]]) -> dict[str, ModuleType]:
@@ -45,12 +47,17 @@ def _file(module: ModuleType) -> Path | None:
 
 @contextmanager
 def imported_anew(modules: dict[str, ModuleType]) -> Iterator[None]:
-    """What is imported inside is read from its files again. If it fails, these modules are back."""
+    """What is imported inside is read from its source files. If it fails, these modules are back."""
     for name in modules:
         sys.modules.pop(name, None)
     importlib.invalidate_caches()
+    before = sys.pycache_prefix, sys.dont_write_bytecode
+    # Compiled files differ by the second of their source, so one could stand for a newer source.
+    sys.pycache_prefix, sys.dont_write_bytecode = NOWHERE, True
     try:
         yield
     except BaseException:
         sys.modules.update(modules)
         raise
+    finally:
+        sys.pycache_prefix, sys.dont_write_bytecode = before

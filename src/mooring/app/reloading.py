@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -90,9 +89,6 @@ class Reloader:
 
     async def run(self) -> None:
         """Until cancelled."""
-        if self.source.plugins:
-            # Compiled files differ by the second of their source, so one could stand for a newer source.
-            sys.dont_write_bytecode = True
         self._note()
         while True:
             await self._until_due()
@@ -138,6 +134,8 @@ class Reloader:
             self._succeeded(_differences(present, found.config))
 
     def _load(self) -> Configuration:
+        if not self.source.plugins:
+            return self.source.load()
         with imported_anew(self._modules()):
             return self.source.load()
 
