@@ -46,16 +46,16 @@ def test_a_namespace_borrows_and_the_owner_takes_it_back(world: World) -> None:
     profile = {**json.loads(CONFIG)["profiles"][0], "schedulerName": "mooring"}
     world.mooring(profile, arguments=lease)
     world.nodes("node1", cpu="2")
-    world.api.create(objects.namespace("blue"))
-    for namespace in ("default", "blue"):
+    world.api.create(objects.namespace("quota-owner"))
+    for namespace in ("default", "quota-owner"):
         world.api.create(quota(namespace, {"cpu": "1", "memory": "9Gi"}, 2), namespace=namespace)
-    eventually(lambda: used(world, "blue") == {"cpu": "0", "memory": "0"}, 30, "the status is there")
+    eventually(lambda: used(world, "quota-owner") == {"cpu": "0", "memory": "0"}, 30, "the status is there")
     for name in ("red-0", "red-1"):
         world.pod(name, cpu="1", memory="1Gi")
         world.wait_bound(name)
     eventually(lambda: used(world, "default")["cpu"] == "2", 30, "the status counts what was borrowed")
     blue = objects.pod("blue-0", scheduler="mooring", cpu="1", memory="1Gi")
-    world.api.create(blue, namespace="blue")
-    eventually(lambda: world.node_of("blue-0", "blue") == "node1", 30, "the owner has its share")
+    world.api.create(blue, namespace="quota-owner")
+    eventually(lambda: world.node_of("blue-0", "quota-owner") == "node1", 30, "the owner has its share")
     assert sorted(world.bound()) == ["blue-0", "red-0"]
     eventually(lambda: used(world, "default")["cpu"] == "1", 30, "and the status says so")
