@@ -389,14 +389,11 @@ def test_volume_limits_and_exclusive_claims(world: World) -> None:
     """NodeVolumeLimits: one CSI volume per node; VolumeRestrictions: ReadWriteOncePod."""
     driver = "csi.example.com"
     world.nodes("n1")
-    world.api.create(
-        {
-            "apiVersion": "storage.k8s.io/v1",
-            "kind": "CSINode",
-            "metadata": {"name": "n1"},
-            "spec": {"drivers": [{"name": driver, "nodeID": "n1", "allocatable": {"count": 1}}]},
-        }
-    )
+    drivers = {"drivers": [{"name": driver, "nodeID": "n1", "allocatable": {"count": 1}}]}
+    csi_node = {"apiVersion": "storage.k8s.io/v1", "kind": "CSINode", "metadata": {"name": "n1"}}
+    with suppress(ApiProblem):  # the kubelets of the embedded cluster may have made one already
+        world.api.create(csi_node)
+    world.api.patch(kinds.CSI_NODES, "n1", {"spec": drivers})
     world.api.create(objects.storage_class("static", mode="Immediate"))
     for name, mode in (("one", "ReadWriteOncePod"), ("two", "ReadWriteOnce")):
         made = objects.volume(name, "", "static")
