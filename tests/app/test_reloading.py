@@ -127,7 +127,9 @@ def test_a_bad_configuration_is_reported_once_and_the_old_one_stays(tmp_path, da
         watched.cluster.settle(10)
         assert says in watched.reloader.outcome.to_wire()["error"]
         assert watched.reloads() == {"failed": 1}
-        assert watched.notes("ReloadFailed")[0].startswith("generation 1 stays: ")
+        note = watched.notes("ReloadFailed")[0]
+        assert note.startswith("generation 1 stays: ")
+        assert says in note.splitlines()[0]
         watched.cluster.add(make_node("a"), make_pod("p", scheduler_name="one"))
         watched.cluster.settle(5)
         assert watched.cluster.node_of("p") == "a"

@@ -142,7 +142,8 @@ class Reloader:
     def _failed(self, why: str) -> None:
         self.outcome = replace(self.outcome, error=why)
         _log.error("The new configuration cannot be used; the present one stays", reason=why)
-        self._tell("failed", "Warning", "ReloadFailed", f"generation {self.outcome.generation} stays: {why}")
+        line = " ".join(why.split())  # `kubectl get events` shows the first line of a note alone
+        self._tell("failed", "Warning", "ReloadFailed", f"generation {self.outcome.generation} stays: {line}")
 
     def _succeeded(self, needs_restart: tuple[str, ...]) -> None:
         if self._files() != list(self._known):
