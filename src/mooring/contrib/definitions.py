@@ -1,0 +1,75 @@
+"""CustomResourceDefinitions of the plugins' kinds, as `mooring manifests` prints them: namespaced, of one
+version, with a status that is written apart from the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mooring.api.resources import Resource
+
+APPROVED = "https://github.com/kubernetes-sigs/scheduler-plugins/pull/"
+AMOUNT = {
+    "anyOf": [{"type": "integer"}, {"type": "string"}],
+    "pattern": r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]"
+    r"|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$",
+    "x-kubernetes-int-or-string": True,
+}
+"""The schema of a quantity."""
+
+
+def amounts(description: str) -> dict[str, Any]:
+    """The schema of quantities by resource name."""
+    return {"type": "object", "additionalProperties": AMOUNT, "description": description}
+
+
+def definition(
+    resource: Resource,
+    description: str,
+    *,
+    short_names: Sequence[str],
+    approval: int,
+    columns: Sequence[tuple[str, str, str]],
+    spec: dict[str, Any],
+    status: dict[str, Any],
+) -> dict[str, Any]:
+    """`columns` are name, JSON path and type; `spec` and `status` the schemas of their properties. `approval`
+    is the pull request of scheduler-plugins that the kind came with: groups of the Kubernetes project want to
+    know who agreed to a definition."""
+    schema = {
+        "type": "object",
+        "description": description,
+        "properties": {
+            "apiVersion": {"type": "string"},
+            "kind": {"type": "string"},
+            "metadata": {"type": "object"},
+            "spec": {"type": "object", "properties": spec},
+            "status": {"type": "object", "properties": status},
+        },
+    }
+    version = {
+        "name": resource.version,
+        "served": True,
+        "storage": True,
+        "subresources": {"status": {}},
+        "additionalPrinterColumns": [
+            {"name": name, "type": kind, "jsonPath": path} for name, path, kind in columns
+        ],
+        "schema": {"openAPIV3Schema": schema},
+    }
+    names = {
+        "kind": resource.kind,
+        "listKind": f"{resource.kind}List",
+        "plural": resource.plural,
+        "singular": resource.kind.lower(),
+        "shortNames": list(short_names),
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": f"{resource.plural}.{resource.group}",
+            "annotations": {"api-approved.kubernetes.io": f"{APPROVED}{approval}"},
+        },
+        "spec": {"group": resource.group, "scope": "Namespaced", "names": names, "versions": [version]},
+    }
