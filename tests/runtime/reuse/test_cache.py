@@ -163,8 +163,34 @@ def test_one_that_is_larger_than_the_bound_is_kept_alone():
 def test_a_baseline_that_no_pod_starts_from_is_built_ever_more_rarely():
     """The second pod of a signature, then one of five, one of seventeen, one of sixty-five."""
     sightings = Sightings()
-    due = [number for number in range(200) if sightings.is_due()]
+    due = [number for number in range(200) if sightings.is_due(0)]
     assert due == [1, 5, 21, 85, 149]
+
+
+@pytest.mark.parametrize(
+    ("waiting", "due"),
+    [
+        ((2, 1, 0), [True, False, False]),
+        ((1, 0), [False, True]),
+        ((0, 0), [False, True]),
+        ((0, 3, 2), [False, True, False]),
+    ],
+)
+def test_a_baseline_is_built_where_enough_pods_wait_or_none_is_known_to(waiting, due):
+    sightings = Sightings()
+    found = []
+    for behind in waiting:
+        found.append(not any(found) and sightings.is_due(behind))
+    assert found == due
+
+
+def test_the_first_of_pods_that_wait_together_serves_the_others():
+    clusters = Clusters()
+    pods = [web(number) for number in range(3)]
+    for pod in pods[1:]:
+        clusters.world.signature(pod)  # as when it enters the queue
+    found = [type(clusters.place(pod).baseline) for pod in pods]
+    assert found == [NodeSetBaseline, TemplateBaseline, TemplateBaseline]
 
 
 def test_templates_that_drive_each_other_out_are_not_built_each_time(monkeypatch):

@@ -28,6 +28,8 @@ _SEEN = 4096
 """Signatures whose sightings are counted."""
 _LONGEST_WAIT = 64
 """Pods of one signature between two times that a baseline is built which is never used."""
+_WORTHWHILE = 2
+"""How many pods have to use a baseline until building it has paid: it costs more than an attempt saves."""
 
 
 class Sized(Protocol):
@@ -78,7 +80,8 @@ class Kept(Generic[B]):
 class Sightings:
     """How often pods with one signature came that no baseline served, and when building one is due.
 
-    The second one is: most signatures come once. A baseline that is lost before any pod has started from it
+    The first one is if enough of them wait behind it; the second one if none is known to wait, because most
+    signatures come once. A baseline that is lost before any pod has started from it
     (many templates take turns, and more rows change meanwhile than can be judged again) costs more than it
     brings, so the next one is built four times later each time. One that is lost because the nodes changed is
     not counted."""
@@ -92,12 +95,15 @@ class Sightings:
         """Whether one was built that no pod has started from."""
         self._wait = 1
 
-    def is_due(self) -> bool:
-        """Count one pod; whether a baseline is to be built for it."""
+    def is_due(self, waiting: int) -> bool:
+        """Count one pod, behind which so many wait; whether a baseline is to be built for it."""
         self._seen += 1
         if self._unused:
             self._unused, self._wait = False, min(4 * self._wait, _LONGEST_WAIT)
-        if self._seen < self._wait:
+        if self._wait == 1 and waiting:
+            if waiting < _WORTHWHILE:
+                return False
+        elif self._seen < self._wait:
             return False
         self._seen, self._unused = 0, True
         return True
@@ -151,6 +157,8 @@ class ReuseCache(NoReuse):
         special = attempt.profile.samples or attempt.pod.status.nominated_node_name
         if special or type(signature) is not Signature:
             return self._nothing_known(attempt.profile)
+        if signature.waiting:
+            signature.waiting -= 1
         is_latest = signature is self._latest
         found = self._latest_found if is_latest else self.templates.get(signature)
         if found is not None:
@@ -170,13 +178,13 @@ class ReuseCache(NoReuse):
 
     def keep(self, attempt: Attempt) -> None:
         """Keep what the local plugins said in an attempt that has filtered the nodes, if pods like this one
-        come again: a signature is kept when it is seen for the second time, because most come once."""
+        are likely to come."""
         if attempt.baseline.by_template or attempt.narrowed_by or attempt.pre_filter_message:
             return
         signature, special = attempt.info.signature, attempt.pod.status.nominated_node_name
         if special or attempt.profile.samples or type(signature) is not Signature:
             return
-        if not self._sighted(signature).is_due():
+        if not self._sighted(signature).is_due(signature.waiting):
             return
         state = attempt.state.settled()
         found = template.build(attempt.profile, attempt.pod, state, attempt.every, self._version_of)

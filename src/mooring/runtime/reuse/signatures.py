@@ -45,10 +45,13 @@ class Key:
 class Signature(Key):
     """What all deciding plugins of a profile read of a pod."""
 
-    __slots__ = ("about_nodes",)
+    __slots__ = ("about_nodes", "waiting")
 
     def __init__(self, value: Hashable, about_nodes: Key | None) -> None:
         super().__init__(value)
+        self.waiting = 0
+        """How many pods were signed so and not tried yet, roughly: one that changes is signed again, one that
+        goes away is never tried. It decides what is worth keeping, nothing else."""
         self.about_nodes = about_nodes
         """The part of the plugins with few signs (`ReusablePlugin.few_signs`): equal for pods that differ in
         labels and requests only. None where one of them does not sign the pod."""
@@ -105,7 +108,9 @@ class Signer:
         template = () if self._all_sign and None not in signs else template_of(pod)
         about_nodes = tuple([signs[index] for index in self._about_nodes])
         shared = None if None in about_nodes else (self._profile, about_nodes)
-        return self._signatures.signature((self._profile, signs, template), shared)
+        found = self._signatures.signature((self._profile, signs, template), shared)
+        found.waiting += 1
+        return found
 
 
 def shares_node_set(plugin: Plugin) -> bool:
