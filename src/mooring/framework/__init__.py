@@ -1,8 +1,8 @@
 """All that a plugin author imports: extension points, Status, CycleState, Handle, node views, ports.
 
 The contract of every extension point is in `mooring.framework.points`; the forms for all nodes at once are in
-`vectorized`, answers that are kept for later pods in `reusable`. What is provisional is in `hot` and not
-here. Nothing here knows a concrete plugin, a queue or a transport."""
+`vectorized`, answers that are kept for later pods in `reusable`, details of refusals in `explaining`. What is
+provisional is in `hot` and not here. Nothing here knows a concrete plugin, a queue or a transport."""
 
 from mooring.framework.access import Access, Dependency, Kind, Reads, Version
 from mooring.framework.args import ArgsContext, PluginArgs
@@ -16,6 +16,7 @@ from mooring.framework.events import (
     QueueingHint,
     Registration,
 )
+from mooring.framework.explaining import Detail, ExplainingPlugin
 from mooring.framework.handle import AssumeCache, DryRun, Handle, Lister, Nominator, WaitingPod
 from mooring.framework.nodes import Nodes, NodeView, Refusals
 from mooring.framework.points import (
@@ -64,9 +65,11 @@ __all__ = [
     "Code",
     "CycleState",
     "Dependency",
+    "Detail",
     "DryRun",
     "EventRecorder",
     "EventResource",
+    "ExplainingPlugin",
     "FilterPlugin",
     "Handle",
     "HintFn",

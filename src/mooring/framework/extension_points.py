@@ -10,6 +10,7 @@ import inspect
 from typing import NamedTuple
 
 from mooring.framework import hot, lifting, points, vectorized
+from mooring.framework.explaining import ExplainingPlugin
 from mooring.framework.reusable import ReusablePlugin
 
 PRE_ENQUEUE = "PreEnqueue"
@@ -83,6 +84,7 @@ FORMS: tuple[type[points.Plugin], ...] = (
     vectorized.VectorFilterPlugin,
     vectorized.VectorScorePlugin,
     ReusablePlugin,
+    ExplainingPlugin,
     hot.WholeTableScorePlugin,
     hot.PreparedFilterPlugin,
     hot.PreparedScorePlugin,

@@ -178,7 +178,7 @@ def test_a_baseline_that_no_pod_starts_from_is_built_ever_more_rarely():
 )
 def test_a_baseline_is_built_where_enough_pods_wait_or_none_is_known_to(waiting, due):
     sightings = Sightings()
-    found = []
+    found: list[bool] = []
     for behind in waiting:
         found.append(not any(found) and sightings.is_due(behind))
     assert found == due

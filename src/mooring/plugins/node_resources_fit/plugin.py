@@ -6,7 +6,7 @@ alone. The scoring strategies are in `scoring`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -25,6 +25,7 @@ from mooring.framework.events import (
     QueueingHint,
     Registration,
 )
+from mooring.framework.explaining import Detail, ExplainingPlugin, unit_of
 from mooring.framework.handle import Handle
 from mooring.framework.hot import (
     HeadroomFilterPlugin,
@@ -54,6 +55,7 @@ class NodeResourcesFit(
     WholeTableScorePlugin,
     PreparedScorePlugin,
     ReusablePlugin,
+    ExplainingPlugin,
 ):
     name = "NodeResourcesFit"
     Args = NodeResourcesFitArgs
@@ -114,6 +116,13 @@ class NodeResourcesFit(
 
     def _asks(self, pod: Pod) -> Asks:
         return self._scorer.asks(self._demands.of(pod).scored)
+
+    def explain(self, state: CycleState, pod: Pod, node: NodeView) -> Iterator[Detail]:
+        requests: Requests = state.read(FILTERED)
+        for name, ask in (*requests, (PODS, 1)):
+            free = node.free(name)
+            if ask > free:
+                yield Detail(name, asked=ask, there=free, missing=ask - free, unit=unit_of(name))
 
     def events_to_register(self) -> Sequence[Registration]:
         pods = ClusterEvent(POD, ActionType.DELETE | ActionType.UPDATE_POD_SCALE_DOWN)
