@@ -66,5 +66,19 @@ def test_other_failures_end_the_reading():
         read(Refuses())
 
 
+def test_a_kind_that_may_not_be_listed_is_named_with_the_plugins_that_read_it():
+    class Refuses(Lists):
+        async def list(self, resource, **options):
+            if resource == SERVICES:
+                raise error(403)
+            return await super().list(resource, **options)
+
+    cluster = read(Refuses(nodes=[make_node("a")], pods=[]), SERVICES)
+    assert Served(SERVICES, known=False) in list(cluster.changes())
+    [gap] = cluster.gaps(configure(discover=False))
+    assert gap.startswith("services could not be read")
+    assert gap.endswith("PodTopologySpread may answer wrongly")
+
+
 def test_the_kinds_are_those_that_the_plugins_read():
     assert {PODS, SERVICES} <= live_cluster.resources_of(configure(discover=False))

@@ -9,7 +9,7 @@ import pytest
 
 from mooring.app.bench.workloads import WORKLOADS
 from mooring.app.configuring import configure
-from mooring.app.evaluating import INPUTS
+from mooring.app.snapshots import KEYS
 from tests.docs.snippets import ROOT, snippets
 
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/*/*.md")]
@@ -78,4 +78,4 @@ def test_the_benchmarks_page_has_every_workload():
 
 def test_the_evaluate_page_names_every_input():
     page = (ROOT / "docs" / "evaluate.md").read_text().partition("## A case")[2].partition("## An answer")[0]
-    assert set(INPUTS) - set(re.findall(r"[a-zA-Z]+", page)) == set()
+    assert set(KEYS) - set(re.findall(r"[a-zA-Z]+", page)) == set()

@@ -10,7 +10,8 @@ import msgspec
 from mooring.api.meta import Object
 from mooring.api.pod import Pod
 from mooring.api.resources import by_kind
-from mooring.app.evaluating import INPUTS, World
+from mooring.app.evaluating import World
+from mooring.app.snapshots import KEYS as INPUT_KEYS
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.nodes import Nodes
 from mooring.framework.status import SUCCESS, Status
@@ -18,7 +19,7 @@ from mooring.framework.statuses import NodeStatuses
 from mooring.runtime.filtering import filter_dense
 from mooring.testing import make_pod
 
-KEYS = {resource.kind: key for key, resource in INPUTS.items()}
+KEYS = {resource.kind: key for key, resource in INPUT_KEYS.items()}
 
 Verdict = dict[str, tuple[str, tuple[str, ...]]]
 """Refused node → code and reasons."""

@@ -25,6 +25,7 @@ from mooring.api.resources import Resource
 from mooring.app.configuring import Configuration, configure
 from mooring.app.live_cluster import LiveCluster
 from mooring.app.offline import offline_engine
+from mooring.app.snapshots import KEYS
 from mooring.config import PluginConfig
 from mooring.config.gates import DEFAULT_GATES
 from mooring.config.plugin_args import ArgsReader
@@ -44,26 +45,6 @@ from mooring.runtime.reuse.signatures import Signature, Signer
 from mooring.runtime.scoring import Scoring, run_pre_score, run_scores
 from mooring.scheduler.choosing import NO_FIT, NodeChooser
 
-INPUTS: dict[str, Resource] = {
-    "namespaces": kinds.NAMESPACES,
-    "nodes": kinds.NODES,
-    "services": kinds.SERVICES,
-    "replicationControllers": kinds.REPLICATION_CONTROLLERS,
-    "replicaSets": kinds.REPLICA_SETS,
-    "statefulSets": kinds.STATEFUL_SETS,
-    "storageClasses": kinds.STORAGE_CLASSES,
-    "pvs": kinds.PERSISTENT_VOLUMES,
-    "pvcs": kinds.PERSISTENT_VOLUME_CLAIMS,
-    "csiNodes": kinds.CSI_NODES,
-    "csiDrivers": kinds.CSI_DRIVERS,
-    "csiStorageCapacities": kinds.CSI_STORAGE_CAPACITIES,
-    "volumeAttachments": kinds.VOLUME_ATTACHMENTS,
-    "pdbs": kinds.POD_DISRUPTION_BUDGETS,
-    "priorityClasses": kinds.PRIORITY_CLASSES,
-    "pods": kinds.PODS,
-}
-"""Key of the input → what it lists, in the order in which it is loaded."""
-
 NOT_JUDGED = ("SchedulingGates", "DynamicResources")
 """Left out of the default profile: they say nothing about nodes here."""
 JUDGES = ("preFilter", "filter", "preScore", "score")
@@ -81,7 +62,7 @@ class Evaluator:
     """Judges cases by one profile, each on the cluster that it brings, or all on one live cluster."""
 
     def __init__(self, configured: Configuration | None = None, live: LiveCluster | None = None) -> None:
-        self._configured = configured and _looking_at_all_nodes(configured)
+        self._configured = configured and looking_at_all_nodes(configured)
         self._live = live
         self._last: World | None = None
 
@@ -132,7 +113,7 @@ class World:
         self.engine = offline_engine(configured, clock=clock)
         for change in live.changes() if live is not None else ():
             self.engine.inbox.post(change)
-        for key, resource in INPUTS.items():
+        for key, resource in KEYS.items():
             for raw in data.get(key) or ():
                 self.put(resource, _read(resource, raw))
         for resource in {need.resource for cls in configured.plugins() for need in cls.needs}:
@@ -271,12 +252,12 @@ class World:
         return answer
 
 
-def _check_form(data: Any, lists: Collection[str] = tuple(INPUTS)) -> None:
+def _check_form(data: Any, lists: Collection[str] = tuple(KEYS)) -> None:
     """Raise a BadCase that names what is wrong with the input, which may have these lists of objects."""
     if not isinstance(data, Mapping):
         raise BadCase(f"input: expected an object, got {_kind(data)}")
     unknown = sorted(set(data) - {*lists, "pod", "args"})
-    if unknown and unknown[0] in INPUTS:
+    if unknown and unknown[0] in KEYS:
         raise BadCase(f"input.{unknown[0]}: the cluster is that of the API server; leave this out")
     if unknown:
         raise BadCase(f"input.{unknown[0]}: unknown; known are {', '.join([*lists, 'pod', 'args'])}")
@@ -318,7 +299,8 @@ def default_configuration() -> Configuration:
     return configure(json.dumps({**header, "profiles": profiles}), discover=False)
 
 
-def _looking_at_all_nodes(configured: Configuration) -> Configuration:
+def looking_at_all_nodes(configured: Configuration) -> Configuration:
+    """Without sampling: every node is judged."""
     profiles = (
         msgspec.structs.replace(profile, percentage_of_nodes_to_score=100) for profile in configured.profiles
     )

@@ -1,12 +1,13 @@
-"""The cluster of a live API server as an input: every kind listed once, nothing watched, nothing written."""
+"""A cluster as an input: every kind that plugins read, listed once from an API server, or read from a file
+(`snapshots`). Nothing is watched and nothing written."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from mooring.api.errors import NotFound
+from mooring.api.errors import Forbidden, NotFound
 from mooring.api.resources import NODES, PODS, Resource
 from mooring.app.clock import SystemClock
 from mooring.app.configuring import Configuration
@@ -29,16 +30,28 @@ class LiveCluster:
     """In the order in which an engine takes them best: pods last."""
     unserved: tuple[Resource, ...] = ()
     """Kinds that the server does not have."""
+    unread: Mapping[Resource, str] = field(default_factory=dict)
+    """Kinds that may not be listed, and what the server said. Plugins that read them see none."""
     namespace: str = "default"
     """That of the credentials: where a pod belongs that names none."""
 
     def changes(self) -> Iterator[Change | Served]:
         """For the inbox of an engine."""
-        for resource in self.unserved:
+        for resource in (*self.unserved, *self.unread):
             yield Served(resource, known=False)
         for resource, objects in self.objects.items():
             for obj in objects:
                 yield Change(resource, None, obj, initial=True)
+
+    def gaps(self, configuration: Configuration) -> list[str]:
+        """What could not be read, and whose answers that may falsify."""
+        lines = []
+        for resource, why in self.unread.items():
+            readers = [
+                cls.name for cls in configuration.plugins() if any(n.resource == resource for n in cls.needs)
+            ]
+            lines.append(f"{resource} could not be read ({why}): {', '.join(readers)} may answer wrongly")
+        return lines
 
 
 def resources_of(configuration: Configuration) -> set[Resource]:
@@ -63,16 +76,20 @@ async def read_from(
 ) -> LiveCluster:
     """Nodes, pods and the kinds that are named."""
     objects: dict[Resource, Sequence[Any]] = {}
-    unserved = []
+    unserved, unread = [], {}
     for resource in sorted({NODES, PODS, *resources}, key=lambda kind: (kind == PODS, str(kind))):
         selectors = {"field_selector": FIELD_SELECTORS.get(resource, "")}
         try:
             items, _ = await Lister(client, resource, PAGE_SIZE, selectors).snapshot("")
         except NotFound:
             unserved.append(resource)
+        except Forbidden as error:
+            if resource in (NODES, PODS):
+                raise
+            unread[resource] = str(error)
         else:
             objects[resource] = _readable(resource, items)
-    return LiveCluster(objects, tuple(unserved), namespace)
+    return LiveCluster(objects, tuple(unserved), unread, namespace)
 
 
 def _readable(resource: Resource, items: Iterable[Any]) -> list[Any]:

@@ -18,13 +18,14 @@ from mooring.api.resources import PODS
 from mooring.api.times import format_time, parse_time
 from mooring.app.clock import SystemClock
 from mooring.app.configuring import Configuration, configure
-from mooring.app.evaluating import INPUTS, BadCase, World
+from mooring.app.evaluating import BadCase, World
 from mooring.app.offline import offline_engine
 from mooring.app.plugin_steps import play, sorted_queue
+from mooring.app.snapshots import KEYS
 from mooring.config.types import API_VERSION, KIND
 from mooring.contrib.metrics import NodeUsage, load_watcher
 
-CLUSTER = (*INPUTS, "pod")
+CLUSTER = (*KEYS, "pod")
 """The keys of the input that a `World` reads."""
 KNOWN = (*CLUSTER, "args", "queue", "metrics", "boundAt", "now", "custom", "steps")
 

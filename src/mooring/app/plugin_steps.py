@@ -16,8 +16,9 @@ from mooring.api.pod import Pod
 from mooring.api.resources import PODS, Resource
 from mooring.api.times import parse_time
 from mooring.app.configuring import Configuration
-from mooring.app.evaluating import INPUTS, BadCase
+from mooring.app.evaluating import BadCase
 from mooring.app.offline import offline_engine
+from mooring.app.snapshots import KEYS
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import QueuedPod
 from mooring.framework.ports import Change, Timer
@@ -92,7 +93,7 @@ class _Cluster:
             for need in plugin.needs
             if need.resource.plural in custom
         }
-        lists = {**{key: (INPUTS[key], data[key]) for key in INPUTS if key in data}}
+        lists = {**{key: (KEYS[key], data[key]) for key in KEYS if key in data}}
         lists |= {plural: (kind, custom[plural]) for plural, kind in kinds.items()}
         for resource, objects in lists.values():
             for raw in objects:

@@ -12,10 +12,12 @@ from mooring.cli.check import check
 from mooring.cli.convert import convert
 from mooring.cli.demo import demo
 from mooring.cli.evaluate import evaluate
+from mooring.cli.explain import explain
 from mooring.cli.extender import extender
 from mooring.cli.manifests import manifests
 from mooring.cli.new import new
 from mooring.cli.run import SETTINGS, run
+from mooring.cli.snapshot import snapshot
 from mooring.cli.up import up
 from mooring.cli.version import print_version, version
 from mooring.telemetry import logs
@@ -35,6 +37,8 @@ app.command()(extender)
 app.command()(manifests)
 app.command()(demo)
 app.command()(up)
+app.command()(explain)
+app.command()(snapshot)
 app.command()(evaluate)
 app.add_typer(bench.app, name="bench")
 app.command()(version)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,9 +15,9 @@ from mooring.explain.judging import Judge, Judgement, PluginVerdict, unassigned
 from mooring.explain.remedies import SHOWN, Remedy, changed, find_remedies
 from mooring.explain.showing import detail_text, figure
 from mooring.framework.explaining import Detail
-from mooring.framework.nodes import NodeView
+from mooring.framework.nodes import IntArray, NodeView
 from mooring.framework.record import NodeScore
-from mooring.framework.status import Status
+from mooring.framework.status import SUCCESS
 from mooring.runtime.attempt import Attempt
 from mooring.runtime.score_board import ScoreBoard
 
@@ -32,8 +32,9 @@ class Group:
     """Nodes that one plugin refuses for one reason."""
 
     plugin: str
-    code: str
     reasons: tuple[str, ...]
+    codes: Mapping[str, int]
+    """Code → nodes: some may be of use after preemption, others not."""
     nodes: int
     only: int
     """How many of these nothing else refuses."""
@@ -45,8 +46,8 @@ class Group:
     def to_dict(self) -> dict[str, Any]:
         return {
             "plugin": self.plugin,
-            "code": self.code,
             "reasons": list(self.reasons),
+            "codes": dict(self.codes),
             "nodes": self.nodes,
             "onlyReason": self.only,
             "examples": list(self.names),
@@ -153,27 +154,29 @@ def _groups(judgement: Judgement) -> list[Group]:
     per_row = judgement.refusals_per_row()
     groups = []
     for verdict in judgement.verdicts:
+        by_reasons: dict[tuple[str, ...], list[int]] = {}
         for number, status in enumerate(verdict.statuses.verdicts):
             if number and verdict.statuses.counts[number]:
-                groups.append(_group(judgement, verdict, number, status, per_row))
+                by_reasons.setdefault(status.reasons, []).append(number)
+        groups += [_group(judgement, verdict, numbers, per_row) for numbers in by_reasons.values()]
         if verdict.error:
-            groups.append(Group(verdict.plugin.name, "Error", (verdict.error,), 0, 0, ()))
+            groups.append(Group(verdict.plugin.name, (verdict.error,), {"Error": 0}, 0, 0, ()))
     return sorted(groups, key=lambda group: -group.nodes)
 
 
-def _group(judgement: Judgement, verdict: PluginVerdict, number: int, status: Status, per_row: Any) -> Group:
-    hit = judgement.nodes.where(judgement.nodes.take(verdict.statuses.ids) == number)
-    only = int(np.count_nonzero(per_row[hit.rows] == 1))
-    views = hit if status is not verdict.for_all else list(hit)[:1]
-    details = [judgement.details(verdict, view) for view in views]
+def _group(judgement: Judgement, verdict: PluginVerdict, numbers: list[int], per_row: IntArray) -> Group:
+    """The refusals with these numbers, which differ in their code alone."""
+    statuses = verdict.statuses
+    hit = judgement.nodes.where(np.isin(judgement.nodes.take(statuses.ids), numbers))
+    views = list(hit) if verdict.for_all is SUCCESS else list(hit)[:1]
     return Group(
         verdict.plugin.name,
-        status.code.label,
-        status.reasons,
+        statuses.verdicts[numbers[0]].reasons,
+        {statuses.verdicts[number].code.label: statuses.counts[number] for number in numbers},
         len(hit),
-        only,
+        int(np.count_nonzero(per_row[hit.rows] == 1)),
         tuple(hit.names[:_EXAMPLES]),
-        tuple(summary(details)),
+        tuple(summary([judgement.details(verdict, view) for view in views])),
     )
 
 

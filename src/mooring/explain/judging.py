@@ -173,8 +173,8 @@ class Judge:
         return tuple(verdicts.values()), state
 
     def scores(self, attempt: Attempt) -> ScoreBoard | None:
-        """All scores of the feasible nodes, also where the scheduler asks nobody: a single feasible node is
-        taken without them. None where no node is feasible."""
+        """All scores of the feasible nodes, also where the scheduler asks no plugin: a single feasible node
+        is taken without them. None where no node is feasible."""
         if attempt.board is not None or not attempt.feasible:
             return attempt.board
         feasible = attempt.every.dense(attempt.ok)

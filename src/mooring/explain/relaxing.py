@@ -146,13 +146,13 @@ def _resources(judgement: Judgement, verdict: PluginVerdict, node: NodeView) -> 
 
 
 def _removals(judgement: Judgement, node: NodeView, missing: Mapping[str, int], full: bool) -> Proposals:
-    """Without one of the pods there, the least important and then smallest one that makes room."""
-    room = []
+    """Without one of the pods there, the least important and then smallest one that frees enough."""
+    enough = []
     for other in node.pods:
         holds = pod_requests(other)
         if all(holds.get(name, 0) >= less for name, less in missing.items()) and (missing or full):
-            room.append((other.priority, sum(holds.get(name, 0) for name in missing), other.key, other))
-    for priority, size, _, other in sorted(room, key=lambda each: each[:3])[:1]:
+            enough.append((other.priority, sum(holds.get(name, 0) for name in missing), other.key, other))
+    for priority, size, _, other in sorted(enough, key=lambda each: each[:3])[:1]:
         yield Relaxation(
             "delete a pod",
             f"delete the pod {other.key} on the node {node.name}",

@@ -54,10 +54,15 @@ async def find_remedies(judge: Judge, judgement: Judgement, shown: int = SHOWN) 
     if judgement.feasible or not judgement.verdicts:
         return []
     found: list[Remedy] = []
+    enough: list[set[str]] = []
     for proposal in _proposals(judgement)[:MOST_TRIED]:
+        keys = {relaxation.key for relaxation in proposal}
+        if any(less <= keys for less in enough):
+            continue  # a part of it has been shown to do
         remedy = await _try(judge, judgement.pod, proposal)
         if remedy is not None:
             found.append(remedy)
+            enough.append(keys)
         if len(found) >= shown:
             break
     found += [remedy async for remedy in _others(judge, judgement)]

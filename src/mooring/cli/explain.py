@@ -1,0 +1,148 @@
+"""`mooring explain`: why a pod is pending, or why it is on its node, and what would help."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from mooring.api.errors import MooringError
+from mooring.cli.printing import Output, console, fail, line, printable
+from mooring.cli.profile_options import Config, PluginPath, Plugins, ProfileName, configured
+from mooring.cli.sources import Context, Kubeconfig, Namespace, SnapshotFile, load
+from mooring.explain.explanation import Explanation, Group, Placement
+from mooring.explain.explanation import explain as ask
+from mooring.framework.record import NodeScore
+
+UNSCHEDULABLE = 3
+"""Exit code for a pod that no node takes now."""
+
+
+def explain(
+    pod: Annotated[str, typer.Argument(metavar="POD", help="pod/NAME or NAME.")],
+    namespace: Namespace = "",
+    node: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--node", metavar="NAME", help="Everything that is in the way on this node. Repeatable."
+        ),
+    ] = None,
+    kubeconfig: Kubeconfig = "",
+    context: Context = "",
+    snapshot: SnapshotFile = None,
+    config: Config = None,
+    profile: ProfileName = "",
+    plugins: Plugins = None,
+    plugin_path: PluginPath = None,
+    remedies: Annotated[int, typer.Option(metavar="N", help="Remedies to look for; 0: none.")] = 5,
+    output: Annotated[Output, typer.Option("--output", "-o")] = Output.TABLE,
+) -> None:
+    """Say why a pod is pending, or why it is on its node, and what would help.
+
+    Works on any cluster, also one without Mooring: its objects are listed once and judged by the plugins of
+    --config, or by kube-scheduler's defaults. Nothing is written. Remedies are tried in memory before they
+    are shown. Exit code 0: a node takes the pod, 3: none does now, 1: the question cannot be answered.
+    """
+    loaded = load(configured(config, profile, plugins, plugin_path), kubeconfig, context, snapshot)
+    kind, slash, name = pod.rpartition("/")
+    if slash and kind not in ("pod", "pods", "po"):
+        fail(f"{pod}: only pods are explained; write pod/NAME, and the namespace with -n")
+    try:
+        found = loaded.pod(name, namespace or loaded.cluster.namespace)
+        judge = loaded.judge(found, profile)
+        answer = asyncio.run(ask(judge, found, nodes=node or (), remedies=remedies))
+    except MooringError as error:
+        fail(str(error))
+    if unknown := sorted(set(node or ()) - set(judge.nodes.names)):
+        fail(f"there is no node {unknown[0]!r}; `kubectl get nodes` names them")
+    if output is Output.JSON:
+        print(json.dumps(answer.to_dict(), indent=2, ensure_ascii=False))
+    else:
+        show(answer)
+    if not answer.feasible and not found.is_assigned:
+        raise typer.Exit(UNSCHEDULABLE)
+
+
+def show(answer: Explanation) -> None:
+    """For people."""
+    pod = answer.pod
+    line(_headline(answer), style="bold")
+    if pod.scheduler_name != answer.profile:
+        line(f"The pod asks for the scheduler {pod.scheduler_name!r}; judged by {answer.profile!r}.")
+    for reason in answer.held_back:
+        line(f"Not in the queue: {reason}")
+    if answer.message:
+        line(answer.message)
+    if answer.groups:
+        console().print(_refusals(answer.groups))
+    for name, found in answer.nodes.items():
+        line(f"\n{name}: {'nothing is in the way' if not found else ''}", style="bold")
+        for each in found:
+            reasons = "; ".join(each["reasons"])
+            line(f"  {each['plugin']}: {reasons}")
+            for detail in each["details"]:
+                line(f"    {detail['text']}")
+    if answer.placement is not None:
+        _show_placement(answer.placement, pod.spec.node_name)
+    if answer.nominated:
+        line(f"Preemption would delete {', '.join(answer.victims)} on {answer.nominated}.")
+    if answer.remedies:
+        line("\nWhat would help (tried on this state of the cluster):", style="bold")
+        for remedy in answer.remedies:
+            gain = f"{remedy.nodes} nodes" if remedy.nodes != 1 else "1 node"
+            where = f" → {gain}, then {remedy.node}" if remedy.nodes else f" → {remedy.node}"
+            line(f"  - {remedy.text}{where}")
+
+
+def _headline(answer: Explanation) -> str:
+    pod, total = answer.pod, answer.total
+    if pod.spec.node_name:
+        return f"{pod.key} runs on {pod.spec.node_name}; {answer.feasible} of {total} nodes would take it now"
+    if answer.feasible:
+        return f"{pod.key} fits: {answer.feasible} of {total} nodes would take it now"
+    return f"{pod.key} is pending: none of {total} nodes takes it"
+
+
+def _refusals(groups: Sequence[Group]) -> Table:
+    table = Table("nodes", "only reason", "plugin", "reason, and what is behind it", box=None, pad_edge=False)
+    for group in groups:
+        reasons = printable("; ".join(group.reasons))
+        behind = "".join(f"\n  {printable(text)}" for text in group.details[:6])
+        more = f"\n  and {len(group.details) - 6} more" if len(group.details) > 6 else ""
+        table.add_row(str(group.nodes), str(group.only), printable(group.plugin), f"{reasons}{behind}{more}")
+    return table
+
+
+def _show_placement(placement: Placement, assigned: str) -> None:
+    if placement.own_refused:
+        line(f"Its node {assigned} would not take it now: {'; '.join(placement.own_refused)}")
+    if not placement.best:
+        return
+    own = [] if placement.own is None else [placement.own]
+    line("")
+    console().print(_scores([*placement.best, *own], assigned))
+    if placement.margin is None:
+        return
+    if placement.decided_by:
+        line(f"{placement.node} is {placement.margin} points ahead, by {', '.join(placement.decided_by)}.")
+    else:
+        line(f"{placement.node} is taken among equals.")
+
+
+def _scores(best: Sequence[NodeScore], assigned: str) -> Table:
+    names = list(dict.fromkeys(score.plugin for entry in best for score in entry.plugins))
+    moving = [name for name in names if len({_points(entry, name) for entry in best}) > 1 or len(best) == 1]
+    table = Table("node", "total", *moving, box=None, pad_edge=False)
+    for entry in best:
+        mark = " *" if entry.node == assigned else ""
+        points = [str(_points(entry, name)) for name in moving]
+        table.add_row(f"{printable(entry.node)}{mark}", str(entry.total), *points)
+    return table
+
+
+def _points(entry: NodeScore, plugin: str) -> int:
+    return next((score.weighted for score in entry.plugins if score.plugin == plugin), 0)

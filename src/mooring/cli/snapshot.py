@@ -1,0 +1,50 @@
+"""`mooring snapshot`: the cluster as the scheduler sees it, in a file."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mooring.api.errors import MooringError
+from mooring.app import live_cluster, snapshots
+from mooring.app.configuring import configure
+from mooring.cli.printing import fail, line
+from mooring.cli.profile_options import Config, PluginPath, Plugins, ProfileName, configured
+from mooring.cli.sources import Context, Kubeconfig
+
+
+def snapshot(
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="Where to; .gz is compressed.")
+    ] = Path("cluster.json.gz"),
+    kubeconfig: Kubeconfig = "",
+    context: Context = "",
+    annotations: Annotated[
+        bool, typer.Option("--annotations", help="Keep annotations; some plugins read theirs.")
+    ] = False,
+    config: Config = None,
+    profile: ProfileName = "",
+    plugins: Plugins = None,
+    plugin_path: PluginPath = None,
+) -> None:
+    """Read a cluster once and keep what the scheduler sees of it in a file.
+
+    Nodes, pods and every kind that the plugins of the configuration read. Secrets are not read; environment,
+    commands and annotations of pods are left out. Reading is all that is done: credentials that may list are
+    enough. `mooring explain`, `what-if` and `simulate` take the file with --snapshot.
+    """
+    own = configured(config, profile, plugins, plugin_path) or configure()
+    try:
+        cluster = asyncio.run(live_cluster.read(live_cluster.resources_of(own), kubeconfig, context))
+        taken = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        snapshots.save(cluster, output, taken=taken, annotations=annotations)
+    except MooringError as error:
+        fail(str(error))
+    counts = ", ".join(f"{len(objects)} {kind}" for kind, objects in cluster.objects.items() if objects)
+    line(f"{output}: {counts}")
+    for gap in cluster.gaps(own):
+        line(f"Warning: {gap}", style="yellow", stderr=True)

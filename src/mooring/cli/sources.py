@@ -1,0 +1,53 @@
+"""The options of commands that ask about a cluster: where it is read from, and by which configuration."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mooring.api.errors import MooringError
+from mooring.app import live_cluster, snapshots
+from mooring.app.asking import LoadedCluster
+from mooring.app.configuring import Configuration, configure
+from mooring.app.live_cluster import LiveCluster
+from mooring.cli.printing import fail, line
+
+Kubeconfig = Annotated[
+    str,
+    typer.Option(metavar="FILE", help="The cluster that this file leads to; without, as kubectl finds it."),
+]
+Context = Annotated[str, typer.Option(metavar="NAME", help="The context in the kubeconfig.")]
+SnapshotFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--snapshot", metavar="FILE", help="A file of `mooring snapshot` instead of a live cluster."
+    ),
+]
+Namespace = Annotated[
+    str, typer.Option("--namespace", "-n", metavar="NAME", help="Without, that of the kubeconfig.")
+]
+
+
+def load(own: Configuration | None, kubeconfig: str, context: str, snapshot: Path | None) -> LoadedCluster:
+    """The cluster, read once and loaded. What could not be read is said on standard error."""
+    if snapshot is not None and (kubeconfig or context):
+        fail("--snapshot and --kubeconfig or --context exclude each other: drop one")
+    try:
+        configured = own or configure()
+        cluster = _read(configured, kubeconfig, context, snapshot)
+        loaded = LoadedCluster(cluster, configured)
+    except MooringError as error:
+        fail(str(error))
+    for gap in cluster.gaps(configured):
+        line(f"Warning: {gap}", style="yellow", stderr=True)
+    return loaded
+
+
+def _read(configured: Configuration, kubeconfig: str, context: str, snapshot: Path | None) -> LiveCluster:
+    resources = live_cluster.resources_of(configured)
+    if snapshot is not None:
+        return snapshots.load(snapshot, resources)
+    return asyncio.run(live_cluster.read(resources, kubeconfig, context))
