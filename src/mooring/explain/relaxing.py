@@ -162,19 +162,26 @@ def _removals(judgement: Judgement, node: NodeView, missing: Mapping[str, int], 
         )
 
 
-def _with_less(pod: Pod, missing: Mapping[str, int]) -> Pod:
+def _with_less(given: Pod, missing: Mapping[str, int]) -> Pod:
+    pod = given
     for name, less in missing.items():
         containers = list(pod.spec.containers)
         level = pod.spec.resources
         if level is not None and name in level.requests:
-            pod = _with_spec(pod, resources=_reduced(level, name, less)[0])
-            continue
+            level = _reduced(level, name, less)[0]
+            pod = _with_spec(pod, resources=level)
+            # A pod may not ask for less than its containers together.
+            left = _counted(name, level.requests[name])
+            together = pod_requests(_with_spec(pod, resources=None, overhead={})).get(name, 0)
+            less = max(0, together - left)
         order = sorted(range(len(containers)), key=lambda i: -_asks(containers[i], name))
         for index in order:
-            resources, less = _reduced(containers[index].resources, name, less)
-            containers[index] = replace(containers[index], resources=resources)
             if not less:
                 break
+            resources, less = _reduced(containers[index].resources, name, less)
+            containers[index] = replace(containers[index], resources=resources)
+        if less:
+            return given  # init containers ask for too much
         pod = _with_spec(pod, containers=tuple(containers))
     return pod
 
