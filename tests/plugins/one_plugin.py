@@ -117,8 +117,9 @@ def ask(
     args: Mapping[str, Any] | None = None,
     *,
     pre_filter: bool = True,
+    custom: Mapping[str, Sequence[Any]] | None = None,
 ) -> Asked:
-    """Run PreFilter, if the plugin has one and it is wanted."""
+    """Run PreFilter, if the plugin has one and it is wanted. `custom` are objects by plural name."""
     world = World(
         {
             "nodes": [msgspec.to_builtins(node) for node in (GHOST, *nodes)],
@@ -127,11 +128,14 @@ def ask(
             "args": {plugin: args} if args and plugin not in CONTRIB else {},
         },
         configuration_of(plugin, args) if plugin in CONTRIB else DEFAULT,
+        custom=custom,
     )
     world.engine.services.nodes()
     world.put(kinds.NODES, None, GHOST)
     world.engine.drain()
-    asked = Asked(world, world.alone(plugin).plugins[plugin], world.pod, CycleState(), Status())
+    # A profile of its own has not heard of objects that were there before it was built.
+    profile = next(iter(world.engine.profiles.values())) if plugin in CONTRIB else world.alone(plugin)
+    asked = Asked(world, profile.plugins[plugin], world.pod, CycleState(), Status())
     if pre_filter and hasattr(asked.plugin, "pre_filter"):
         answer = asked.plugin.pre_filter(asked.state, asked.pod, world.nodes)
         asked.pre = answer if isinstance(answer, PreFilterResult) else as_status(answer)

@@ -19,8 +19,7 @@ from mooring.api.times import format_time, parse_time
 from mooring.app.clock import SystemClock
 from mooring.app.configuring import Configuration, configure
 from mooring.app.evaluating import BadCase, World
-from mooring.app.offline import offline_engine
-from mooring.app.plugin_steps import play, sorted_queue
+from mooring.app.plugin_steps import loaded_engine, play, sorted_queue
 from mooring.app.snapshots import KEYS
 from mooring.config.types import API_VERSION, KIND
 from mooring.contrib.metrics import NodeUsage, load_watcher
@@ -46,7 +45,7 @@ def evaluate_plugin(case: Mapping[str, Any]) -> dict[str, Any]:
         if "steps" in data:
             answer["steps"] = play(configured, data)
         elif "queue" in data:
-            answer["queue"] = sorted_queue(offline_engine(configured), data["queue"])
+            answer["queue"] = sorted_queue(loaded_engine(configured, data), data["queue"])
         return {"id": case.get("id"), **answer}
     except (MooringError, BadCase) as error:
         return {"id": case.get("id"), "error": str(error)}

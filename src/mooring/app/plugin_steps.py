@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import permutations
 from typing import Any, cast
 
 from mooring.api import decoding
@@ -21,7 +20,7 @@ from mooring.app.offline import offline_engine
 from mooring.app.snapshots import KEYS
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import QueuedPod
-from mooring.framework.ports import Change, Timer
+from mooring.framework.ports import Change, Clock, Timer
 from mooring.framework.status import Status
 from mooring.framework.statuses import NodeStatuses
 from mooring.runtime.binding import run_permit, run_reserve, run_unreserve
@@ -38,14 +37,28 @@ def play(configured: Configuration, data: Mapping[str, Any]) -> list[Json]:
 
 
 def sorted_queue(engine: Engine, queue: Sequence[Json]) -> Json:
-    """Pod → the pods that come strictly after it, and the order if there are no ties."""
+    """Pod → the pods that come strictly after it, and the order if there is one: no ties, and no circle."""
     less = next(iter(engine.profiles.values())).queue_sort.less
     pods = list(_queued(queue))
     after = {a.key: [b.key for b in pods if b is not a and less(a, b)] for a in pods}
     answer: Json = {"before": {key: sorted(later) for key, later in after.items() if later}}
-    if all(less(a, b) or less(b, a) for a, b in permutations(pods, 2)):
-        answer["order"] = sorted(after, key=lambda key: -len(after[key]))
+    order = sorted(after, key=lambda key: -len(after[key]))
+    if [len(after[key]) for key in order] == [*reversed(range(len(pods)))]:
+        answer["order"] = order
     return answer
+
+
+def loaded_engine(configured: Configuration, data: Mapping[str, Any], clock: Clock | None = None) -> Engine:
+    """An engine that knows the objects of a case."""
+    engine, custom = offline_engine(configured, clock=clock), data.get("custom") or {}
+    lists: dict[Resource, Sequence[Json]] = {KEYS[key]: data[key] for key in KEYS if key in data}
+    for resource in {need.resource for cls in configured.plugins() for need in cls.needs}:
+        lists.setdefault(resource, custom.get(resource.plural) or ())
+    for resource, objects in lists.items():
+        for raw in objects:
+            engine.inbox.post(Change(resource, None, decoding.convert(resource, raw), initial=True))
+    engine.drain()
+    return engine
 
 
 def _queued(entries: Sequence[Json]) -> Iterator[QueuedPod]:
@@ -79,26 +92,13 @@ class _Cluster:
 
     def __init__(self, configured: Configuration, data: Mapping[str, Any]) -> None:
         self._clock = _StepClock()
-        self._engine = offline_engine(configured, clock=self._clock)
+        self._engine = loaded_engine(configured, data, self._clock)
         self._profile = next(iter(self._engine.profiles.values()))
         self._queue = data.get("queue") or []
         self._held: dict[str, tuple[CycleState, HeldPod]] = {}
         """Pod → its cycle state and its wait, of the pods that wait in Permit."""
         self._states: dict[str, tuple[CycleState, str]] = {}
         """Pod → its cycle state and node, of all that were scheduled."""
-        custom = data.get("custom") or {}
-        kinds: dict[str, Resource] = {
-            need.resource.plural: need.resource
-            for plugin in self._profile.plugins.values()
-            for need in plugin.needs
-            if need.resource.plural in custom
-        }
-        lists = {**{key: (KEYS[key], data[key]) for key in KEYS if key in data}}
-        lists |= {plural: (kind, custom[plural]) for plural, kind in kinds.items()}
-        for resource, objects in lists.values():
-            for raw in objects:
-                self._engine.inbox.post(Change(resource, None, decoding.convert(resource, raw), initial=True))
-        self._engine.drain()
         self._pods: dict[str, Pod] = {pod.key: pod for pod in self._engine.stores[PODS].list()}
 
     async def play(self, steps: Sequence[Json]) -> list[Json]:

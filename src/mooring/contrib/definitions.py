@@ -1,5 +1,5 @@
 """CustomResourceDefinitions of the plugins' kinds, as `mooring manifests` prints them: namespaced, of one
-version, with a status that is written apart from the rest."""
+version, as a rule with a status that is written apart from the rest."""
 
 from __future__ import annotations
 
@@ -28,14 +28,15 @@ def definition(
     description: str,
     *,
     short_names: Sequence[str],
-    approval: int,
+    approval: int = 0,
     columns: Sequence[tuple[str, str, str]],
     spec: dict[str, Any],
     status: dict[str, Any],
+    status_apart: bool = True,
 ) -> dict[str, Any]:
     """`columns` are name, JSON path and type; `spec` and `status` the schemas of their properties. `approval`
     is the pull request of scheduler-plugins that the kind came with: groups of the Kubernetes project want to
-    know who agreed to a definition."""
+    know who agreed to a definition. Without `status_apart` the status is written with the object."""
     schema = {
         "type": "object",
         "description": description,
@@ -47,16 +48,18 @@ def definition(
             "status": {"type": "object", "properties": status},
         },
     }
-    version = {
+    version: dict[str, Any] = {
         "name": resource.version,
         "served": True,
         "storage": True,
-        "subresources": {"status": {}},
         "additionalPrinterColumns": [
             {"name": name, "type": kind, "jsonPath": path} for name, path, kind in columns
         ],
         "schema": {"openAPIV3Schema": schema},
     }
+    if status_apart:
+        version["subresources"] = {"status": {}}
+    annotations = {"api-approved.kubernetes.io": f"{APPROVED}{approval}"} if approval else {}
     names = {
         "kind": resource.kind,
         "listKind": f"{resource.kind}List",
@@ -67,9 +70,6 @@ def definition(
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {
-            "name": f"{resource.plural}.{resource.group}",
-            "annotations": {"api-approved.kubernetes.io": f"{APPROVED}{approval}"},
-        },
+        "metadata": {"name": f"{resource.plural}.{resource.group}", "annotations": annotations},
         "spec": {"group": resource.group, "scope": "Namespaced", "names": names, "versions": [version]},
     }

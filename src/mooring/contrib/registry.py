@@ -20,6 +20,7 @@ PLUGINS: dict[str, str] = {
     ),
     "LowCpuScheduler": "mooring.contrib.low_cpu_scheduler:LowCpuScheduler",
     "LowRiskOverCommitment": "mooring.contrib.trimaran.low_risk_over_commitment:LowRiskOverCommitment",
+    "NetworkOverhead": "mooring.contrib.network_aware.network_overhead:NetworkOverhead",
     "NodeMetadata": "mooring.contrib.node_metadata:NodeMetadata",
     "NodeResourcesAllocatable": "mooring.contrib.node_resources_allocatable:NodeResourcesAllocatable",
     "Peaks": "mooring.contrib.trimaran.peaks:Peaks",
@@ -29,5 +30,6 @@ PLUGINS: dict[str, str] = {
     "SySched": "mooring.contrib.sysched:SySched",
     "TargetLoadPacking": "mooring.contrib.trimaran.target_load_packing:TargetLoadPacking",
     "TenantIsolation": "mooring.contrib.tenant_isolation:TenantIsolation",
+    "TopologicalSort": "mooring.contrib.network_aware.topological_sort:TopologicalSort",
 }
 """Plugin → `module:Class`."""

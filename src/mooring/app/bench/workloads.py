@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Any
 
 import numpy as np
 
-from mooring.api.resources import POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS, SERVICES
-from mooring.app.bench import gpus, many_terms
+from mooring.api.resources import (
+    POD_DISRUPTION_BUDGETS,
+    PODS,
+    PRIORITY_CLASSES,
+    REPLICA_SETS,
+    SERVICES,
+)
+from mooring.app.bench import gpus, many_terms, networks, tenants
 from mooring.app.bench.world import HOSTNAME, ZONE, World, make
+from mooring.contrib.capacity_scheduling.quotas import ELASTICQUOTAS
 from mooring.contrib.coscheduling.groups import LABEL, PODGROUPS
 from mooring.contrib.metrics import CPU, MEMORY, Sample
+from mooring.contrib.preemption_toleration import MINIMUM, SECONDS
 
 Pods = Iterator[dict[str, Any]]
 
@@ -264,14 +273,31 @@ def preemption_general(world: World) -> Pods:
     yield from _preemptors(world, topologySpreadConstraints=[constraint], affinity=required)
 
 
-def _fill(world: World) -> None:
-    """One large low pod on every node, so that only preemption makes room for a preemptor."""
+def preemption_toleration(world: World) -> Pods:
+    """The large pod of every second node is protected."""
+    protecting = {MINIMUM: "10000", SECONDS: "-1"}
+    world.put(PRIORITY_CLASSES, [{"metadata": {**_meta("guarded"), "annotations": protecting}, "value": 0}])
+    _fill(world, ({"priorityClassName": "guarded"}, {}))
+    yield from _preemptors(world)
+
+
+def preemption_quota(world: World) -> Pods:
+    """The large pods are borrowed, and their owner takes its share back."""
+    world.put(ELASTICQUOTAS, [tenants.quota("borrower", 0), tenants.quota("default", 1_000_000)])
+    _fill(world, namespace="borrower")
+    yield from _preemptors(world)
+
+
+def _fill(world: World, specs: Sequence[dict[str, Any]] = ({},), namespace: str = "default") -> None:
+    """One large low pod on every node, so that only preemption makes room for a preemptor. Nodes take turns
+    with `specs`."""
     columns = world.engine.services.nodes()
     free = zip(columns.names, columns.free("cpu").tolist(), strict=True)
 
     def fillers() -> Pods:
-        for name, cpu in free:
-            pod = make(f"filler-{name}", cpu=max(cpu - 1000, 0), memory=64, labels={"app": "filler"})
+        for (name, cpu), spec in zip(free, cycle(specs), strict=False):
+            amounts = {"cpu": max(cpu - 1000, 0), "memory": 64}
+            pod = make(f"filler-{name}", labels={"app": "filler"}, namespace=namespace, **amounts, **spec)
             pod["spec"]["nodeName"] = name
             pod["status"] = {"phase": "Running", "startTime": "2026-01-02T00:00:00Z"}
             yield pod
@@ -330,6 +356,27 @@ WORKLOADS: tuple[Workload, ...] = (
         config=gpus.CONFIG,
         finish_node=gpus.add_cards,
     ),
+    Workload(
+        "network",
+        "members of applications, with NetworkOverhead",
+        networks.members,
+        config=networks.CONFIG,
+        finish_node=networks.add_region,
+    ),
+    Workload(
+        "tenants",
+        "pools and nodes of one tenant, with TenantIsolation",
+        tenants.isolated,
+        config=tenants.ISOLATION,
+        finish_node=tenants.add_pool,
+    ),
+    Workload(
+        "applications", "50 applications, with AppAffinity", tenants.applications, config=tenants.AFFINITY
+    ),
+    Workload(
+        "system-calls", "20 seccomp profiles, with SySched", tenants.system_calls, config=tenants.SYSTEM_CALLS
+    ),
+    Workload("quotas", "20 quotas, with CapacityScheduling", tenants.quotas, config=tenants.QUOTAS),
     Workload("mixed", "seven of the above in turn", mixed),
     Workload("unschedulable", "fits nowhere", unschedulable, schedulable=False),
     Workload("preemption-4", "4 pods a node, resources only", preemption, 4, 40, schedulable=False),
@@ -342,6 +389,24 @@ WORKLOADS: tuple[Workload, ...] = (
         schedulable=False,
     ),
     Workload("preemption-4-pdb", "4 pods a node, 100 PDBs", preemption_pdb, 4, 40, schedulable=False),
+    Workload(
+        "preemption-4-toleration",
+        "4 pods a node, with PreemptionToleration",
+        preemption_toleration,
+        4,
+        40,
+        schedulable=False,
+        config=tenants.TOLERATION,
+    ),
+    Workload(
+        "preemption-4-quota",
+        "4 pods a node, with CapacityScheduling",
+        preemption_quota,
+        4,
+        40,
+        schedulable=False,
+        config=tenants.QUOTAS,
+    ),
     Workload("preemption-30", "30 pods a node, resources only", preemption, 30, 20, schedulable=False),
     Workload("preemption-30-pdb", "30 pods a node, 100 PDBs", preemption_pdb, 30, 20, schedulable=False),
 )
