@@ -16,6 +16,7 @@ from mooring.cli.extender import extender
 from mooring.cli.manifests import manifests
 from mooring.cli.new import new
 from mooring.cli.run import SETTINGS, run
+from mooring.cli.simulate import simulate
 from mooring.cli.up import up
 from mooring.cli.version import print_version, version
 from mooring.telemetry import logs
@@ -36,6 +37,7 @@ app.command()(manifests)
 app.command()(demo)
 app.command()(up)
 app.command()(evaluate)
+app.command()(simulate)
 app.add_typer(bench.app, name="bench")
 app.command()(version)
 

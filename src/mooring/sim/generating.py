@@ -32,8 +32,7 @@ class ScenarioWorkload:
             sample_interval=scenario.sample_interval,
             measures=scenario.measures,
             assertions=tuple(
-                Assertion(each.measure, each.op, each.value, None if each.at == "end" else float(each.at))
-                for each in scenario.assertions
+                Assertion(each.measure, each.op, each.value, each.at) for each in scenario.assertions
             ),
         )
 
@@ -51,7 +50,7 @@ class ScenarioWorkload:
     def actions(self, seed: int) -> Iterator[Timed]:
         scenario = self._scenario
         sources = {
-            workload.name: PodSource(workload, template, Random(f"{seed}/{workload.name}"))
+            workload.name: PodSource(workload, template, f"{seed}/{workload.name}")
             for workload, template in self._templates
         }
 
@@ -64,13 +63,17 @@ class ScenarioWorkload:
 
 
 class PodSource:
-    """Makes the pods of one workload, and hears of their end."""
+    """Makes the pods of one workload, and hears of their end. What arrives, and how long it runs, does not
+    depend on what the scheduler does: all configurations of a comparison see the same."""
 
-    def __init__(self, workload: PodWorkload, template: Pod, random: Random) -> None:
+    def __init__(self, workload: PodWorkload, template: Pod, seed: str) -> None:
         self._workload = workload
         self._template = template
-        self._random = random
-        self._numbers = count()
+        self._arrivals = Random(seed)
+        self._lifetimes = Random(f"{seed}/lifetimes")
+        self._later_lifetimes = Random(f"{seed}/later")
+        """Of pods that come for others."""
+        self._numbers, self._later_numbers = count(), count()
         self._world: World | None = None
         self._wanted = workload.count or 0
         self._live: dict[str, None] = {}
@@ -80,7 +83,7 @@ class PodSource:
         workload = self._workload
         times = arrival_times(
             workload.arrival,
-            self._random,
+            self._arrivals,
             total=workload.count,
             rate=workload.rate,
             start=workload.start,
@@ -104,24 +107,27 @@ class PodSource:
             self._live.pop(pod.key, None)
             self._refill()
         elif self._workload.kind == "job" and why != ENDED and self._world is not None:
-            self._add(self._world, life.seconds)
+            self._add_later(self._world, life.seconds)
 
     def _arrive(self, world: World) -> None:
         self._world = world
         if self._workload.kind != "deployment" or len(self._live) < self._wanted:
-            self._add(world, self._lifetime())
+            self._add(world, str(next(self._numbers)), self._lifetime(self._lifetimes))
 
     def _refill(self) -> None:
         while self._world is not None and len(self._live) < self._wanted:
-            self._add(self._world, self._lifetime())
+            self._add_later(self._world, self._lifetime(self._later_lifetimes))
 
-    def _lifetime(self) -> float | None:
+    def _lifetime(self, random: Random) -> float | None:
         lifetime = self._workload.lifetime
-        return None if lifetime is None else lifetime.draw(self._random)
+        return None if lifetime is None else lifetime.draw(random)
 
-    def _add(self, world: World, seconds: float | None) -> None:
+    def _add_later(self, world: World, seconds: float | None) -> None:
+        self._add(world, f"again-{next(self._later_numbers)}", seconds)
+
+    def _add(self, world: World, ending: str, seconds: float | None) -> None:
         template = self._template
-        name = f"{template.metadata.name}-{next(self._numbers)}"
+        name = f"{template.metadata.name}-{ending}"
         key = f"{template.metadata.namespace}/{name}"
         metadata = replace(template.metadata, name=name, uid=key, creation_timestamp=world.time_text())
         if self._workload.kind == "deployment":

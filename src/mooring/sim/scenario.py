@@ -140,7 +140,8 @@ class AssertionFields(Fields):
     measure: str
     op: Comparison
     value: float
-    at: Seconds | Literal["end"] = "end"
+    at: Seconds | None = None
+    """Without it, at the end."""
 
 
 class Scenario(Fields):
