@@ -100,10 +100,11 @@ class Driver:
             for work in (self._engine.run(), self._feed(workload, seed), self._check(), self._sample())
         ]
         scheduling, *_, sampling = tasks
+        pending = set(tasks)
         try:
-            await asyncio.wait({scheduling, sampling}, return_when=asyncio.FIRST_COMPLETED)
-            for task in tasks:
-                if task.done():
+            while {scheduling, sampling} <= pending:
+                done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
                     task.result()  # raises what ended it
         finally:
             await self._engine.stop()

@@ -7,7 +7,7 @@ parts: `utilisation.cpu.stddev`. Own measures are functions of a `View`.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import nan
 
@@ -38,10 +38,35 @@ class View:
     """All pods, pending ones included."""
     tally: Tally
     """What was counted so far."""
+    arrived: Sequence[Pod]
+    """Pods that have come since the last sample."""
+    bound: Sequence[Pod]
+    """Pods that were bound since the last sample."""
+    gone: Sequence[Pod]
+    """Pods that have gone since the last sample, pending ones included."""
 
 
 Measure = Callable[[View], float]
+"""An own measure. A class is instantiated for every run, and its instance called: so it may keep sums."""
 Sample = dict[str, float]
+
+
+class News:
+    """Implements `PodWatcher`: what has happened to pods between two samples."""
+
+    def __init__(self) -> None:
+        self.came: list[Pod] = []
+        self.ran: list[Pod] = []
+        self.went: list[Pod] = []
+
+    def added(self, pod: Pod) -> None:
+        self.came.append(pod)
+
+    def bound(self, pod: Pod) -> None:
+        self.ran.append(pod)
+
+    def gone(self, pod: Pod, why: str) -> None:
+        self.went.append(pod)
 
 
 class Sampler:
@@ -53,7 +78,10 @@ class Sampler:
         self._engine = engine
         self._world = world
         self._tally = tally
-        self._own = own or {}
+        self._own = {name: make() if isinstance(make, type) else make for name, make in (own or {}).items()}
+        self._news = News()
+        if self._own:
+            world.watchers.append(self._news)
         self._resources: list[str] = []
         self._node_generation = -1
         self._waits_seen = 0
@@ -77,9 +105,17 @@ class Sampler:
             found["largestPod"] = largest_pod(nodes)
             found["zoneSkew"] = zone_skew(nodes)
         found.update({f"pending.{plugins}": n for plugins, n in tally.pending_by.items() if plugins})
-        view = View(self._world.clock.now(), nodes, self._world.pods.values(), tally)
-        found.update({name: float(measure(view)) for name, measure in self._own.items()})
+        found.update(self._own_measures(nodes))
         return found
+
+    def _own_measures(self, nodes: Nodes) -> Iterator[tuple[str, float]]:
+        news = self._news
+        time, pods = self._world.clock.now(), self._world.pods.values()
+        view = View(time, nodes, pods, self._tally, tuple(news.came), tuple(news.ran), tuple(news.went))
+        for changed in (news.came, news.ran, news.went):
+            changed.clear()
+        for name, measure in self._own.items():
+            yield name, float(measure(view))
 
     def waits(self) -> Sample:
         """How long pods waited to be bound, all so far."""

@@ -65,7 +65,7 @@ class Job:
         source = self.source
         look_in(self.setup.folders)
         simulation = Simulation(
-            load_workload(source.file, source.mapping, as_scheduled=source.as_scheduled, seed=self.seed),
+            load_workload(source.file, source.mapping, as_scheduled=source.as_scheduled),
             config=self.setup.configuration(),
             seed=self.seed,
             until=source.until,
