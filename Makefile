@@ -13,7 +13,7 @@ help: ## Show this list
 
 # What `make up` needs is a part of what the tests need, and there in a few seconds: uv does it when the machine has
 # it, pip otherwise. Both read the same hashed lock files: requirements.lock is what the container image holds,
-# requirements-up.lock has the packages of the extra `up` besides, requirements-dev.lock those for development too.
+# requirements-up.lock has the packages of the extras `up` and `sim` besides, requirements-dev.lock those for development too.
 UV      := $(shell command -v uv 2> /dev/null)
 CREATE  := $(if $(UV),$(UV) venv --quiet --seed --allow-existing --python $(PYTHON),$(PYTHON) -m venv)
 INSTALL := $(if $(UV),$(UV) pip install --quiet --python $(BIN)/python,$(BIN)/python -m pip install --quiet)
@@ -79,9 +79,9 @@ format: $(STAMP) ## Rewrite files in the project's format
 
 lock: ## Resolve the dependencies anew into the hashed lock files
 	$(BIN)/pip-compile --quiet --strip-extras --generate-hashes --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header --output-file requirements.lock pyproject.toml
-	$(BIN)/pip-compile --quiet --strip-extras --generate-hashes --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header --extra up --output-file requirements-up.lock pyproject.toml
+	$(BIN)/pip-compile --quiet --strip-extras --generate-hashes --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header --extra up --extra sim --output-file requirements-up.lock pyproject.toml
 	$(BIN)/pip-compile --quiet --strip-extras --generate-hashes --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header --only-build-deps --build-deps-for editable --output-file requirements-build.lock pyproject.toml
-	$(BIN)/pip-compile --quiet --strip-extras --generate-hashes --allow-unsafe --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header --extra up --extra dev --output-file requirements-dev.lock pyproject.toml
+	$(BIN)/pip-compile --quiet --strip-extras --generate-hashes --allow-unsafe --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header --extra up --extra sim --extra dev --output-file requirements-dev.lock pyproject.toml
 
 clean: ## Remove the environment and caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist

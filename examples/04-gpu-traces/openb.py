@@ -1,90 +1,115 @@
-"""The trace openb as Kubernetes objects: nodes, pods in the order of their arrival, and typical pods."""
+"""What the published runs on the trace openb measure, as measures of `mooring simulate`, and the policy that they
+compare with. GPU is in thousandths of a card."""
 
 from __future__ import annotations
 
-import csv
-import gzip
-from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from mooring.api.node import Node
+import numpy as np
+import yaml
+
 from mooring.api.pod import Pod
-from mooring.contrib.gpu.requests import GPU_COUNT, GPU_MILLI, GPU_MODEL, WHOLE
-from mooring.testing import make_node, make_pod
+from mooring.api.requests import CPU, pod_requests
+from mooring.contrib.gpu.fgd import TypicalPodArgs
+from mooring.contrib.gpu.fragmentation import Fragmentation, NodeStates
+from mooring.contrib.gpu.gpu_share import CHOICE
+from mooring.contrib.gpu.requests import GPU_COUNT, GPU_MILLI, GPU_MODEL, MOST_CARDS, WHOLE, cards_of
+from mooring.framework import PreFilterPlugin, PreScorePlugin, VectorScorePlugin
 
-THRESHOLD = 0.95
-"""Of all pods are of typical classes."""
-
-
-class Arrival(NamedTuple):
-    """A row of the list of pods."""
-
-    cpu: int
-    memory: int
-    count: int
-    milli: int
-    models: str
-
-    @property
-    def gpu(self) -> int:
-        return self.count * self.milli
-
-    def pod(self, name: str) -> Pod:
-        annotations = {}
-        if self.gpu:
-            annotations = {GPU_COUNT: str(self.count), GPU_MILLI: str(self.milli)}
-        if self.models:
-            annotations[GPU_MODEL] = self.models
-        return make_pod(name, cpu=f"{self.cpu}m", memory=f"{self.memory}Mi", annotations=annotations)
+FGD = Path(__file__).parent / "FGD.yaml"
 
 
-class Trace:
-    """The files of one trace, for one seed."""
-
-    def __init__(self, folder: Path, name: str, seed: int) -> None:
-        self._rows = [_arrival(row) for row in _table(folder / f"openb_pod_list_{name}.csv.gz")]
-        order = {}
-        with gzip.open(folder / f"order_{name}.txt.gz", "rt") as lines:
-            for line in lines:
-                number, what, *values = line.split()
-                if int(number) == seed:
-                    order[what] = [int(value) for value in values]
-        self.arrivals = [self._rows[row] for row in order["pods"]]
-        nodes = [_node(row) for row in _table(folder / "openb_node_list_gpu_node.csv.gz")]
-        # Of nodes with equal scores the first wins, and the first is the one that was created first.
-        self.nodes = [node for _, node in sorted(zip(order["nodes"], nodes, strict=True), key=lambda n: n[0])]
-
-    def typical_pods(self) -> list[dict[str, Any]]:
-        """The most frequent classes, as arguments of FGD. Memory does not count."""
-        classes = Counter((row.cpu, row.milli, row.count, row.models) for row in self._rows)
-        ranked = sorted(classes.items(), key=lambda found: (found[1], found[0]), reverse=True)
-        typical: list[dict[str, Any]] = []
-        taken = 0
-        for (cpu, milli, count, models), number in ranked:
-            if taken >= THRESHOLD * len(self._rows):
-                break
-            taken += number
-            typical.append(
-                {"cpu": f"{cpu}m", "gpuMilli": milli, "gpuCount": max(count, 1), "gpuCardModel": models,
-                 "weight": number}
-            )  # fmt: skip
-        return typical
+def milli(pod: Pod) -> int:
+    """Of each of its cards."""
+    return int(pod.annotations.get(GPU_MILLI, 0))
 
 
-def _table(path: Path) -> list[dict[str, str]]:
-    with gzip.open(path, "rt") as lines:
-        return list(csv.DictReader(lines))
+def requested(pod: Pod) -> int:
+    return milli(pod) * int(pod.annotations.get(GPU_COUNT, 0))
 
 
-def _arrival(row: dict[str, str]) -> Arrival:
-    numbers = (int(row[name]) for name in ("cpu_milli", "memory_mib", "num_gpu", "gpu_milli"))
-    return Arrival(*numbers, row.get("gpu_spec") or "")
+class Arrived:
+    """GPU that has been asked for so far."""
+
+    def __init__(self) -> None:
+        self.total = 0
+
+    def __call__(self, view: Any) -> float:
+        self.total += sum(map(requested, view.arrived))
+        return self.total
 
 
-def _node(row: dict[str, str]) -> Node:
-    cards = int(row["gpu"])
-    return make_node(
-        row["sn"], cpu=f"{row['cpu_milli']}m", memory=f"{row['memory_mib']}Mi", pods=1001,
-        extended={GPU_COUNT: cards, GPU_MILLI: cards * WHOLE}, labels={GPU_MODEL: row["model"]},
-    )  # fmt: skip
+class Used:
+    """GPU that is handed out."""
+
+    def __init__(self) -> None:
+        self.total = 0
+
+    def __call__(self, view: Any) -> float:
+        self.total += sum(map(requested, view.bound))
+        return self.total
+
+
+class Fragmented:
+    """GPU that is idle and of no use to typical pods, by what the API says of cards."""
+
+    def __init__(self) -> None:
+        self.fragmentation = Fragmentation([TypicalPodArgs(**snake(each)).typical() for each in typical_pods()])
+        self.rows: dict[str, int] = {}
+
+    def __call__(self, view: Any) -> float:
+        if not self.rows:
+            self._begin(view.nodes)
+        for pod in view.bound:
+            self._add(pod)
+        return float(self.fragmented.sum())
+
+    def _begin(self, nodes: Any) -> None:
+        self.rows = {name: row for row, name in enumerate(nodes.names)}
+        self.cpu = nodes.allocatable(CPU).copy()
+        self.cards = WHOLE * (np.arange(MOST_CARDS) < nodes.allocatable(GPU_COUNT)[:, np.newaxis])
+        models = [self.fragmentation.model(view.node.labels[GPU_MODEL]) for view in nodes]
+        self.models = np.array(models)
+        self.fragmented = self.fragmentation.of(NodeStates(self.cpu, self.cards, self.models))
+
+    def _add(self, pod: Pod) -> None:
+        row = self.rows[pod.spec.node_name]
+        self.cpu[row] -= pod_requests(pod)[CPU]
+        for card in cards_of(pod):
+            self.cards[row, card] -= milli(pod)
+        assert self.cards[row].min() >= 0, f"{pod.spec.node_name} gave more than it has to {pod.name}"
+        one = slice(row, row + 1)
+        state = NodeStates(self.cpu[one], self.cards[one], self.models[one])
+        self.fragmented[row] = self.fragmentation.of(state)[0]
+
+
+def typical_pods() -> list[dict[str, Any]]:
+    """Those of FGD's configuration."""
+    [profile] = yaml.safe_load(FGD.read_text())["profiles"]
+    pods: list[dict[str, Any]] = profile["pluginConfig"][0]["args"]["typicalPods"]
+    return pods
+
+
+def snake(args: dict[str, Any]) -> dict[str, Any]:
+    names = {"gpuMilli": "gpu_milli", "gpuCount": "gpu_count", "gpuCardModel": "gpu_card_model"}
+    return {names.get(name, name): value for name, value in args.items()}
+
+
+class Random(PreFilterPlugin, PreScorePlugin, VectorScorePlugin):
+    """Any node and any card, to compare with."""
+
+    name = "Random"
+
+    def pre_filter(self, state: Any, pod: Any, nodes: Any) -> None:
+        state.write(CHOICE, self.choose)
+
+    def choose(self, pod: Any, request: Any, node: Any, free: Sequence[int]) -> int:
+        return self.handle.random.choice([card for card, g in enumerate(free) if g >= request.milli])
+
+    def pre_score(self, state: Any, pod: Any, nodes: Any) -> None:
+        state.write(self.name, self.handle.random.choice(nodes.names))
+
+    def score_nodes(self, state: Any, pod: Any, nodes: Any) -> Any:
+        return nodes.named(state.read(self.name)) * 100

@@ -17,6 +17,7 @@ from mooring.cli.extender import extender
 from mooring.cli.manifests import manifests
 from mooring.cli.new import new
 from mooring.cli.run import SETTINGS, run
+from mooring.cli.simulate import simulate
 from mooring.cli.snapshot import snapshot
 from mooring.cli.up import up
 from mooring.cli.version import print_version, version
@@ -40,6 +41,7 @@ app.command()(up)
 app.command()(explain)
 app.command()(snapshot)
 app.command()(evaluate)
+app.command()(simulate)
 app.add_typer(bench.app, name="bench")
 app.command()(version)
 

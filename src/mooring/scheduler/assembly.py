@@ -26,7 +26,7 @@ from mooring.scheduler.instructions import Executor
 from mooring.scheduler.overcommitting import OvercommitWatch
 from mooring.scheduler.placements import Placements
 from mooring.scheduler.queue_hooks import ProfileHooks, sort_by
-from mooring.scheduler.records import DEFAULT_BYTES, RecordRing
+from mooring.scheduler.records import RecordRing
 from mooring.scheduler.status_writer import StatusWriter
 
 FLUSH_AFTER = 300.0
@@ -40,9 +40,10 @@ def assemble(
     ports: Ports,
     *,
     flush_after: float | None = FLUSH_AFTER,
-    record_bytes: int = DEFAULT_BYTES,
+    records: RecordRing | None = None,
 ) -> Engine:
-    """An engine that is ready to run: profiles built, queue empty, nothing started."""
+    """An engine that is ready to run: profiles built, queue empty, nothing started. `records` is where
+    decision records go, if not to a ring of the usual size."""
     ports = dataclasses.replace(ports, client=FencedClient(ports.client, ports.may_bind))
     inbox, tasks, bindings, cluster = Inbox(), Tasks(), Tasks(), ClusterState()
     profiles: dict[str, Profile] = {}
@@ -64,7 +65,8 @@ def assemble(
     generation = builder.build(resolved, registry, ports.extenders)
     profiles.update(generation.profiles)
     sort_by(queue, next(iter(profiles.values())))
-    records, chooser = RecordRing(record_bytes), NodeChooser(ReuseCache(cluster.version))
+    records = RecordRing() if records is None else records  # an empty one is false
+    chooser = NodeChooser(ReuseCache(cluster.version))
     overcommits = OvercommitWatch(cluster.cache, ports.recorder, next(iter(profiles)), ports.metrics)
     failures = FailureHandler(queue, cluster.stores.lister(PODS), ports.recorder, writer, hooks.serves)
 

@@ -48,7 +48,7 @@ def _running(world: World) -> Iterator[dict[str, Any]]:
         yield pod
 
 
-def _member(name: str, number: int, **amounts: int) -> dict[str, Any]:
+def _member(name: str, number: int, **amounts: Any) -> dict[str, Any]:
     labels = {GROUP: f"group-{number % GROUPS}", WORKLOAD: WORKLOADS[number % len(WORKLOADS)]}
     return make(name, labels={"app": name, **labels}, **amounts)
 

@@ -1,0 +1,125 @@
+"""Many runs: configurations times seeds, spread over processes by joblib.
+
+A run is described by names of files, so that any process can do it, and its result is a folder. A process
+that dies takes its runs with it; they are done again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mooring.api.errors import MooringError
+from mooring.app.configuring import Configuration, configure, configure_file, find_plugin
+from mooring.app.simulating.loading import load_workload
+from mooring.app.simulating.simulation import OnProgress, Simulation, find_measure
+from mooring.runtime.registry import look_in
+from mooring.sim.results import SUMMARY, Result, read_result
+
+TRIES = 3
+"""How often the runs of processes that died are done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a workload comes from."""
+
+    file: Path
+    mapping: Path | None = None
+    as_scheduled: bool = False
+    until: float | None = None
+    measures: Mapping[str, str] = field(default_factory=dict)
+    """Own measures, as `module:function`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """A scheduler configuration; without a file, the default profile."""
+
+    name: str
+    file: Path | None = None
+    plugins: tuple[str, ...] = ()
+    """`module:Class` of plugins to make known."""
+    folders: tuple[str, ...] = ()
+    """Where modules are looked for."""
+
+    def configuration(self) -> Configuration:
+        plugins = [find_plugin(reference, self.folders) for reference in self.plugins]
+        if self.file is None:
+            return configure(plugins=plugins, folders=self.folders)
+        return configure_file(self.file, plugins=plugins, folders=self.folders)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One run."""
+
+    source: Source
+    setup: Setup
+    seed: int | None
+    """None: the workload's own."""
+    folder: Path
+
+    def run(self, on_progress: OnProgress | None = None) -> Result:
+        source = self.source
+        look_in(self.setup.folders)
+        simulation = Simulation(
+            load_workload(source.file, source.mapping, as_scheduled=source.as_scheduled),
+            config=self.setup.configuration(),
+            seed=self.seed,
+            until=source.until,
+            measures={name: find_measure(reference) for name, reference in source.measures.items()},
+            name=self.setup.name,
+        )
+        return simulation.run(self.folder, on_progress)
+
+
+def plan(source: Source, setups: Sequence[Setup], seeds: Sequence[int | None], folder: Path) -> list[Job]:
+    """Every configuration with every seed; a single run has the folder for itself."""
+    if len(setups) == len(seeds) == 1:
+        return [Job(source, setups[0], seeds[0], folder)]
+    return [
+        Job(source, setup, seed, folder / (setup.name if seed is None else f"{setup.name}-{seed}"))
+        for setup in setups
+        for seed in seeds
+    ]
+
+
+def run_jobs(jobs: Sequence[Job], workers: int, on_done: Callable[[], None]) -> list[Result]:
+    """All runs, in order. `workers` processes, -1 for as many as there are cores."""
+    for job in jobs:
+        (job.folder / SUMMARY).unlink(missing_ok=True)  # its presence says that the run is done
+    for _ in range(TRIES):
+        missing = [job for job in jobs if not (job.folder / SUMMARY).exists()]
+        for _ in _spread(missing, workers):
+            on_done()
+    if missing := [job for job in jobs if not (job.folder / SUMMARY).exists()]:
+        raise MooringError(
+            f"{len(missing)} of {len(jobs)} runs were ended {TRIES} times by the end of their process, most "
+            "likely for lack of memory; say fewer with --jobs"
+        )
+    return [read_result(job.folder) for job in jobs]
+
+
+def _spread(jobs: Sequence[Job], workers: int) -> Iterator[None]:
+    """Do runs elsewhere, one item for each that is done; ends early when a process dies."""
+    if not jobs:
+        return
+    try:
+        import joblib
+        from joblib.externals.loky.process_executor import TerminatedWorkerError
+    except ImportError as error:
+        raise MooringError(
+            "several runs at a time need joblib: install mooring[sim], or say --jobs 1"
+        ) from error
+    try:
+        yield from joblib.Parallel(n_jobs=workers, return_as="generator_unordered")(
+            joblib.delayed(_run)(job) for job in jobs
+        )
+    except TerminatedWorkerError:
+        return
+
+
+def _run(job: Job) -> None:
+    job.run()

@@ -1,0 +1,240 @@
+"""`mooring simulate`: a workload in virtual time, under one scheduler configuration or several."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from mooring.api.errors import MooringError
+from mooring.api.times import DurationError, format_duration, parse_duration
+from mooring.app.configuring import plugin_folders
+from mooring.app.simulating.comparing import DIFFERENCES, Comparison, compare
+from mooring.app.simulating.jobs import Job, Setup, Source, plan, run_jobs
+from mooring.cli.printing import Output, console, current_folder, fail, line
+from mooring.config import ConfigError
+from mooring.sim.results import Result
+from mooring.sim.tally import Tally
+
+SHOWN = 20
+"""Pods placed differently, and problems, that are printed."""
+
+
+def simulate(
+    workload: Annotated[
+        Path,
+        typer.Argument(help="A scenario (.yaml), a record (.jsonl, .jsonl.gz), or a trace (.csv, .csv.gz)."),
+    ],
+    config: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="A KubeSchedulerConfiguration; without, the default profile. Repeatable: the others are "
+            "compared with the first.",
+        ),
+    ] = None,
+    mapping: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="What the columns of a trace mean.")
+    ] = None,
+    seed: Annotated[
+        list[int] | None, typer.Option(help="Decides what is random. Repeatable: one run for each.")
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="So many seeds, counted from the first.")] = 1,
+    until: Annotated[
+        str, typer.Option(metavar="DURATION", help="Stop at this virtual time, such as 90s or 1h30m.")
+    ] = "",
+    as_scheduled: Annotated[
+        bool, typer.Option("--as-scheduled", help="Keep the placements of a record instead of deciding.")
+    ] = False,
+    measure: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=MODULE:FUNCTION", help="A measure of your own. Repeatable."),
+    ] = None,
+    plugins: Annotated[
+        list[str] | None,
+        typer.Option("--plugin", metavar="MODULE:CLASS", help="Make a plugin known by its name. Repeatable."),
+    ] = None,
+    plugin_path: Annotated[
+        list[str] | None,
+        typer.Option(metavar="DIR", help="Where modules are looked for; without, the current folder."),
+    ] = None,
+    folder: Annotated[
+        Path | None, typer.Option("-o", "--output-dir", metavar="DIR", help="Keep the results here.")
+    ] = None,
+    output: Annotated[Output, typer.Option("--output", help="For people or for programs.")] = Output.TABLE,
+    jobs: Annotated[
+        int, typer.Option(help="Runs at a time, each in a process of its own; -1 is one for each core.")
+    ] = -1,
+) -> None:
+    """Run a workload through the real scheduler in virtual time, and measure.
+
+    The scheduler, its queue and its plugins are those of [bold]mooring run[/bold]; the cluster is in memory
+    and time jumps. Several --config or seeds are compared with the first configuration: measures, and pods
+    on other nodes. Exit code 1 when an assertion of the scenario does not hold.
+    """
+    try:
+        folders = tuple(plugin_folders(plugin_path) if plugin_path else current_folder())
+        source = Source(workload, mapping, as_scheduled, _until(until), _measures(measure or []))
+        setups = _setups(config or [], tuple(plugins or ()), folders)
+        for setup in setups:
+            setup.configuration()  # mistakes are found before the first run
+        with _kept(folder) as results_in:
+            planned = plan(source, setups, _seeds(seed or [], seeds), results_in)
+            results = _run(planned, jobs)
+            _print(results, output, folder)
+    except ConfigError as error:
+        fail(str(error))
+    except MooringError as error:
+        fail(str(error))
+    if failed := [(result, text) for result in results for text in result.failed]:
+        for result, text in failed:
+            line(f"Assertion failed ({result.name}, seed {result.seed}): {text}", style="red", stderr=True)
+        raise typer.Exit(1)
+
+
+def _until(text: str) -> float | None:
+    try:
+        return parse_duration(text) if text else None
+    except DurationError as error:
+        raise MooringError(f"--until: {error}; write 90s, 15m or 1h30m") from error
+
+
+def _measures(given: list[str]) -> dict[str, str]:
+    found = {}
+    for each in given:
+        name, equals, reference = each.partition("=")
+        if not (name and equals and reference):
+            raise MooringError(f"--measure: {each!r} is not NAME=MODULE:FUNCTION")
+        found[name] = reference
+    return found
+
+
+def _setups(files: list[Path], plugins: tuple[str, ...], folders: tuple[str, ...]) -> list[Setup]:
+    """One for each file, under its name without the ending."""
+    if not files:
+        return [Setup("default", None, plugins, folders)]
+    names: dict[str, int] = {}
+    made = []
+    for file in files:
+        number = names[file.stem] = names.get(file.stem, 0) + 1
+        name = file.stem if number == 1 else f"{file.stem}-{number}"
+        made.append(Setup(name, file, plugins, folders))
+    return made
+
+
+def _seeds(given: list[int], number: int) -> list[int | None]:
+    if number == 1:
+        return [*given] or [None]
+    return [*range(given[0] if given else 0, (given[0] if given else 0) + number)]
+
+
+@contextmanager
+def _kept(folder: Path | None) -> Iterator[Path]:
+    """Where results go: a folder that stays, or one for the time of the command."""
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        yield folder
+    else:
+        with tempfile.TemporaryDirectory(prefix="mooring-simulate-") as made:
+            yield Path(made)
+
+
+def _run(planned: list[Job], jobs: int) -> list[Result]:
+    if len(planned) == 1:
+        with _time_bar() as progress:
+            return [planned[0].run(progress)]
+    columns = (TextColumn("runs"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console(stderr=True), transient=True) as progress:
+        task = progress.add_task("runs", total=len(planned))
+        done: Callable[[], None] = lambda: progress.advance(task)  # noqa: E731 (a name makes it readable)
+        if jobs == 1:
+            results = []
+            for job in planned:
+                results.append(job.run())
+                done()
+            return results
+        return run_jobs(planned, jobs, done)
+
+
+@contextmanager
+def _time_bar() -> Iterator[Callable[[float, Tally], None]]:
+    """What is yielded shows how far virtual time is."""
+    columns = (TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=console(stderr=True), transient=True) as progress:
+        task = progress.add_task("starting")
+
+        def show(time: float, tally: Tally) -> None:
+            text = f"{format_duration(round(time))}: {tally.scheduled} scheduled, {tally.pending} pending"
+            progress.update(task, description=text)
+
+        yield show
+
+
+def _print(results: list[Result], output: Output, folder: Path | None) -> None:
+    comparison = compare(results)
+    if folder is not None and len(comparison.names) > 1:
+        comparison.write_differences(folder)
+    if output is Output.JSON:
+        runs = [result.summary() for result in results]
+        print(json.dumps({"runs": runs, "comparison": comparison.to_dict()}, indent=2))
+        return
+    for result in results:
+        for problem in result.problems[:SHOWN]:
+            line(f"{result.name}, seed {result.seed}: {problem}", style="yellow", stderr=True)
+        if result.problem_count > SHOWN:
+            more = result.problem_count - SHOWN
+            line(f"{result.name}, seed {result.seed}: {more} more problems", style="yellow", stderr=True)
+    console().print(_table(comparison))
+    if len(comparison.names) > 1:
+        _print_differences(comparison)
+
+
+def _table(comparison: Comparison) -> Table:
+    run = comparison.results[comparison.names[0]][0]
+    seeds = len(comparison.results[comparison.names[0]])
+    title = f"{format_duration(round(run.virtual_seconds, 3))} of virtual time, {run.real_seconds:.1f} s"
+    table = Table(title=f"{title}, {seeds} seeds" if seeds > 1 else title)
+    table.add_column("measure")
+    for place, name in enumerate(comparison.names):
+        table.add_column(name, justify="right")
+        if place:
+            table.add_column("change", justify="right")
+    for label, figures in comparison.figures():
+        cells = []
+        for figure in figures:
+            spread = f" ± {figure.spread:.4g}" if figure.spread else ""
+            cells.append(_number(figure.value) + spread)
+            if figure.change is not None:
+                cells.append(f"{figure.change:+.4g}" if figure.change else "=")
+        table.add_row(label, *cells)
+    return table
+
+
+def _number(value: float) -> str:
+    return f"{value:.0f}" if value == int(value) else f"{value:.4g}"
+
+
+def _print_differences(comparison: Comparison) -> None:
+    found = list(islice(comparison.differences(), SHOWN + 1))
+    if not found:
+        line("Every pod is on the same node under all configurations.")
+        return
+    table = Table(title="Pods placed differently")
+    for heading in ("seed", "pod", comparison.names[0], "configuration", "its node", "decided by"):
+        table.add_column(heading)
+    for each in found[:SHOWN]:
+        table.add_row(
+            str(each.seed), each.pod, each.first or "pending", each.configuration, each.node or "pending",
+            each.decided_by,
+        )  # fmt: skip
+    console().print(table)
+    if len(found) > SHOWN:
+        line(f"There are more; with -o DIR all of them are in {DIFFERENCES}.")
