@@ -17,12 +17,18 @@ class LoadedCluster:
     """An engine that holds the objects of a cluster and schedules nothing by itself."""
 
     def __init__(self, cluster: LiveCluster, configured: Configuration, seed: int = 0) -> None:
-        self.cluster = cluster
-        self.configured = looking_at_all_nodes(configured)
-        self.engine: Engine = offline_engine(self.configured, seed)
+        self.namespace = cluster.namespace
+        self.engine: Engine = offline_engine(looking_at_all_nodes(configured), seed)
         for change in cluster.changes():
             self.engine.inbox.post(change)
         self.engine.drain()
+
+    @classmethod
+    def of(cls, engine: Engine) -> LoadedCluster:
+        """An engine that holds a cluster already, and rests."""
+        made = cls.__new__(cls)
+        made.namespace, made.engine = "default", engine
+        return made
 
     def judge(self, pod: Pod, profile: str = "") -> Judge:
         """By the profile of this name, by the one that the pod asks for, or by the first: a cluster that has

@@ -52,7 +52,7 @@ def explain(
     if slash and kind not in ("pod", "pods", "po"):
         fail(f"{pod}: only pods are explained; write pod/NAME, and the namespace with -n")
     try:
-        found = loaded.pod(name, namespace or loaded.cluster.namespace)
+        found = loaded.pod(name, namespace or loaded.namespace)
         judge = loaded.judge(found, profile)
         answer = asyncio.run(ask(judge, found, nodes=node or (), remedies=remedies))
     except MooringError as error:

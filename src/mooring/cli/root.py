@@ -21,6 +21,7 @@ from mooring.cli.simulate import simulate
 from mooring.cli.snapshot import snapshot
 from mooring.cli.up import up
 from mooring.cli.version import print_version, version
+from mooring.cli.what_if import what_if
 from mooring.telemetry import logs
 
 app = typer.Typer(
@@ -39,6 +40,7 @@ app.command()(manifests)
 app.command()(demo)
 app.command()(up)
 app.command()(explain)
+app.command("what-if")(what_if)
 app.command()(snapshot)
 app.command()(evaluate)
 app.command()(simulate)

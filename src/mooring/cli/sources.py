@@ -32,22 +32,23 @@ Namespace = Annotated[
 
 
 def load(own: Configuration | None, kubeconfig: str, context: str, snapshot: Path | None) -> LoadedCluster:
-    """The cluster, read once and loaded. What could not be read is said on standard error."""
-    if snapshot is not None and (kubeconfig or context):
-        fail("--snapshot and --kubeconfig or --context exclude each other: drop one")
+    """The cluster, read once and loaded."""
     try:
         configured = own or configure()
-        cluster = _read(configured, kubeconfig, context, snapshot)
-        loaded = LoadedCluster(cluster, configured)
+        return LoadedCluster(read(configured, kubeconfig, context, snapshot), configured)
     except MooringError as error:
         fail(str(error))
-    for gap in cluster.gaps(configured):
-        line(f"Warning: {gap}", style="yellow", stderr=True)
-    return loaded
 
 
-def _read(configured: Configuration, kubeconfig: str, context: str, snapshot: Path | None) -> LiveCluster:
+def read(configured: Configuration, kubeconfig: str, context: str, snapshot: Path | None) -> LiveCluster:
+    """The objects of the cluster, read once. What could not be read is said on standard error."""
+    if snapshot is not None and (kubeconfig or context):
+        fail("--snapshot and --kubeconfig or --context exclude each other: drop one")
     resources = live_cluster.resources_of(configured)
     if snapshot is not None:
-        return snapshots.load(snapshot, resources)
-    return asyncio.run(live_cluster.read(resources, kubeconfig, context))
+        cluster = snapshots.load(snapshot, resources)
+    else:
+        cluster = asyncio.run(live_cluster.read(resources, kubeconfig, context))
+    for gap in cluster.gaps(configured):
+        line(f"Warning: {gap}", style="yellow", stderr=True)
+    return cluster

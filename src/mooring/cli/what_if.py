@@ -1,0 +1,210 @@
+"""`mooring what-if`: what would happen if these pods came, this node went, or another configuration ruled."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from mooring.api.errors import MooringError
+from mooring.api.pod import Pod
+from mooring.api.resources import PODS
+from mooring.app.asking import LoadedCluster
+from mooring.app.configuring import Configuration, configure
+from mooring.app.manifest_files import read_manifest
+from mooring.app.what_if import ClusterCopy, Outcome
+from mooring.cli.explain import UNSCHEDULABLE
+from mooring.cli.printing import Output, console, fail, line, printable
+from mooring.cli.profile_options import Config, PluginPath, Plugins, ProfileName, configured
+from mooring.cli.sources import Context, Kubeconfig, SnapshotFile, read
+from mooring.explain.explanation import Explanation, explain
+from mooring.explain.judging import unassigned
+from mooring.explain.remedies import changed
+
+SHOWN = 40
+"""Rows of a table for people; JSON has them all."""
+
+
+def what_if(
+    files: Annotated[
+        list[Path] | None,
+        typer.Option("--filename", "-f", metavar="FILE", help="Manifests that would be applied. Repeatable."),
+    ] = None,
+    replicas: Annotated[
+        str, typer.Option(metavar="N|max", help="Of each workload; max: as many as fit, and what ends it.")
+    ] = "",
+    drain: Annotated[list[str] | None, typer.Option(metavar="NODE", help="Repeatable.")] = None,
+    cordon: Annotated[list[str] | None, typer.Option(metavar="NODE", help="Repeatable.")] = None,
+    remove: Annotated[list[str] | None, typer.Option(metavar="[NS/]POD", help="Repeatable.")] = None,
+    add_nodes: Annotated[int, typer.Option(metavar="N", help="Nodes that would come.")] = 0,
+    like: Annotated[str, typer.Option(metavar="NODE", help="What the nodes of --add-nodes look like.")] = "",
+    with_config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Which running pods would be placed elsewhere by this configuration."
+        ),
+    ] = None,
+    kubeconfig: Kubeconfig = "",
+    context: Context = "",
+    snapshot: SnapshotFile = None,
+    config: Config = None,
+    profile: ProfileName = "",
+    plugins: Plugins = None,
+    plugin_path: PluginPath = None,
+    output: Annotated[Output, typer.Option("--output", "-o")] = Output.TABLE,
+) -> None:
+    """Say what would happen, and change nothing.
+
+    The cluster is read once and copied into memory; there the scheduler runs in virtual time with what is
+    asked for: new pods, drained, cordoned or added nodes, deleted pods. Shown is where pods go, whom they
+    preempt, and why others stay pending. Exit code 0: every pod has a node, 3: some do not, 1: the question
+    cannot be answered.
+    """
+    if bool(add_nodes) != bool(like):
+        fail("--add-nodes and --like belong together: say how many nodes, and like which one")
+    if replicas and not files:
+        fail("--replicas is about the workloads of -f: name a file")
+    own = configured(config, profile, plugins, plugin_path) or configure()
+    try:
+        cluster = read(own, kubeconfig, context, snapshot)
+        if with_config is not None:
+            other = configured(with_config, profile, plugins, plugin_path)
+            assert other is not None
+            _compare(LoadedCluster(cluster, other), output)
+            return
+        manifests = [manifest for file in files or () for manifest in read_manifest(file)]
+        with ClusterCopy(cluster, own) as copy:
+            if add_nodes:
+                copy.add_nodes(add_nodes, like)
+            for name in cordon or ():
+                copy.cordon(name)
+            for name in remove or ():
+                namespace, _, pod = name.rpartition("/")
+                copy.remove(pod, namespace)
+            for name in drain or ():
+                copy.drain(name)
+            if replicas == "max":
+                outcome = copy.fill(manifests)
+            else:
+                copy.add(manifests, _number(replicas))
+                outcome = copy.settle()
+            ended_by = _ended_by(copy, own, outcome)
+    except MooringError as error:
+        fail(str(error))
+    if output is Output.JSON:
+        why = None if ended_by is None else ended_by.to_dict()
+        print(json.dumps({**outcome.to_dict(), "explanation": why}, indent=2, ensure_ascii=False))
+    else:
+        _show(outcome, ended_by, replicas == "max")
+    if outcome.pending and replicas != "max":
+        raise typer.Exit(UNSCHEDULABLE)
+
+
+def _number(text: str) -> int | None:
+    if not text:
+        return None
+    if not text.isascii() or not text.isdigit():
+        fail(f"--replicas: {text!r} is neither a number nor max")
+    return int(text)
+
+
+def _ended_by(copy: ClusterCopy, own: Configuration, outcome: Outcome) -> Explanation | None:
+    """Why the first pending pod is pending, on the copy as it is afterwards."""
+    for key in outcome.pending:
+        namespace, _, name = key.partition("/")
+        loaded = LoadedCluster.of(copy.engine)
+        pod = loaded.pod(name, namespace)
+        return copy.ask(explain(loaded.judge(pod), pod, remedies=0))
+    return None
+
+
+def _show(outcome: Outcome, ended_by: Explanation | None, filled: bool) -> None:
+    if filled:
+        line(f"{len(outcome.placed)} replicas fit", style="bold")
+    if outcome.placed:
+        by_node = Counter(outcome.placed.values())
+        if len(outcome.placed) > SHOWN:
+            line(f"{len(outcome.placed)} pods would be placed on {len(by_node)} nodes:", style="bold")
+            _table(("pods", "node"), ((str(count), node) for node, count in by_node.most_common()))
+        else:
+            _table(("pod", "would go to"), outcome.placed.items())
+    if outcome.moved:
+        rows = ((pod, old, new) for pod, (old, new) in outcome.moved.items())
+        _table(("pod", "moves from", "to"), rows)
+    for key in outcome.preempted:
+        line(f"{key} would be preempted", style="bold")
+    for key in outcome.lost:
+        line(f"{key} would be lost: no controller makes it again", style="bold")
+    by_message: dict[str, list[str]] = {}
+    for key, message in outcome.pending.items():
+        by_message.setdefault(message, []).append(key)
+    for message, keys in by_message.items():
+        more = f" and {len(keys) - 1} more" if len(keys) > 1 else ""
+        line(f"{keys[0]}{more} would stay pending: {message}")
+    if ended_by is not None and ended_by.groups:
+        line("")
+        table = Table("nodes", "only reason", "plugin", "reason, and what is behind it", box=None)
+        for group in ended_by.groups:
+            behind = "".join(f"\n  {printable(text)}" for text in group.details[:3])
+            table.add_row(
+                str(group.nodes), str(group.only), group.plugin, f"{'; '.join(group.reasons)}{behind}"
+            )
+        console().print(table)
+    if not (outcome.placed or outcome.moved or outcome.preempted or outcome.lost or outcome.pending):
+        line("Nothing would change: every pod stays where it is.")
+
+
+def _table(columns: tuple[str, ...], rows: Any) -> None:
+    table = Table(*columns, box=None, pad_edge=False)
+    shown = list(rows)
+    for row in shown[:SHOWN]:
+        table.add_row(*map(printable, row))
+    console().print(table)
+    if len(shown) > SHOWN:
+        line(f"and {len(shown) - SHOWN} more")
+
+
+def _compare(loaded: LoadedCluster, output: Output) -> None:
+    """Each running pod as if it came now, by the other configuration."""
+    moved = list(_elsewhere(loaded))
+    if output is Output.JSON:
+        print(json.dumps({"elsewhere": moved}, indent=2, ensure_ascii=False))
+        return
+    if not moved:
+        line("Every running pod would be placed where it is.")
+        return
+    line(f"{len(moved)} running pods would be placed elsewhere:", style="bold")
+    rows = ((m["pod"], m["from"], m["to"] or "nowhere", ", ".join(m["decidedBy"])) for m in moved)
+    _table(("pod", "runs on", "would go to", "because of"), rows)
+
+
+def _elsewhere(loaded: LoadedCluster) -> Iterator[dict[str, Any]]:
+    running = [pod for pod in loaded.engine.stores.lister(PODS).list() if pod.is_assigned]
+    for pod in running:
+        answer = asyncio.run(_asked(loaded, pod))
+        if answer is not None:
+            yield answer
+
+
+async def _asked(loaded: LoadedCluster, pod: Pod) -> dict[str, Any] | None:
+    judge, here = loaded.judge(pod), pod.spec.node_name
+    with changed(judge, ((PODS, pod, None),)):
+        attempt = await judge.find(unassigned(pod))
+        if attempt.node == here:
+            return None
+        row = attempt.nodes.columns.row_of(here)
+        board = attempt.board
+        if attempt.feasible and attempt.ok[row] and board is not None:
+            best = attempt.nodes.columns.row_of(attempt.node)
+            if board.totals[best] == board.totals[row]:
+                return None  # among equals
+            ahead = [c.step.name for c in board.columns if c.weighted(best) > c.weighted(row)]
+        else:
+            ahead = list(attempt.statuses.get(here).reasons)
+    return {"pod": pod.key, "from": here, "to": attempt.node, "decidedBy": ahead}
