@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from mooring.api.meta import LabelSelector
 from mooring.api.node import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from mooring.api.pod import Affinity, NodeAffinity, Pod, Volume
+from mooring.api.pod import Affinity, NodeAffinity, Pod, PodAffinityTerm, PodAntiAffinity, Volume
 from mooring.api.storage import (
     AWSElasticBlockStoreVolumeSource,
     CSIDriver,
@@ -29,7 +30,6 @@ from mooring.testing.builders import (
     host_port,
     make_affinity,
     make_metadata,
-    make_namespace,
     spread_over,
 )
 from mooring.testing.volumes import make_csi_node, make_pv, make_pvc, make_storage_class
@@ -120,20 +120,22 @@ def needing(*terms: NodeSelectorTerm, **options: Any) -> Pod:
             id="what must not be there",
         ),
         pytest.param(
-            needing(term()), [Detail("node affinity without terms, which no node matches")], id="an empty term"
+            needing(term()),
+            [Detail("node affinity without terms, which no node matches")],
+            id="an empty term",
         ),
         pytest.param(
             needing(term(("disk", "Near", "ssd"))),
             [
                 Detail(
-                    "nodeSelectorTerms[0].matchExpressions[0].operator: unknown operator 'Near'; use one of In, "
-                    "NotIn, Exists, DoesNotExist, Gt, Lt"
+                    "nodeSelectorTerms[0].matchExpressions[0].operator: unknown operator 'Near'; use one of "
+                    "In, NotIn, Exists, DoesNotExist, Gt, Lt"
                 )
             ],
             id="a term that cannot be read",
         ),
     ],
-)  # fmt: skip
+)
 def test_node_affinity_names_what_does_not_match_and_what_the_node_has(pod, expected):
     node = make_node("n", labels={"disk": "hdd", "os": "linux", "cores": "4"})
     assert one("NodeAffinity", pod, node) == expected
@@ -195,7 +197,13 @@ def test_spread_names_every_constraint_that_fails():
 
 
 WEB, DB = {"app": "web"}, {"app": "db"}
+ALONE = Detail(f"affinity app=db per {HOSTNAME}", there="no matching pod anywhere")
 ZONES = [make_node("a", zone="x"), make_node("b", zone="x"), make_node("c", zone="y"), make_node("d")]
+
+
+def pods_in_the_way(rule: str, key: str, *names: str) -> Detail:
+    number, pods = len(names), tuple(f"default/{name}" for name in names)
+    return Detail(f"anti-affinity {rule} per {key}", asked=0, there=number, missing=number, pods=pods)
 
 
 @pytest.mark.parametrize(
@@ -213,7 +221,7 @@ ZONES = [make_node("a", zone="x"), make_node("b", zone="x"), make_node("c", zone
         pytest.param(
             make_pod(affinity=make_affinity(near=DB)),
             [make_pod("p", node="a", labels=DB, namespace="other")],
-            dict.fromkeys("abcd", [Detail(f"affinity app=db per {HOSTNAME}", there="no matching pod anywhere")]),
+            {node: [ALONE] for node in "abcd"},
             id="affinity to pods that do not exist",
         ),
         pytest.param(
@@ -225,9 +233,7 @@ ZONES = [make_node("a", zone="x"), make_node("b", zone="x"), make_node("c", zone
         pytest.param(
             make_pod(affinity=make_affinity(away=WEB, topology=ZONE)),
             [make_pod(f"p-{node}", node=node, labels=WEB) for node in "abd"],
-            dict.fromkeys(
-                "ab", [Detail(f"anti-affinity app=web per {ZONE}", 0, 2, 2, "", ("default/p-a", "default/p-b"))]
-            ),
+            {node: [pods_in_the_way("app=web", ZONE, "p-a", "p-b")] for node in "ab"},
             id="anti-affinity",
         ),
         pytest.param(
@@ -236,10 +242,7 @@ ZONES = [make_node("a", zone="x"), make_node("b", zone="x"), make_node("c", zone
                 make_pod("p", node="a", affinity=make_affinity(away=WEB, topology=ZONE)),
                 make_pod("q", node="b", affinity=make_affinity(away=DB, topology=ZONE)),
             ],
-            dict.fromkeys(
-                "ab",
-                [Detail(f"anti-affinity of running pods against app=web per {ZONE}", 0, 1, 1, "", ("default/p",))],
-            ),
+            {node: [pods_in_the_way("of running pods against app=web", ZONE, "p")] for node in "ab"},
             id="anti-affinity of others",
         ),
         pytest.param(
@@ -247,45 +250,35 @@ ZONES = [make_node("a", zone="x"), make_node("b", zone="x"), make_node("c", zone
             [make_pod("p", node="a", labels=WEB, affinity=make_affinity(away=WEB))],
             {
                 "a": [
-                    Detail(f"affinity app=db per {HOSTNAME}", there="no matching pod anywhere"),
-                    Detail(f"anti-affinity app=web per {HOSTNAME}", 0, 1, 1, "", ("default/p",)),
-                    Detail(
-                        f"anti-affinity of running pods against app=web per {HOSTNAME}", 0, 1, 1, "",
-                        ("default/p",),
-                    ),
+                    ALONE,
+                    pods_in_the_way("app=web", HOSTNAME, "p"),
+                    pods_in_the_way("of running pods against app=web", HOSTNAME, "p"),
                 ],
-                **dict.fromkeys(
-                    "bcd", [Detail(f"affinity app=db per {HOSTNAME}", there="no matching pod anywhere")]
-                ),
+                **{node: [ALONE] for node in "bcd"},
             },
             id="all three",
         ),
     ],
-)  # fmt: skip
+)
 def test_affinity_names_the_rule_and_the_pods(pod, running, expected):
     assert details("InterPodAffinity", pod, *ZONES, *running) == expected
 
 
-def test_affinity_names_namespaces_other_than_the_own():
-    affinity = make_affinity(away=WEB)
-    assert affinity.pod_anti_affinity is not None
-    [found] = affinity.pod_anti_affinity.required_during_scheduling_ignored_during_execution
-    for given, text in (
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
         ({"namespaces": ("x", "y")}, "app=web in namespaces x, y"),
-        ({"namespace_selector": {}}, "app=web in all namespaces"),
-    ):
-        wider = msgspec.convert({**msgspec.to_builtins(found), **_wire(given)}, type(found))
-        away = msgspec.structs.replace(
-            affinity.pod_anti_affinity, required_during_scheduling_ignored_during_execution=(wider,)
-        )
-        pod = make_pod(affinity=msgspec.structs.replace(affinity, pod_anti_affinity=away))
-        running = make_pod("p", node="n", namespace="x", labels=WEB)
-        details_of = one("InterPodAffinity", pod, make_node("n"), running, make_namespace("x"))
-        assert details_of == [Detail(f"anti-affinity {text} per {HOSTNAME}", 0, 1, 1, "", ("x/p",))]
-
-
-def _wire(fields: dict[str, Any]) -> dict[str, Any]:
-    return {{"namespace_selector": "namespaceSelector"}.get(key, key): value for key, value in fields.items()}
+        ({"namespace_selector": LabelSelector()}, "app=web in all namespaces"),
+    ],
+)
+def test_affinity_names_namespaces_other_than_the_own(given, text):
+    term = PodAffinityTerm(topology_key=HOSTNAME, label_selector=LabelSelector(match_labels=WEB), **given)
+    away = PodAntiAffinity(required_during_scheduling_ignored_during_execution=(term,))
+    running = make_pod("p", node="n", namespace="x", labels=WEB)
+    found = one(
+        "InterPodAffinity", make_pod(affinity=Affinity(pod_anti_affinity=away)), make_node("n"), running
+    )
+    assert found == [Detail(f"anti-affinity {text} per {HOSTNAME}", 0, 1, 1, "", ("x/p",))]
 
 
 def test_features_that_a_node_does_not_declare_are_named():
@@ -357,7 +350,7 @@ def capacity(zone: str, size: str) -> CSIStorageCapacity:
         kind="CSIStorageCapacity",
         metadata=make_metadata("CSIStorageCapacity", zone + size, "default"),
         storage_class_name="fast",
-        node_topology=msgspec.convert({"matchLabels": {ZONE: zone}}, Any),
+        node_topology=LabelSelector(match_labels={ZONE: zone}),
         capacity=size,
     )
 
@@ -374,15 +367,12 @@ def capacity(zone: str, size: str) -> CSIStorageCapacity:
             [
                 MIGRATED,
                 *bound(
-                    "data", nodes={ZONE: ["z"]},
+                    "data",
+                    nodes={ZONE: ["z"]},
                     aws_elastic_block_store=AWSElasticBlockStoreVolumeSource(volume_id="vol-1"),
                 ),
             ],
-            [
-                Detail(
-                    "claim default/data, volume v: topology.ebs.csi.aws.com/zone In (z)", there="no label"
-                )
-            ],
+            [Detail("claim default/data, volume v: topology.ebs.csi.aws.com/zone In (z)", there="no label")],
             id="by the topology of the driver",
         ),
         pytest.param(
@@ -406,7 +396,7 @@ def capacity(zone: str, size: str) -> CSIStorageCapacity:
             id="unbound although nothing waits",
         ),
     ],
-)  # fmt: skip
+)
 def test_volume_binding_names_the_claim_and_what_it_lacks(objects, expected):
     assert one("VolumeBinding", make_pod(claims=["data"]), make_node("a", zone="x"), *objects) == expected
 
