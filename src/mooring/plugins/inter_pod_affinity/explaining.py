@@ -3,16 +3,17 @@ here each is looked at by itself."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
 from mooring.api.pod import Pod
-from mooring.api.pod_affinity import AffinityTerm, compile_pod_terms
+from mooring.api.pod_affinity import compile_pod_terms
 from mooring.framework.counting import HeldTerm, PodSelector, counting
 from mooring.framework.explaining import NO_LABEL, Detail, a_few
 from mooring.framework.handle import Handle
 from mooring.framework.nodes import NodeView
+from mooring.framework.topology import Bins
 from mooring.plugins.inter_pod_affinity.filtering import AffinityState, has_company, may_be_first
 from mooring.plugins.inter_pod_affinity.terms import wanted, wanted_by_all
 
@@ -43,35 +44,34 @@ def _lonely(state: AffinityState, pod: Pod, node: NodeView) -> Iterator[Detail]:
 def _away(state: AffinityState, pod: Pod, node: NodeView) -> Iterator[Detail]:
     count = counting(state.handle.pod_counters, len(state.anti_terms))
     for term in state.anti_terms:
-        per_row = count(wanted(term)).per_row
-        rows = np.array(_rows(term, state.handle, node), dtype=np.intp)
-        occupied = rows[per_row[rows] > 0]
-        if len(occupied):
-            number = int(per_row[occupied].sum())
-            there = (other for other in _pods(state.handle, occupied.tolist()) if term.matches(other))
+        topology = state.handle.topology(term.topology_key)
+        domain, per_row = topology.domain(node.labels), count(wanted(term)).per_row
+        rows = np.flatnonzero((topology.bins == domain + 1) & (per_row[: len(topology.bins)] > 0))
+        if domain >= 0 and len(rows):
+            number = int(per_row[rows].sum())
+            there = (other for other in _pods(state.handle, rows) if term.matches(other))
             rule = f"anti-affinity {_text(wanted(term), pod)} per {term.topology_key}"
             yield Detail(rule, asked=0, there=number, missing=number, pods=a_few(there))
 
 
 def _hostile(found: HeldTerm, handle: Handle, node: NodeView) -> Iterator[Detail]:
-    term, few, topology = found.term, found.few(), handle.topology(found.term.topology_key)
-    near = [row for row in _rows(term, handle, node) if few is None or row in few]
-    number = int(found.sums(topology)[topology.domain(node.labels)]) if near else 0
+    term, topology = found.term, handle.topology(found.term.topology_key)
+    domain = topology.domain(node.labels)
+    number = int(found.sums(topology)[domain]) if domain >= 0 else 0
     if number:
-        holders = (other for other in _pods(handle, near) if term in compile_pod_terms(other).anti_affinity)
+        rows = np.flatnonzero(topology.bins == domain + 1)
+        few = found.few()
+        if few is not None:
+            rows = rows[np.isin(rows, [*few])]
+        holders = (other for other in _pods(handle, rows) if term in compile_pod_terms(other).anti_affinity)
         rule = f"anti-affinity of running pods against {term.selector} per {term.topology_key}"
         yield Detail(rule, asked=0, there=number, missing=number, pods=a_few(holders))
 
 
-def _rows(term: AffinityTerm, handle: Handle, node: NodeView) -> list[int]:
-    """The rows of the nodes in the node's domain."""
-    value = node.labels.get(term.topology_key)
-    return [] if value is None else handle.topology(term.topology_key).rows_of(value)
-
-
-def _pods(handle: Handle, rows: Sequence[int]) -> Iterator[Pod]:
+def _pods(handle: Handle, rows: Bins) -> Iterator[Pod]:
+    """The pods on some rows; callers stop after a few."""
     columns = handle.nodes.columns
-    return (pod for row in rows for pod in columns.view(row).pods)
+    return (pod for row in rows for pod in columns.view(int(row)).pods)
 
 
 def _text(selected: PodSelector, pod: Pod) -> str:
