@@ -15,9 +15,8 @@ from mooring.api.node import Node
 from mooring.api.pod import Pod
 from mooring.api.resources import NAMESPACES
 from mooring.contrib.metrics import Sample
-from mooring.framework.cycle_state import CycleState
 from mooring.framework.explaining import Detail
-from mooring.testing import Cluster, make_node, make_pod
+from mooring.testing import make_node, make_pod
 from mooring.testing.builders import HOSTNAME, ZONE, make_namespace
 from tests.contrib.capacity_scheduling.tenants import quota, tenants
 from tests.contrib.gpu.gpus import gpu_node, gpu_pod
@@ -175,36 +174,30 @@ def test_a_limit_of_an_application_gives_the_pods_of_its_domain():
     }
 
 
-def quota_details(cluster: Cluster, pod: Pod) -> tuple[bool, list[Detail]]:
-    """Whether PreFilter refuses the pod, and the details."""
-    plugin: Any = next(iter(cluster.scheduler.engine.profiles.values())).plugins["CapacityScheduling"]
-    state, nodes = CycleState(), plugin.handle.nodes
-    refused = plugin.pre_filter(state, pod, nodes) is not None
-    return refused, [*plugin.explain(state, pod, nodes[0])]
-
-
 def test_a_quota_gives_what_is_asked_for_and_what_is_free():
     most = {"cpu": "3", "memory": "4Gi"}
     with tenants(quota("a", {"cpu": "2", "memory": "8Gi"}, most), quota("b", 1)) as cluster:
         cluster.add(make_pod("p", namespace="a", cpu="1", memory="1Gi"))
+        cluster.add(make_pod("large", namespace="a", cpu="4", memory="4Gi"))
+        cluster.add(make_pod("borrows", namespace="b", cpu="3"))
         cluster.settle()
-        assert quota_details(cluster, make_pod("in", namespace="a", cpu="2", memory="1Gi")) == (False, [])
-        assert quota_details(cluster, make_pod("in", namespace="a", cpu="4", memory="4Gi")) == (
-            True,
-            [
-                Detail("cpu within max of ElasticQuota a/q", 4000, 2000, 2000, "m"),
-                Detail("memory within max of ElasticQuota a/q", 4 * GIB, 3 * GIB, GIB, "B"),
-                Detail("cpu within the sum of min of all ElasticQuotas", 4000, 2000, 2000, "m"),
-            ],
-        )
-        borrowing = make_pod("in", namespace="b", cpu="3")
-        expected = Detail("cpu within the sum of min of all ElasticQuotas", 3000, 2000, 1000, "m")
-        assert quota_details(cluster, borrowing) == (True, [expected])
+        assert cluster.pending() == ["a/large", "b/borrows"]
+        assert cluster.details("CapacityScheduling", "large", "n0", "a") == [
+            Detail("cpu within max of ElasticQuota a/q", 4000, 2000, 2000, "m"),
+            Detail("memory within max of ElasticQuota a/q", 4 * GIB, 3 * GIB, GIB, "B"),
+            Detail("cpu within the sum of min of all ElasticQuotas", 4000, 2000, 2000, "m"),
+        ]
+        assert cluster.details("CapacityScheduling", "borrows", "n0", "b") == [
+            Detail("cpu within the sum of min of all ElasticQuotas", 3000, 2000, 1000, "m")
+        ]
 
 
 def test_a_quota_that_cannot_be_read_is_left_to_the_reason():
     with tenants(quota("a", {"cpu": "many"})) as cluster:
-        assert quota_details(cluster, make_pod("in", namespace="a")) == (True, [])
+        cluster.add(make_pod("p", namespace="a"))
+        cluster.settle()
+        assert "is not a quantity" in cluster.record("p", "a").message
+        assert cluster.details("CapacityScheduling", "p", "n0", "a") == []
 
 
 percents = st.floats(0, 130) | st.sampled_from([80.0, 80.00000001, 90.0, float("nan")])
