@@ -33,6 +33,7 @@ framework.statuses NodeStatuses:get,names_with,rows_with,count_by_verdict,histog
 framework.cycle_state CycleState:read,write,delete,own,to_activate
 # Answers
 framework.status Status Code PreFilterResult PostFilterResult PreBindPreFlight Normalization default_normalize
+framework.explaining Detail Figure ExplainingPlugin a_few unit_of
 # What a plugin declares
 framework.points Plugin
 framework.args PluginArgs ArgsContext

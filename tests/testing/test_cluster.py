@@ -147,3 +147,21 @@ def test_a_request_in_virtual_time_fails_with_what_to_do_instead(
     with pytest.raises(AssertionError, match=r"background work of 'Polls' failed: .* override that with the"):
         cluster.settle(0.5)
     cluster.close()
+
+
+@pytest.mark.parametrize(
+    ("plugin", "pod", "node", "problem"),
+    [
+        ("PrioritySort", "p", "n", "profile default-scheduler has no plugin PrioritySort with `explain`"),
+        ("Absent", "p", "n", "profile default-scheduler has no plugin Absent with `explain`"),
+        ("NodePorts", "q", "n", "there is no pod default/q"),
+        ("NodePorts", "p", "m", "there is no node m"),
+    ],
+)
+def test_details_say_what_there_is_none_of(plugin, pod, node, problem):
+    with Cluster() as cluster:
+        cluster.add(make_node("n"), make_pod("p", cpu="9"))
+        cluster.settle()
+        with pytest.raises(AssertionError, match=problem):
+            cluster.details(plugin, pod, node)
+        assert [found.missing for found in cluster.details("NodeResourcesFit", "p", "n")] == [5000]

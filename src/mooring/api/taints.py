@@ -33,6 +33,10 @@ class Taint(Record):
     effect: str = ""
     time_added: str | None = None
 
+    def __str__(self) -> str:
+        """As `kubectl taint` writes it: `key=value:Effect`, `key:Effect` without a value."""
+        return f"{self.key}={self.value}:{self.effect}" if self.value else f"{self.key}:{self.effect}"
+
 
 class Toleration(Record):
     """What a pod puts up with. An empty operator means Equal, an empty effect every effect."""

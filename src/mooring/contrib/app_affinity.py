@@ -28,6 +28,7 @@ from mooring.framework.events import (
     QueueingHint,
     Registration,
 )
+from mooring.framework.explaining import NO_LABEL, Detail, ExplainingPlugin
 from mooring.framework.handle import Handle
 from mooring.framework.nodes import IntArray, Nodes, NodeView, Refusals
 from mooring.framework.points import PreFilterPlugin, PreScorePlugin
@@ -100,7 +101,9 @@ class Limits(NamedTuple):
             counts.add(counts.topology.domain(node.labels), number)
 
 
-class AppAffinity(PreFilterPlugin, VectorFilterPlugin, PreScorePlugin, VectorScorePlugin, ReusablePlugin):
+class AppAffinity(
+    PreFilterPlugin, VectorFilterPlugin, PreScorePlugin, VectorScorePlugin, ReusablePlugin, ExplainingPlugin
+):
     name = "AppAffinity"
     Args = AppAffinityArgs
 
@@ -171,6 +174,15 @@ class AppAffinity(PreFilterPlugin, VectorFilterPlugin, PreScorePlugin, VectorSco
 
     def normalize_nodes(self, state: CycleState, pod: Pod, scores: IntArray, nodes: Nodes) -> Any:
         return min_max(scores)
+
+    def explain(self, state: CycleState, pod: Pod, node: NodeView) -> Iterator[Detail]:
+        for limit, counts in state.read(STATE).counts:
+            key, most, domain = limit.topology_key, limit.max_pods, counts.topology.domain(node.labels)
+            if domain < 0:
+                yield Detail(f"label {key}", there=NO_LABEL)
+            elif (there := counts.at(domain)) >= most:
+                subject = f"pods of application {self.application(pod)} per {key}={node.labels[key]}"
+                yield Detail(subject, asked=most, there=there, missing=there + 1 - most)
 
     def events_to_register(self) -> Sequence[Registration]:
         pods = ClusterEvent(ASSIGNED_POD, ActionType.DELETE | ActionType.UPDATE_POD_LABEL)

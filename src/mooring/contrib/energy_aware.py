@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterator, Sequence
 from contextlib import contextmanager
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from mooring.framework.access import Dependency, Reads
 from mooring.framework.args import ArgsContext, PluginArgs
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import NODE, ActionType, ClusterEvent, EventResource, QueueingHint, Registration
+from mooring.framework.explaining import Detail, ExplainingPlugin
 from mooring.framework.handle import Handle
 from mooring.framework.nodes import BoolArray, FloatArray, IntArray, Nodes, NodeView, Refusals
 from mooring.framework.reusable import ReusablePlugin
@@ -63,7 +65,7 @@ class EnergyAwareArgs(PluginArgs):
         yield from self.metric_provider.validate(child(path, "metricProvider"))
 
 
-class EnergyAware(VectorFilterPlugin, VectorScorePlugin, ReusablePlugin):
+class EnergyAware(VectorFilterPlugin, VectorScorePlugin, ReusablePlugin, ExplainingPlugin):
     name = "EnergyAware"
     Args = EnergyAwareArgs
     needs = NEEDS
@@ -94,9 +96,13 @@ class EnergyAware(VectorFilterPlugin, VectorScorePlugin, ReusablePlugin):
         return nodes.refuse(self._is_hot(nodes), self._reason, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
 
     def _is_hot(self, nodes: Nodes) -> BoolArray:
-        measured, written = self._fresh(nodes, TEMPERATURE), self._written(nodes, self.args.temperature_key)
-        hot: BoolArray = np.where(np.isnan(measured), written, measured) > self.args.max_temperature_celsius
+        hot: BoolArray = self._temperature(nodes) > self.args.max_temperature_celsius
         return hot
+
+    def _temperature(self, nodes: Nodes) -> FloatArray:
+        """Degrees Celsius, NaN where they are not known."""
+        measured, written = self._fresh(nodes, TEMPERATURE), self._written(nodes, self.args.temperature_key)
+        return np.where(np.isnan(measured), written, measured)
 
     def score_nodes(self, state: CycleState, pod: Pod, nodes: Nodes) -> Any:
         """Milliwatts that the pod would add."""
@@ -129,6 +135,12 @@ class EnergyAware(VectorFilterPlugin, VectorScorePlugin, ReusablePlugin):
 
         column: FloatArray = nodes.node_column((self.name, key), compute)
         return column
+
+    def explain(self, state: CycleState, pod: Pod, node: NodeView) -> Iterator[Detail]:
+        above = float(self._temperature(node.alone())[0]) - self.args.max_temperature_celsius
+        if above > 0:
+            asked, missing = int(self.args.max_temperature_celsius), ceil(above)
+            yield Detail("temperature", asked=asked, there=asked + missing, missing=missing, unit="°C")
 
     def events_to_register(self) -> Sequence[Registration]:
         changes = ActionType.ADD | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_ANNOTATION

@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections.abc import Collection, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import ceil
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +32,7 @@ from mooring.framework.events import (
     QueueingHint,
     Registration,
 )
+from mooring.framework.explaining import Detail, ExplainingPlugin, unit_of
 from mooring.framework.handle import Handle
 from mooring.framework.hot import WholeTableFilterPlugin, WholeTableScorePlugin
 from mooring.framework.nodes import FloatArray, IntArray, Nodes, NodeView, Refusals
@@ -86,7 +88,7 @@ class LowCpuSchedulerArgs(PluginArgs):
         yield from self.metric_provider.validate(child(path, "metricProvider"))
 
 
-class LowCpuScheduler(WholeTableFilterPlugin, WholeTableScorePlugin, ReusablePlugin):
+class LowCpuScheduler(WholeTableFilterPlugin, WholeTableScorePlugin, ReusablePlugin, ExplainingPlugin):
     name = "LowCpuScheduler"
     Args = LowCpuSchedulerArgs
     needs = NEEDS
@@ -192,6 +194,18 @@ class LowCpuScheduler(WholeTableFilterPlugin, WholeTableScorePlugin, ReusablePlu
             self._levels[resource],
             first,
         )
+
+    def explain(self, state: CycleState, pod: Pod, node: NodeView) -> Iterator[Detail]:
+        for load in reversed(self._loads()):
+            resource, percent, most = load.resource, load.percentage(node), load.levels[0]
+            if percent > most:
+                hundredth = node.allocatable.get(resource, 0) / 100
+                # Rounded away from 0: a node is refused as well where it is above by less than one unit.
+                asked, missing = int(most * hundredth), max(ceil((percent - most) * hundredth), 1)
+                subject, unit = f"{resource} usage above {most:g}%", unit_of(resource)
+                yield Detail(subject, asked=asked, there=asked + missing, missing=missing, unit=unit)
+            elif percent != percent and self._unknown:
+                yield Detail(f"{resource} usage", there="not known")
 
     def events_to_register(self) -> Sequence[Registration]:
         node = ClusterEvent(NODE, ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE)

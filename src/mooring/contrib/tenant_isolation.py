@@ -25,6 +25,7 @@ from mooring.framework.events import (
     QueueingHint,
     Registration,
 )
+from mooring.framework.explaining import NO_LABEL, Detail, ExplainingPlugin, a_few
 from mooring.framework.handle import Handle
 from mooring.framework.hot import WholeTableFilterPlugin
 from mooring.framework.nodes import IntArray, Nodes, NodeView, Refusals
@@ -55,7 +56,7 @@ class TenantIsolationArgs(PluginArgs):
             yield required(child(path, "namespaceLabel"), "the label of namespaces that names their tenant")
 
 
-class TenantIsolation(WholeTableFilterPlugin, ReusablePlugin):
+class TenantIsolation(WholeTableFilterPlugin, ReusablePlugin, ExplainingPlugin):
     name = "TenantIsolation"
     Args = TenantIsolationArgs
     needs = (Access(NAMESPACES, LISTED),)
@@ -107,6 +108,17 @@ class TenantIsolation(WholeTableFilterPlugin, ReusablePlugin):
     def _number(self, tenant: str) -> int:
         return self._numbers.setdefault(tenant, len(self._numbers) + 1)
 
+    def explain(self, state: CycleState, pod: Pod, node: NodeView) -> Iterator[Detail]:
+        tenant, label = self.tenant_of(pod), self._node_label
+        if not self._admits(node.labels, pod):
+            pools = " or ".join(filter(None, (tenant, self.args.shared_pool or NO_LABEL)))
+            yield Detail(f"label {label}", asked=pools, there=node.labels.get(label, NO_LABEL))
+        if tenant and self.args.exclusive_nodes:
+            others = [other for other in node.pods if self.tenant_of(other) not in ("", tenant)]
+            if number := len(others):
+                subject = "pods of other tenants"
+                yield Detail(subject, asked=0, there=number, missing=number, pods=a_few(others))
+
     def events_to_register(self) -> Sequence[Registration]:
         nodes = ClusterEvent(NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL)
         found = [
@@ -124,7 +136,7 @@ class TenantIsolation(WholeTableFilterPlugin, ReusablePlugin):
     def _admits(self, labels: Mapping[str, str], pod: Pod) -> bool:
         pool = labels.get(self._node_label)
         shared = pool == (self.args.shared_pool or None)
-        return shared or (pool is not None and pool == self.tenant_of(pod))
+        return shared or (bool(pool) and pool == self.tenant_of(pod))
 
     def _after_pod_delete(self, pod: Pod, old: Pod, new: Any) -> QueueingHint:
         other = self.tenant_of(old)

@@ -7,6 +7,7 @@ A reason is made for an event: short, the same for many nodes. `mooring explain`
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 from typing import NamedTuple
 
 from mooring.api.pod import Pod
@@ -21,6 +22,11 @@ Figure = int | str | None
 
 MILLI, BYTES = "m", "B"
 """Units: thousandths, as cpu has them; bytes."""
+
+NO_LABEL = "no label"
+"""What a node has where a label is asked for and it has none of that key."""
+
+_FEW_PODS = 5
 
 
 class Detail(NamedTuple):
@@ -49,6 +55,11 @@ class ExplainingPlugin(Plugin):
         after PreFilter, with its state, for nodes that Filter has refused; never while pods are scheduled.
         What it raises is shown in the place of the details."""
         raise lifting.missing(self, "explain")
+
+
+def a_few(pods: Iterable[Pod]) -> tuple[str, ...]:
+    """The first of these pods, for `Detail.pods`."""
+    return tuple(pod.key for pod in islice(pods, _FEW_PODS))
 
 
 def unit_of(resource: str) -> str:

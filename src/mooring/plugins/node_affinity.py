@@ -24,6 +24,7 @@ from mooring.framework.access import Dependency, Reads
 from mooring.framework.args import ArgsContext, PluginArgs
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import NODE, ActionType, ClusterEvent, QueueingHint, Registration
+from mooring.framework.explaining import Detail, ExplainingPlugin
 from mooring.framework.handle import Handle
 from mooring.framework.hot import WholeTableFilterPlugin, WholeTableScorePlugin
 from mooring.framework.nodes import IntArray, Nodes, NodeView, Refusals
@@ -31,6 +32,7 @@ from mooring.framework.points import PreFilterPlugin, PreScorePlugin
 from mooring.framework.reusable import ReusablePlugin
 from mooring.framework.status import Code, Normalization, PreFilterResult, Status
 from mooring.plugins.node_masks import preference, required_mask
+from mooring.plugins.unmet_terms import unmet
 
 REASON_POD = "node(s) didn't match Pod's node affinity/selector"
 REASON_ENFORCED = "node(s) didn't match scheduler-enforced node affinity"
@@ -60,7 +62,12 @@ class NodeAffinityArgs(PluginArgs):
 
 
 class NodeAffinity(
-    PreFilterPlugin, WholeTableFilterPlugin, PreScorePlugin, WholeTableScorePlugin, ReusablePlugin
+    PreFilterPlugin,
+    WholeTableFilterPlugin,
+    PreScorePlugin,
+    WholeTableScorePlugin,
+    ReusablePlugin,
+    ExplainingPlugin,
 ):
     name = "NodeAffinity"
     few_signs = True
@@ -118,6 +125,11 @@ class NodeAffinity(
         for preferences in (_preferred(state, pod), self._added_preferences):
             if preferences.terms:
                 out += preference(nodes, preferences)
+
+    def explain(self, state: CycleState, pod: Pod, node: NodeView) -> Iterator[Detail]:
+        if self._added is not None:
+            yield from unmet(self._added, node, "addedAffinity of the profile: ")
+        yield from unmet(_required(state, pod), node)
 
     def events_to_register(self) -> Sequence[Registration]:
         node = ClusterEvent(NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from mooring.api.pod import Pod
 from mooring.framework.access import Dependency, Reads
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import NODE, POD, ActionType, ClusterEvent, QueueingHint, Registration
+from mooring.framework.explaining import Detail, ExplainingPlugin
 from mooring.framework.hot import WholeTableFilterPlugin
 from mooring.framework.nodes import BoolArray, Nodes, NodeView, Refusals
 from mooring.framework.points import PreFilterPlugin
@@ -26,7 +27,7 @@ REQUIRED = "NodeDeclaredFeatures"
 _REFUSED = Status.unresolvable(REASON)
 
 
-class NodeDeclaredFeatures(PreFilterPlugin, WholeTableFilterPlugin, ReusablePlugin):
+class NodeDeclaredFeatures(PreFilterPlugin, WholeTableFilterPlugin, ReusablePlugin, ExplainingPlugin):
     name = "NodeDeclaredFeatures"
     few_signs = True
 
@@ -50,6 +51,11 @@ class NodeDeclaredFeatures(PreFilterPlugin, WholeTableFilterPlugin, ReusablePlug
 
         fits = nodes.node_column(("NodeDeclaredFeatures", features), compute)
         return nodes.refuse(~fits, REASON, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+
+    def explain(self, state: CycleState, pod: Pod, node: NodeView) -> Iterator[Detail]:
+        features: frozenset[str] = state.read(REQUIRED)
+        for feature in sorted(features.difference(node.node.status.declared_features)):
+            yield Detail(f"feature {feature}", there="not declared")
 
     def events_to_register(self) -> Sequence[Registration]:
         node = ClusterEvent(NODE, ActionType.ADD | ActionType.UPDATE_NODE_DECLARED_FEATURE)

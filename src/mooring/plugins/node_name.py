@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 
 from mooring.api.pod import Pod
 from mooring.framework.access import Dependency, Reads
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import NODE, ActionType, ClusterEvent, Registration
+from mooring.framework.explaining import Detail, ExplainingPlugin
 from mooring.framework.hot import WholeTableFilterPlugin
 from mooring.framework.nodes import Nodes, NodeView, Refusals
 from mooring.framework.reusable import ReusablePlugin
@@ -18,7 +19,7 @@ REASON = "node(s) didn't match the requested node name"
 _REFUSED = Status.unresolvable(REASON)
 
 
-class NodeName(WholeTableFilterPlugin, ReusablePlugin):
+class NodeName(WholeTableFilterPlugin, ReusablePlugin, ExplainingPlugin):
     name = "NodeName"
     few_signs = True
 
@@ -32,6 +33,10 @@ class NodeName(WholeTableFilterPlugin, ReusablePlugin):
             return None
         others = nodes.rows != nodes.columns.row_of(wanted)
         return nodes.refuse(others, REASON, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+
+    def explain(self, state: CycleState, pod: Pod, node: NodeView) -> Iterator[Detail]:
+        if pod.spec.node_name and pod.spec.node_name != node.name:
+            yield Detail("nodeName", asked=pod.spec.node_name, there=node.name)
 
     def events_to_register(self) -> Sequence[Registration]:
         return [Registration(ClusterEvent(NODE, ActionType.ADD))]

@@ -16,6 +16,7 @@ from mooring.api.requests import container_host_ports
 from mooring.framework.access import Dependency, Reads
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import NODE, POD, ActionType, ClusterEvent, QueueingHint, Registration
+from mooring.framework.explaining import Detail, ExplainingPlugin, a_few
 from mooring.framework.handle import Handle
 from mooring.framework.hot import WholeTableFilterPlugin
 from mooring.framework.nodes import BoolArray, Nodes, NodeView, Refusals
@@ -33,7 +34,7 @@ HostPort = tuple[str, str, int]
 _REFUSED = Status.unschedulable(REASON)
 
 
-class NodePorts(PreFilterPlugin, WholeTableFilterPlugin, ReusablePlugin):
+class NodePorts(PreFilterPlugin, WholeTableFilterPlugin, ReusablePlugin, ExplainingPlugin):
     name = "NodePorts"
     few_signs = True
 
@@ -56,6 +57,12 @@ class NodePorts(PreFilterPlugin, WholeTableFilterPlugin, ReusablePlugin):
         wanted: tuple[HostPort, ...] = state.read(WANTED)
         rows = {row for port in wanted for key in clashing_keys(port) for row in self._taken.rows(key)}
         return nodes.refuse(_among(nodes, rows), REASON) if rows else None
+
+    def explain(self, state: CycleState, pod: Pod, node: NodeView) -> Iterator[Detail]:
+        for port in state.read(WANTED):
+            holders = a_few(other for other in node.pods if clash((port,), container_host_ports(other)))
+            if holders:
+                yield Detail(f"port {_text(port)}", pods=holders)
 
     def events_to_register(self) -> Sequence[Registration]:
         gone = ClusterEvent(POD, ActionType.DELETE)
@@ -98,6 +105,12 @@ def _same(mine: HostPort, other: HostPort) -> bool:
     if mine[2] != other[2] or mine[0] != other[0]:
         return False
     return mine[1] == other[1] or EVERY_ADDRESS in (mine[1], other[1])
+
+
+def _text(port: HostPort) -> str:
+    """`TCP/80`, or `TCP/10.0.0.1:80` for one address."""
+    protocol, address, number = port
+    return f"{protocol}/{number}" if address == EVERY_ADDRESS else f"{protocol}/{address}:{number}"
 
 
 def _ports_on(node: NodeView) -> Iterator[tuple[HostPort, ...]]:

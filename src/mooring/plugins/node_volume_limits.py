@@ -7,7 +7,7 @@ only where that bound is not enough are volumes looked up and counted once each.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +34,7 @@ from mooring.framework.events import (
     QueueingHint,
     Registration,
 )
+from mooring.framework.explaining import Detail, ExplainingPlugin
 from mooring.framework.handle import Handle
 from mooring.framework.nodes import BoolArray, IntArray, Nodes, NodeView, Refusals
 from mooring.framework.points import PreFilterPlugin
@@ -42,7 +43,7 @@ from mooring.framework.status import Code, Status
 from mooring.framework.vectorized import VectorFilterPlugin
 from mooring.plugins import csi_translation as csi
 from mooring.plugins.csi_volumes import BadVolume, CsiVolume, CsiVolumes, MissingClaim
-from mooring.plugins.volumes import SKIP, claim_name, own_claim, signature
+from mooring.plugins.volumes import SKIP, claim_name, missing_claims, own_claim, signature
 
 REASON = "node(s) exceed max volume count"
 STATE = "NodeVolumeLimits"
@@ -65,7 +66,7 @@ class Wanted:
         return Counter(driver for driver, _ in self.volumes)
 
 
-class NodeVolumeLimits(PreFilterPlugin, VectorFilterPlugin, ReusablePlugin):
+class NodeVolumeLimits(PreFilterPlugin, VectorFilterPlugin, ReusablePlugin, ExplainingPlugin):
     name = "NodeVolumeLimits"
     few_signs = True
     needs = (
@@ -78,6 +79,7 @@ class NodeVolumeLimits(PreFilterPlugin, VectorFilterPlugin, ReusablePlugin):
 
     def __init__(self, args: Any, handle: Handle) -> None:
         super().__init__(args, handle)
+        self._claims = handle.lister(PERSISTENT_VOLUME_CLAIMS)
         self._csi_nodes = handle.lister(CSI_NODES)
         self._limit_index = handle.object_index("NodeVolumeLimits.limits", CSI_NODES, limit_keys)
         self._attachments = handle.object_index(
@@ -86,9 +88,7 @@ class NodeVolumeLimits(PreFilterPlugin, VectorFilterPlugin, ReusablePlugin):
             lambda attachment: (attachment.spec.node_name,),
         )
         self._volumes = CsiVolumes(
-            handle.lister(PERSISTENT_VOLUME_CLAIMS),
-            handle.lister(PERSISTENT_VOLUMES),
-            handle.lister(STORAGE_CLASSES),
+            self._claims, handle.lister(PERSISTENT_VOLUMES), handle.lister(STORAGE_CLASSES)
         )
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status | None:
@@ -145,6 +145,10 @@ class NodeVolumeLimits(PreFilterPlugin, VectorFilterPlugin, ReusablePlugin):
             full[index] = status is not None and status.code is not Code.ERROR
         refusals.add(full, REASON)
 
+    def explain(self, state: CycleState, pod: Pod, node: NodeView) -> Iterator[Detail]:
+        yield from missing_claims(pod, self._claims)
+        yield from self._over(state.read(STATE), node, limits_of(self._csi_nodes.get(node.name)))
+
     def _in_doubt(self, wanted: Wanted, nodes: Nodes) -> BoolArray:
         """Nodes whose pods and attachments name so many volumes that a limit may be reached."""
         bound = nodes.row_column(MENTIONED, mentioned_volumes, mentioned_by_pods) + self._attached(nodes)
@@ -172,19 +176,23 @@ class NodeVolumeLimits(PreFilterPlugin, VectorFilterPlugin, ReusablePlugin):
         return nodes.node_column((ATTACHED, self._attachments.version.value), compute)
 
     def _count(self, wanted: Wanted, node: NodeView, limits: Mapping[str, int]) -> Status | None:
-        """Every volume once, whoever uses it: pods of the node, attachments, the incoming pod."""
         try:
-            used = {volume for pod in node.pods for volume in self._of_running(pod)}
+            return Status.unschedulable(REASON) if any(self._over(wanted, node, limits)) else None
         except BadVolume as bad:
             return Status.error(str(bad), cause=bad)
+
+    def _over(self, wanted: Wanted, node: NodeView, limits: Mapping[str, int]) -> Iterator[Detail]:
+        """The drivers whose limit would be exceeded. Every volume counts once, whoever uses it: pods of the
+        node, attachments, the incoming pod."""
+        used = {volume for pod in node.pods for volume in self._of_running(pod)}
         resolved = map(self._volumes.of_attachment, self._attachments.at(node.name))
         attached = {volume for volume in resolved if volume is not None}
         new = Counter(driver for driver, _ in wanted.volumes - used)
         held = Counter(driver for driver, _ in used | attached)
-        over = any(
-            driver in limits and held[driver] + count > limits[driver] for driver, count in new.items()
-        )
-        return Status.unschedulable(REASON) if over else None
+        for driver, count in new.items():
+            free = limits.get(driver, UNLIMITED) - held[driver]
+            if count > free:
+                yield Detail(f"volumes of {driver}", asked=count, there=free, missing=count - free)
 
     def _of_running(self, pod: Pod) -> set[CsiVolume]:
         if not pod.spec.volumes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from mooring.api.taints import (
 from mooring.framework.access import Dependency, Reads
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import NODE, POD, ActionType, ClusterEvent, QueueingHint, Registration
+from mooring.framework.explaining import Detail, ExplainingPlugin
 from mooring.framework.hot import WholeTableFilterPlugin, WholeTableScorePlugin
 from mooring.framework.nodes import BoolArray, IntArray, Nodes, NodeView, Refusals, TaintClass
 from mooring.framework.points import PreScorePlugin
@@ -37,7 +38,9 @@ _FEW = 16
 _REFUSED = Status.unresolvable(REASON)
 
 
-class TaintToleration(WholeTableFilterPlugin, PreScorePlugin, WholeTableScorePlugin, ReusablePlugin):
+class TaintToleration(
+    WholeTableFilterPlugin, PreScorePlugin, WholeTableScorePlugin, ReusablePlugin, ExplainingPlugin
+):
     name = "TaintToleration"
     few_signs = True
     normalization = Normalization.REVERSED
@@ -73,6 +76,11 @@ class TaintToleration(WholeTableFilterPlugin, PreScorePlugin, WholeTableScorePlu
 
         out[:] = nodes.node_column((TOLERATIONS, tolerations), compute)
         return None
+
+    def explain(self, state: CycleState, pod: Pod, node: NodeView) -> Iterator[Detail]:
+        for taint in node.taints:
+            if has_untolerated((taint,), pod.spec.tolerations):
+                yield Detail(f"taint {taint}")
 
     def events_to_register(self) -> Sequence[Registration]:
         node = ClusterEvent(NODE, ActionType.ADD | ActionType.UPDATE_NODE_TAINT)

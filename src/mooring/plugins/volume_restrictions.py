@@ -22,13 +22,21 @@ from mooring.framework.events import (
     QueueingHint,
     Registration,
 )
+from mooring.framework.explaining import Detail, ExplainingPlugin, a_few
 from mooring.framework.handle import Handle
 from mooring.framework.hot import WholeTableFilterPlugin
 from mooring.framework.nodes import Nodes, NodeView, Refusals
 from mooring.framework.points import PreFilterPlugin
 from mooring.framework.reusable import ReusablePlugin
 from mooring.framework.status import Status
-from mooring.plugins.volumes import SKIP, claim_not_found, named_claims, own_named_claim, signature
+from mooring.plugins.volumes import (
+    SKIP,
+    claim_not_found,
+    missing_claims,
+    named_claims,
+    own_named_claim,
+    signature,
+)
 
 REASON_DISK = "node(s) had no available disk"
 REASON_SINGLE_USE = (
@@ -56,7 +64,7 @@ class SingleUse:
         return SingleUse(self.claims, self.uses)
 
 
-class VolumeRestrictions(PreFilterPlugin, WholeTableFilterPlugin, ReusablePlugin):
+class VolumeRestrictions(PreFilterPlugin, WholeTableFilterPlugin, ReusablePlugin, ExplainingPlugin):
     name = "VolumeRestrictions"
     few_signs = True
     needs = (Access(PERSISTENT_VOLUME_CLAIMS, LISTED),)
@@ -113,6 +121,27 @@ class VolumeRestrictions(PreFilterPlugin, WholeTableFilterPlugin, ReusablePlugin
         refusals = nodes.refuse(taken, REASON_DISK)
         return refusals.add(~taken, REASON_SINGLE_USE) if state.read(STATE).uses > 0 else refusals
 
+    def explain(self, state: CycleState, pod: Pod, node: NodeView) -> Iterator[Detail]:
+        yield from missing_claims(pod, self._claims)
+        holders: dict[str, list[Pod]] = {}
+        for other in node.pods:
+            for text in {disk_text(disk) for disk in {*rivals(pod)}.intersection(index_keys(other))}:
+                holders.setdefault(text, []).append(other)
+        yield from (Detail(f"disk {text}", pods=a_few(found)) for text, found in sorted(holders.items()))
+        single: SingleUse | None = state.read(STATE, None)
+        for name in sorted(single.claims) if single is not None else ():
+            if users := a_few(self._users_of(pod.namespace, name)):
+                yield Detail(f"claim {pod.namespace}/{name} with {READ_WRITE_ONCE_POD}", pods=users)
+
+    def _users_of(self, namespace: str, claim: str) -> Iterator[Pod]:
+        """The pods with the claim on nodes that exist."""
+        columns = self.handle.nodes.columns
+        names = columns.node_names()
+        for row in self._users.rows((namespace, claim)):
+            for other in columns.view(row).pods if names[row] else ():
+                if (namespace, claim) in claim_keys(other):
+                    yield other
+
     def events_to_register(self) -> Sequence[Registration]:
         return [
             Registration(ClusterEvent(POD, ActionType.DELETE), released),
@@ -156,6 +185,12 @@ def disks(volume: Volume) -> Iterator[Disk]:
     if (rbd := volume.rbd) is not None:
         for monitor in rbd.monitors:
             yield ("rbd", (monitor, rbd.pool, rbd.image), rbd.read_only)
+
+
+def disk_text(disk: Disk) -> str:
+    """`gce name`; of a Ceph image pool and image."""
+    kind, name, _ = disk
+    return f"{kind} {'/'.join(name[1:]) if isinstance(name, tuple) else name}"
 
 
 def can_clash(volume: Volume) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,9 +22,10 @@ from mooring.framework.events import (
     QueueingHint,
     Registration,
 )
+from mooring.framework.explaining import NO_LABEL, Detail, ExplainingPlugin
 from mooring.framework.handle import Handle
 from mooring.framework.hot import WholeTableFilterPlugin
-from mooring.framework.nodes import BoolArray, Nodes, Refusals
+from mooring.framework.nodes import BoolArray, Nodes, NodeView, Refusals
 from mooring.framework.points import PreFilterPlugin
 from mooring.framework.reusable import ReusablePlugin
 from mooring.framework.status import Code, Status
@@ -34,6 +35,7 @@ from mooring.plugins.volumes import (
     WAIT_FOR_FIRST_CONSUMER,
     claim_not_found,
     class_of_claim,
+    missing_claims,
     named_claims,
     not_found,
     own_named_claim,
@@ -49,7 +51,7 @@ Topology = tuple[str, frozenset[str]]
 """A label and the values of which the node must have one."""
 
 
-class VolumeZone(PreFilterPlugin, WholeTableFilterPlugin, ReusablePlugin):
+class VolumeZone(PreFilterPlugin, WholeTableFilterPlugin, ReusablePlugin, ExplainingPlugin):
     name = "VolumeZone"
     few_signs = True
     needs = (
@@ -104,6 +106,19 @@ class VolumeZone(PreFilterPlugin, WholeTableFilterPlugin, ReusablePlugin):
         places: tuple[Topology, ...] = state.read(STATE)
         away = nodes.node_column((STATE, places), lambda some: out_of_place(some, places))
         return nodes.refuse(away, REASON, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+
+    def explain(self, state: CycleState, pod: Pod, node: NodeView) -> Iterator[Detail]:
+        yield from missing_claims(pod, self._claims)
+        if KEYS.keys().isdisjoint(node.labels):
+            return
+        for name in dict.fromkeys(named_claims(pod)):
+            claim = self._claims.get(name, pod.namespace)
+            places = self._places(claim) if claim is not None else ()
+            for key, values in () if isinstance(places, str) else places:
+                here = node.labels.get(key, node.labels.get(KEYS[key], NO_LABEL))
+                if here not in values:
+                    where = f"{key} {', '.join(sorted(values))}"
+                    yield Detail(f"claim {pod.namespace}/{name}: volume in {where}", there=here)
 
     def events_to_register(self) -> Sequence[Registration]:
         changed = ActionType.ADD | ActionType.UPDATE

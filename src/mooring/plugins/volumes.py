@@ -10,6 +10,8 @@ import msgspec
 from mooring.api.pod import Pod, Volume, controller_of
 from mooring.api.storage import PersistentVolume, PersistentVolumeClaim
 from mooring.framework.events import QueueingHint
+from mooring.framework.explaining import Detail
+from mooring.framework.handle import Lister
 from mooring.framework.status import Status
 
 BETA_CLASS = "volume.beta.kubernetes.io/storage-class"
@@ -82,6 +84,13 @@ def not_found(kind: str, name: str) -> str:
 
 def claim_not_found(name: str) -> str:
     return not_found("persistentvolumeclaim", name)
+
+
+def missing_claims(pod: Pod, claims: Lister) -> Iterator[Detail]:
+    """For `explain`: the claims of the pod that do not exist."""
+    for name in dict.fromkeys(name for name, _ in claim_names(pod)):
+        if claims.get(name, pod.namespace) is None:
+            yield Detail(f"claim {pod.namespace}/{name}", there="not found")
 
 
 def signature(pod: Pod) -> Hashable:

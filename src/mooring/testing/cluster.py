@@ -17,7 +17,9 @@ from mooring.api.node import Node
 from mooring.api.pod import Pod
 from mooring.api.resources import EVENTS, NODES, PODS, Resource, Unstructured, by_kind
 from mooring.app.scheduler import Scheduler
-from mooring.framework.points import Plugin
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.explaining import Detail, ExplainingPlugin
+from mooring.framework.points import Plugin, PreFilterPlugin
 from mooring.framework.ports import PatchType
 from mooring.framework.record import DecisionRecord
 from mooring.sim.loop import VirtualClock, VirtualLoop, finish
@@ -229,10 +231,13 @@ class Cluster:
 
     def node_of(self, name: str, namespace: str = "default") -> str:
         """The node that the pod is bound to; empty while it is pending."""
+        return self._existing(name, namespace).spec.node_name
+
+    def _existing(self, name: str, namespace: str) -> Pod:
         pod = self.pod(name, namespace)
         if pod is None:
             raise AssertionError(f"there is no pod {namespace}/{name}")
-        return pod.spec.node_name
+        return pod
 
     def bound(self) -> dict[str, str]:
         """Pod key → node, of all bound pods."""
@@ -255,6 +260,21 @@ class Cluster:
         if record is None:
             raise AssertionError(f"no attempt for pod {namespace}/{name} is on record")
         return record
+
+    def details(self, plugin: str, name: str, node: str, namespace: str = "default") -> list[Detail]:
+        """What a plugin says of a pod on a node that it refuses, beyond the reason: PreFilter, then
+        `explain`."""
+        pod, engine = self._existing(name, namespace), self.scheduler.engine
+        found, nodes = engine.profiles[pod.scheduler_name].plugins.get(plugin), engine.services.nodes()
+        if not isinstance(found, ExplainingPlugin):
+            raise AssertionError(f"profile {pod.scheduler_name} has no plugin {plugin} with `explain`")
+        row = nodes.columns.row_of(node)
+        if row < 0:
+            raise AssertionError(f"there is no node {node}")
+        state = CycleState()
+        if isinstance(found, PreFilterPlugin):
+            found.pre_filter(state, pod, nodes)
+        return list(found.explain(state, pod, nodes.columns.view(row)))
 
     def validate(self) -> None:
         """Raise if cache or queue contradict themselves."""

@@ -3,11 +3,12 @@ much, now or after pods have come and gone in a dry run."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from mooring.api.pod import Pod
 from mooring.api.requests import pod_requests
-from mooring.contrib.capacity_scheduling.quotas import Account, Amounts, Quota, add
+from mooring.contrib.capacity_scheduling.quotas import Account, Amounts, Quota, Shortage, add
 from mooring.framework.handle import Handle
 
 
@@ -43,13 +44,13 @@ class QuotaState:
     """The claim of one pod in an attempt, and what a dry run has changed. Kept in the cycle state."""
 
     def __init__(self, account: Account, quota: Quota, claim: Claim) -> None:
-        self._account, self._quota, self._claim = account, quota, claim
+        self._account, self.quota, self._claim = account, quota, claim
         self._own: dict[str, int] = {}
         self._total: dict[str, int] = {}
         """Changes of what the own quota, and all together, use."""
 
     def clone(self) -> QuotaState:
-        copy = QuotaState(self._account, self._quota, self._claim)
+        copy = QuotaState(self._account, self.quota, self._claim)
         copy._own, copy._total = dict(self._own), dict(self._total)
         return copy
 
@@ -59,13 +60,13 @@ class QuotaState:
             return
         amounts = self._account.requests(pod)
         add(self._total, amounts, sign)
-        if pod.namespace == self._quota.namespace:
+        if pod.namespace == self.quota.namespace:
             add(self._own, amounts, sign)
 
-    @property
-    def over_max(self) -> bool:
-        return self._quota.over_max_with(self._claim.own, self._own)
+    def beyond_max(self) -> Iterator[Shortage]:
+        """Where the quota would be exceeded."""
+        return self.quota.beyond_max(self._claim.own, self._own)
 
-    @property
-    def over_sum_of_min(self) -> bool:
-        return self._account.all_over_min_with(self._claim.total, self._total)
+    def beyond_sum_of_min(self) -> Iterator[Shortage]:
+        """Where all quotas together would be."""
+        return self._account.all_beyond_min(self._claim.total, self._total)

@@ -4,7 +4,7 @@ leave of their min."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from mooring.contrib.preempting import PreemptingPlugin
 from mooring.framework.access import LISTED, Access, Dependency, Kind, Reads
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import POD, ActionType, ClusterEvent, EventResource, QueueingHint, Registration
+from mooring.framework.explaining import Detail, ExplainingPlugin, unit_of
 from mooring.framework.handle import Handle
 from mooring.framework.nodes import Nodes, NodeView, Refusals
 from mooring.framework.points import PreFilterPlugin, ReservePlugin
@@ -35,7 +36,9 @@ EXCEEDED = "global quota max exceeded"
 FREES = ActionType.DELETE | ActionType.UPDATE_POD_SCALE_DOWN
 
 
-class CapacityScheduling(PreemptingPlugin, PreFilterPlugin, VectorFilterPlugin, ReservePlugin):
+class CapacityScheduling(
+    PreemptingPlugin, PreFilterPlugin, VectorFilterPlugin, ReservePlugin, ExplainingPlugin
+):
     name = "CapacityScheduling"
     needs = (*NEEDS, Access(ELASTICQUOTAS, LISTED), Access(ELASTICQUOTAS, ("patch",), "status"))
     definitions = (DEFINITION,)
@@ -73,9 +76,9 @@ class CapacityScheduling(PreemptingPlugin, PreFilterPlugin, VectorFilterPlugin, 
         asked = QuotaState(self.account, quota, claim)
         state.write(STATE, asked)
         rejected = f"Pod {pod.key} is rejected in PreFilter because"
-        if asked.over_max:
+        if any(asked.beyond_max()):
             return Status.unschedulable(f"{rejected} ElasticQuota {pod.namespace} is more than Max")
-        if asked.over_sum_of_min:
+        if any(asked.beyond_sum_of_min()):
             return Status.unschedulable(f"{rejected} total ElasticQuota used is more than min")
         return None
 
@@ -99,9 +102,23 @@ class CapacityScheduling(PreemptingPlugin, PreFilterPlugin, VectorFilterPlugin, 
     def filter_nodes(self, state: CycleState, pod: Pod, nodes: Nodes) -> Refusals | None:
         """PreFilter has answered for the cluster as it is; this is for dry runs, where pods come and go."""
         asked: QuotaState = state.read(STATE)
-        if not (asked.over_max or asked.over_sum_of_min):
+        if not (any(asked.beyond_max()) or any(asked.beyond_sum_of_min())):
             return None
         return nodes.refuse(np.ones(len(nodes), dtype=np.bool_), EXCEEDED)
+
+    def explain(self, state: CycleState, pod: Pod, node: NodeView) -> Iterator[Detail]:
+        """A quota is short on every node alike."""
+        asked: QuotaState | None = state.read(STATE, None)
+        if asked is None:
+            return  # the quota cannot be read, and the reason says why
+        limits = {
+            f"max of ElasticQuota {asked.quota.namespace}/{asked.quota.name}": asked.beyond_max(),
+            "the sum of min of all ElasticQuotas": asked.beyond_sum_of_min(),
+        }
+        for limit, found in limits.items():
+            for name, wanted, free in sorted(found):
+                subject, unit = f"{name} within {limit}", unit_of(name)
+                yield Detail(subject, asked=wanted, there=free, missing=wanted - free, unit=unit)
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
         self.account.reserve(pod)
@@ -122,7 +139,7 @@ class CapacityScheduling(PreemptingPlugin, PreFilterPlugin, VectorFilterPlugin, 
         counted = old.is_assigned or bool(old.nominated_node_name)
         if quota is None or not counted or old.namespace not in self.account.quotas:
             return QueueingHint.SKIP
-        above = old.namespace != pod.namespace and quota.over_max_with(pod_requests(pod), {})
+        above = old.namespace != pod.namespace and any(quota.beyond_max(pod_requests(pod), {}))
         return QueueingHint.SKIP if above else QueueingHint.QUEUE
 
     def sign(self, pod: Pod) -> Hashable:

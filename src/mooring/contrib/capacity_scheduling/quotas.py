@@ -6,7 +6,8 @@ the integers of `api.requests`: milli-cpu, bytes, numbers."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from mooring.api.errors import QuantityError
 from mooring.api.pod import Pod
@@ -25,6 +26,14 @@ _NATIVE = frozenset((CPU, MEMORY, EPHEMERAL_STORAGE))
 def add(total: dict[str, int], more: Amounts, sign: int = 1) -> None:
     for name, amount in more.items():
         total[name] = total.get(name, 0) + sign * amount
+
+
+class Shortage(NamedTuple):
+    """A resource of which more is asked for than a quota leaves."""
+
+    resource: str
+    asked: int
+    free: int
 
 
 class Quota:
@@ -51,11 +60,10 @@ class Quota:
                 self.problem = f'{where}: {text!r} is not a quantity: write a number such as "500m" or "2Gi"'
         return amounts
 
-    def over_max_with(self, asked: Amounts, change: Amounts) -> bool:
-        """Whether pods that ask for so much would be too many, after a change of what is used."""
-        names = _NATIVE | asked.keys()
-        limits = ((name, self.max[name]) for name in names if name in self.max)
-        return any(_sum(name, self.used, asked, change) > limit for name, limit in limits)
+    def beyond_max(self, asked: Amounts, change: Amounts) -> Iterator[Shortage]:
+        """What is too little for pods that ask for so much, after a change of what is used."""
+        names = (name for name in _NATIVE | asked.keys() if name in self.max)
+        return _shortages({name: self.max[name] for name in names}, asked, self.used, change)
 
     def over_min_with(self, asked: Amounts) -> bool:
         """Whether pods that ask for so much go beyond what is guaranteed."""
@@ -65,6 +73,13 @@ class Quota:
     def over_min(self, change: Amounts) -> bool:
         """Whether the namespace borrows, after a change of what is used."""
         return any(_sum(name, self.used, change) > self.min.get(name, 0) for name in self.used)
+
+
+def _shortages(limits: Amounts, asked: Amounts, *used: Amounts) -> Iterator[Shortage]:
+    for name, limit in limits.items():
+        wanted, free = asked.get(name, 0), limit - _sum(name, *used)
+        if wanted > free:
+            yield Shortage(name, wanted, free)
 
 
 def _sum(name: str, *parts: Amounts) -> int:
@@ -165,10 +180,10 @@ class Account:
                 add(held, amounts)
         return {name: max(amount - held.get(name, 0), 0) for name, amount in pod_requests(pod).items()}
 
-    def all_over_min_with(self, asked: Amounts, change: Amounts) -> bool:
-        """Whether pods that ask for so much would take all quotas together beyond the sum of min."""
-        names = self._all_used.keys() | asked.keys()
-        return any(_sum(n, self._all_used, asked, change) > self._all_min.get(n, 0) for n in names)
+    def all_beyond_min(self, asked: Amounts, change: Amounts) -> Iterator[Shortage]:
+        """Where pods that ask for so much would take all quotas together beyond the sum of min."""
+        limits = {name: self._all_min.get(name, 0) for name in self._all_used.keys() | asked.keys()}
+        return _shortages(limits, asked, self._all_used, change)
 
     def note(self, namespace: str) -> None:
         """The status of the quota has to be written."""

@@ -7,7 +7,7 @@ Which node is best is left to the Score plugins beside it, and which card, to th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 
 from mooring.api.pod import Pod
 from mooring.api.resources import PODS
@@ -33,9 +33,10 @@ from mooring.framework.events import (
     QueueingHint,
     Registration,
 )
+from mooring.framework.explaining import NO_LABEL, Detail, ExplainingPlugin, a_few
 from mooring.framework.handle import Handle
 from mooring.framework.hot import WholeTableFilterPlugin
-from mooring.framework.nodes import Nodes, Refusals
+from mooring.framework.nodes import Nodes, NodeView, Refusals
 from mooring.framework.points import PreBindPlugin, PreFilterPlugin, ReservePlugin
 from mooring.framework.reusable import ReusablePlugin
 from mooring.framework.status import Code, PreBindPreFlight, Status
@@ -44,7 +45,9 @@ CHOICE = "GpuShare.choice"
 """Where in the cycle state a Score plugin leaves a `Choice`."""
 
 
-class GpuShare(PreFilterPlugin, WholeTableFilterPlugin, ReservePlugin, PreBindPlugin, ReusablePlugin):
+class GpuShare(
+    PreFilterPlugin, WholeTableFilterPlugin, ReservePlugin, PreBindPlugin, ReusablePlugin, ExplainingPlugin
+):
     name = "GpuShare"
     needs = (Access(PODS, (*LISTED, "patch")),)
 
@@ -107,6 +110,21 @@ class GpuShare(PreFilterPlugin, WholeTableFilterPlugin, ReservePlugin, PreBindPl
         patch = {"metadata": {"uid": pod.uid, "annotations": {GPU_INDEX: text}}}
         await self.handle.client.patch(PODS, pod.name, patch, namespace=pod.namespace)
         return None
+
+    def explain(self, state: CycleState, pod: Pod, node: NodeView) -> Iterator[Detail]:
+        request, cards = gpu_request(pod), node.allocatable.get(GPU_COUNT, 0)
+        if request.models and (model := node.labels.get(GPU_MODEL, NO_LABEL)) not in request.models:
+            yield Detail(f"GPU model {'|'.join(request.models)}", there=model)
+        if cards < request.cards:
+            yield Detail("GPUs", asked=request.cards, there=cards, missing=request.cards - cards)
+            return
+        free, _ = self.cards.on(node)
+        if sum(amount >= request.milli for amount in free) < request.cards:
+            subject, asked, there = "idle GPUs", request.cards, free.count(WHOLE)
+            if request.is_part:
+                subject, asked, there = f"free of one GPU, of {WHOLE} milli", request.milli, max(free)
+            holders = a_few(other for other in node.pods if gpu_request(other).cards)
+            yield Detail(subject, asked=asked, there=there, missing=asked - there, pods=holders)
 
     def events_to_register(self) -> Sequence[Registration]:
         actions = ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE | ActionType.UPDATE_NODE_LABEL

@@ -127,7 +127,7 @@ class AffinityState:
 
 def filter_node(state: AffinityState, node: NodeView) -> Status | None:
     """Affinity, then anti-affinity, then the anti-affinity of others; the first that fails decides."""
-    if state.terms and not _has_company(state, node):
+    if state.terms and not has_company(state, node):
         return Status.unresolvable(REASON_AFFINITY)
     if _meets(state.away, node):
         return Status.unschedulable(REASON_ANTI_AFFINITY)
@@ -136,14 +136,16 @@ def filter_node(state: AffinityState, node: NodeView) -> Status | None:
     return None
 
 
-def _has_company(state: AffinityState, node: NodeView) -> bool:
+def has_company(state: AffinityState, node: NodeView) -> bool:
+    """Whether the pod's affinity terms are fulfilled on the node."""
     domains = [(counts, counts.topology.domain(node.labels)) for counts in state.near.values()]
     if any(domain < 0 for _, domain in domains):
         return False
-    return all(counts.at(domain) > 0 for counts, domain in domains) or _may_be_first(state)
+    return all(counts.at(domain) > 0 for counts, domain in domains) or may_be_first(state)
 
 
-def _may_be_first(state: AffinityState) -> bool:
+def may_be_first(state: AffinityState) -> bool:
+    """Whether the pod needs no company, because it matches its own terms and no other pod does."""
     return state.self_match and not any(counts.any for counts in state.near.values())
 
 
@@ -170,7 +172,7 @@ def filter_nodes(state: AffinityState, nodes: Nodes) -> Refusals:
 
 def _lonely(state: AffinityState, nodes: Nodes) -> BoolArray | None:
     """Nodes without company in one of the domains; None for none."""
-    first = _may_be_first(state)
+    first = may_be_first(state)
     masks = []
     for counts in state.near.values():
         alone = np.zeros(counts.topology.size, dtype=np.bool_) if first else counts.now() <= 0

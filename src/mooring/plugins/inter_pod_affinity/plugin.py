@@ -14,13 +14,14 @@ from mooring.framework.args import ArgsContext, PluginArgs
 from mooring.framework.counting import TermKind
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Registration
+from mooring.framework.explaining import Detail, ExplainingPlugin
 from mooring.framework.handle import Handle
 from mooring.framework.hot import WholeTableFilterPlugin, WholeTableScorePlugin
 from mooring.framework.nodes import BoolArray, IntArray, Nodes, NodeView, Refusals
 from mooring.framework.points import PreFilterPlugin, PreScorePlugin
 from mooring.framework.reusable import ReusablePlugin
 from mooring.framework.status import SKIP, Status
-from mooring.plugins.inter_pod_affinity import filtering, hints, scoring
+from mooring.plugins.inter_pod_affinity import explaining, filtering, hints, scoring
 from mooring.plugins.inter_pod_affinity.terms import Namespaces
 
 FILTER = "InterPodAffinity.filter"
@@ -46,7 +47,12 @@ class InterPodAffinityArgs(PluginArgs):
 
 
 class InterPodAffinity(
-    PreFilterPlugin, WholeTableFilterPlugin, PreScorePlugin, WholeTableScorePlugin, ReusablePlugin
+    PreFilterPlugin,
+    WholeTableFilterPlugin,
+    PreScorePlugin,
+    WholeTableScorePlugin,
+    ReusablePlugin,
+    ExplainingPlugin,
 ):
     name = "InterPodAffinity"
     Args = InterPodAffinityArgs
@@ -128,6 +134,12 @@ class InterPodAffinity(
         self, state: CycleState, pod: Pod, scores: IntArray, nodes: Nodes, feasible: BoolArray
     ) -> IntArray:
         return scoring.normalize(scores, feasible)
+
+    def explain(self, state: CycleState, pod: Pod, node: NodeView) -> Iterator[Detail]:
+        prepared: filtering.AffinityState | None = state.read(FILTER, None)
+        if prepared is not None:
+            held = self._running.matching(pod, prepared.namespace_labels, HOSTILE)
+            yield from explaining.explain_node(prepared, held, pod, node)
 
     def events_to_register(self) -> Sequence[Registration]:
         return hints.registrations()

@@ -7,12 +7,13 @@ The domains are those of the nodes that count. With fewer of them than minDomain
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from mooring.api.node_selectors import RequiredNodeAffinity
 from mooring.api.pod import Pod
+from mooring.framework.explaining import NO_LABEL, Detail
 from mooring.framework.nodes import FloatArray, IntArray, Nodes, NodeView, Refusals
 from mooring.framework.status import Code, Status
 from mooring.framework.topology import DomainCounts
@@ -129,6 +130,19 @@ def filter_node(state: SpreadState, node: NodeView) -> Status | None:
         if spread.counts.at(domain) > spread.most():
             return Status.unschedulable(REASON)
     return None
+
+
+def explain_node(state: SpreadState, node: NodeView) -> Iterator[Detail]:
+    """Every constraint that the node fails, with the skew that the pod would bring about."""
+    for spread in state.spreads:
+        constraint, domain = spread.constraint, spread.counts.topology.domain(node.labels)
+        key, most = constraint.topology_key, constraint.max_skew
+        too_many = spread.counts.at(domain) - spread.most()
+        if domain < 0:
+            yield Detail(f"label {key}", there=NO_LABEL)
+        elif too_many > 0:
+            subject = f"{key}={node.labels[key]} spread of {constraint.selector}, maxSkew {most}"
+            yield Detail(subject, asked=most, there=most + too_many, missing=too_many)
 
 
 def filter_nodes(state: SpreadState, nodes: Nodes) -> Refusals | None:

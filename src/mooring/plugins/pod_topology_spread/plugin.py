@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 
 from mooring.api.errors import SelectorError
 from mooring.api.meta import key_of
@@ -12,6 +12,7 @@ from mooring.api.resources import REPLICA_SETS, REPLICATION_CONTROLLERS, SERVICE
 from mooring.framework.access import LISTED, Access, Dependency, Reads
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Registration
+from mooring.framework.explaining import Detail, ExplainingPlugin
 from mooring.framework.handle import Handle
 from mooring.framework.hot import IncrementalScore, IncrementalScorePlugin, WholeTableFilterPlugin
 from mooring.framework.nodes import BoolArray, IntArray, Nodes, NodeView, Refusals
@@ -41,7 +42,12 @@ SCORE = "PodTopologySpread.score"
 
 
 class PodTopologySpread(
-    PreFilterPlugin, WholeTableFilterPlugin, PreScorePlugin, IncrementalScorePlugin, ReusablePlugin
+    PreFilterPlugin,
+    WholeTableFilterPlugin,
+    PreScorePlugin,
+    IncrementalScorePlugin,
+    ReusablePlugin,
+    ExplainingPlugin,
 ):
     name = "PodTopologySpread"
     Args = PodTopologySpreadArgs
@@ -133,6 +139,9 @@ class PodTopologySpread(
         return following.follow(
             state.read(SCORE), nodes, feasible, () if own else self._selectors.versions(pod)
         )
+
+    def explain(self, state: CycleState, pod: Pod, node: NodeView) -> Iterator[Detail]:
+        return filtering.explain_node(state.read(FILTER), node)
 
     def events_to_register(self) -> Sequence[Registration]:
         return Hints(lambda pod: self._constraints(pod, DO_NOT_SCHEDULE)).registrations()

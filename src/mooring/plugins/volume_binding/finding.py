@@ -22,7 +22,7 @@ from mooring.api.resources import (
 )
 from mooring.api.storage import CSIStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass
 from mooring.framework.handle import Handle
-from mooring.framework.nodes import BoolArray, Nodes, Refusals
+from mooring.framework.nodes import BoolArray, Nodes, NodeView, Refusals
 from mooring.framework.status import Code
 from mooring.plugins import csi_translation as csi
 from mooring.plugins.volume_binding import matching, reach
@@ -52,12 +52,15 @@ class Findings:
     def __init__(self, nodes: Nodes) -> None:
         self.nodes = nodes
         self._refused = {reason: np.zeros(len(nodes), dtype=np.bool_) for reason in REASONS}
+        self.failing: list[tuple[PersistentVolumeClaim, str, BoolArray]] = []
+        """Claim, reason, and the nodes that are refused because of them."""
         self._errors: list[tuple[BoolArray, str]] = []
         self._picks: list[tuple[PersistentVolumeClaim, Sequence[PersistentVolume], matching.PickArray]] = []
         self._made: list[tuple[PersistentVolumeClaim, BoolArray]] = []
 
-    def refuse(self, mask: BoolArray, reason: str) -> None:
+    def refuse(self, mask: BoolArray, reason: str, claim: PersistentVolumeClaim) -> None:
         self._refused[reason] |= mask
+        self.failing.append((claim, reason, mask))
 
     def fail(self, mask: BoolArray, error: str) -> None:
         """The attempt fails if one of these nodes is still in play."""
@@ -126,9 +129,9 @@ class Finder:
         for claim in claims:
             volume = self._volumes.get(claim.spec.volume_name)
             if volume is None:
-                return found.refuse(fine, REASON_GONE)
+                return found.refuse(fine, REASON_GONE, claim)
             reached = self._reached(volume, found, fine)
-            found.refuse(fine & ~reached, REASON_AFFINITY)
+            found.refuse(fine & ~reached, REASON_AFFINITY, claim)
             fine &= reached
         return None
 
@@ -157,8 +160,9 @@ class Finder:
         asked = np.ones(len(nodes), dtype=np.bool_)
         selected = [claim for claim in claims.delayed if SELECTED_NODE in claim.annotations]
         for claim in selected:
-            asked &= nodes.named(claim.annotations[SELECTED_NODE])
-        found.refuse(~asked, REASON_NO_VOLUME)
+            there = nodes.named(claim.annotations[SELECTED_NODE])
+            found.refuse(~there, REASON_NO_VOLUME, claim)
+            asked &= there
         to_make = [(claim, asked) for claim in selected]
         others = [claim for claim in claims.delayed if SELECTED_NODE not in claim.annotations]
         for claim in sorted(others, key=matching.size_of_claim):
@@ -222,9 +226,9 @@ class Finder:
         makes = np.zeros(len(asked), dtype=np.bool_)
         if storage_class.provisioner not in ("", NO_PROVISIONER):
             makes = reach.allowed(found.nodes, storage_class.allowed_topologies)
-        found.refuse(asked & ~makes, REASON_NO_VOLUME)
+        found.refuse(asked & ~makes, REASON_NO_VOLUME, claim)
         large_enough = self._has_capacity(claim, storage_class, found.nodes)
-        found.refuse(asked & makes & ~large_enough, REASON_NO_SPACE)
+        found.refuse(asked & makes & ~large_enough, REASON_NO_SPACE, claim)
         fine &= ~asked | (makes & large_enough)
         return None
 
@@ -238,6 +242,14 @@ class Finder:
         for capacity in capacities:
             found |= reach.has_capacity(nodes, capacity)
         return found
+
+    def largest(self, claim: PersistentVolumeClaim, node: NodeView) -> int:
+        """The largest volume that can be made for the claim on the node, in bytes; 0 for none."""
+        nodes = node.alone()
+        here = (
+            each for each in self._capacities.at(class_of_claim(claim)) if reach.has_capacity(nodes, each)[0]
+        )
+        return max((reach.volume_limit(each) or 0 for each in here), default=0)
 
     def capacities(
         self, claim: PersistentVolumeClaim, storage_class: StorageClass

@@ -25,6 +25,7 @@ from mooring.framework.access import LISTED, Access, Dependency, Kind, Reads
 from mooring.framework.args import ArgsContext, PluginArgs, UtilizationShapePoint, validate_shape
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Registration
+from mooring.framework.explaining import Detail, ExplainingPlugin
 from mooring.framework.handle import Handle
 from mooring.framework.nodes import Nodes, NodeView, Refusals
 from mooring.framework.points import (
@@ -40,8 +41,16 @@ from mooring.framework.vectorized import VectorFilterPlugin
 from mooring.plugins.volume_binding import hints, reach, scoring
 from mooring.plugins.volume_binding.binder import Binder, BindingFailed, Booking
 from mooring.plugins.volume_binding.claims import BadClass, ClassVolumes, PodClaims, sort_claims, why_unusable
+from mooring.plugins.volume_binding.explaining import Explainer
 from mooring.plugins.volume_binding.finding import Finder
-from mooring.plugins.volumes import SKIP, claim_names, class_of_claim, is_fully_bound, signature
+from mooring.plugins.volumes import (
+    SKIP,
+    claim_names,
+    class_of_claim,
+    is_fully_bound,
+    missing_claims,
+    signature,
+)
 
 REASON_IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
 CLAIMS = "VolumeBinding.claims"
@@ -78,6 +87,7 @@ class VolumeBinding(
     ReservePlugin,
     PreBindPlugin,
     ReusablePlugin,
+    ExplainingPlugin,
 ):
     name = "VolumeBinding"
     few_signs = True
@@ -101,6 +111,7 @@ class VolumeBinding(
         self._assumed_claims = handle.assume_cache(PERSISTENT_VOLUME_CLAIMS)
         self._class_volumes = ClassVolumes(handle)
         self._finder = Finder(handle)
+        self._explainer = Explainer(handle, self._finder)
         self._binder = Binder(handle, float(args.bind_timeout_seconds))
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status | None:
@@ -188,6 +199,15 @@ class VolumeBinding(
         except (BindingFailed, ApiError, TransportError) as error:
             return Status.error(str(error), cause=error)
         return None
+
+    def explain(self, state: CycleState, pod: Pod, node: NodeView) -> Iterator[Detail]:
+        claims: PodClaims | None = state.read(CLAIMS, None)
+        if claims is not None:
+            yield from self._explainer.explain(claims, node)
+            return
+        yield from missing_claims(pod, self._claims)
+        for claim in self._sorted(pod).immediate:
+            yield Detail(f"claim {claim.key} of class {class_of_claim(claim)}", there="not bound")
 
     def events_to_register(self) -> Sequence[Registration]:
         return hints.registrations()

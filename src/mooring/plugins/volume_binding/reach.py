@@ -31,7 +31,7 @@ def reachable(nodes: Nodes, selector: NodeSelector | None) -> BoolArray:
     """True where a volume with this affinity can be used. Kept, as bound volumes are asked about again."""
     if selector is None:
         return np.ones(len(nodes), dtype=np.bool_)
-    return required_mask(nodes, _by_labels(compile_node_selector(selector)))
+    return required_mask(nodes, by_labels(compile_node_selector(selector)))
 
 
 def reachable_once(nodes: Nodes, selector: NodeSelector | None) -> BoolArray:
@@ -39,7 +39,7 @@ def reachable_once(nodes: Nodes, selector: NodeSelector | None) -> BoolArray:
     its own."""
     if selector is None:
         return np.ones(len(nodes), dtype=np.bool_)
-    return compute_required(nodes, _by_labels(compile_node_selector(selector)))
+    return compute_required(nodes, by_labels(compile_node_selector(selector)))
 
 
 def few_rows(selector: NodeSelector | None, topology: Callable[[str], Topology]) -> list[int] | None:
@@ -64,7 +64,7 @@ def few_rows(selector: NodeSelector | None, topology: Callable[[str], Topology])
 
 
 @lru_cache(maxsize=16384)
-def _by_labels(selector: CompiledNodeSelector) -> RequiredNodeAffinity:
+def by_labels(selector: CompiledNodeSelector) -> RequiredNodeAffinity:
     """Volumes see the labels of a node only, never its name."""
     terms = tuple(replace(term, fields=()) for term in selector.terms)
     return RequiredNodeAffinity(None, CompiledNodeSelector(terms))
