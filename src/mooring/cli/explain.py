@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -11,9 +10,18 @@ import typer
 from rich.table import Table
 
 from mooring.api.errors import MooringError
-from mooring.cli.printing import Output, console, fail, line, printable
+from mooring.cli.printing import console, fail, line, printable
 from mooring.cli.profile_options import Config, PluginPath, Plugins, ProfileName, configured
-from mooring.cli.sources import Context, Kubeconfig, Namespace, SnapshotFile, load
+from mooring.cli.sources import (
+    Context,
+    Form,
+    Kubeconfig,
+    Namespace,
+    OutputForm,
+    SnapshotFile,
+    load,
+    print_data,
+)
 from mooring.explain.explanation import Explanation, Group, Placement
 from mooring.explain.explanation import explain as ask
 from mooring.framework.record import NodeScore
@@ -39,7 +47,7 @@ def explain(
     plugins: Plugins = None,
     plugin_path: PluginPath = None,
     remedies: Annotated[int, typer.Option(metavar="N", help="Remedies to look for; 0: none.")] = 5,
-    output: Annotated[Output, typer.Option("--output", "-o")] = Output.TABLE,
+    output: OutputForm = Form.TABLE,
 ) -> None:
     """Say why a pod is pending, or why it is on its node, and what would help.
 
@@ -59,10 +67,10 @@ def explain(
         fail(str(error))
     if unknown := sorted(set(node or ()) - set(judge.nodes.names)):
         fail(f"there is no node {unknown[0]!r}; `kubectl get nodes` names them")
-    if output is Output.JSON:
-        print(json.dumps(answer.to_dict(), indent=2, ensure_ascii=False))
-    else:
+    if output is Form.TABLE:
         show(answer)
+    else:
+        print_data(answer.to_dict(), output)
     if not answer.feasible and not found.is_assigned:
         raise typer.Exit(UNSCHEDULABLE)
 
@@ -78,7 +86,7 @@ def show(answer: Explanation) -> None:
     if answer.message:
         line(answer.message)
     if answer.groups:
-        console().print(_refusals(answer.groups))
+        console().print(refusals(answer.groups))
     for name, found in answer.nodes.items():
         line(f"\n{name}: {'nothing is in the way' if not found else ''}", style="bold")
         for each in found:
@@ -107,7 +115,8 @@ def _headline(answer: Explanation) -> str:
     return f"{pod.key} is pending: none of {total} nodes takes it"
 
 
-def _refusals(groups: Sequence[Group]) -> Table:
+def refusals(groups: Sequence[Group]) -> Table:
+    """Who refuses how many nodes, and why."""
     table = Table("nodes", "only reason", "plugin", "reason, and what is behind it", box=None, pad_edge=False)
     for group in groups:
         reasons = printable("; ".join(group.reasons))
@@ -135,12 +144,13 @@ def _show_placement(placement: Placement, assigned: str) -> None:
 
 def _scores(best: Sequence[NodeScore], assigned: str) -> Table:
     names = list(dict.fromkeys(score.plugin for entry in best for score in entry.plugins))
-    moving = [name for name in names if len({_points(entry, name) for entry in best}) > 1 or len(best) == 1]
+    points = {name: {_points(entry, name) for entry in best} for name in names}
+    moving = [name for name in names if len(points[name]) > 1 or (len(best) == 1 and points[name] != {0})]
     table = Table("node", "total", *moving, box=None, pad_edge=False)
     for entry in best:
         mark = " *" if entry.node == assigned else ""
-        points = [str(_points(entry, name)) for name in moving]
-        table.add_row(f"{printable(entry.node)}{mark}", str(entry.total), *points)
+        shown = [str(_points(entry, name)) for name in moving]
+        table.add_row(f"{printable(entry.node)}{mark}", str(entry.total), *shown)
     return table
 
 

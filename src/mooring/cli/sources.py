@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import enum
+import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+import yaml
 
 from mooring.api.errors import MooringError
 from mooring.app import live_cluster, snapshots
@@ -26,9 +29,28 @@ SnapshotFile = Annotated[
         "--snapshot", metavar="FILE", help="A file of `mooring snapshot` instead of a live cluster."
     ),
 ]
+
+
+class Form(enum.StrEnum):
+    """What to print for people, or for programs."""
+
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+
+
+OutputForm = Annotated[Form, typer.Option("--output", "-o", help="For people, or for programs.")]
 Namespace = Annotated[
     str, typer.Option("--namespace", "-n", metavar="NAME", help="Without, that of the kubeconfig.")
 ]
+
+
+def print_data(value: Any, form: Form) -> None:
+    """For programs."""
+    if form is Form.JSON:
+        print(json.dumps(value, indent=2, ensure_ascii=False))
+    else:
+        print(yaml.safe_dump(value, sort_keys=False, allow_unicode=True), end="")
 
 
 def load(own: Configuration | None, kubeconfig: str, context: str, snapshot: Path | None) -> LoadedCluster:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,10 +18,10 @@ from mooring.app.asking import LoadedCluster
 from mooring.app.configuring import Configuration, configure
 from mooring.app.manifest_files import read_manifest
 from mooring.app.what_if import ClusterCopy, Outcome
-from mooring.cli.explain import UNSCHEDULABLE
-from mooring.cli.printing import Output, console, fail, line, printable
+from mooring.cli.explain import UNSCHEDULABLE, refusals
+from mooring.cli.printing import console, fail, line, printable
 from mooring.cli.profile_options import Config, PluginPath, Plugins, ProfileName, configured
-from mooring.cli.sources import Context, Kubeconfig, SnapshotFile, read
+from mooring.cli.sources import Context, Form, Kubeconfig, OutputForm, SnapshotFile, print_data, read
 from mooring.explain.explanation import Explanation, explain
 from mooring.explain.judging import unassigned
 from mooring.explain.remedies import changed
@@ -57,7 +56,7 @@ def what_if(
     profile: ProfileName = "",
     plugins: Plugins = None,
     plugin_path: PluginPath = None,
-    output: Annotated[Output, typer.Option("--output", "-o")] = Output.TABLE,
+    output: OutputForm = Form.TABLE,
 ) -> None:
     """Say what would happen, and change nothing.
 
@@ -97,11 +96,11 @@ def what_if(
             ended_by = _ended_by(copy, own, outcome)
     except MooringError as error:
         fail(str(error))
-    if output is Output.JSON:
-        why = None if ended_by is None else ended_by.to_dict()
-        print(json.dumps({**outcome.to_dict(), "explanation": why}, indent=2, ensure_ascii=False))
-    else:
+    if output is Form.TABLE:
         _show(outcome, ended_by, replicas == "max")
+    else:
+        why = None if ended_by is None else ended_by.to_dict()
+        print_data({**outcome.to_dict(), "explanation": why}, output)
     if outcome.pending and replicas != "max":
         raise typer.Exit(UNSCHEDULABLE)
 
@@ -149,13 +148,7 @@ def _show(outcome: Outcome, ended_by: Explanation | None, filled: bool) -> None:
         line(f"{keys[0]}{more} would stay pending: {message}")
     if ended_by is not None and ended_by.groups:
         line("")
-        table = Table("nodes", "only reason", "plugin", "reason, and what is behind it", box=None)
-        for group in ended_by.groups:
-            behind = "".join(f"\n  {printable(text)}" for text in group.details[:3])
-            table.add_row(
-                str(group.nodes), str(group.only), group.plugin, f"{'; '.join(group.reasons)}{behind}"
-            )
-        console().print(table)
+        console().print(refusals(ended_by.groups))
     if not (outcome.placed or outcome.moved or outcome.preempted or outcome.lost or outcome.pending):
         line("Nothing would change: every pod stays where it is.")
 
@@ -170,11 +163,11 @@ def _table(columns: tuple[str, ...], rows: Any) -> None:
         line(f"and {len(shown) - SHOWN} more")
 
 
-def _compare(loaded: LoadedCluster, output: Output) -> None:
+def _compare(loaded: LoadedCluster, output: Form) -> None:
     """Each running pod as if it came now, by the other configuration."""
     moved = list(_elsewhere(loaded))
-    if output is Output.JSON:
-        print(json.dumps({"elsewhere": moved}, indent=2, ensure_ascii=False))
+    if output is not Form.TABLE:
+        print_data({"elsewhere": moved}, output)
         return
     if not moved:
         line("Every running pod would be placed where it is.")

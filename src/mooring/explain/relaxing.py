@@ -171,9 +171,9 @@ def _with_less(given: Pod, missing: Mapping[str, int]) -> Pod:
             level = _reduced(level, name, less)[0]
             pod = _with_spec(pod, resources=level)
             # A pod may not ask for less than its containers together.
-            left = _counted(name, level.requests[name])
+            remaining = _counted(name, level.requests[name])
             together = pod_requests(_with_spec(pod, resources=None, overhead={})).get(name, 0)
-            less = max(0, together - left)
+            less = max(0, together - remaining)
         order = sorted(range(len(containers)), key=lambda i: -_asks(containers[i], name))
         for index in order:
             if not less:
