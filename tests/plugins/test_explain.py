@@ -246,6 +246,12 @@ def pods_in_the_way(rule: str, key: str, *names: str) -> Detail:
             id="anti-affinity of others",
         ),
         pytest.param(
+            make_pod(),
+            [make_pod("p", node="a", affinity=make_affinity(away={}))],
+            {"a": [pods_in_the_way("of running pods against all pods", HOSTNAME, "p")]},
+            id="anti-affinity of others to all pods",
+        ),
+        pytest.param(
             make_pod(labels=WEB, affinity=make_affinity(near=DB, away=WEB)),
             [make_pod("p", node="a", labels=WEB, affinity=make_affinity(away=WEB))],
             {

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from math import ceil
+from math import ceil, floor
 from typing import Any
 
 import numpy as np
@@ -139,7 +139,7 @@ class EnergyAware(VectorFilterPlugin, VectorScorePlugin, ReusablePlugin, Explain
     def explain(self, state: CycleState, pod: Pod, node: NodeView) -> Iterator[Detail]:
         above = float(self._temperature(node.alone())[0]) - self.args.max_temperature_celsius
         if above > 0:
-            asked, missing = int(self.args.max_temperature_celsius), ceil(above)
+            asked, missing = floor(self.args.max_temperature_celsius), ceil(above)
             yield Detail("temperature", asked=asked, there=asked + missing, missing=missing, unit="°C")
 
     def events_to_register(self) -> Sequence[Registration]:

@@ -199,7 +199,7 @@ class LowCpuScheduler(WholeTableFilterPlugin, WholeTableScorePlugin, ReusablePlu
         for load in reversed(self._loads()):
             resource, percent, most = load.resource, load.percentage(node), load.levels[0]
             if percent > most:
-                hundredth = node.allocatable.get(resource, 0) / 100
+                hundredth = max(node.allocatable.get(resource, 0), 1) / 100
                 # Rounded away from 0: a node is refused as well where it is above by less than one unit.
                 asked, missing = int(most * hundredth), max(ceil((percent - most) * hundredth), 1)
                 subject, unit = f"{resource} usage above {most:g}%", unit_of(resource)

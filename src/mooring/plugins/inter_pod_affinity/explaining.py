@@ -17,6 +17,9 @@ from mooring.framework.topology import Bins
 from mooring.plugins.inter_pod_affinity.filtering import AffinityState, has_company, may_be_first
 from mooring.plugins.inter_pod_affinity.terms import wanted, wanted_by_all
 
+ALL = "all pods"
+"""An empty selector, in words."""
+
 
 def explain_node(
     state: AffinityState, held: Iterable[HeldTerm], pod: Pod, node: NodeView
@@ -64,7 +67,7 @@ def _hostile(found: HeldTerm, handle: Handle, node: NodeView) -> Iterator[Detail
         if few is not None:
             rows = rows[np.isin(rows, [*few])]
         holders = (other for other in _pods(handle, rows) if term in compile_pod_terms(other).anti_affinity)
-        rule = f"anti-affinity of running pods against {term.selector} per {term.topology_key}"
+        rule = f"anti-affinity of running pods against {str(term.selector) or ALL} per {term.topology_key}"
         yield Detail(rule, asked=0, there=number, missing=number, pods=a_few(holders))
 
 
@@ -76,7 +79,7 @@ def _pods(handle: Handle, rows: Bins) -> Iterator[Pod]:
 
 def _text(selected: PodSelector, pod: Pod) -> str:
     """The selector, and the namespaces unless they are the pod's own."""
-    text = str(selected.selector) or "all pods"
+    text = str(selected.selector) or ALL
     if selected.namespaces is None:
         return f"{text} in all namespaces"
     if selected.namespaces == {pod.namespace}:
