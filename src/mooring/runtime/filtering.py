@@ -15,7 +15,7 @@ from mooring.api.pod import Pod
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.hot import WholeTableFilterPlugin
 from mooring.framework.lifting import gravest
-from mooring.framework.nodes import BoolArray, EveryRow, IntArray, Nodes, NodeView, Refusal, Refusals
+from mooring.framework.nodes import BoolArray, EveryRow, Nodes, NodeView, Refusal, Refusals
 from mooring.framework.points import FilterPlugin
 from mooring.framework.status import SUCCESS, Code, Status
 from mooring.framework.statuses import NodeStatuses
@@ -52,8 +52,12 @@ def filter_dense(
         for hit, status in hits_of(plugin, answer, nodes) if answer is not None else ():
             if status.code not in REFUSALS:
                 return nodes, not_a_refusal(plugin, pod, status, _first(nodes, hit))
-            statuses.set_rows(nodes.rows[hit], status)
-            refused[hit] = True
+            if isinstance(hit, int):
+                statuses.set_row(int(nodes.rows[hit]), status)
+                refused[hit] = True
+            else:
+                statuses.set_rows(nodes.rows[hit], status)
+                refused |= hit
     except Exception as error:
         return nodes, failed(plugin, "Filter", pod, error)
     return (nodes.where(~refused) if refused.any() else nodes), SUCCESS
@@ -84,8 +88,8 @@ def _filter_each(
     return nodes.where(kept), SUCCESS
 
 
-Hits = Iterable[tuple[BoolArray | IntArray, Status]]
-"""Pairs of nodes and the status that they share; a mask, or the index of a node with one of its own."""
+Hits = Iterable[tuple[BoolArray | int, Status]]
+"""Pairs of nodes and the status that they share: a mask, or the index of a node that has one of its own."""
 
 
 def hits_of(plugin: FilterPlugin, answer: Refusals, nodes: Nodes, within: BoolArray | None = None) -> Hits:
@@ -128,12 +132,9 @@ def _combined(plugin: FilterPlugin, entries: Sequence[Refusal]) -> Hits:
 
 
 def _one_by_one(plugin: FilterPlugin, entries: Sequence[Refusal]) -> Hits:
-    hit = np.flatnonzero(np.logical_or.reduce([entry.mask for entry in entries]))
-    for place, index in enumerate(hit.tolist()):
-        yield (
-            hit[place : place + 1],
-            _joined(plugin, [entry for entry in entries if entry.mask[index]], index),
-        )
+    hit = np.logical_or.reduce([entry.mask for entry in entries])
+    for index in np.flatnonzero(hit).tolist():
+        yield index, _joined(plugin, [entry for entry in entries if entry.mask[index]], index)
 
 
 def _joined(plugin: FilterPlugin, entries: Sequence[Refusal], index: int) -> Status:
@@ -141,8 +142,8 @@ def _joined(plugin: FilterPlugin, entries: Sequence[Refusal], index: int) -> Sta
     return Status(gravest(entry.code for entry in entries), reasons, plugin.name)
 
 
-def _first(nodes: Nodes, hit: BoolArray | IntArray) -> str:
-    return nodes.columns.node_names()[nodes.rows[hit][0]]
+def _first(nodes: Nodes, hit: BoolArray | int) -> str:
+    return nodes.names[hit if isinstance(hit, int) else int(hit.argmax())]
 
 
 def not_a_refusal(plugin: FilterPlugin, pod: Pod, status: Status, node: str) -> Status:
@@ -241,8 +242,12 @@ def filter_rows(
             for hit, status in hits_of(plugin, answer, nodes, ok):
                 if status.code not in REFUSALS:
                     return not_a_refusal(plugin, pod, status, _first(nodes, hit))
-                statuses.set_rows(nodes.rows[hit], status)
-                ok[hit] = False
+                if isinstance(hit, int):
+                    statuses.set_row(hit, status)
+                    ok[hit] = False
+                else:
+                    statuses.set_where(hit, status)
+                    ok ^= hit  # hit is within ok, so this takes it out
         except Exception as error:
             return failed(plugin, "Filter", pod, error)
     return SUCCESS
