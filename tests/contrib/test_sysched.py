@@ -5,10 +5,11 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import numpy as np
 import pytest
 
 from mooring.api.pod import SeccompProfile, SecurityContext
-from mooring.contrib.sysched import SECCOMP_PROFILES, profiles_of
+from mooring.contrib.sysched import SECCOMP_PROFILES, count_bits, profiles_of
 from mooring.testing import Cluster, make_node, make_pod
 from mooring.testing.builders import make_container
 from tests.contrib.configs import enabling
@@ -87,3 +88,11 @@ def test_scores_are_those_of_the_plain_form_while_profiles_change(seed):
         cluster.add(make_pod(f"p{i}", security_context=context("s1")) for i in range(3))
         cluster.settle()
         assert cluster.pending() == []
+
+
+@pytest.mark.parametrize("numpy", [1, 2])
+def test_bits_are_counted_with_and_without_the_help_of_numpy(numpy, monkeypatch):
+    if numpy == 1:
+        monkeypatch.delattr(np, "bitwise_count", raising=False)
+    words = [0, 1, 2**63, 2**64 - 1, 0x5555_0000_0000_00FF]
+    assert count_bits(np.array(words, dtype=np.uint64)).tolist() == [word.bit_count() for word in words]

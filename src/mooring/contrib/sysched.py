@@ -17,7 +17,7 @@ from mooring.framework.access import LISTED, Access, Dependency, Reads, Version
 from mooring.framework.args import PluginArgs
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.handle import Handle
-from mooring.framework.nodes import IntArray, Nodes, NodeView
+from mooring.framework.nodes import Nodes, NodeView
 from mooring.framework.reusable import ReusablePlugin
 from mooring.framework.status import Normalization
 from mooring.framework.vectorized import VectorScorePlugin
@@ -128,9 +128,13 @@ class SySched(VectorScorePlugin, ReusablePlugin):
         return (Reads.ROW, self._version)
 
 
-def count_bits(words: npt.NDArray[np.uint64]) -> IntArray:
-    """How many bits each word has; `bitwise_count` is not in NumPy 1."""
-    counted: IntArray = _BITS[np.ascontiguousarray(words).view(np.uint8)].reshape(-1, 8).sum(axis=1)
+def count_bits(words: npt.NDArray[np.uint64]) -> npt.NDArray[Any]:
+    """How many bits each word has."""
+    counted: npt.NDArray[Any]
+    if hasattr(np, "bitwise_count"):  # not in NumPy 1
+        counted = np.bitwise_count(words)
+    else:
+        counted = _BITS[np.ascontiguousarray(words).view(np.uint8)].reshape(-1, 8).sum(axis=1)
     return counted
 
 

@@ -6,7 +6,7 @@ of the whole table are asked about every row, the others about the survivors, as
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -51,9 +51,13 @@ def filter_dense(
         answer = plugin.filter_nodes(state, pod, nodes)
         for hit, status in hits_of(plugin, answer, nodes) if answer is not None else ():
             if status.code not in REFUSALS:
-                return nodes, not_a_refusal(plugin, pod, status, nodes.names[int(np.flatnonzero(hit)[0])])
-            statuses.set_rows(nodes.rows[hit], status)
-            refused |= hit
+                return nodes, not_a_refusal(plugin, pod, status, _first(nodes, hit))
+            if isinstance(hit, int):
+                statuses.set_row(int(nodes.rows[hit]), status)
+                refused[hit] = True
+            else:
+                statuses.set_rows(nodes.rows[hit], status)
+                refused |= hit
     except Exception as error:
         return nodes, failed(plugin, "Filter", pod, error)
     return (nodes.where(~refused) if refused.any() else nodes), SUCCESS
@@ -84,8 +88,8 @@ def _filter_each(
     return nodes.where(kept), SUCCESS
 
 
-Hits = Iterable[tuple[BoolArray, Status]]
-"""Pairs of nodes and the status that they share."""
+Hits = Iterable[tuple[BoolArray | int, Status]]
+"""Pairs of nodes and the status that they share: a mask, or the index of a node that has one of its own."""
 
 
 def hits_of(plugin: FilterPlugin, answer: Refusals, nodes: Nodes, within: BoolArray | None = None) -> Hits:
@@ -114,7 +118,7 @@ def _are_disjoint(entries: Sequence[Refusal], total: int) -> bool:
     return int(np.count_nonzero(np.logical_or.reduce([entry.mask for entry in entries]))) == total
 
 
-def _combined(plugin: FilterPlugin, entries: Sequence[Refusal]) -> Iterator[tuple[BoolArray, Status]]:
+def _combined(plugin: FilterPlugin, entries: Sequence[Refusal]) -> Hits:
     """Nodes hit by the same entries share a status where the reasons are plain texts; else each has its
     own."""
     if len(entries) > _MOST_COMBINED or not all(isinstance(entry.reason, str) for entry in entries):
@@ -127,17 +131,19 @@ def _combined(plugin: FilterPlugin, entries: Sequence[Refusal]) -> Iterator[tupl
             yield bits == combination, _joined(plugin, mine, 0)
 
 
-def _one_by_one(plugin: FilterPlugin, entries: Sequence[Refusal]) -> Iterator[tuple[BoolArray, Status]]:
+def _one_by_one(plugin: FilterPlugin, entries: Sequence[Refusal]) -> Hits:
     hit = np.logical_or.reduce([entry.mask for entry in entries])
     for index in np.flatnonzero(hit).tolist():
-        only = np.zeros(len(hit), dtype=np.bool_)
-        only[index] = True
-        yield only, _joined(plugin, [entry for entry in entries if entry.mask[index]], index)
+        yield index, _joined(plugin, [entry for entry in entries if entry.mask[index]], index)
 
 
 def _joined(plugin: FilterPlugin, entries: Sequence[Refusal], index: int) -> Status:
     reasons = tuple(text for text in (entry.text(index) for entry in entries) if text)
     return Status(gravest(entry.code for entry in entries), reasons, plugin.name)
+
+
+def _first(nodes: Nodes, hit: BoolArray | int) -> str:
+    return nodes.names[hit if isinstance(hit, int) else int(hit.argmax())]
 
 
 def not_a_refusal(plugin: FilterPlugin, pod: Pod, status: Status, node: str) -> Status:
@@ -235,10 +241,13 @@ def filter_rows(
                 continue
             for hit, status in hits_of(plugin, answer, nodes, ok):
                 if status.code not in REFUSALS:
-                    name = nodes.names[int(np.flatnonzero(hit)[0])]
-                    return not_a_refusal(plugin, pod, status, name)
-                statuses.set_where(hit, status)
-                ok ^= hit  # hit is within ok, so this takes it out
+                    return not_a_refusal(plugin, pod, status, _first(nodes, hit))
+                if isinstance(hit, int):
+                    statuses.set_row(hit, status)
+                    ok[hit] = False
+                else:
+                    statuses.set_where(hit, status)
+                    ok ^= hit  # hit is within ok, so this takes it out
         except Exception as error:
             return failed(plugin, "Filter", pod, error)
     return SUCCESS

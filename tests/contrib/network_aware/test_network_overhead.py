@@ -182,6 +182,15 @@ def test_preemption_does_not_send_away_the_pods_that_make_a_node_near_enough(pri
         assert cluster.record("p").victims == victims
 
 
+def test_a_pod_without_dependencies_preempts_members_of_any_group():
+    with cluster_with() as cluster:
+        near_and_far(cluster, [("db", 5)])
+        cluster.add(member(f"big-{node}", "db", node=node, cpu="3") for node in ("near", "far"))
+        cluster.add(make_pod("p", cpu="3", priority=50))
+        cluster.settle()
+        assert len(cluster.record("p").victims) == 1
+
+
 def test_the_first_namespace_that_has_an_object_decides():
     args = {"namespaces": ["net", "default"], "networkTopologyName": "nt"}
     with cluster_with(args) as cluster:

@@ -37,7 +37,7 @@ def members(world: World) -> Iterator[dict[str, Any]]:
     world.put(APPGROUPS, (_group(f"group-{i}") for i in range(GROUPS)))
     world.put(PODS, _running(world))
     for i in count():
-        yield _member(f"member-{i}", i, cpu=50 + i % 977, memory=64 + i % 991)
+        yield _member(f"member-{i}", i)
 
 
 def _running(world: World) -> Iterator[dict[str, Any]]:
@@ -48,9 +48,9 @@ def _running(world: World) -> Iterator[dict[str, Any]]:
         yield pod
 
 
-def _member(name: str, number: int, **amounts: Any) -> dict[str, Any]:
+def _member(name: str, number: int) -> dict[str, Any]:
     labels = {GROUP: f"group-{number % GROUPS}", WORKLOAD: WORKLOADS[number % len(WORKLOADS)]}
-    return make(name, labels={"app": name, **labels}, **amounts)
+    return make(name, cpu=50 + number % 977, memory=64 + number % 991, labels={"app": name, **labels})
 
 
 def _group(name: str) -> dict[str, Any]:

@@ -52,8 +52,8 @@ TOLERATION = config("PreemptionToleration", {}, instead_of="DefaultPreemption")
 
 def _pod(number: int, labels: Mapping[str, str] | None = None, **more: Any) -> dict[str, Any]:
     name = f"tenant-{number}"
-    cpu, memory = 50 + number % 977, 64 + number % 991
-    return make(name, cpu=cpu, memory=memory, labels={"app": name, **(labels or {})}, **more)
+    labels = {"app": name, **(labels or {})}
+    return make(name, cpu=50 + number % 977, memory=64 + number % 991, labels=labels, **more)
 
 
 def _team(number: int) -> str:

@@ -91,12 +91,14 @@ class AppGroups:
         obj = new or old
         if obj is None or obj.namespace not in self._namespaces:
             return
-        self._groups.pop((obj.namespace, obj.name), None)
+        key = (obj.namespace, obj.name)
+        before = self._groups.pop(key, None)
         try:
             if new is not None:
-                self._groups[new.namespace, new.name] = read(new, AppGroup)
+                self._groups[key] = read(new, AppGroup)
         finally:
-            self._changed(obj.name)
+            if self._groups.get(key) != before:
+                self._changed(obj.name)
 
     def named(self, name: str) -> AppGroup | None:
         found = (self._groups.get((namespace, name)) for namespace in self._namespaces)

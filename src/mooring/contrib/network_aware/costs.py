@@ -112,12 +112,8 @@ class Matrices(NamedTuple):
     needed: FloatArray
     """The lowest maxNetworkCost that allows it: -inf within a zone, inf to a node without region and zone,
     NaN where the cost is not known. Comparing with NaN is false both ways: neither allowed nor forbidden."""
-
-    @property
-    def nowhere(self) -> BoolArray:
-        """The places without region and zone: nodes there are far from each other."""
-        alone: BoolArray = np.isposinf(self.needed.diagonal())
-        return alone
+    nowhere: BoolArray
+    """Which places have neither region nor zone: nodes there are far from each other."""
 
 
 def matrices(topology: NetworkTopology | None, weights: str, places: Places) -> Matrices:
@@ -128,9 +124,10 @@ def matrices(topology: NetworkTopology | None, weights: str, places: Places) -> 
     needed = np.full((places.size, places.size), np.nan)
     within = np.where(same_zone, -np.inf, across_zones)
     needed[1:, 1:] = np.where(same_region, within, across_regions)
-    needed[:, [number for number, place in enumerate(places, 1) if not any(place)]] = np.inf
+    nowhere = np.array([False, *(not any(place) for place in places)])
+    needed[:, nowhere] = np.inf
     costs = np.where(np.isneginf(needed), SAME_PLACE, np.where(np.isfinite(needed), needed, UNKNOWN))
-    return Matrices(costs, needed)
+    return Matrices(costs, needed, nowhere)
 
 
 def _between(

@@ -3,65 +3,89 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from mooring.contrib.network_aware.app_groups import Dependency
 from mooring.contrib.network_aware.costs import Matrices
+from mooring.framework.counting import PodCounter
 from mooring.framework.nodes import FloatArray, IntArray, Nodes
 
 
-class Members:
-    """One line per dependency: the pods of that workload per row of the node table, and per place."""
+class Members(NamedTuple):
+    """The pods of one workload."""
 
-    def __init__(
-        self, dependencies: Sequence[Dependency], rows: FloatArray, per_place: FloatArray, places: IntArray
-    ) -> None:
-        self._dependencies = dependencies
-        self._rows = rows
-        self._per_place = per_place
+    workload: str
+    limit: int
+    """What talking to them may cost."""
+    rows: IntArray
+    """Rows of the node table that have some, perhaps several times; nodes that are gone included."""
+    numbers: FloatArray
+    """How many, for each of `rows`."""
+
+    def changed(self, row: int, number: int) -> Members:
+        """With so many more on a row, or fewer."""
+        return self._replace(rows=np.append(self.rows, row), numbers=np.append(self.numbers, number))
+
+
+def count(workload: str, limit: int, counter: PodCounter) -> Members:
+    few = counter.few()
+    if few is None:
+        column = counter.per_row
+        [rows] = column.nonzero()
+        return Members(workload, limit, rows, column[rows])
+    rows = np.fromiter(few.keys(), dtype=np.int64, count=len(few))
+    return Members(workload, limit, rows, np.fromiter(few.values(), dtype=np.float64, count=len(few)))
+
+
+class Neighbours:
+    """The pods of all workloads that one pod depends on, as the matrices of costs see them."""
+
+    def __init__(self, members: Sequence[Members], places: IntArray) -> None:
+        self._members = members
         self._places = places
         """Row → place."""
 
-    @classmethod
-    def of(cls, dependencies: Sequence[Dependency], rows: FloatArray, places: IntArray, size: int) -> Members:
-        per_place = np.array([np.bincount(places, numbers, size) for numbers in rows])
-        return cls(dependencies, rows, per_place, places)
+    def clone(self) -> Neighbours:
+        return Neighbours(self._members, self._places)
 
-    def clone(self) -> Members:
-        return Members(self._dependencies, self._rows.copy(), self._per_place.copy(), self._places)
+    def includes(self, workload: str) -> bool:
+        return any(found.workload == workload for found in self._members)
 
-    def concern(self, selector: str) -> bool:
-        return any(found.workload.selector == selector for found in self._dependencies)
-
-    def change(self, selector: str, row: int, number: int) -> None:
+    def change(self, workload: str, row: int, number: int) -> None:
         """Pods of a workload came to a row, or left it."""
-        for line, dependency in enumerate(self._dependencies):
-            if dependency.workload.selector == selector:
-                self._rows[line, row] += number
-                self._per_place[line, self._places[row]] += number
+        self._members = [
+            found.changed(row, number) if found.workload == workload else found for found in self._members
+        ]
 
     def satisfied_and_violated(self, matrices: Matrices, nodes: Nodes) -> tuple[FloatArray, FloatArray]:
         """Per node, how many are near enough and how many too far away."""
         satisfied, violated = np.zeros((2, len(matrices.needed)))
-        for dependency, there in zip(self._dependencies, self._per_place, strict=True):
-            [hosts] = there.nonzero()
-            needed, limit = matrices.needed[:, hosts], dependency.max_network_cost
-            satisfied += (needed <= limit) @ there[hosts]
-            violated += (needed > limit) @ there[hosts]
+        for found in self._members:
+            needed = matrices.needed[:, self._places[found.rows]]
+            satisfied += (needed <= found.limit) @ found.numbers
+            violated += (needed > found.limit) @ found.numbers
         places = self._places[nodes.table_rows]
-        # On the node itself all are near enough, also where nodes have neither region nor zone.
-        beside = np.where(matrices.nowhere[places], self._beside(nodes), 0)
-        return satisfied[places] + beside, violated[places] - beside
+        if matrices.nowhere.any():
+            # On the node itself all are near enough, also where nodes have neither region nor zone.
+            beside = np.where(matrices.nowhere[places], self._beside(nodes), 0)
+            return satisfied[places] + beside, violated[places] - beside
+        return satisfied[places], violated[places]
 
     def costs(self, matrices: Matrices, nodes: Nodes) -> IntArray:
         """Per node, the sum over all of them; those on the node itself cost nothing."""
+        total = np.zeros(len(matrices.costs))
+        for found in self._members:
+            total += matrices.costs[:, self._places[found.rows]] @ found.numbers
         places = self._places[nodes.table_rows]
-        total = matrices.costs @ self._per_place.sum(axis=0)
         within = matrices.costs.diagonal()
         costs: FloatArray = total[places] - within[places] * self._beside(nodes)
         return costs.astype(np.int64)
 
     def _beside(self, nodes: Nodes) -> FloatArray:
-        beside: FloatArray = self._rows.sum(axis=0)[nodes.table_rows]
+        """How many are on each node itself."""
+        column = np.zeros(len(self._places))
+        for found in self._members:
+            np.add.at(column, found.rows, found.numbers)
+        beside: FloatArray = column[nodes.table_rows]
         return beside

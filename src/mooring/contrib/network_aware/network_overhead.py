@@ -4,6 +4,7 @@ of these are too far away than near enough, and the lower the sum of the costs t
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ from mooring.contrib.network_aware.costs import (
     place_of,
 )
 from mooring.contrib.network_aware.definitions import APPGROUP, NETWORKTOPOLOGY
-from mooring.contrib.network_aware.members import Members
+from mooring.contrib.network_aware.members import Members, Neighbours, count
 from mooring.contrib.normalizing import min_max
 from mooring.framework import access
 from mooring.framework.access import LISTED, Access, Reads, Version
@@ -48,7 +49,7 @@ from mooring.framework.events import (
     Registration,
 )
 from mooring.framework.handle import Handle
-from mooring.framework.nodes import FloatArray, IntArray, Nodes, NodeView, Refusals
+from mooring.framework.nodes import IntArray, Nodes, NodeView, Refusals
 from mooring.framework.points import PreFilterPlugin
 from mooring.framework.reusable import ReusablePlugin
 from mooring.framework.status import MAX_NODE_SCORE, Status
@@ -121,18 +122,17 @@ class NetworkOverhead(PreFilterPlugin, VectorFilterPlugin, VectorScorePlugin, Re
         dependencies = self._dependencies(pod)
         if not dependencies:
             return Status.skip()
-        rows = np.array([self._pods(pod.labels[GROUP], found) for found in dependencies])
-        places = self._places.column(self.handle.nodes.columns)
-        state.write(STATE, Members.of(dependencies, rows, places, self._places.size))
+        members = [self._members(pod.labels[GROUP], found) for found in dependencies]
+        state.write(STATE, Neighbours(members, self._places.column(self.handle.nodes.columns)))
         return None
 
-    def _pods(self, group: str, dependency: Dependency) -> FloatArray:
-        labels = {GROUP: group, WORKLOAD: dependency.workload.selector}
-        return self._counters.get(PodSelector(None, selector_from_labels(labels))).per_row
+    def _members(self, group: str, dependency: Dependency) -> Members:
+        workload = dependency.workload.selector
+        return count(workload, dependency.max_network_cost, self._counters.get(pods_of(group, workload)))
 
     def concerns(self, state: CycleState, pod: Pod, other: Pod) -> bool:
-        members: Members = state.read(STATE)
-        return is_sibling(pod, other) and members.concern(other.labels.get(WORKLOAD, ""))
+        neighbours: Neighbours = state.read(STATE)
+        return is_sibling(pod, other) and neighbours.includes(other.labels.get(WORKLOAD, ""))
 
     def add_pod(self, state: CycleState, pod: Pod, added: Pod, node: NodeView) -> None:
         self._change(state, pod, added, node, 1)
@@ -146,23 +146,23 @@ class NetworkOverhead(PreFilterPlugin, VectorFilterPlugin, VectorScorePlugin, Re
             state.own(STATE).change(other.labels.get(WORKLOAD, ""), row, number)
 
     def filter_nodes(self, state: CycleState, pod: Pod, nodes: Nodes) -> Refusals | None:
-        members: Members = state.read(STATE)
-        satisfied, violated = members.satisfied_and_violated(self._costs(), nodes)
+        neighbours: Neighbours = state.read(STATE)
+        satisfied, violated = neighbours.satisfied_and_violated(self._costs(), nodes)
 
         def reason(index: int) -> str:
             return (
                 f"Node {nodes.names[index]} does not meet several network requirements from Workload "
-                f"dependencies: Satisfied: {satisfied[index]:.0f} Violated: {violated[index]:.0f}"
+                f"dependencies: Satisfied: {int(satisfied[index])} Violated: {int(violated[index])}"
             )
 
         return nodes.refuse(violated > satisfied, reason)
 
     def score_nodes(self, state: CycleState, pod: Pod, nodes: Nodes) -> Any:
         """What it costs to talk to all of them; 0 for a pod that depends on none."""
-        members: Members | None = state.read(STATE, None)
-        if members is None:
+        neighbours: Neighbours | None = state.read(STATE, None)
+        if neighbours is None:
             return np.zeros(len(nodes), dtype=np.int64)
-        return members.costs(self._costs(), nodes)
+        return neighbours.costs(self._costs(), nodes)
 
     def normalize_nodes(self, state: CycleState, pod: Pod, scores: IntArray, nodes: Nodes) -> Any:
         """The least cost is best; costs that are equal are all best, unless there are none."""
@@ -208,6 +208,11 @@ class NetworkOverhead(PreFilterPlugin, VectorFilterPlugin, VectorScorePlugin, Re
         if not pod.labels.get(GROUP):
             return ()
         return (Reads.NODE, Reads.PODS, self._version) if self._dependencies(pod) else (self._version,)
+
+
+@lru_cache(maxsize=1024)
+def pods_of(group: str, workload: str) -> PodSelector:
+    return PodSelector(None, selector_from_labels({GROUP: group, WORKLOAD: workload}))
 
 
 def is_sibling(pod: Pod, other: Pod) -> bool:
