@@ -1,5 +1,5 @@
-"""CustomResourceDefinitions of the plugins' kinds, as `mooring manifests` prints them: namespaced, of one
-version, with a status that is written apart from the rest."""
+"""CustomResourceDefinitions of the plugins' kinds, as `mooring manifests` prints them, of one version each:
+namespaced with a status that is written apart from the rest, or of the cluster without one."""
 
 from __future__ import annotations
 
@@ -36,6 +36,35 @@ def definition(
     """`columns` are name, JSON path and type; `spec` and `status` the schemas of their properties. `approval`
     is the pull request of scheduler-plugins that the kind came with: groups of the Kubernetes project want to
     know who agreed to a definition."""
+    properties = {
+        "spec": {"type": "object", "properties": spec},
+        "status": {"type": "object", "properties": status},
+    }
+    version = _version(resource, description, properties) | {
+        "subresources": {"status": {}},
+        "additionalPrinterColumns": [
+            {"name": name, "type": kind, "jsonPath": path} for name, path, kind in columns
+        ],
+    }
+    return _definition(resource, short_names, f"{APPROVED}{approval}", version)
+
+
+def cluster_definition(
+    resource: Resource,
+    description: str,
+    *,
+    short_names: Sequence[str],
+    approval: str,
+    required: Sequence[str],
+    properties: dict[str, Any],
+) -> dict[str, Any]:
+    """`properties` are those of an object, of which `required` must be there; `approval` is an address."""
+    version = _version(resource, description, properties)
+    version["schema"]["openAPIV3Schema"]["required"] = list(required)
+    return _definition(resource, short_names, approval, version)
+
+
+def _version(resource: Resource, description: str, properties: dict[str, Any]) -> dict[str, Any]:
     schema = {
         "type": "object",
         "description": description,
@@ -43,20 +72,15 @@ def definition(
             "apiVersion": {"type": "string"},
             "kind": {"type": "string"},
             "metadata": {"type": "object"},
-            "spec": {"type": "object", "properties": spec},
-            "status": {"type": "object", "properties": status},
+            **properties,
         },
     }
-    version = {
-        "name": resource.version,
-        "served": True,
-        "storage": True,
-        "subresources": {"status": {}},
-        "additionalPrinterColumns": [
-            {"name": name, "type": kind, "jsonPath": path} for name, path, kind in columns
-        ],
-        "schema": {"openAPIV3Schema": schema},
-    }
+    return {"name": resource.version, "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+
+
+def _definition(
+    resource: Resource, short_names: Sequence[str], approval: str, version: dict[str, Any]
+) -> dict[str, Any]:
     names = {
         "kind": resource.kind,
         "listKind": f"{resource.kind}List",
@@ -69,7 +93,12 @@ def definition(
         "kind": "CustomResourceDefinition",
         "metadata": {
             "name": f"{resource.plural}.{resource.group}",
-            "annotations": {"api-approved.kubernetes.io": f"{APPROVED}{approval}"},
+            "annotations": {"api-approved.kubernetes.io": approval},
         },
-        "spec": {"group": resource.group, "scope": "Namespaced", "names": names, "versions": [version]},
+        "spec": {
+            "group": resource.group,
+            "scope": "Namespaced" if resource.namespaced else "Cluster",
+            "names": names,
+            "versions": [version],
+        },
     }

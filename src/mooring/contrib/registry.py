@@ -21,6 +21,7 @@ PLUGINS: dict[str, str] = {
     "LowCpuScheduler": "mooring.contrib.low_cpu_scheduler:LowCpuScheduler",
     "LowRiskOverCommitment": "mooring.contrib.trimaran.low_risk_over_commitment:LowRiskOverCommitment",
     "NodeMetadata": "mooring.contrib.node_metadata:NodeMetadata",
+    "NodeResourceTopologyMatch": "mooring.contrib.topology_match.plugin:NodeResourceTopologyMatch",
     "NodeResourcesAllocatable": "mooring.contrib.node_resources_allocatable:NodeResourcesAllocatable",
     "Peaks": "mooring.contrib.trimaran.peaks:Peaks",
     "PodState": "mooring.contrib.pod_state:PodState",
