@@ -7,7 +7,7 @@ way."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 
 from mooring.api.pod import Pod
 from mooring.api.resources import Unstructured
@@ -76,8 +76,9 @@ class TopologyCache:
     def bound(self, pod: Pod, name: str) -> None:
         pass
 
-    def without(self, victims: Mapping[str, Pod], name: str) -> tuple[Topology, Amounts]:
-        """What counts on a node, and what is missing in every zone, once these pods are gone; by UID."""
+    def without(self, victims: Mapping[str, Pod], name: str, pods: Iterable[Pod]) -> tuple[Topology, Amounts]:
+        """What counts on a node, and what is missing in every zone, once these pods are gone; by UID. `pods`
+        are those that are there before."""
         return self.topologies[name], self.reserved_on(name, victims)
 
     async def resync(self, handle: Handle) -> None:

@@ -122,15 +122,20 @@ class OverReserve(TopologyCache):
             if node is None or name not in self.latest:
                 continue
             pods = [*filter(has_started, node.pods), *ended.get(name, ())]
-            if self._agrees(name, pods):
+            if self._agrees(self.latest[name], pods):
                 self._accept(name, pods)
             else:
+                self._complain(name)
                 self.late.setdefault(name, handle.clock.now())
 
-    def _agrees(self, name: str, pods: Iterable[Pod]) -> bool:
-        """Whether the latest object of the node was published with these pods."""
-        latest = self.latest[name]
-        published, exclusive = published_fingerprint(latest, self._args.resync_method)
+    def _agrees(self, topology: Topology, pods: Iterable[Pod]) -> bool:
+        """Whether an object was published with these pods."""
+        published, exclusive = published_fingerprint(topology, self._args.resync_method)
+        counted = (pod for pod in pods if not exclusive or is_exclusive(pod, topology.resources))
+        return bool(published) and published == fingerprint(counted)
+
+    def _complain(self, name: str) -> None:
+        published, _ = published_fingerprint(self.latest[name], self._args.resync_method)
         if not published and name not in self._without_fingerprint:
             self._without_fingerprint.add(name)
             _log.warning(
@@ -138,8 +143,6 @@ class OverReserve(TopologyCache):
                 "node: have it published, or set cacheResyncPeriodSeconds of NodeResourceTopologyMatch to 0",
                 name, ATTRIBUTE,
             )  # fmt: skip
-        counted = (pod for pod in pods if not exclusive or is_exclusive(pod, latest.resources))
-        return published == fingerprint(counted)
 
     def _accept(self, name: str, pods: Collection[Pod]) -> None:
         for pod in pods:
@@ -153,8 +156,11 @@ class OverReserve(TopologyCache):
         super().published(name)
         self._placements[name] = placement(self.topologies[name], pods)
 
-    def without(self, victims: Mapping[str, Pod], name: str) -> tuple[Topology, Amounts]:
-        released = release(self.topologies[name], victims.values(), self._placements.get(name, {}))
+    def without(self, victims: Mapping[str, Pod], name: str, pods: Iterable[Pod]) -> tuple[Topology, Amounts]:
+        topology, started = self.topologies[name], [*filter(has_started, pods)]
+        if name not in self._placements and self._agrees(topology, started):
+            self._placements[name] = placement(topology, started)
+        released = release(topology, victims.values(), self._placements.get(name, {}))
         return released, self.reserved_on(name, victims)
 
 

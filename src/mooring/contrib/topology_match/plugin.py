@@ -112,7 +112,8 @@ class NodeResourceTopologyMatch(
         return bool(self.args.preemption_mode == ENABLED)
 
     def filter_nodes(self, state: CycleState, pod: Pod, nodes: Nodes) -> Refusals | None:
-        return self._refusals(state.read(STATE), nodes, state.read(VICTIMS))
+        demand = asked(state, pod)
+        return self._refusals(demand, nodes, state.read(VICTIMS, {})) if demand is not None else None
 
     def _refusals(self, demand: Demand, nodes: Nodes, victims: Victims) -> Refusals:
         columns, answer = self.cache.columns, nodes.refusals()
@@ -154,14 +155,15 @@ class NodeResourceTopologyMatch(
         found = np.flatnonzero(nodes.named(name)[rows])
         if not len(found) or not victims:
             return
-        topology, missing = self.cache.without(victims, name)
+        there_now = nodes[int(rows[found[0]])].pods
+        topology, missing = self.cache.without(victims, name, (*there_now, *victims.values()))
         for position, zone in enumerate(topology.zones):
             there = remaining(zone, missing)
             for resource, available in stock.items():
                 available[found, position] = there.get(resource, NOT_REPORTED)
 
     def score_into(self, state: CycleState, pod: Pod, nodes: Nodes, out: IntArray) -> int | None:
-        demand = state.read(STATE, None)
+        demand = asked(state, pod)
         if demand is None or not demand.guaranteed:
             return scoring.BEST
         columns = self.cache.columns
@@ -212,6 +214,12 @@ class NodeResourceTopologyMatch(
 
     def reads(self, pod: Pod) -> Collection[Dependency]:
         return () if demand_of(pod) is None else (Reads.PODS,)
+
+
+def asked(state: CycleState, pod: Pod) -> Demand | None:
+    """As PreFilter found it, where a profile has the plugin there."""
+    demand: Demand | None = state.read(STATE, None)
+    return demand or demand_of(pod)
 
 
 def _cache(args: NodeResourceTopologyMatchArgs) -> TopologyCache:
