@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mooring.api.resources import POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS, SERVICES
-from mooring.app.bench import gpus, many_terms
+from mooring.app.bench import gpus, many_terms, numa
 from mooring.app.bench.world import HOSTNAME, ZONE, World, make
 from mooring.contrib.coscheduling.groups import LABEL, PODGROUPS
 from mooring.contrib.metrics import CPU, MEMORY, Sample
@@ -329,6 +329,16 @@ WORKLOADS: tuple[Workload, ...] = (
         nodes=1500,
         config=gpus.CONFIG,
         finish_node=gpus.add_cards,
+    ),
+    *(
+        Workload(
+            name,
+            f"pods for one of four NUMA zones, {strategy}",
+            numa.aligned,
+            config=numa.config(strategy),
+            finish_node=numa.enlarge,
+        )
+        for name, strategy in (("numa", "LeastAllocated"), ("numa-least", "LeastNUMANodes"))
     ),
     Workload("mixed", "seven of the above in turn", mixed),
     Workload("unschedulable", "fits nowhere", unschedulable, schedulable=False),

@@ -12,10 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from mooring.contrib.topology_match.demands import Demand, Request, is_host_resource
-from mooring.framework.nodes import BoolArray, IntArray
+from mooring.framework.nodes import BoolArray, FloatArray, IntArray
 
-Stock = Mapping[str, IntArray]
-"""Resource → what is available, nodes by zones; below 0 where a zone does not report the resource."""
+Stock = Mapping[str, FloatArray]
+"""Resource → what is available, zones by nodes; below 0 where a zone does not report the resource."""
 
 
 class Misaligned(NamedTuple):
@@ -26,20 +26,22 @@ class Misaligned(NamedTuple):
 def misaligned(
     demand: Demand, requests: Sequence[Request], stock: Stock, known: Mapping[str, BoolArray]
 ) -> Iterator[Misaligned]:
-    """Nodes without a zone for a request, each once. `known` says which nodes have a resource at all. What is
-    given is taken out of `stock`."""
-    count = len(next(iter(stock.values()))) if stock else 0
-    remaining: BoolArray = np.ones(count, dtype=np.bool_)
-    for request in requests:
+    """Nodes without a zone for a request, each once. `known` says which nodes have a resource at all that not
+    all have. What is given is taken out of `stock`."""
+    refused: BoolArray | None = None
+    for number, request in enumerate(requests, 1):
         amounts = [(name, amount) for name, amount in request.amounts if amount]
         if not amounts:
             continue
         zones = fitting_zones(demand, amounts, stock, known)
-        lacking = remaining & ~zones.any(axis=1)
-        yield Misaligned(lacking, request.what)
-        remaining &= ~lacking
-        if request.runs_on:
-            taken = zones.argmax(axis=1)
+        lacking = ~zones.any(axis=0)
+        if refused is not None:
+            lacking &= ~refused
+        refused = lacking if refused is None else refused | lacking
+        if lacking.any():
+            yield Misaligned(lacking, request.what)
+        if request.runs_on and number < len(requests):
+            taken = zones.argmax(axis=0)
             for name, amount in amounts:
                 if demand.exact(name):
                     take(stock[name], taken, amount)
@@ -48,19 +50,21 @@ def misaligned(
 def fitting_zones(
     demand: Demand, amounts: Sequence[tuple[str, int]], stock: Stock, known: Mapping[str, BoolArray]
 ) -> BoolArray:
-    """Nodes by zones."""
+    """Zones by nodes."""
     fitting: BoolArray = np.ones(stock[amounts[0][0]].shape, dtype=np.bool_)
     for name, amount in amounts:
         available = stock[name]
         fits = available >= (amount if demand.exact(name) else 0)
         if is_host_resource(name):
-            fits |= (available < 0).all(axis=1, keepdims=True)
-        fitting &= fits & known[name][:, None]
+            fits |= (available < 0).all(axis=0)
+        fitting &= fits
+        if name in known:
+            fitting &= known[name]
     return fitting
 
 
-def take(available: IntArray, zones: IntArray, amount: int) -> None:
+def take(available: FloatArray, zones: IntArray, amount: int) -> None:
     """Out of one zone of each node, where it reports the resource."""
     nodes = np.arange(len(zones))
-    there = available[nodes, zones]
-    available[nodes, zones] = np.where(there >= amount, there - amount, there)
+    there = available[zones, nodes]
+    available[zones, nodes] = np.where(there >= amount, there - amount, there)

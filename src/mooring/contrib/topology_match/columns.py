@@ -13,9 +13,9 @@ import numpy as np
 
 from mooring.contrib.topology_match.demands import LARGEST
 from mooring.contrib.topology_match.topology import POD, SINGLE_NUMA_NODE, Amounts, Topology, Zone
-from mooring.framework.nodes import BoolArray, IntArray, Nodes
+from mooring.framework.nodes import BoolArray, FloatArray, IntArray, Nodes
 
-NOT_REPORTED = -1
+NOT_REPORTED = -1.0
 _MOST_SETS = 5000
 """Sets of zones of one size that are looked at; 16 zones have more of size 8."""
 
@@ -36,8 +36,8 @@ class ZoneColumns:
         self._layouts: dict[tuple[tuple[int, ...], ...], int] = {}
         self.zone_sets: list[list[ZoneSet]] = []
         """By layout: the distances of zones from each other. Small sets first, near ones first among them."""
-        self._available: IntArray = np.full((4, 64, 1), NOT_REPORTED, dtype=np.int64)
-        """Resources by places by zones."""
+        self._available: FloatArray = np.full((4, 1, 64), NOT_REPORTED)
+        """Resources by zones by places: long rows are what NumPy is fast with."""
         self.zones: IntArray = np.zeros(64, dtype=np.int64)
         """How many a node has."""
         self.layouts: IntArray = np.zeros(64, dtype=np.int64)
@@ -82,11 +82,11 @@ class ZoneColumns:
         """What is known of a node now; `reserved` is missing in each of its zones."""
         place, zones = self.place(name), topology.zones
         self._widen(zones=len(zones))
-        self._available[:, place] = NOT_REPORTED
+        self._available[:, :, place] = NOT_REPORTED
         for position, zone in enumerate(zones):
             for resource, amount in remaining(zone, reserved).items():
                 index = self._resource(resource)
-                self._available[index, place, position] = amount
+                self._available[index, position, place] = amount
         manager = topology.manager
         self.zones[place], self.known[place] = len(zones), True
         self.layouts[place] = self._layout(tuple(zone.distances for zone in zones))
@@ -101,13 +101,14 @@ class ZoneColumns:
     @property
     def width(self) -> int:
         """Zones of the node that has the most."""
-        return len(self._available[0, 0])
+        return len(self._available[0])
 
-    def available(self, resource: str, places: IntArray) -> IntArray:
-        """Places by zones, `NOT_REPORTED` where a zone does not know the resource; a copy."""
+    def available(self, resource: str, places: IntArray) -> FloatArray:
+        """Zones by places, `NOT_REPORTED` where a zone does not know the resource; a copy."""
         index = self._resources.get(resource)
-        found: IntArray = np.full((len(places), self.width), NOT_REPORTED, dtype=np.int64)
-        return found if index is None else self._available[index].take(places, axis=0, out=found)
+        if index is None:
+            return np.full((self.width, len(places)), NOT_REPORTED)
+        return np.take(self._available[index], places, axis=1)
 
     def _resource(self, name: str) -> int:
         index = self._resources.setdefault(name, len(self._resources))
@@ -122,9 +123,9 @@ class ZoneColumns:
 
     def _widen(self, resources: int = 0, places: int = 0, zones: int = 0) -> None:
         old = self._available
-        shape = tuple(map(max, old.shape, (resources, places, zones)))
+        shape = tuple(map(max, old.shape, (resources, zones, places)))
         if shape != old.shape:
-            self._available = np.full(shape, NOT_REPORTED, dtype=np.int64)
+            self._available = np.full(shape, NOT_REPORTED)
             self._available[tuple(map(slice, old.shape))] = old
 
 

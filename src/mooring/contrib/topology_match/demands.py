@@ -19,8 +19,8 @@ from mooring.api.requests import (
 )
 from mooring.contrib.qos_sort import BEST_EFFORT, GUARANTEED, qos_class
 
-LARGEST = 1 << 56
-"""Amounts of zones are cut here, so that a hundred times as much is within 64 bits."""
+LARGEST = 1 << 46
+"""Amounts of zones are cut here, so that percentages of them are exact in float64."""
 
 
 class Request(NamedTuple):

@@ -14,7 +14,7 @@ from mooring.contrib.topology_match.aligning import Stock
 from mooring.contrib.topology_match.columns import ZoneColumns, ZoneSet
 from mooring.contrib.topology_match.demands import Request
 from mooring.contrib.topology_match.scoring import BEST
-from mooring.framework.nodes import BoolArray, IntArray
+from mooring.framework.nodes import BoolArray, FloatArray, IntArray
 
 
 def node_scores(
@@ -22,9 +22,10 @@ def node_scores(
 ) -> IntArray:
     scores = np.zeros(len(places), dtype=np.int64)
     layouts = columns.layouts[places]
-    for layout in np.unique(layouts).tolist():
+    for layout in np.flatnonzero(np.bincount(layouts)).tolist():
         rows = np.flatnonzero(layouts == layout)
-        mine = {name: available[rows] for name, available in stock.items()}
+        # Most often there is one layout.
+        mine = stock if len(rows) == len(places) else {name: stock[name][:, rows] for name in stock}
         step = BEST // columns.max_numa_nodes[places[rows]]
         scores[rows] = _scores(columns.zone_sets[layout], requests, mine, step)
     return scores
@@ -34,12 +35,12 @@ def _scores(sets: Sequence[ZoneSet], requests: Sequence[Request], stock: Stock, 
     """For nodes of one layout. What a request gets is missing for the next one."""
     most = np.zeros(len(step), dtype=np.int64)
     near, fits = np.ones((2, len(step)), dtype=np.bool_)
-    for request in requests:
+    for number, request in enumerate(requests, 1):
         # What no zone reports is of the node as a whole, and has no part in this.
         bound: dict[str, BoolArray] = {}
         asking = np.zeros(len(step), dtype=np.bool_)
         for name, _ in request.amounts:
-            bound[name] = np.any(stock[name] >= 0, axis=1)
+            bound[name] = np.any(stock[name] >= 0, axis=0)
             asking |= bound[name]
         remaining = np.flatnonzero(asking & fits)
         for zones, nearest in sets:
@@ -49,7 +50,7 @@ def _scores(sets: Sequence[ZoneSet], requests: Sequence[Request], stock: Stock, 
             rows = remaining[done]
             most[rows] = np.maximum(most[rows], len(zones))
             near[rows] &= nearest
-            for name, amount in request.amounts:
+            for name, amount in request.amounts if number < len(requests) else ():
                 _take(stock[name], rows, zones, amount)
             remaining = remaining[~done]
         fits[remaining] = False
@@ -63,15 +64,15 @@ def _fits(
     """Which of these nodes have what is asked for in these zones. Each zone has to report all of it."""
     fits = np.ones(len(rows), dtype=np.bool_)
     for name, amount in request.amounts:
-        available = stock[name][rows][:, zones]
-        fits &= ~bound[name][rows] | ((available >= 0).all(axis=1) & (available.sum(axis=1) >= amount))
+        available = stock[name][np.ix_(zones, rows)]
+        fits &= ~bound[name][rows] | ((available >= 0).all(axis=0) & (available.sum(axis=0) >= amount))
     return fits
 
 
-def _take(available: IntArray, rows: IntArray, zones: tuple[int, ...], amount: int) -> None:
+def _take(available: FloatArray, rows: IntArray, zones: tuple[int, ...], amount: int) -> None:
     """Out of the first zones of a set, as much as is there."""
-    missing = np.full(len(rows), amount, dtype=np.int64)
+    missing = np.full(len(rows), float(amount))
     for zone in zones:
-        taken = np.minimum(np.maximum(available[rows, zone], 0), missing)
-        available[rows, zone] -= taken
+        taken = np.minimum(np.maximum(available[zone, rows], 0), missing)
+        available[zone, rows] -= taken
         missing -= taken

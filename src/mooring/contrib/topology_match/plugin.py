@@ -126,7 +126,7 @@ class NodeResourceTopologyMatch(
             stock = self._stock(requests, places[rows])
             for name in victims:
                 self._release(stock, rows, nodes, name, victims[name])
-            known = {name: _known(name, nodes, rows) for name in stock}
+            known = {name: nodes.allocatable(name)[rows] > 0 for name in stock if is_scalar_resource(name)}
             for lacking, what in misaligned(demand, requests, stock, known):
                 mask = np.zeros(len(nodes), dtype=np.bool_)
                 mask[rows[lacking]] = True
@@ -160,7 +160,7 @@ class NodeResourceTopologyMatch(
         for position, zone in enumerate(topology.zones):
             there = remaining(zone, missing)
             for resource, available in stock.items():
-                available[found, position] = there.get(resource, NOT_REPORTED)
+                available[position, found] = there.get(resource, NOT_REPORTED)
 
     def score_into(self, state: CycleState, pod: Pod, nodes: Nodes, out: IntArray) -> int | None:
         demand = asked(state, pod)
@@ -178,8 +178,8 @@ class NodeResourceTopologyMatch(
             if strategy == LEAST_NUMA_NODES:
                 out[rows] = least_numa.node_scores(columns, mine, requests, stock)
             else:
-                real = np.arange(columns.width) < columns.zones[mine][:, None]
-                points = scoring.STRATEGIES[strategy]
+                zones, points = columns.zones[mine], scoring.STRATEGIES[strategy]
+                real = None if (zones == columns.width).all() else np.arange(columns.width)[:, None] < zones
                 out[rows] = scoring.node_scores(points, requests, stock, real, self._weights)
         return None
 
@@ -226,11 +226,3 @@ def _cache(args: NodeResourceTopologyMatchArgs) -> TopologyCache:
     if args.discard_reserved_nodes:
         return DiscardReserved()
     return OverReserve(args.cache) if args.cache_resync_period_seconds > 0 else TopologyCache()
-
-
-def _known(resource: str, nodes: Nodes, rows: IntArray) -> BoolArray:
-    """Which nodes have the resource at all; all have cpu, memory and storage."""
-    if not is_scalar_resource(resource):
-        return np.ones(len(rows), dtype=np.bool_)
-    there: BoolArray = nodes.allocatable(resource)[rows] > 0
-    return there
