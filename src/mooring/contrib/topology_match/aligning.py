@@ -28,16 +28,14 @@ def misaligned(
 ) -> Iterator[Misaligned]:
     """Nodes without a zone for a request, each once. `known` says which nodes have a resource at all that not
     all have. What is given is taken out of `stock`."""
-    refused: BoolArray | None = None
+    refused = np.zeros(next(iter(stock.values())).shape[1], dtype=np.bool_)
     for number, request in enumerate(requests, 1):
         amounts = [(name, amount) for name, amount in request.amounts if amount]
         if not amounts:
             continue
         zones = fitting_zones(demand, amounts, stock, known)
-        lacking = ~zones.any(axis=0)
-        if refused is not None:
-            lacking &= ~refused
-        refused = lacking if refused is None else refused | lacking
+        lacking: BoolArray = ~(refused | np.any(zones, axis=0))
+        refused |= lacking
         if lacking.any():
             yield Misaligned(lacking, request.what)
         if request.runs_on and number < len(requests):

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from mooring.api.pod import Pod
+from mooring.api.resources import Unstructured
 from mooring.contrib.topology_match.args import AUTODETECT, ONLY_EXCLUSIVE
 from mooring.contrib.topology_match.topology import Topology
 
@@ -23,7 +24,7 @@ _P1, _P2, _P3 = 11400714785074694791, 14029467366897019727, 1609587929392839161
 _P4, _P5 = 9650029242287828579, 2870177450012600261
 
 
-def fingerprint(pods: Iterable[Pod]) -> str:
+def fingerprint(pods: Iterable[Pod | Unstructured]) -> str:
     """Of a set of pods, whatever their order."""
     hashes = sorted(_pod_hash(pod.namespace, pod.name) for pod in pods)
     return f"{PREFIX}{xxhash64(b''.join(struct.pack('<Q', each) for each in hashes)):016x}"

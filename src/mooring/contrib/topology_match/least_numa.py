@@ -64,7 +64,7 @@ def _fits(
     """Which of these nodes have what is asked for in these zones. Each zone has to report all of it."""
     fits = np.ones(len(rows), dtype=np.bool_)
     for name, amount in request.amounts:
-        available = stock[name][np.ix_(zones, rows)]
+        available = stock[name][np.array(zones)[:, None], rows]
         fits &= ~bound[name][rows] | ((available >= 0).all(axis=0) & (available.sum(axis=0) >= amount))
     return fits
 
