@@ -22,6 +22,7 @@ PLUGINS: dict[str, str] = {
     "LowRiskOverCommitment": "mooring.contrib.trimaran.low_risk_over_commitment:LowRiskOverCommitment",
     "NetworkOverhead": "mooring.contrib.network_aware.network_overhead:NetworkOverhead",
     "NodeMetadata": "mooring.contrib.node_metadata:NodeMetadata",
+    "NodeResourceTopologyMatch": "mooring.contrib.topology_match.plugin:NodeResourceTopologyMatch",
     "NodeResourcesAllocatable": "mooring.contrib.node_resources_allocatable:NodeResourcesAllocatable",
     "Peaks": "mooring.contrib.trimaran.peaks:Peaks",
     "PodState": "mooring.contrib.pod_state:PodState",

@@ -16,7 +16,7 @@ from mooring.api.resources import (
     REPLICA_SETS,
     SERVICES,
 )
-from mooring.app.bench import gpus, many_terms, networks, tenants
+from mooring.app.bench import gpus, many_terms, networks, numa, tenants
 from mooring.app.bench.world import HOSTNAME, ZONE, World, make
 from mooring.contrib.capacity_scheduling.quotas import ELASTICQUOTAS
 from mooring.contrib.coscheduling.groups import LABEL, PODGROUPS
@@ -377,6 +377,16 @@ WORKLOADS: tuple[Workload, ...] = (
         "system-calls", "20 seccomp profiles, with SySched", tenants.system_calls, config=tenants.SYSTEM_CALLS
     ),
     Workload("quotas", "20 quotas, with CapacityScheduling", tenants.quotas, config=tenants.QUOTAS),
+    *(
+        Workload(
+            name,
+            f"pods for one of four NUMA zones, {strategy}",
+            numa.aligned,
+            config=numa.config(strategy),
+            finish_node=numa.enlarge,
+        )
+        for name, strategy in (("numa", "LeastAllocated"), ("numa-least", "LeastNUMANodes"))
+    ),
     Workload("mixed", "seven of the above in turn", mixed),
     Workload("unschedulable", "fits nowhere", unschedulable, schedulable=False),
     Workload("preemption-4", "4 pods a node, resources only", preemption, 4, 40, schedulable=False),

@@ -39,6 +39,8 @@ class Orders(msgspec.Struct, kw_only=True):
     """Nodes that exist already stay as they are."""
     only_if_empty: bool = False
     """Make the pools only in a cluster that has no nodes yet."""
+    numa: int = 0
+    """NUMA zones of every node that are published; 0: none are."""
     objects: list[dict[str, Any]] = []
     """Applied in this order before the first request is answered."""
     objects_source: str = ""
