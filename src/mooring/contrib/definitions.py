@@ -1,6 +1,5 @@
 """CustomResourceDefinitions of the plugins' kinds, as `mooring manifests` prints them, of one version each:
-namespaced with spec and status, as a rule with a status that is written apart from the rest, or of the cluster
-without either."""
+namespaced with spec and status, or of the cluster without either."""
 
 from __future__ import annotations
 
