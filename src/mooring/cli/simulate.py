@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import tempfile
 from collections.abc import Callable, Iterator
@@ -69,6 +70,12 @@ def simulate(
     folder: Annotated[
         Path | None, typer.Option("-o", "--output-dir", metavar="DIR", help="Keep the results here.")
     ] = None,
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write what happens to a record (.jsonl, .jsonl.gz); one run only."
+        ),
+    ] = None,
     output: Annotated[Output, typer.Option("--output", help="For people or for programs.")] = Output.TABLE,
     jobs: Annotated[
         int, typer.Option(help="Runs at a time, each in a process of its own; -1 is one for each core.")
@@ -88,6 +95,8 @@ def simulate(
             setup.configuration()  # mistakes are found before the first run
         with _kept(folder) as results_in:
             planned = plan(source, setups, _seeds(seed or [], seeds), results_in)
+            if record is not None:
+                planned = [_recorded(planned, record)]
             results = _run(planned, jobs)
             _print(results, output, folder)
     except ConfigError as error:
@@ -98,6 +107,12 @@ def simulate(
         for result, text in failed:
             line(f"Assertion failed ({result.name}, seed {result.seed}): {text}", style="red", stderr=True)
         raise typer.Exit(1)
+
+
+def _recorded(planned: list[Job], record: Path) -> Job:
+    if len(planned) > 1:
+        raise MooringError(f"--record: {record} would hold {len(planned)} runs; say one --config and --seed")
+    return dataclasses.replace(planned[0], record=record)
 
 
 def _until(text: str) -> float | None:
