@@ -1,4 +1,4 @@
-"""Records: what happened in a cluster, a JSON line for each change, in the format of kube-scheduler-simulator.
+"""Records: what happened in a cluster, a JSON line for each change, as kube-scheduler-simulator writes them.
 
     {"time": "2026-01-01T00:00:00.5Z", "event": "Add" | "Update" | "Delete", "resource": {…}}
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from mooring.api.errors import MooringError
 from mooring.api.resources import Unstructured
-from mooring.app.bench.measuring import collected_as_when_running
 from mooring.app.configuring import Configuration, configure, configure_file
+from mooring.app.running.garbage import collected_as_when_running
 from mooring.app.simulating.loading import load_workload, read_scenario
 from mooring.framework.points import Plugin
 from mooring.scheduler.assembly import assemble
