@@ -3,6 +3,7 @@
 from itertools import pairwise
 from math import isnan
 
+import numpy as np
 import pytest
 
 from mooring.api.resources import NODES, PODS
@@ -67,8 +68,8 @@ def test_zone_skew_counts_pods_of_the_fullest_and_the_emptiest_zone():
 
 
 def test_waiting_is_nothing_without_pods():
-    assert waiting([]) == {}
-    assert waiting([0.0, 10.0]) == {"wait.p50": 5.0, "wait.p99": pytest.approx(9.9)}
+    assert waiting(np.array([])) == {}
+    assert waiting(np.array([0.0, 10.0])) == {"wait.p50": 5.0, "wait.p99": pytest.approx(9.9)}
 
 
 def test_a_series_without_an_interval_stays_small_and_keeps_even_distances():

@@ -8,7 +8,7 @@ from mooring.api.errors import AlreadyExists, Conflict, MooringError, NotFound
 from mooring.api.meta import ObjectMeta
 from mooring.api.resources import NODES, PODS, PRIORITY_CLASSES, Unstructured, custom
 from mooring.api.scheduling import PriorityClass
-from mooring.framework.ports import PatchType
+from mooring.framework.ports import Change, PatchType
 from mooring.sim import loop
 from mooring.sim.world import DELETED, ENDED, Life, World
 from mooring.testing import make_node, make_pod
@@ -32,7 +32,7 @@ class Log:
 
 def in_world(body, **options):
     """Run `body(world)` in virtual time; returns the changes that were posted."""
-    changes = []
+    changes: list[Change] = []
 
     async def main():
         world = World(loop.VirtualClock(), **options)

@@ -1,4 +1,4 @@
-"""The trace openb through `mooring simulate` gives the published figures; it lies beside the checkout or not."""
+"""The trace openb by `mooring simulate` gives the published figures; it lies beside the checkout or not."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from mooring.scheduler.engine import Engine
 from mooring.scheduler.generation import Ports
 from mooring.sim.driving import Driver
 from mooring.sim.loop import VirtualClock, VirtualLoop, finish
-from mooring.sim.measures import Measure, Sampler
+from mooring.sim.measures import OwnMeasure, Sampler
 from mooring.sim.records import Recorder
 from mooring.sim.results import PLACEMENTS, PlacementFile, Result
 from mooring.sim.tally import AttemptRing, Placed, Tally
@@ -52,7 +52,7 @@ class Simulation:
         plugins: Iterable[type[Plugin]] = (),
         seed: int | None = None,
         until: float | None = None,
-        measures: Mapping[str, Measure] | None = None,
+        measures: Mapping[str, OwnMeasure] | None = None,
         name: str = "",
     ) -> None:
         self.workload = _workload(workload)
@@ -140,7 +140,7 @@ class Simulation:
         return engine
 
 
-def find_measure(reference: str) -> Measure:
+def find_measure(reference: str) -> OwnMeasure:
     """The function behind `module:function`."""
     module, _, name = reference.partition(":")
     try:
@@ -152,7 +152,7 @@ def find_measure(reference: str) -> Measure:
         ) from error
     if not callable(found):
         raise MooringError(f"measure {reference!r} is no function; write one that takes a View")
-    measure: Measure = found
+    measure: OwnMeasure = found
     return measure
 
 
