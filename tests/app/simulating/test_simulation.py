@@ -117,7 +117,7 @@ def test_what_cannot_be_done_is_a_problem_and_the_run_goes_on():
         "events: [{at: 1, drain: nope}]\nworkloads: [{name: a, count: 1, start: 2s, shape: {cpu: 1}}]"
     )
     assert result["scheduled"] == 1
-    assert result.problems == ["at 1 s: there is no node 'nope' at 1 s"]
+    assert result.problems == ["at 1 s: there is no node 'nope'"]
 
 
 def test_assertions_are_judged_at_their_time_with_figures():
