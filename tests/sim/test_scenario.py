@@ -46,6 +46,10 @@ def read(text, files=None):
             "workloads: [{name: w, shape: {cpu: 1}, rate: 1, count: 1, as: deployment}]",
             "workloads[0].as: the pods of a deployment are there",
         ),
+        (
+            "workloads: [{name: w, shape: {cpu: 1}, count: 1, as: deployment, lifetime: {fixed: 1m}}]",
+            "workloads[0]: pods would come again for ever; say the duration",
+        ),
         ("events: [{at: 1}]", "events[0]: needs one of failNode, removeNodes, drain"),
         ("events: [{at: 1, drain: a, cordon: b}]", "has drain, cordon"),
         ("events: [{at: 1, drain: a, for: 1m}]", "events[0].for: goes with failNode only"),

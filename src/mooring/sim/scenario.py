@@ -242,6 +242,8 @@ def _workload_problems(path: str, workload: PodWorkload, duration: float | None)
         yield f"{path}: pods would arrive for ever; say count, end, or the duration of the scenario"
     if workload.kind == "deployment" and (workload.rate is not None or workload.at):
         yield f"{path}.as: the pods of a deployment are there from its start on; drop rate and at"
+    if workload.kind == "deployment" and workload.lifetime is not None and duration is None:
+        yield f"{path}: pods would come again for ever; say the duration of the scenario"
 
 
 def _event_problems(path: str, event: Event, scenario: Scenario) -> Iterator[str]:

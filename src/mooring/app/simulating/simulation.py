@@ -29,6 +29,8 @@ from mooring.sim.tally import AttemptRing, Placed, Tally
 from mooring.sim.workload import Settings, Workload
 from mooring.sim.world import World
 
+SPIN_LIMIT = 1_000_000_000
+"""Callbacks at one instant before that counts as going round in circles; a pod takes about ten."""
 OnProgress = Callable[[float, Tally], None]
 """Called with the virtual time and what was counted so far."""
 
@@ -92,7 +94,7 @@ class Simulation:
         self, note: Callable[[Placed], None], on_progress: OnProgress | None, record: Path | None
     ) -> Result:
         began = time.perf_counter()
-        loop = VirtualLoop()
+        loop = VirtualLoop(spin_limit=SPIN_LIMIT)
         try:
             asyncio.set_event_loop(loop)
             clock = VirtualClock(loop, epoch=self._settings.epoch)
