@@ -11,6 +11,7 @@ PLUGINS: dict[str, str] = {
     "DotProduct": "mooring.contrib.gpu.packing:DotProduct",
     "EnergyAware": "mooring.contrib.energy_aware:EnergyAware",
     "FGD": "mooring.contrib.gpu.fgd:FGD",
+    "GangPreemption": "mooring.contrib.gang_preemption.plugin:GangPreemption",
     "GpuClustering": "mooring.contrib.gpu.packing:GpuClustering",
     "GpuLeastFree": "mooring.contrib.gpu.packing:GpuLeastFree",
     "GpuPacking": "mooring.contrib.gpu.packing:GpuPacking",
