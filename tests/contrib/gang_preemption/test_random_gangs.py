@@ -119,4 +119,4 @@ def test_a_few_random_gangs():
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, SEEDS, 30))
 def test_a_gang_gets_all_its_nodes_or_no_pod_goes_and_none_goes_for_nothing(first):
-    assert sum(play(seed) for seed in range(first, first + 30)) > 5
+    assert sum(play(seed) for seed in range(first, first + 30)) > 2

@@ -75,6 +75,8 @@ class Progress:
     pinned: bool = False
     """The last round failed although the group fitted: the next one goes where the plan says, and not where
     scores lead."""
+    failures: int = 0
+    """Of pinned rounds, since the group last started."""
     refused: Status | None = None
     """The plan failed: the answer for the members that come next, until something has changed."""
     refused_at: float = 0.0

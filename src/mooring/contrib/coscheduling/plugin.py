@@ -44,6 +44,8 @@ from mooring.framework.statuses import NodeStatuses
 
 SAY_AFTER = 1.0
 """Seconds in Permit after which an event says what a member waits for."""
+FREE_FAILURES, LONGEST_BACKOFF = 10, 60.0
+"""A group whose plans fail more often than this, one after the other, backs off for up to so many seconds."""
 REFUSED_FOR = 1.0
 """Seconds for which members that come next get the answer of the first."""
 
@@ -173,7 +175,7 @@ class Coscheduling(
         progress = self._groups.progress(group.key)
         self._groups.waiting(group.key)
         without = group.min_member - len(progress.placed)
-        under_way = self._groups.round(group.key)
+        under_way, pinned = self._groups.round(group.key), progress.pinned
         if under_way is not None and under_way.planned.pop(pod.uid, None) is not None:
             progress.pinned = True
         if without <= 0 or without / group.min_member <= self.args.pod_group_reject_percentage / 100:
@@ -181,6 +183,12 @@ class Coscheduling(
         self._fail(group.key, "optimistic rejection in PostFilter")
         if self._backoff and len(self._groups.members(group.key)) >= group.min_member:
             self._back_off(group.key, progress, self._backoff)
+        elif pinned:
+            # Plans lead to nothing again and again although members go where they say.
+            progress.failures += 1
+            if progress.failures > FREE_FAILURES:
+                seconds = min(2.0 ** (progress.failures - FREE_FAILURES), LONGEST_BACKOFF)
+                self._back_off(group.key, progress, seconds)
         return Status.unschedulable(
             f"PodGroup {group.key} gets rejected due to Pod {pod.name} is unschedulable even after PostFilter"
         )
@@ -277,7 +285,7 @@ class Coscheduling(
         for uid in waiting:
             if (held := self.handle.waiting_pod(uid)) is not None:
                 held.allow(self.name)
-        progress.pinned, progress.failed_at = False, None
+        progress.pinned, progress.failures, progress.failed_at = False, 0, None
         self._groups.rounds.pop(key, None)
         self._waits_for(key, "")
 
