@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from mooring.api.meta import Int32
 from mooring.api.pod import Pod
 from mooring.api.problems import Problem, child, invalid
+from mooring.api.resources import PODS
 from mooring.framework.args import ArgsContext, PluginArgs
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import ASSIGNED_POD_DELETE, QueueingHint, Registration
@@ -80,3 +81,9 @@ def never(pod: Pod, old: Any, new: Any) -> QueueingHint:
     """A deletion ends the wait for victims; whether it helps is for the filters to say that refused the
     pod."""
     return QueueingHint.SKIP
+
+
+def is_ending(victim: Pod, handle: Handle) -> bool:
+    """Whether the pod is being deleted and still there."""
+    current = handle.lister(PODS).get(victim.name, victim.namespace)
+    return isinstance(current, Pod) and current.uid == victim.uid and current.is_terminating

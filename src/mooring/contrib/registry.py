@@ -8,6 +8,7 @@ PLUGINS: dict[str, str] = {
     "BestFit": "mooring.contrib.gpu.packing:BestFit",
     "CapacityScheduling": "mooring.contrib.capacity_scheduling.plugin:CapacityScheduling",
     "Coscheduling": "mooring.contrib.coscheduling.plugin:Coscheduling",
+    "CrossNodePreemption": "mooring.contrib.cross_node_preemption.plugin:CrossNodePreemption",
     "DotProduct": "mooring.contrib.gpu.packing:DotProduct",
     "EnergyAware": "mooring.contrib.energy_aware:EnergyAware",
     "FGD": "mooring.contrib.gpu.fgd:FGD",

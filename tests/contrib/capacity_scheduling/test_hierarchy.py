@@ -1,4 +1,4 @@
-"""Quotas below quotas: what counts where, whose max holds, who takes back from whom, which parents are none."""
+"""Quotas below quotas: what counts where, whose max holds, who takes back from whom, what is no parent."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from mooring.api.resources import Unstructured
 from mooring.contrib.capacity_scheduling.quotas import ELASTICQUOTAS, PARENT, Level, Quota, link
 from mooring.testing import Cluster, make_node, make_pods
-from tests.contrib.capacity_scheduling.tenants import end_terminating, quota, tenants, used
+from tests.contrib.capacity_scheduling.tenants import end_terminating, existing, quota, tenants, used
 
 
 def fill(cluster: Cluster, namespace: str, number: int, **options: Any) -> None:
@@ -86,7 +86,7 @@ def test_usage_counts_towards_all_quotas_above_and_their_status_shows_it():
         for namespace in ("org", "team", "group"):
             fill(cluster, namespace, 1)
         assert [used(cluster, name)["cpu"] for name in ("org", "team", "group")] == ["3", "2", "1"]
-        cluster.delete(cluster.pod("group-0", "group"))
+        cluster.delete(existing(cluster, "group-0", "group"))
         cluster.settle(5)
         assert [used(cluster, name)["cpu"] for name in ("org", "team", "group")] == ["2", "1", "0"]
 
@@ -99,7 +99,7 @@ def test_the_max_of_every_quota_above_holds():
         fill(cluster, "b", 2)
         assert bound(cluster, "b") == 1
         assert "ElasticQuota org is more than Max" in cluster.record("b-1", "b").message
-        cluster.delete(cluster.pod("a-0", "a"))
+        cluster.delete(existing(cluster, "a-0", "a"))
         cluster.settle(15)
         assert bound(cluster, "b") == 2
 

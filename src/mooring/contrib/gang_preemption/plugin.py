@@ -20,13 +20,12 @@ from typing import Any
 from mooring.api.meta import Int32
 from mooring.api.pod import Pod
 from mooring.api.problems import Problem, child, invalid
-from mooring.api.resources import PODS
 from mooring.contrib.coscheduling.args import DEFAULT_WAIT
 from mooring.contrib.coscheduling.definition import PODGROUP_DEFINITION
 from mooring.contrib.coscheduling.groups import PODGROUPS, Groups, PodGroup, Round, group_of
 from mooring.contrib.coscheduling.planning import Misfit, in_some_order
 from mooring.contrib.gang_preemption.evicting import EvictingPacking
-from mooring.contrib.preempting import IN_PROGRESS, CandidateArgs, PreemptingPlugin
+from mooring.contrib.preempting import IN_PROGRESS, CandidateArgs, PreemptingPlugin, is_ending
 from mooring.framework.access import LISTED, Access
 from mooring.framework.args import ArgsContext
 from mooring.framework.cycle_state import CycleState
@@ -103,11 +102,8 @@ class GangPreemption(PreemptingPlugin):
     def _awaits(self, known: GroupPreemption) -> bool:
         """Whether victims are being sent away, or have not ended yet. One that could not be deleted is not
         waited for: then the group needs another plan."""
-        return self._executor.is_preempting(known.preemptor) or any(map(self._is_ending, known.victims))
-
-    def _is_ending(self, victim: Pod) -> bool:
-        current = self.handle.lister(PODS).get(victim.name, victim.namespace)
-        return isinstance(current, Pod) and current.uid == victim.uid and current.is_terminating
+        ending = (is_ending(victim, self.handle) for victim in known.victims)
+        return self._executor.is_preempting(known.preemptor) or any(ending)
 
     def _is_for_others(self, known: GroupPreemption, pod: Pod) -> bool:
         """Whether enough other members are about to get the nodes that were freed for them."""
