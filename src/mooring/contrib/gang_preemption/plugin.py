@@ -64,7 +64,7 @@ class GangPreemption(PreemptingPlugin):
     Args = GangPreemptionArgs
     needs = (*NEEDS, Access(PODGROUPS, LISTED))
     definitions = (PODGROUP_DEFINITION,)
-    replaces = ("DefaultPreemption", "PreemptionToleration", "CapacityScheduling")
+    replaces = ("DefaultPreemption", "PreemptionToleration", "CapacityScheduling", "CrossNodePreemption")
 
     def __init__(self, args: GangPreemptionArgs, handle: Handle) -> None:
         self._policy = PreemptionPolicy(
