@@ -176,8 +176,10 @@ class Packing:
         """Nodes that preemption may help on: with pods of lower priority."""
         if self._preempt and preempts(pod):
             rows, columns = statuses.rows_with(Code.UNSCHEDULABLE).tolist(), statuses.nodes.columns
-            lower = columns.lower_pods_on(rows, pod.priority)
-            yield from (columns.view(row).name for row, pods in zip(rows, lower, strict=True) if pods)
+            for start in range(0, len(rows), _PREEMPTION_CANDIDATES):  # as a rule the first ones will do
+                block = rows[start : start + _PREEMPTION_CANDIDATES]
+                lower = columns.lower_pods_on(block, pod.priority)
+                yield from (columns.view(row).name for row, pods in zip(block, lower, strict=True) if pods)
 
     def _fits_alone(self, trial: Trial, pod: Pod, node: str) -> bool:
         """Whether preemption may help on the node: the pod fits without the pods of lower priority. If so,

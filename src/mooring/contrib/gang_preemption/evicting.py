@@ -7,7 +7,7 @@ in the end, and when, is decided in `plugin`."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -20,9 +20,9 @@ from mooring.framework.nodes import Nodes
 from mooring.framework.preemption import (
     Budgets,
     Candidate,
+    Candidates,
     CandidateSearch,
     PreemptionPolicy,
-    best_candidate,
 )
 from mooring.framework.ranking import start_of
 from mooring.framework.status import Code
@@ -60,6 +60,8 @@ class EvictingPacking(Packing):
         self._last: Pod | None = None
         self._evictions: dict[str, Candidate] = {}
         """UID of a member → its node and victims, in the order in which they were found."""
+        self._others: tuple[Pod, Iterator[Candidate]] | None = None
+        """A member, and what was found for it and not taken, the cheapest first."""
 
     def first_fit(self, trial: Trial, pod: Pod) -> str | NodeStatuses:
         """A node without victims, or else the one with the cheapest."""
@@ -67,7 +69,7 @@ class EvictingPacking(Packing):
         if pinned := self._pins.get(pod.uid):
             found = pinned if self._fits(trial, pinned) else trial.filter_all()
         else:
-            found = super().first_fit(trial, pod)
+            found = self._as_for_the_last(trial, pod) or super().first_fit(trial, pod)
         if isinstance(found, NodeStatuses) and preempts(pod):
             best = self._cheapest(trial, pod, found)
             if best is not None:
@@ -91,7 +93,28 @@ class EvictingPacking(Packing):
             return None
         # What counts is the top victim of the whole plan: a node cannot make it less important.
         np.maximum(candidates.costs[:, 1], self._top(), out=candidates.costs[:, 1])
-        return best_candidate(candidates)
+        best, *others = cheapest_first(candidates)
+        self._others = (pod, map(candidates.__getitem__, others)) if looks_at_its_node_only(pod) else None
+        return candidates[best]
+
+    def _as_for_the_last(self, trial: Trial, pod: Pod) -> str:
+        """A node for a member like the one before, without another search: where that one went, or the next
+        best. Nothing else has changed for a pod that looks at its own node only."""
+        if self._others is None or not interchangeable(pod, self._others[0]):
+            return ""
+        if self._fits(trial, self.likely[0]):
+            return self.likely[0]
+        for candidate in self._others[1]:
+            if candidate.node_name not in self._special and self._fits_without(trial, candidate):
+                self._evict(trial, pod, candidate)
+                return candidate.node_name
+        return ""
+
+    def _fits_without(self, trial: Trial, candidate: Candidate) -> bool:
+        without = trial.fork()
+        for victim in candidate.victims:
+            without.remove_pod(candidate.node_name, victim)
+        return self._fits(without, candidate.node_name)
 
     def _top(self) -> int:
         victims = (victim for found in self._evictions.values() for victim in found.victims)
@@ -112,7 +135,9 @@ class EvictingPacking(Packing):
         for victim in best.victims:
             trial.remove_pod(best.node_name, victim)
             self.session.remove_pod(best.node_name, victim)
-        self._remaining, _ = self._remaining.spent(best.victims)
+        remaining, _ = self._remaining.spent(best.victims)
+        if remaining is not self._remaining:
+            self._remaining, self._others = remaining, None  # what they cost may be more now
         self._evictions[pod.uid] = best
         self.likely = [best.node_name]
 
@@ -134,11 +159,13 @@ class EvictingPacking(Packing):
             for victim in found.victims
         ]
         away = {victim.uid: (node, victim) for _, node, victim in evicted}
-        last = max((turn for turn, _, _ in evicted), default=0)
+        last = {node: turn for turn, node, _ in evicted}
+        local = all(looks_at_its_node_only(pod) for pod, _ in placed)
         for turn, node, victim in self._by_importance(evicted):
-            # Nothing was freed after the last one, so its own reprieve holds.
+            if local and turn == last[node]:
+                continue  # nothing was freed there since, so its own reprieve holds
             del away[victim.uid]
-            if turn == last or not (self._holds(placed, away, turn) and self._holds(placed, away)):
+            if not (self._holds(placed, away, turn) and self._holds(placed, away)):
                 away[victim.uid] = (node, victim)
         return [(pod, self._needed(pod, node, away)) for pod, node in placed]
 
@@ -173,3 +200,16 @@ class EvictingPacking(Packing):
         for node, victim in away.values():
             session.remove_pod(node, victim)
         return session
+
+
+def looks_at_its_node_only(pod: Pod) -> bool:
+    """Whether pods on other nodes do not matter to it, as far as the pod itself says."""
+    return pod.spec.affinity is None and not pod.spec.topology_spread_constraints
+
+
+def cheapest_first(candidates: Candidates) -> list[int]:
+    """Their numbers, in the order of comparison of kube-scheduler."""
+    violations, top, total, number = candidates.costs.T
+    starts = candidates.starts(np.arange(len(candidates)))
+    order: list[int] = np.lexsort((-starts, number, total, top, violations)).tolist()
+    return order

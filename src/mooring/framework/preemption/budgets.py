@@ -35,12 +35,15 @@ class Budgets:
                 self._filed.setdefault(label, []).append((index, selector))
 
     def spent(self, victims: Iterable[Pod]) -> tuple[Budgets, list[Pod]]:
-        """What the budgets allow once these pods are gone as well, and which of them violate one."""
+        """What the budgets allow once these pods are gone as well, and which of them violate one. The very
+        same object where no budget applies to any of them."""
+        charges = [(pod, charged) for pod in victims if (charged := [*self._charged(pod)])]
+        if not charges:
+            return self, []
         later = copy(self)
         later._allowed = [*self._allowed]
         violating = []
-        for pod in victims:
-            charged = [*self._charged(pod)]
+        for pod, charged in charges:
             for index in charged:
                 later._allowed[index] -= 1
             if any(later._allowed[index] < 0 for index in charged):
