@@ -82,7 +82,7 @@ def across(world: World) -> Pods:
     term = {"topologyKey": ZONE, "labelSelector": {"matchLabels": {"app": "db"}}}
     required = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     for i in count():
-        pod = make(f"db-{i}", cpu=1000 + i % 97, labels={"app": "db"}, priority=1000, affinity=required)
+        pod = make(f"db-{i}", cpu=4000 + i % 97, labels={"app": "db"}, priority=1000, affinity=required)
         yield pod
         world.remove(PODS, [pod])
 

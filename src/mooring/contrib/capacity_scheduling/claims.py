@@ -30,7 +30,8 @@ class Claim(NamedTuple):
 
 def claim_of(pod: Pod, account: Account, handle: Handle) -> Claim:
     path, settled = account.path(pod.namespace), account.promised(pod)
-    asked = [dict(pod_requests(pod)) for _ in path]
+    requests = pod_requests(pod)
+    asked = [dict(requests) for _ in path]
     for name in handle.nominator.nodes():
         for other in handle.nominator.nominated_on(name):
             theirs = account.path(other.namespace)

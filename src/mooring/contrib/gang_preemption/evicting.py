@@ -101,6 +101,7 @@ class EvictingPacking(Packing):
         """A node for a member like the one before, without another search: where that one went, or the next
         best. Nothing else has changed for a pod that looks at its own node only."""
         if self._others is None or not interchangeable(pod, self._others[0]):
+            self._others = None  # what this one frees may be enough for them
             return ""
         if self._fits(trial, self.likely[0]):
             return self.likely[0]
