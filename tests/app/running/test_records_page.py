@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from mooring.app.running import records_page
-from mooring.app.running.endpoints import LoopDoor, T
-from mooring.serving.endpoints import RecordsQuery
+from mooring.app.running.loop_door import LoopDoor, T
+from mooring.serving.api_v1 import RecordsQuery, read_query
 from mooring.testing import Cluster, make_node, make_nodes, make_pod
 
 
@@ -24,7 +24,7 @@ class Inside(LoopDoor):
 
 
 def asked(cluster: Cluster, pod: str, **query: str) -> dict[str, Any]:
-    found = RecordsQuery.of({"pod": f"default/{pod}", **query})
+    found = read_query(RecordsQuery, {"pod": f"default/{pod}", **query})
     assert isinstance(found, RecordsQuery), found
     return cluster.run(records_page.page(cluster.scheduler, Inside(), found))
 
