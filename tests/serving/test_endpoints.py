@@ -82,7 +82,7 @@ class Served:
             config=lambda: {"componentconfig": {"kind": "KubeSchedulerConfiguration"}},
             flags={"secure-port": "0"},
             status=lambda: {"Leads": "no"},
-            views=SimpleNamespace(**dict.fromkeys(VIEWS, self._echo)),  # type: ignore[arg-type]
+            views=SimpleNamespace(**dict.fromkeys(VIEWS, self._echo)),
         )
         self.thread = ServingThread("127.0.0.1", 0, self.certificate.context, self._make_app)
         self.thread.start()

@@ -234,6 +234,7 @@ class Process:
 
         self._endpoints = Endpoints(serving, self._inside(), reviewer, authorizer, refused)
         self._endpoints.start()
+        _log.info(0, "Serving securely", address=serving.bind_address, port=self._endpoints.port)
 
     def _inside(self) -> Inside:
         return inside_of(

@@ -156,6 +156,9 @@ def _wakes(scheduler: Scheduler, pod: Any, plugins: Iterable[str]) -> list[dict[
     """The events that these plugins registered: one of them may bring the pod back."""
     registrations = scheduler.engine.hooks.registrations(pod)
     return [
-        {"plugin": plugin, "events": [each.event.label for each in registrations.get(plugin, ())]}
-        for plugin in plugins
+        {
+            "plugin": name,
+            "events": [label for each in registrations.get(name, ()) for label in each.event.labels],
+        }
+        for name in plugins
     ]

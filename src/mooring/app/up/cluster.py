@@ -84,14 +84,15 @@ class EmbeddedCluster:
                     metrics=metrics,
                     streaming_lists=True,
                 )
-                self._heart.start()
-                self._watchdog.start()
-                await self.scheduler.start()
                 reloader = None
                 if self._plan.source is not None:
                     reloader = Reloader(self.scheduler, self._plan.source, SystemClock(), metrics)
-                    self._reloading = asyncio.ensure_future(reloader.run())
                 self._show(self.scheduler, metrics, reloader, port)
+                self._heart.start()
+                self._watchdog.start()
+                await self.scheduler.start()
+                if reloader is not None:
+                    self._reloading = asyncio.ensure_future(reloader.run())
         except BaseException:
             await self.stop()
             raise
