@@ -60,6 +60,8 @@ class Job:
     seed: int | None
     """None: the workload's own."""
     folder: Path
+    record: Path | None = None
+    """A file for what happens, to be replayed."""
 
     def run(self, on_progress: OnProgress | None = None) -> Result:
         source = self.source
@@ -72,7 +74,7 @@ class Job:
             measures={name: find_measure(reference) for name, reference in source.measures.items()},
             name=self.setup.name,
         )
-        return simulation.run(self.folder, on_progress)
+        return simulation.run(self.folder, on_progress=on_progress, record=self.record)
 
 
 def plan(source: Source, setups: Sequence[Setup], seeds: Sequence[int | None], folder: Path) -> list[Job]:
