@@ -19,12 +19,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, cast
 
+import msgspec
 from msgspec.structs import replace
 
-from mooring.api import decoding
 from mooring.api.errors import AlreadyExists, MooringError, NotFound, ObjectError
+from mooring.api.meta import Object, ObjectMeta
 from mooring.api.pod import Pod
-from mooring.api.resources import AnyObject, by_kind
+from mooring.api.resources import AnyObject, Unstructured, by_kind
 from mooring.api.times import format_time, parse_time
 from mooring.framework.ports import Change, Clock
 from mooring.sim.objects import typed
@@ -163,6 +164,22 @@ def _with_namespace(resource: dict[str, Any]) -> dict[str, Any]:
     return {**resource, "metadata": {**metadata, "namespace": "default"}}
 
 
+def as_line(time: float, change: Change) -> bytes:
+    """A change as it stands in a record. Of an object that is gone only the name remains."""
+    event = ADD if change.old is None else UPDATE if change.new is not None else DELETE
+    obj: AnyObject = change.new if change.new is not None else change.old
+    if event == DELETE:
+        obj = Object(metadata=ObjectMeta(name=obj.name, namespace=obj.namespace))
+    kind, version = change.resource.kind, change.resource.api_version  # items of lists do not say theirs
+    resource = (
+        {**obj.raw, "apiVersion": version, "kind": kind}
+        if isinstance(obj, Unstructured)
+        else replace(obj, api_version=version, kind=kind)
+    )
+    line = {"time": format_time(time, micro=True), "event": event, "resource": resource}
+    return msgspec.json.encode(line) + b"\n"
+
+
 class Recorder:
     """Writes a record of what the scheduler is shown."""
 
@@ -173,15 +190,7 @@ class Recorder:
 
     def post(self, change: Change) -> None:
         """Note a change and pass it on."""
-        event = ADD if change.old is None else UPDATE if change.new is not None else DELETE
-        raw = decoding.to_builtins(change.new if change.new is not None else change.old)
-        kind = {"apiVersion": change.resource.api_version, "kind": change.resource.kind}
-        if event == DELETE:
-            metadata = raw["metadata"]
-            raw = {"metadata": {name: metadata[name] for name in ("name", "namespace") if name in metadata}}
-        time = format_time(self._clock.wall(), micro=True)
-        line = {"time": time, "event": event, "resource": {**raw, **kind}}
-        self._file.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
+        self._file.write(as_line(self._clock.wall(), change))
         self._post(change)
 
     def __enter__(self) -> Recorder:
