@@ -55,6 +55,16 @@ def test_a_node_is_refused_where_its_kubelet_would_refuse_the_pod(pod, object_, 
             assert refusal(cluster, "p") == expected
 
 
+def test_answers_for_pods_with_nothing_of_their_own_are_used_again():
+    with numa_cluster() as cluster:
+        profile = next(iter(cluster.scheduler.engine.profiles.values()))
+        plugin: Any = profile.plugins["NodeResourceTopologyMatch"]
+        assert plugin.sign(make_pod("p")) is not None
+        assert plugin.sign(make_pod("p")) == plugin.sign(make_pod("q", labels={"app": "web"}))
+        assert plugin.reads(make_pod("p")) == ()
+        assert plugin.sign(guaranteed("p", "1")) != plugin.sign(guaranteed("p", "2"))
+
+
 def test_a_node_without_object_is_not_refused():
     with numa_cluster() as cluster:
         put(cluster, machine(), guaranteed("p", "5"))

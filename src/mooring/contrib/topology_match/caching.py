@@ -64,9 +64,6 @@ class TopologyCache:
         for listener in self.listeners:
             listener(name)
 
-    def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        pass
-
     def reserve(self, pod: Pod, name: str) -> None:
         pass
 

@@ -83,8 +83,8 @@ class NodeResourceTopologyMatch(
             async with self.cache.turn:
                 while True:
                     await self.cache.resync(self.handle)
-                    notes.check()
                     await self.handle.clock.sleep(period if period > 0 else NOTE_PERIOD)
+                    notes.check()  # not at once: what publishes objects may start at the same time
         finally:
             self.cache.listeners.remove(self._changed)
 
@@ -109,6 +109,7 @@ class NodeResourceTopologyMatch(
         victims[node.name] = {**victims.get(node.name, {}), removed.uid: removed}
 
     def concerns(self, state: CycleState, pod: Pod, other: Pod) -> bool:
+        # Without the zones of pods, removing one changes nothing here.
         return bool(self.args.preemption_mode == ENABLED)
 
     def filter_nodes(self, state: CycleState, pod: Pod, nodes: Nodes) -> Refusals | None:
@@ -208,7 +209,7 @@ class NodeResourceTopologyMatch(
         return QueueingHint.SKIP if any(entry.mask.any() for entry in refused) else QueueingHint.QUEUE
 
     def sign(self, pod: Pod) -> Hashable:
-        return demand_of(pod)
+        return (demand_of(pod),)
 
     def reads(self, pod: Pod) -> Collection[Dependency]:
         return () if demand_of(pod) is None else (Reads.PODS,)
