@@ -46,7 +46,7 @@ test-cluster-versions: $(STAMP) ## One smoke run each against older API servers 
 	$(BIN)/python -m pytest -q -m versions tests/cluster
 
 # The families of plugins.jsonl.gz whose plugins are in mooring.contrib.
-PLUGIN_FAMILIES := allocatable|podstate|qos|load-target|load-variation|load-overcommit|load-power|gang|quota|toleration|syscalls|network|topological
+PLUGIN_FAMILIES := allocatable|podstate|qos|load-target|load-variation|load-overcommit|load-power|gang|quota|toleration|syscalls|network|topological|numa-leastallocated|numa-mostallocated|numa-balancedallocation|numa-leastnumanodes
 
 conformance: $(STAMP) ## Compare with the answers of kube-scheduler and scheduler-plugins (needs ../shared/conformance)
 	@test -d ../shared/conformance || { echo "skipped: there is no ../shared/conformance beside this checkout"; exit 0; }; \

@@ -42,11 +42,12 @@ class Cluster:
         kubeconfig_path: Path,
         config: Path | str | None = None,
         capacity: dict[str, str | int] | None = None,
+        numa: int = 0,
     ) -> None:
         self.kubeconfig = kubeconfig_path
         self._config = config
         """Of the scheduler; without, the default profile."""
-        self._pool = msgspec.structs.replace(_POOL, capacity=capacity or {})
+        self._orders = Orders(pools=[msgspec.structs.replace(_POOL, capacity=capacity or {})], numa=numa)
         self._up = threading.Event()
         self._failure: BaseException | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -77,7 +78,7 @@ class Cluster:
     async def _run(self) -> None:
         self._loop = asyncio.get_running_loop()
         clock = SystemClock()
-        server = EmbeddedServer(Orders(pools=[self._pool]), _QUICK)
+        server = EmbeddedServer(self._orders, _QUICK)
         self._store = server.store
         ready = await server.start()
         ca = ready.ca.encode()

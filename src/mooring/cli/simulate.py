@@ -80,6 +80,9 @@ def simulate(
     jobs: Annotated[
         int, typer.Option(help="Runs at a time, each in a process of its own; -1 is one for each core.")
     ] = -1,
+    backend: Annotated[
+        str, typer.Option(metavar="dask://HOST:PORT", help="Do the runs on the workers of a Dask cluster.")
+    ] = "",
 ) -> None:
     """Run a workload through the real scheduler in virtual time, and measure.
 
@@ -97,7 +100,7 @@ def simulate(
             planned = plan(source, setups, _seeds(seed or [], seeds), results_in)
             if record is not None:
                 planned = [_recorded(planned, record)]
-            results = _run(planned, jobs)
+            results = _run(planned, jobs, backend)
             _print(results, workload.name, output, folder)
     except ConfigError as error:
         fail(str(error))
@@ -162,21 +165,21 @@ def _kept(folder: Path | None) -> Iterator[Path]:
             yield Path(made)
 
 
-def _run(planned: list[Job], jobs: int) -> list[Result]:
-    if len(planned) == 1:
+def _run(planned: list[Job], jobs: int, backend: str) -> list[Result]:
+    if len(planned) == 1 and not backend:
         with _time_bar() as progress:
             return [planned[0].run(progress)]
     columns = (TextColumn("runs"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console(stderr=True), transient=True) as progress:
         task = progress.add_task("runs", total=len(planned))
         done: Callable[[], None] = lambda: progress.advance(task)  # noqa: E731 (a name makes it readable)
-        if jobs == 1:
+        if jobs == 1 and not backend:
             results = []
             for job in planned:
                 results.append(job.run())
                 done()
             return results
-        return run_jobs(planned, jobs, done)
+        return run_jobs(planned, jobs, done, backend)
 
 
 @contextmanager

@@ -34,6 +34,16 @@ def up(
         Path | None,
         typer.Option("--cluster", metavar="FILE", help="Make the node pools that this YAML file describes."),
     ] = None,
+    numa: Annotated[
+        int,
+        typer.Option(
+            "--numa",
+            min=0,
+            max=pools.MOST_NUMA_ZONES,
+            metavar="N",
+            help="Split every node into N NUMA zones, published as NodeResourceTopology objects.",
+        ),
+    ] = 0,
     config: Annotated[
         Path | None,
         typer.Option("--config", metavar="FILE", help="A KubeSchedulerConfiguration for the scheduler."),
@@ -76,6 +86,7 @@ def up(
         plan = ClusterPlan.of(
             nodes=nodes,
             cluster=cluster,
+            numa=numa,
             config=config,
             apply=tuple(apply or ()),
             data_dir=data_dir,

@@ -1,5 +1,5 @@
-"""CustomResourceDefinitions of the plugins' kinds, as `mooring manifests` prints them: namespaced, of one
-version, as a rule with a status that is written apart from the rest."""
+"""CustomResourceDefinitions of the plugins' kinds, as `mooring manifests` prints them, of one version each:
+namespaced with spec and status, or of the cluster without either."""
 
 from __future__ import annotations
 
@@ -37,6 +37,35 @@ def definition(
     """`columns` are name, JSON path and type; `spec` and `status` the schemas of their properties. `approval`
     is the pull request of scheduler-plugins that the kind came with: groups of the Kubernetes project want to
     know who agreed to a definition. Without `status_apart` the status is written with the object."""
+    properties = {
+        "spec": {"type": "object", "properties": spec},
+        "status": {"type": "object", "properties": status},
+    }
+    version = _version(resource, description, properties)
+    version["additionalPrinterColumns"] = [
+        {"name": name, "type": kind, "jsonPath": path} for name, path, kind in columns
+    ]
+    if status_apart:
+        version["subresources"] = {"status": {}}
+    return _definition(resource, short_names, f"{APPROVED}{approval}" if approval else "", version)
+
+
+def cluster_definition(
+    resource: Resource,
+    description: str,
+    *,
+    short_names: Sequence[str],
+    approval: str,
+    required: Sequence[str],
+    properties: dict[str, Any],
+) -> dict[str, Any]:
+    """`properties` are those of an object, of which `required` must be there; `approval` is an address."""
+    version = _version(resource, description, properties)
+    version["schema"]["openAPIV3Schema"]["required"] = list(required)
+    return _definition(resource, short_names, approval, version)
+
+
+def _version(resource: Resource, description: str, properties: dict[str, Any]) -> dict[str, Any]:
     schema = {
         "type": "object",
         "description": description,
@@ -44,22 +73,15 @@ def definition(
             "apiVersion": {"type": "string"},
             "kind": {"type": "string"},
             "metadata": {"type": "object"},
-            "spec": {"type": "object", "properties": spec},
-            "status": {"type": "object", "properties": status},
+            **properties,
         },
     }
-    version: dict[str, Any] = {
-        "name": resource.version,
-        "served": True,
-        "storage": True,
-        "additionalPrinterColumns": [
-            {"name": name, "type": kind, "jsonPath": path} for name, path, kind in columns
-        ],
-        "schema": {"openAPIV3Schema": schema},
-    }
-    if status_apart:
-        version["subresources"] = {"status": {}}
-    annotations = {"api-approved.kubernetes.io": f"{APPROVED}{approval}"} if approval else {}
+    return {"name": resource.version, "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+
+
+def _definition(
+    resource: Resource, short_names: Sequence[str], approval: str, version: dict[str, Any]
+) -> dict[str, Any]:
     names = {
         "kind": resource.kind,
         "listKind": f"{resource.kind}List",
@@ -70,6 +92,14 @@ def definition(
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{resource.plural}.{resource.group}", "annotations": annotations},
-        "spec": {"group": resource.group, "scope": "Namespaced", "names": names, "versions": [version]},
+        "metadata": {
+            "name": f"{resource.plural}.{resource.group}",
+            "annotations": {"api-approved.kubernetes.io": approval} if approval else {},
+        },
+        "spec": {
+            "group": resource.group,
+            "scope": "Namespaced" if resource.namespaced else "Cluster",
+            "names": names,
+            "versions": [version],
+        },
     }

@@ -15,7 +15,7 @@ from mooring.api.errors import MooringError
 from mooring.scheduler.engine import Engine
 from mooring.sim.measures import Sample, Sampler, Series
 from mooring.sim.tally import Tally
-from mooring.sim.workload import Assertion, Settings, Workload
+from mooring.sim.workload import Action, Add, Assertion, Settings, Workload
 from mooring.sim.world import World
 
 MOMENT = 1e-6
@@ -97,7 +97,7 @@ class Driver:
     async def run(self, workload: Workload, seed: int) -> None:
         """To the end."""
         for obj in workload.start(seed):
-            self._try(lambda world, obj=obj: world.add(obj))  # type: ignore[misc]
+            self._try(Add(obj))
         self._engine.drain()
         tasks = [
             asyncio.ensure_future(work)
@@ -173,7 +173,7 @@ class Driver:
         known = () if found is not None else tuple(sorted(self.last))
         self.verdicts.append(Verdict(assertion, round(time, 6), found, known))
 
-    def _try(self, action: Callable[[World], None]) -> None:
+    def _try(self, action: Action) -> None:
         try:
             action(self._world)
         except MooringError as error:

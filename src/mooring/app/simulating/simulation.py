@@ -22,13 +22,15 @@ from mooring.scheduler.engine import Engine
 from mooring.scheduler.generation import Ports
 from mooring.sim.driving import Driver
 from mooring.sim.loop import VirtualClock, VirtualLoop, finish
-from mooring.sim.measures import Measure, Sampler
+from mooring.sim.measures import OwnMeasure, Sampler
 from mooring.sim.records import Recorder
 from mooring.sim.results import PLACEMENTS, PlacementFile, Result
 from mooring.sim.tally import AttemptRing, Placed, Tally
 from mooring.sim.workload import Settings, Workload
 from mooring.sim.world import World
 
+SPIN_LIMIT = 1_000_000_000
+"""Callbacks at one instant before that counts as going round in circles; a pod takes about ten."""
 OnProgress = Callable[[float, Tally], None]
 """Called with the virtual time and what was counted so far."""
 
@@ -52,7 +54,7 @@ class Simulation:
         plugins: Iterable[type[Plugin]] = (),
         seed: int | None = None,
         until: float | None = None,
-        measures: Mapping[str, Measure] | None = None,
+        measures: Mapping[str, OwnMeasure] | None = None,
         name: str = "",
     ) -> None:
         self.workload = _workload(workload)
@@ -92,7 +94,7 @@ class Simulation:
         self, note: Callable[[Placed], None], on_progress: OnProgress | None, record: Path | None
     ) -> Result:
         began = time.perf_counter()
-        loop = VirtualLoop()
+        loop = VirtualLoop(spin_limit=SPIN_LIMIT)
         try:
             asyncio.set_event_loop(loop)
             clock = VirtualClock(loop, epoch=self._settings.epoch)
@@ -140,7 +142,7 @@ class Simulation:
         return engine
 
 
-def find_measure(reference: str) -> Measure:
+def find_measure(reference: str) -> OwnMeasure:
     """The function behind `module:function`."""
     module, _, name = reference.partition(":")
     try:
@@ -152,7 +154,7 @@ def find_measure(reference: str) -> Measure:
         ) from error
     if not callable(found):
         raise MooringError(f"measure {reference!r} is no function; write one that takes a View")
-    measure: Measure = found
+    measure: OwnMeasure = found
     return measure
 
 

@@ -27,6 +27,8 @@ from mooring.config import yaml_source
 from mooring.config.types import ConfigError
 
 MAX_NODES = 100_000
+MOST_NUMA_ZONES = 8
+"""As many as a kubelet aligns unless it is configured otherwise."""
 CAPACITY = {"cpu": "8", "memory": "32Gi", "ephemeral-storage": "100Gi", "pods": "110"}
 ZONE, HOSTNAME = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 

@@ -39,6 +39,8 @@ class Orders(msgspec.Struct, kw_only=True):
     """Nodes that exist already stay as they are."""
     only_if_empty: bool = False
     """Make the pools only in a cluster that has no nodes yet."""
+    numa: int = 0
+    """NUMA zones of every node that are published; 0: none are."""
     objects: list[dict[str, Any]] = []
     """Applied in this order before the first request is answered."""
     objects_source: str = ""
@@ -55,6 +57,9 @@ class Ready(msgspec.Struct, tag=True, kw_only=True):
     token: str
     ca: str
     """The certificate authority, PEM."""
+    certificate: str
+    key: str
+    """A certificate of it for what else listens on this machine: the scheduler's endpoints."""
     nodes: int
     applied: list[str] = []
     """`deployment.apps/web created`, one line an object, as kubectl says it."""

@@ -19,8 +19,10 @@ from mooring.api.errors import MooringError
 from mooring.api.resources import NAMESPACES, NODES
 from mooring.app.clock import SystemClock
 from mooring.app.up import pools
+from mooring.app.up.numa import TopologyPublisher
 from mooring.app.up.process import Orders, Ready
 from mooring.client.transport import Request
+from mooring.contrib.topology_match.definition import DEFINITION
 from mooring.embedded.admission.strict import StrictRules
 from mooring.embedded.apiserver.app import ApiServer
 from mooring.embedded.apiserver.authentication import Guard, Signer
@@ -133,6 +135,11 @@ class EmbeddedServer:
         self._kubelets = Kubelets(
             self._client, self._clock, self._random, kubelet, caches=self._controllers.caches
         )
+        self._publisher = (
+            TopologyPublisher(self._controllers.caches, self._client, self._clock, orders.numa)
+            if orders.numa
+            else None
+        )
         self.catalog = built_in_catalog()
         self.app = self._application()
         self._http = HttpServer(
@@ -175,14 +182,19 @@ class EmbeddedServer:
         await self._controllers.wait_synced()
         await self._until_namespaces()
         await self._make_nodes()
-        applied = await Applier(self.app, self.catalog, self._clock, self._token).apply(
-            self._orders.objects, self._orders.objects_source
-        )
+        applier = Applier(self.app, self.catalog, self._clock, self._token)
+        if self._publisher is not None:
+            await applier.apply([dict(DEFINITION)], "--numa")
+            self._spawn(self._publisher.run(), "publisher of zones")
+        applied = await applier.apply(self._orders.objects, self._orders.objects_source)
         await self._http.start()
+        pair = self._authority.server()
         return Ready(
             server=self._http.url,
             token=self._token,
             ca=self._authority.pem.certificate.decode(),
+            certificate=pair.certificate.decode(),
+            key=pair.key.decode(),
             nodes=len(self.store.every(NODES)),
             applied=applied,
         )

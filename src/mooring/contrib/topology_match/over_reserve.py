@@ -1,0 +1,169 @@
+"""The over-reserve cache. What a pod requests is missing in every zone of its node from Reserve on, because
+only the kubelet decides which zone it will be. A new object counts when its fingerprint is that of the pods
+that the scheduler knows on the node; then the pods that run are in it, and are missing no longer.
+
+    NodeResourceTopology ─▶ nothing depends on it ──────────────────────────────────▶ counts
+                        └─▶ pods are reserved there, or a foreign pod came
+                              └─▶ every period, if Filter refused the node: same pods? ─▶ counts
+
+A foreign pod is one that another scheduler has bound. Until an object shows what it took, its node is not
+used."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Container, Iterable, Mapping
+
+from mooring.api.pod import Pod
+from mooring.api.requests import pod_requests
+from mooring.api.resources import PODS
+from mooring.contrib.topology_match.args import ALL, DEDICATED, NONE, ONLY_EXCLUSIVE, CacheArgs
+from mooring.contrib.topology_match.caching import TopologyCache
+from mooring.contrib.topology_match.demands import is_exclusive
+from mooring.contrib.topology_match.fingerprints import ATTRIBUTE, fingerprint, published_fingerprint
+from mooring.contrib.topology_match.placement import Placement, placement, release
+from mooring.contrib.topology_match.topology import Amounts, Topology
+from mooring.framework.handle import Handle
+
+ENDED = "status.phase!=Pending,status.phase!=Running,status.phase!=Unknown,spec.nodeName!="
+_log = logging.getLogger(__name__)
+
+
+class OverReserve(TopologyCache):
+    def __init__(self, args: CacheArgs) -> None:
+        super().__init__()
+        self._args = args
+        self.profiles: set[str] = set()
+        """Scheduler names of the profiles that reserve here."""
+        self.reserved: dict[str, dict[str, Amounts]] = {}
+        """Node → UID → what a pod requests that its object does not show yet."""
+        self._nodes: dict[str, str] = {}
+        """UID → node, of these pods."""
+        self._foreign: set[str] = set()
+        """Nodes that a foreign pod came to."""
+        self._without_fingerprint: set[str] = set()
+        """Nodes that were complained about."""
+        self._placements: dict[str, Placement] = {}
+        """Node → container → zone, of the pods that its object was published with."""
+
+    def published(self, name: str) -> None:
+        if name not in self.topologies or not (self.reserved.get(name) or name in self._foreign):
+            self._placements.pop(name, None)
+            super().published(name)
+        elif self._args.resync_scope == ALL:
+            manager = self.latest[name].manager
+            if manager != self.topologies[name].manager:
+                self.topologies[name] = self.topologies[name]._replace(manager=manager)
+                self.show(name)
+
+    def gone(self, name: str) -> None:
+        for uid in self.reserved.pop(name, {}):
+            del self._nodes[uid]
+        self._set_foreign(name, False)
+        super().gone(name)
+
+    def reserved_on(self, name: str, without: Container[str] = ()) -> Amounts:
+        total: dict[str, int] = {}
+        for uid, amounts in self.reserved.get(name, {}).items():
+            for resource, amount in amounts.items() if uid not in without else ():
+                total[resource] = total.get(resource, 0) + amount
+        return total
+
+    def reserve(self, pod: Pod, name: str) -> None:
+        if name in self.topologies and pod.uid not in self._nodes:
+            self._nodes[pod.uid] = name
+            self.reserved.setdefault(name, {})[pod.uid] = pod_requests(pod)
+            self.show(name)
+
+    def unreserve(self, pod: Pod, name: str = "") -> None:
+        if (node := self._nodes.pop(pod.uid, None)) is not None:
+            del self.reserved[node][pod.uid]
+            if not self.reserved[node]:
+                del self.reserved[node]
+                self.published(node)  # what was held back until now
+            else:
+                self.show(node)
+
+    def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        """Pods that this profile has bound before a restart, or another replica has, are reserved as long as
+        they have not started."""
+        pod = new or old
+        if pod is None or new is None or new.is_terminal:
+            if pod is not None:
+                self.unreserve(pod)
+        elif new.is_assigned and (old is None or not old.is_assigned):
+            if new.scheduler_name in self.profiles:
+                if not has_started(new):
+                    self.reserve(new, new.spec.node_name)
+            elif self._is_foreign(new):
+                self._set_foreign(new.spec.node_name, True)
+
+    def _is_foreign(self, pod: Pod) -> bool:
+        topology = self.topologies.get(pod.spec.node_name)
+        if topology is None or self._args.foreign_pods_detect == NONE:
+            return False
+        return self._args.foreign_pods_detect != ONLY_EXCLUSIVE or is_exclusive(pod, topology.resources)
+
+    def _set_foreign(self, name: str, foreign: bool) -> None:
+        (self._foreign.add if foreign else self._foreign.discard)(name)
+        self.columns.invalid[self.columns.place(name)] = foreign
+
+    async def resync(self, handle: Handle) -> None:
+        refused = (name for name in self.reserved if self.columns.refused[self.columns.place(name)])
+        names = sorted(self._foreign.union(refused))
+        self.late = {name: since for name, since in self.late.items() if name in names}
+        ended: dict[str, list[Pod]] = {}
+        if names and self._args.informer_mode == DEDICATED:
+            # The kubelet counts them until they are deleted; informers do not know them.
+            for pod in (await handle.client.list(PODS, field_selector=ENDED)).items:
+                ended.setdefault(pod.spec.node_name, []).append(pod)
+        for name in names:
+            node = handle.node(name)
+            if node is None or name not in self.latest:
+                continue
+            pods = [*filter(has_started, node.pods), *ended.get(name, ())]
+            if self._agrees(self.latest[name], pods):
+                self._accept(name, pods)
+            else:
+                self._complain(name)
+                self.late.setdefault(name, handle.clock.now())
+
+    def _agrees(self, topology: Topology, pods: Iterable[Pod]) -> bool:
+        """Whether an object was published with these pods."""
+        published, exclusive = published_fingerprint(topology, self._args.resync_method)
+        counted = (pod for pod in pods if not exclusive or is_exclusive(pod, topology.resources))
+        return bool(published) and published == fingerprint(counted)
+
+    def _complain(self, name: str) -> None:
+        published, _ = published_fingerprint(self.latest[name], self._args.resync_method)
+        if not published and name not in self._without_fingerprint:
+            self._without_fingerprint.add(name)
+            _log.warning(
+                "NodeResourceTopology %s has no attribute %s, so it cannot be compared with the pods of the "
+                "node: have it published, or set cacheResyncPeriodSeconds of NodeResourceTopologyMatch to 0",
+                name, ATTRIBUTE,
+            )  # fmt: skip
+
+    def _accept(self, name: str, pods: Collection[Pod]) -> None:
+        for pod in pods:
+            if self._nodes.pop(pod.uid, None) is not None:
+                del self.reserved[name][pod.uid]
+        if not self.reserved.get(name):
+            self.reserved.pop(name, None)
+        self._set_foreign(name, False)
+        self.columns.refused[self.columns.place(name)] = False
+        self.late.pop(name, None)
+        super().published(name)
+        self._placements[name] = placement(self.topologies[name], pods)
+
+    def without(self, victims: Mapping[str, Pod], name: str, pods: Iterable[Pod]) -> tuple[Topology, Amounts]:
+        topology, started = self.topologies[name], [*filter(has_started, pods)]
+        if name not in self._placements and self._agrees(topology, started):
+            self._placements[name] = placement(topology, started)
+        released = release(topology, victims.values(), self._placements.get(name, {}))
+        return released, self.reserved_on(name, victims)
+
+
+def has_started(pod: Pod) -> bool:
+    """Whether the kubelet has given it what it asks for."""
+    return pod.status.phase not in ("", "Pending")
