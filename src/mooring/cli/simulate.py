@@ -20,7 +20,7 @@ from mooring.api.times import DurationError, format_duration, parse_duration
 from mooring.app.configuring import plugin_folders
 from mooring.app.simulating.comparing import DIFFERENCES, Comparison, compare
 from mooring.app.simulating.jobs import Job, Setup, Source, plan, run_jobs
-from mooring.cli.printing import Output, console, current_folder, fail, line
+from mooring.cli.printing import Output, complain, console, current_folder, fail, line
 from mooring.config import ConfigError
 from mooring.sim.results import Result
 from mooring.sim.tally import Tally
@@ -103,7 +103,7 @@ def simulate(
             results = _run(planned, jobs, backend)
             _print(results, workload.name, output, folder)
     except ConfigError as error:
-        fail(str(error))
+        complain(error)
     except MooringError as error:
         fail(str(error))
     if failed := [(result, text) for result in results for text in result.failed]:
@@ -151,7 +151,10 @@ def _setups(files: list[Path], plugins: tuple[str, ...], folders: tuple[str, ...
 def _seeds(given: list[int], number: int) -> list[int | None]:
     if number == 1:
         return [*given] or [None]
-    return [*range(given[0] if given else 0, (given[0] if given else 0) + number)]
+    if len(given) > 1:
+        raise MooringError("--seeds counts from one --seed on: drop it, or name every seed")
+    first = given[0] if given else 0
+    return [*range(first, first + number)]
 
 
 @contextmanager

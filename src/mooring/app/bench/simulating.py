@@ -28,12 +28,14 @@ ZONES = 10
 CPUS, MEMORY = "16", "64Gi"
 
 
+WHAT = {"plain": "at once, each another template", "day": "short pods of a day"}
+
+
 @dataclass(frozen=True, slots=True)
 class SimulationResult:
     """One simulation's figures."""
 
     workload: str
-    what: str
     nodes: int
     pods: int
     """That were scheduled."""
@@ -87,7 +89,7 @@ def day(nodes: int, pods: int) -> Workload:
 
 
 def measure(
-    name: str, what: str, workload: Workload, nodes: int, seed: int, progress: Callable[[int], None]
+    name: str, workload: Workload, nodes: int, seed: int, progress: Callable[[int], None]
 ) -> SimulationResult:
     """Run it once, by the default profile; its result goes to a folder that is removed."""
     shown = 0
@@ -105,7 +107,6 @@ def measure(
     scheduled = int(result["scheduled"])
     return SimulationResult(
         name,
-        what,
         nodes,
         scheduled,
         result.virtual_seconds,
