@@ -105,6 +105,18 @@ def pruned(obj: Any, annotations: bool) -> Any:
     return obj if annotations else replace(obj, metadata=replace(obj.metadata, annotations={}))
 
 
+def custom_kinds(path: Path) -> list[Resource]:
+    """The kinds of one's own in a file, as far as there are objects of them."""
+    raw, found = _parts(path), []
+    given: dict[str, list[Any]] = msgspec.json.decode(raw[CUSTOM]) if CUSTOM in raw else {}
+    for name, items in given.items():
+        if items:
+            plural, version, group = name.split(".", 2)
+            namespaced = "namespace" in items[0]["metadata"]
+            found.append(kinds.custom(group, version, plural, items[0]["kind"], namespaced))
+    return found
+
+
 def load(path: Path, resources: Iterable[Resource] = ()) -> LiveCluster:
     """The cluster in a file. Kinds of one's own are known by `resources`; others of the file are left out."""
     raw = _parts(path)
