@@ -99,8 +99,8 @@ def pruned(obj: Any, annotations: bool) -> Any:
     """Without managed fields and, unless they are asked for, annotations. Environment and commands of
     containers are not even read."""
     if isinstance(obj, Unstructured):
-        left_out = {"managedFields"} if annotations else {"managedFields", "annotations"}
-        meta = {key: value for key, value in obj.raw["metadata"].items() if key not in left_out}
+        dropped = {"managedFields"} if annotations else {"managedFields", "annotations"}
+        meta = {key: value for key, value in obj.raw["metadata"].items() if key not in dropped}
         return Unstructured({**obj.raw, "metadata": meta})
     return obj if annotations else replace(obj, metadata=replace(obj.metadata, annotations={}))
 
