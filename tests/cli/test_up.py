@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -74,16 +75,17 @@ class Up:
         finally:
             guard.cancel()
 
-    def ask(self, method: str, path: str, body: Any = None) -> Any:
+    def ask(self, method: str, path: str, body: Any = None, *, server: str = "", token: str = "") -> Any:
         config = yaml.safe_load(self.kubeconfig.read_text())
         cluster = config["clusters"][0]["cluster"]
         authority = msgspec.json.decode(f'"{cluster["certificate-authority-data"]}"'.encode(), type=bytes)
         context = ssl.create_default_context(cadata=authority.decode())
-        headers = {"Authorization": f"Bearer {config['users'][0]['user']['token']}"}
+        headers = {"Authorization": f"Bearer {token or config['users'][0]['user']['token']}"}
         content = msgspec.json.encode(body) if body is not None else None
         if content is not None:
             headers["Content-Type"] = "application/json"
-        request = urllib.request.Request(cluster["server"] + path, content, headers, method=method)
+        address = server or cluster["server"]
+        request = urllib.request.Request(address + path, content, headers, method=method)
         with urllib.request.urlopen(request, context=context, timeout=10) as answer:
             return msgspec.json.decode(answer.read())
 
@@ -151,6 +153,28 @@ def test_a_cluster_with_nodes_objects_and_a_scheduler_until_ctrl_c(tmp_path):
         assert said.endswith("The cluster is gone; --data-dir would keep one.\n")
         assert "Traceback" not in said
         assert not Path(f"/proc/{child}").exists()
+
+
+def test_the_scheduler_is_asked_at_the_address_that_is_printed_with_the_token_of_the_cluster(tmp_path):
+    big = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "big", "namespace": "default"}}
+    big["spec"] = {"containers": [{"name": "a", "image": "a", "resources": {"requests": {"cpu": "64"}}}]}
+    (tmp_path / "big.yaml").write_text(yaml.safe_dump(big))
+    with up(tmp_path, "--nodes", "2", "--apply", "big.yaml") as cluster:
+        cluster.hear("--server")
+        server = cluster.said.split("--server ")[1].strip()
+
+        def parked() -> Any:
+            return cluster.ask("GET", "/mooring/v1/queue?place=parked", server=server)["pods"]
+
+        [pod] = until(parked, "the pod to be parked")
+        assert (pod["pod"], pod["plugins"]) == ("default/big", ["NodeResourcesFit"])
+        with pytest.raises(urllib.error.HTTPError, match="401"):
+            cluster.ask("GET", "/mooring/v1/queue", server=server, token="another")
+        command = ("explain", "pod/big", "--server", server, "--kubeconfig", str(cluster.kubeconfig))
+        shown = run_in(tmp_path, *command)
+        assert shown.returncode == 3, shown.stderr
+        assert shown.stdout.startswith("default/big is parked since ")
+        assert cluster.end(signal.SIGINT)[0] == 0
 
 
 TEAM = """
