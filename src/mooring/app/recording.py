@@ -22,7 +22,7 @@ from mooring.api.resources import NODES, PODS, Resource, Unstructured
 from mooring.api.times import format_time
 from mooring.app import snapshots
 from mooring.app.live_cluster import LiveCluster
-from mooring.app.record_files import RecordFile, check_name, part, stem_of
+from mooring.app.record_files import RecordFile, check_name, part, snapshot_file
 from mooring.client.informers import InformerSet
 from mooring.framework.ports import ApiClient, Change, Clock, Served
 from mooring.sim.records import as_line
@@ -227,20 +227,15 @@ class Recording:
         self._on_progress(self.written)
 
     async def _take_snapshot(self) -> None:
-        cluster, taken = self.cluster(), format_time(self._time(), micro=True)
-        folder = snapshot_folder(self._options.output)
+        cluster, taken = self.cluster(), self._time()
+        path = snapshot_file(self._options.output, taken)
         try:
-            folder.mkdir(exist_ok=True)
+            path.parent.mkdir(exist_ok=True)
         except OSError as error:
-            raise MooringError(f"the folder {folder} cannot be made: {error.strerror}") from error
-        path = folder / f"{taken.replace(':', '-')}.json.gz"
-        await self._aside(snapshots.save, cluster, path, taken=taken, annotations=self._options.annotations)
+            raise MooringError(f"the folder {path.parent} cannot be made: {error.strerror}") from error
+        text, annotations = format_time(taken, micro=True), self._options.annotations
+        await self._aside(snapshots.save, cluster, path, taken=text, annotations=annotations)
         self.written.snapshots += 1
-
-
-def snapshot_folder(output: Path) -> Path:
-    """Of a record, or of all its parts: `day.jsonl.gz` → `day.snapshots`."""
-    return output.with_name(f"{stem_of(output)}.snapshots")
 
 
 def _without_heartbeats(obj: Any) -> Any:

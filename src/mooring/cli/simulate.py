@@ -52,6 +52,12 @@ def simulate(
     until: Annotated[
         str, typer.Option(metavar="DURATION", help="Stop at this virtual time, such as 90s or 1h30m.")
     ] = "",
+    since: Annotated[
+        str,
+        typer.Option(
+            metavar="TIME|DURATION", help="Begin at this time of a record, or so long after its beginning."
+        ),
+    ] = "",
     as_scheduled: Annotated[
         bool, typer.Option("--as-scheduled", help="Keep the placements of a record instead of deciding.")
     ] = False,
@@ -92,7 +98,8 @@ def simulate(
     """
     try:
         folders = tuple(plugin_folders(plugin_path) if plugin_path else current_folder())
-        source = Source(workload, mapping, as_scheduled, _until(until), _measures(measure or []))
+        own = _measures(measure or [])
+        source = Source(workload, mapping, as_scheduled, _until(until), own, since)
         setups = _setups(config or [], tuple(plugins or ()), folders)
         for setup in setups:
             setup.configuration()  # mistakes are found before the first run
