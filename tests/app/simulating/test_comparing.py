@@ -1,5 +1,6 @@
 """Several configurations and seeds: what differs, and the report."""
 
+import sys
 from xml.etree import ElementTree
 
 import pytest
@@ -93,6 +94,12 @@ def test_runs_in_processes_give_the_results_of_runs_here(planned, tmp_path):
         here = job.run()
         assert here.measures == there.measures
         assert here.nodes() == there.nodes()
+
+
+def test_without_joblib_the_way_out_is_named(planned, monkeypatch):
+    monkeypatch.setitem(sys.modules, "joblib", None)
+    with pytest.raises(MooringError, match=r"install mooring\[sim\], or say --jobs 1"):
+        run_jobs(planned, 2, lambda: None)
 
 
 def test_the_runs_of_a_process_that_dies_are_done_again(tmp_path):
