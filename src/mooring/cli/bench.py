@@ -114,7 +114,7 @@ def _simulation_table(results: list[SimulationResult], nodes: int) -> Table:
     table = Table(title=f"{nodes} nodes, one core")
     for heading in ("simulation", "what"):
         table.add_column(heading)
-    for heading in ("pods", "virtual time", "seconds", "pods/s", "peak RSS MB"):
+    for heading in ("pods", "virtual time", "seconds", "CPU seconds", "pods/s", "peak RSS MB"):
         table.add_column(heading, justify="right")
     for result in results:
         table.add_row(
@@ -123,6 +123,7 @@ def _simulation_table(results: list[SimulationResult], nodes: int) -> Table:
             str(result.pods),
             format_duration(round(result.virtual_seconds)),
             f"{result.seconds:.1f}",
+            f"{result.cpu_seconds:.1f}",
             f"{result.pods_per_second:.0f}",
             f"{result.peak_rss_mb:.0f}",
         )

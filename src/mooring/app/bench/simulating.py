@@ -5,6 +5,7 @@ from __future__ import annotations
 import resource
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -41,6 +42,8 @@ class SimulationResult:
     """That were scheduled."""
     virtual_seconds: float
     seconds: float
+    cpu_seconds: float
+    """Fewer than `seconds` on a machine that does other work as well."""
     pods_per_second: float
     peak_rss_mb: float
     """Of the process so far."""
@@ -94,11 +97,12 @@ def measure(
     """Run it once, by the default profile; its result goes to a folder that is removed."""
     shown = 0
 
-    def on_progress(time: float, tally: Tally) -> None:
+    def on_progress(_: float, tally: Tally) -> None:
         nonlocal shown
         progress(tally.scheduled - shown)
         shown = tally.scheduled
 
+    began = time.process_time()
     simulation = Simulation(workload, config=configure(discover=False), seed=seed)
     with tempfile.TemporaryDirectory(prefix="mooring-bench-") as folder:
         result = simulation.run(Path(folder), on_progress=on_progress)
@@ -111,6 +115,7 @@ def measure(
         scheduled,
         result.virtual_seconds,
         result.real_seconds,
+        time.process_time() - began,
         scheduled / result.real_seconds,
         peak_rss_mb(),
     )
