@@ -398,6 +398,23 @@ def test_a_kind_that_may_not_be_read_is_a_gap_and_one_that_is_needed_an_error(tm
         loop.run(main(PODS))
 
 
+def test_a_kind_that_may_be_listed_but_not_watched_is_a_trouble(tmp_path):
+    async def main() -> list[str]:
+        world = Recorded(tmp_path / "day.jsonl", PRIORITY_CLASSES, QUOTAS)
+        world.faults.add(
+            Fault(faults.fail(forbidden("watch")), verb="watch", resource=PRIORITY_CLASSES, times=None)
+        )
+        world.faults.add(Fault(faults.not_found(), verb="list", resource=QUOTAS, times=None))
+        await world.start()
+        await asyncio.sleep(10)
+        await world.stop()
+        return world.recording.troubles()
+
+    (trouble,) = loop.run(main())
+    assert trouble.startswith(f"{PRIORITY_CLASSES} could not be watched any more (403")
+    assert trouble.endswith("changes may be missing")
+
+
 def test_what_is_in_the_way_is_named(tmp_path):
     async def record(path: Path) -> None:
         world = Recorded(path)

@@ -86,7 +86,9 @@ def test_an_attempt_is_a_span_and_its_points_and_its_bind_belong_to_it():
     assert write.parent.span_id == attempt.context.span_id
     point = named(spans, "Filter")
     assert point.parent.span_id == attempt.context.span_id
-    assert EPOCH <= point.start_time / 1e9 <= point.end_time / 1e9 <= EPOCH + 10
+    times = [attempt.start_time, point.start_time, point.end_time, attempt.end_time]
+    assert times == sorted(times)
+    assert EPOCH <= times[0] / 1e9 <= times[-1] / 1e9 <= EPOCH + 10
     assert dict(point.attributes) == {"mooring.status": "Success"}
 
 

@@ -128,6 +128,14 @@ class Recording:
         }
         return LiveCluster(objects, tuple(self._unserved), dict(self._unread), self._namespace)
 
+    def troubles(self) -> list[str]:
+        """Kinds whose changes did not arrive any more in the end, and why."""
+        return [
+            f"{status.resource} could not be watched any more ({status.last_error}): changes may be missing"
+            for status in self._informers.status()
+            if status.last_error and status.resource not in self._unserved
+        ]
+
     def _follow(self, kinds: Iterable[Resource]) -> InformerSet:
         return InformerSet(
             self._client, self._changed, self._clock, self._random, kinds, on_served=self._served

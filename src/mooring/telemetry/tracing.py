@@ -47,7 +47,9 @@ class Tracing:
         """Do the work of an attempt in a span. What it starts, such as the binding, belongs to the span, too;
         `outcome` gives attributes that are known afterwards."""
         parent = self._extract(annotations) if "traceparent" in annotations else self._context.Context()
-        span = self._tracer.start_span("attempt", context=parent, attributes=dict(attributes))
+        span = self._tracer.start_span(
+            "attempt", parent, attributes=dict(attributes), start_time=_nanoseconds(self._wall())
+        )
         token = self._context.attach(self._trace.set_span_in_context(span, parent))
         try:
             return await work
@@ -58,7 +60,7 @@ class Tracing:
                     span.set_attributes(dict(outcome()))
                 except Exception as error:  # a span must not cost the scheduler its loop
                     _log.error("A span lacks its outcome", error=error, stack=True)
-            span.end()
+            span.end(_nanoseconds(self._wall()))
 
     def point(self, name: str, since: float, until: float, status: str) -> None:
         """An extension point of the attempt that is under way is over."""
