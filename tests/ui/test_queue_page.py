@@ -15,7 +15,7 @@ def served(serve, tmp_path_factory):
 
 
 def pods_of(page) -> list[str]:
-    return page.locator(".m-table tbody a").all_inner_texts()
+    return list(page.locator(".m-table tbody a").all_inner_texts())
 
 
 def test_pending_pods_are_listed_with_who_refuses_them(served, look):
@@ -45,6 +45,7 @@ def test_search_narrows_and_says_when_nothing_matches(served, look):
     page = look(served).open("/")
     page.wait_for_selector("text=default/train")
     page.keyboard.press("/")
+    page.wait_for_selector("input[type=search]:focus")
     page.keyboard.type("batch")
     page.wait_for_function("document.querySelectorAll('.m-table tbody a').length == 2")
     page.keyboard.type("-none")

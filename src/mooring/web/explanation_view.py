@@ -31,10 +31,10 @@ def show_refusals(groups: list[Json], total: int) -> None:
             ui.label("" if "onlyReason" not in group else f"{group['onlyReason']:,}")
             shell.text(group["plugin"])
             with ui.element("div"):
-                shell.text("; ".join(group["reasons"])).classes("m-long")
+                shell.text("; ".join(group["reasons"]))
                 details = group.get("details", [])
                 for detail in details[:SHOWN_DETAILS]:
-                    shell.text(detail).classes("m-soft m-long")
+                    shell.text(detail).classes("m-soft")
                 if len(details) > SHOWN_DETAILS:
                     ui.label(f"and {len(details) - SHOWN_DETAILS} more").classes("m-soft")
 
@@ -139,6 +139,7 @@ def show_nodes(table: Json, on_node: Callable[[str], Any]) -> None:
     search = ui.input("Filter nodes and reasons").props(
         'type=search dense outlined clearable debounce=200 aria-label="Filter nodes"'
     )
+    search.classes("m-search")
     grid = ui.aggrid(
         {
             "columnDefs": columns,
@@ -150,6 +151,7 @@ def show_nodes(table: Json, on_node: Callable[[str], Any]) -> None:
         },
         auto_size_columns=False,
     ).classes("m-grid")
+    grid.style(f"height: {min(480, 60 + 31 * max(3, len(rows)))}px")
     search.on_value_change(
         lambda event: grid.run_grid_method("setGridOption", "quickFilterText", event.value or "")
     )

@@ -94,7 +94,7 @@ def _show_state(found: Json) -> None:
         for reason in found["heldBack"]:
             shell.text(f"Not in the queue: {reason}").classes("m-bad")
         if found["message"]:
-            shell.text(found["message"]).classes("m-mono m-long")
+            shell.text(found["message"]).classes("m-mono")
         shell.text(f"Judged by the profile {found['profile']}").classes("m-soft")
 
 

@@ -87,7 +87,7 @@ class QueuePage:
     def _render(self, answer: Json) -> None:
         before, self._shown = self._shown, answer
         if before.get("places") != answer["places"]:
-            _refill(self._tiles, lambda: _show_tiles(answer["places"]))
+            _refill(self._tiles, lambda: show_tiles(answer["places"]))
         _refill(self._groups, lambda: self._show_groups(answer))
         now = time.time()
         self._table.rows = [_row(pod, now) for pod in answer["pods"]]
@@ -130,7 +130,7 @@ def _refill(element: Element, fill: object) -> None:
         fill()  # type: ignore[operator]
 
 
-def _show_tiles(places: dict[str, int]) -> None:
+def show_tiles(places: dict[str, int]) -> None:
     for place, number in places.items():
         name, meaning = PLACES.get(place, (place, ""))
         with ui.element("div").classes("m-tile").tooltip(meaning):

@@ -15,10 +15,13 @@ from nicegui import ui
 
 from mooring.api.errors import MooringError
 from mooring.web import shell
+from mooring.web.cluster_page import ZONE, ClusterPage
 from mooring.web.guard import Guard
+from mooring.web.node_page import NodePage
 from mooring.web.pod_page import PodPage
 from mooring.web.queue_page import QueuePage
-from mooring.web.source import ClusterSource, QueueQuery
+from mooring.web.source import ClusterSource, QueueQuery, WhatIfSource
+from mooring.web.what_if_page import WhatIfPage
 
 HOST = "127.0.0.1"
 STOP_SECONDS = 2
@@ -48,8 +51,11 @@ async def serve(source: Any, port: int, ready: Callable[[str], None]) -> None:
 def _application(source: Any) -> FastAPI:
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
     ui.add_css(shell.CSS, shared=True)
+    ui.add_head_html(shell.KEYS, shared=True)
     if isinstance(source, ClusterSource):
         _add_cluster_pages(source)
+    if isinstance(source, WhatIfSource):
+        _add_what_if_page(source)
     ui.run_with(
         app,
         title="Mooring",
@@ -70,6 +76,20 @@ def _add_cluster_pages(source: ClusterSource) -> None:
     @ui.page("/pod/{namespace}/{name:path}")
     async def pod(namespace: str, name: str) -> None:
         await PodPage(source, f"{namespace}/{name}").show()
+
+    @ui.page("/cluster")
+    async def cluster(resource: str = "cpu", group: str = ZONE) -> None:
+        await ClusterPage(source, resource, group).show()
+
+    @ui.page("/node/{name:path}")
+    async def node(name: str) -> None:
+        await NodePage(source, name).show()
+
+
+def _add_what_if_page(source: WhatIfSource) -> None:
+    @ui.page("/what-if")
+    async def what_if(drain: str = "", like: str = "") -> None:
+        await WhatIfPage(source, drain, like).show()
 
 
 def _listen(port: int) -> socket.socket:

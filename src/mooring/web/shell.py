@@ -16,13 +16,24 @@ from nicegui.element import Element
 
 from mooring.api.errors import MooringError
 from mooring.telemetry import logs
-from mooring.web.source import ClusterSource, RereadSource
+from mooring.web.source import ClusterSource, RereadSource, WhatIfSource
 
 CSS = Path(__file__).with_name("style.css")
 LINKS: Mapping[str, tuple[str, type[Any]]] = {
     "Queue": ("/", ClusterSource),
+    "Cluster": ("/cluster", ClusterSource),
+    "What if": ("/what-if", WhatIfSource),
 }
 """Page → address, and what a source must be able to answer for it."""
+KEYS = """<script>
+document.addEventListener("keydown", (event) => {
+  const search = document.querySelector("input[type=search]");
+  if (event.key !== "/" || !search || event.target.matches("input, textarea")) return;
+  event.preventDefault();
+  search.focus();
+});
+</script>"""
+"""`/` goes to the search of a page."""
 _DARK = "mooring-dark"
 
 _log = logs.get(__name__)
@@ -45,7 +56,6 @@ def frame(source: Any, title: str, here: str = "") -> Iterator[Element]:
         if isinstance(source, RereadSource):
             ui.button("Read again", on_click=partial(_read_again, source)).props("flat dense no-caps")
         ui.button(icon="contrast", on_click=_toggle).props('flat dense round aria-label="Light or dark"')
-    ui.keyboard(on_key=_focus_search, repeating=False)
     with ui.element("main").classes("m-page") as content:
         yield content
 
@@ -64,14 +74,9 @@ async def _read_again(source: RereadSource) -> None:
     ui.navigate.reload()
 
 
-def _focus_search(event: Any) -> None:
-    if event.action.keydown and event.key == "/":
-        ui.run_javascript("document.querySelector('input[type=search]')?.focus()")
-
-
 def text(value: object) -> ui.label:
     """Data as text; a long one scrolls."""
-    return ui.label(str(value)).classes("m-text")
+    return ui.label(str(value)).classes("m-text m-long")
 
 
 def section(title: str) -> ui.label:
@@ -95,14 +100,19 @@ def empty(says: str, way_out: str = "") -> None:
             text(way_out).classes("m-soft")
 
 
-def table(columns: Sequence[tuple[str, str]], rows: list[dict[str, Any]], key: str) -> ui.table:
+def table(
+    columns: Sequence[tuple[str, str]], rows: list[dict[str, Any]], key: str, per_page: int | None = None
+) -> ui.table:
     """Columns are field and heading. A field that has a `FIELD_url` beside it is a link."""
+    per_page = per_page if per_page is not None and len(rows) > per_page else None
     described = [
         {"name": field, "field": field, "label": label, "align": "left", "sortable": True}
         for field, label in columns
     ]
     made = (
-        ui.table(columns=described, rows=rows, row_key=key).classes("m-table").props("flat dense wrap-cells")
+        ui.table(columns=described, rows=rows, row_key=key, pagination=per_page)
+        .classes("m-table")
+        .props("flat dense wrap-cells")
     )
     for field, _ in columns:
         made.add_slot(
@@ -145,7 +155,7 @@ def problem(error: Exception, again: Callable[[], Awaitable[None]]) -> None:
 
     with card() as made:
         text("This cannot be shown").classes("m-section m-bad").props('role="alert"')
-        text(said).classes("m-long")
+        text(said)
         ui.button("Try again", on_click=retry).props("outline no-caps")
 
 

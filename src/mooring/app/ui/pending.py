@@ -65,7 +65,7 @@ class PendingPods:
 
     def __init__(self, pods: list[Pending]) -> None:
         self.pods = pods
-        self._places = {PARKED: 0, GATED: 0, ACTIVE: 0, **Counter(each.judged.place for each in pods)}
+        self._places = {ACTIVE: 0, PARKED: 0, GATED: 0, **Counter(each.judged.place for each in pods)}
         groups = Counter((each.judged.place, each.reason) for each in pods)
         ordered = sorted(groups.items(), key=lambda group: (-group[1], group[0]))
         self._groups = [{"place": where, "reason": why, "pods": count} for (where, why), count in ordered]
