@@ -1,4 +1,4 @@
-"""Prints what replay.py recorded beside the published figures, and draws it.
+"""Prints what curves.py recorded beside the published figures, and draws it.
 
 python run.py           the table
 python run.py --draw    the picture, curves.svg

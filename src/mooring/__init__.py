@@ -6,8 +6,9 @@ Public names only; everything is imported lazily, so that `import mooring.api` s
 TYPE_CHECKING = False  # not from `typing`: `python -m mooring` would take it from the current folder
 if TYPE_CHECKING:
     from mooring.app.scheduler import Scheduler
+    from mooring.app.simulating.simulation import Simulation
 
-__all__ = ["Scheduler", "__version__"]
+__all__ = ["Scheduler", "Simulation", "__version__"]
 __version__ = "0.1.0"
 
 
@@ -16,4 +17,8 @@ def __getattr__(name: str) -> object:
         from mooring.app.scheduler import Scheduler
 
         return Scheduler
+    if name == "Simulation":
+        from mooring.app.simulating.simulation import Simulation
+
+        return Simulation
     raise AttributeError(f"module 'mooring' has no attribute {name!r}")

@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from itertools import chain
 
 from mooring.plugins.registry import DEFAULT
 from tests.cli.running import run_in
@@ -52,8 +53,7 @@ def test_the_packages_of_the_architecture_page_exist():
 
 def test_every_dependency_has_its_reason():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    declared = [*project["dependencies"], *project["optional-dependencies"]["up"]]
-    declared += project["optional-dependencies"]["dev"]
+    declared = [*project["dependencies"], *chain(*project["optional-dependencies"].values())]
     names = {re.split(r"[<>=\[ ]", entry)[0] for entry in declared}
     page = (ROOT / "docs" / "architecture.md").read_text().partition("## Dependencies")[2]
     assert set(re.findall(r"^\| ([A-Za-z-]+) \|", page, re.MULTILINE)) - {"package"} == names

@@ -59,6 +59,20 @@ def test_labels(event, label):
     assert event.label == label
 
 
+@pytest.mark.parametrize(
+    ("event", "labels"),
+    [
+        (ClusterEvent(e.NODE, ActionType.ADD), ["NodeAdd"]),
+        (ClusterEvent(e.POD, ActionType.ADD | ActionType.UPDATE_POD_LABEL), ["PodAdd", "PodUpdatePodLabel"]),
+        (ClusterEvent(e.NODE, ActionType.DELETE | ActionType.UPDATE), ["NodeDelete", "NodeUpdate"]),
+        (ClusterEvent(e.WILDCARD, ActionType.ALL), ["*"]),
+        (e.FORCE_ACTIVATE, ["ForceActivate"]),
+    ],
+)
+def test_a_registration_of_several_actions_has_a_label_for_each(event, labels):
+    assert event.labels == labels
+
+
 def test_every_action_has_a_label_of_its_own_except_the_unspecific_update():
     labels = [ClusterEvent(e.NODE, action).label for action in ActionType]
     assert len(set(labels)) == len(labels), labels

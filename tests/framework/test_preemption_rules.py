@@ -121,6 +121,16 @@ def test_pods_that_a_budget_knows_to_be_disrupted_do_not_count_again():
     assert violating([known], *THREE) == ["p2"]
 
 
+def test_victims_on_other_nodes_use_up_disruptions_too():
+    budgets = Budgets([make_pdb("b", WEB, allowed=2)])
+    later, violating = budgets.spent(THREE[:2])
+    assert violating == []
+    found = later.violating(VictimColumns([RankedPods([(THREE[2], {})]).below(99)]))
+    assert found is not None
+    assert found.tolist() == [True]
+    assert budgets.spent(THREE)[1] == THREE[2:], "the budgets themselves are as before"
+
+
 def test_matches_are_forgotten_when_a_budget_changes():
     ranked = RankedPods((victim, {}) for victim in THREE)
     victims = VictimColumns([ranked.below(99)])

@@ -185,6 +185,20 @@ NOMINATED = [
 ]
 
 
+def test_a_nominated_pod_that_the_session_has_placed_counts_once(cluster):
+    nominator = handle_of(cluster, "few").nominator
+    rival = make_pod("rival", cpu=1, uid="rival")
+    nominator.nominate(rival, "c")
+    try:
+        assert session(cluster).trial(NEW).filter("c").is_success
+        found = session(cluster)
+        found.add_pod("c", rival)
+        assert found.trial(NEW).filter("c").is_success
+        assert found.trial(NEW).filter_all().get("c").is_success
+    finally:
+        nominator.forget("rival")
+
+
 @pytest.mark.parametrize(("theirs", "mine", "expected"), NOMINATED)
 def test_nominated_pods_of_at_least_equal_priority_count(cluster, theirs, mine, expected):
     nominator = handle_of(cluster, "few").nominator

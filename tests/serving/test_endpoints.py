@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
 import http.client
 import json
 import socket
@@ -13,19 +12,23 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 
 from mooring.api.errors import NotSent
 from mooring.api.resources import Unstructured
 from mooring.app.clock import SystemClock
 from mooring.serving.access import ACCESS_REVIEWS, TOKEN_REVIEWS, Authenticator, Authorizer, Guard
+from mooring.serving.api_v1 import PLACES, NotNow
 from mooring.serving.certificates import Authority, ServingCertificate, User, load, openssl_name
-from mooring.serving.endpoints import PING, Check, Health, Inside, NotNow, RecordsQuery, application
+from mooring.serving.endpoints import PING, Check, Health, Inside, application
 from mooring.serving.server import PER_PEER, ServingThread
 
 SECRET = ("/metrics", "/metrics/resources", "/metrics/slis", "/configz", "/flagz", "/statusz")
+VIEWS = ("records", "queue", "attempts", "attempt", "nodes", "node", "summary")
 
 
 class Reviews:
@@ -79,7 +82,7 @@ class Served:
             config=lambda: {"componentconfig": {"kind": "KubeSchedulerConfiguration"}},
             flags={"secure-port": "0"},
             status=lambda: {"Leads": "no"},
-            records=self._records,
+            views=SimpleNamespace(**dict.fromkeys(VIEWS, self._echo)),
         )
         self.thread = ServingThread("127.0.0.1", 0, self.certificate.context, self._make_app)
         self.thread.start()
@@ -90,10 +93,11 @@ class Served:
 
         return give
 
-    async def _records(self, query: RecordsQuery) -> dict[str, Any]:
+    async def _echo(self, query: msgspec.Struct, **path: Any) -> dict[str, Any] | str:
+        """Stands for every view: says what it was asked."""
         if self.blocked:
             raise NotNow("the scheduling loop did not answer in time; try again")
-        return dataclasses.asdict(query)
+        return "there is no node 'gone'" if path == {"name": "gone"} else msgspec.structs.asdict(query) | path
 
     async def _make_app(self) -> Guard:
         clock, client = SystemClock(), self.reviews
@@ -208,10 +212,36 @@ def test_records_are_json(served):
         ("nodes=5001", "nodes=5001: write a number from 0 to 5000"),
         ("before=x", f"before=x: write a number from 1 to {2**63 - 1}"),
         ("before=" + "9" * 5000, f"before={'9' * 20}: write a number from 1 to {2**63 - 1}"),
+        ("limt=5", "limt is not known here: the query may have pod, limit, before, nodes"),
+        ("pod=a", "pod=a: write NAMESPACE/NAME"),
     ],
 )
 def test_an_answer_about_records_is_bounded(served, query, expected):
     assert served.ask(f"/mooring/v1/records?pod=a/b&{query}", "admin-token") == (400, f"{expected}\n")
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("records", (400, "pod is missing: write NAMESPACE/NAME\n")),
+        ("queue?place=bed", (400, f"place=bed: write {', '.join(PLACES)}\n")),
+        ("queue?limit=501", (400, "limit=501: write a number from 1 to 500\n")),
+        ("queue?search=" + "x" * 1001, (400, f"search={'x' * 20}: write 1000 characters at most\n")),
+        ("attempts?result=lost", (400, "result=lost: write scheduled, unschedulable, error\n")),
+        ("attempts/x", (404, "Not Found")),
+        ("nodes/gone", (404, "there is no node 'gone'\n")),
+        ("summary?all", (400, "all is not known here: the query may have nothing\n")),
+        ("queue?place=&limit=500", (200, None)),
+        ("attempts?result=error&before=3", (200, None)),
+        ("attempts/7?plugin=NodeResourcesFit&after=node-3", (200, None)),
+        ("nodes?search=zone", (200, None)),
+        ("nodes/node-1", (200, None)),
+        ("summary", (200, None)),
+    ],
+)
+def test_each_path_reads_its_own_query_and_names_what_is_wrong_with_it(served, path, expected):
+    status, text = served.ask(f"/mooring/v1/{path}", "admin-token")
+    assert (status, text if expected[1] is not None else None) == expected
 
 
 def test_nothing_is_cached_by_others_and_types_are_not_guessed(served):
@@ -346,7 +376,7 @@ def names(served: Served, authority: Authority) -> set[str]:
 
 
 def test_a_loop_that_is_blocked_does_not_block_the_endpoints():
-    from mooring.app.running.endpoints import LoopDoor
+    from mooring.app.running.loop_door import LoopDoor
 
     async def main() -> None:
         door = LoopDoor(asyncio.get_running_loop(), seconds=0.2)

@@ -69,7 +69,7 @@ def save(cluster: LiveCluster, path: Path, *, taken: str, annotations: bool = Fa
     data: dict[str, Any] = {}
     names = {resource: key for key, resource in KEYS.items()}
     for resource, objects in cluster.objects.items():
-        kept = [_pruned(obj, annotations) for obj in objects]
+        kept = [_plain(pruned(obj, annotations)) for obj in objects]
         if resource in names:
             data[names[resource]] = kept
         else:
@@ -91,10 +91,17 @@ def save(cluster: LiveCluster, path: Path, *, taken: str, annotations: bool = Fa
         raise MooringError(f"the snapshot {path} cannot be written: {error.strerror}") from error
 
 
-def _pruned(obj: Any, annotations: bool) -> Any:
+def _plain(obj: Any) -> Any:
+    return obj.raw if isinstance(obj, Unstructured) else obj
+
+
+def pruned(obj: Any, annotations: bool) -> Any:
+    """Without managed fields and, unless they are asked for, annotations. Environment and commands of
+    containers are not even read."""
     if isinstance(obj, Unstructured):
-        meta = {key: value for key, value in obj.raw["metadata"].items() if key != "managedFields"}
-        return {**obj.raw, "metadata": meta}
+        left_out = {"managedFields"} if annotations else {"managedFields", "annotations"}
+        meta = {key: value for key, value in obj.raw["metadata"].items() if key not in left_out}
+        return Unstructured({**obj.raw, "metadata": meta})
     return obj if annotations else replace(obj, metadata=replace(obj.metadata, annotations={}))
 
 

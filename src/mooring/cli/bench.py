@@ -14,9 +14,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from mooring.api.errors import MooringError
+from mooring.api.times import format_duration
 from mooring.app.bench import extender as through_extender
+from mooring.app.bench import simulating
 from mooring.app.bench.extender import EXCHANGES, Exchange, ExchangeResult
 from mooring.app.bench.measuring import Measurement, Result
+from mooring.app.bench.simulating import SimulationResult
 from mooring.app.bench.workloads import WORKLOADS, Workload
 from mooring.app.configuring import Configuration
 from mooring.cli.printing import Output, console, fail
@@ -78,6 +81,55 @@ def extender(
         print(json.dumps([result.to_dict() for result in results], indent=2))
         return
     console().print(_exchange_table(results))
+
+
+@app.command()
+def simulate(
+    nodes: Annotated[int, typer.Option(min=1, help="Nodes of the cluster.")] = 5000,
+    plain: Annotated[int, typer.Option(min=0, help="Pods at once, each another template.")] = 100_000,
+    day: Annotated[int, typer.Option(min=0, help="Short pods over a day of virtual time.")] = 1_000_000,
+    seed: Seed = 0,
+    output: Form = Output.TABLE,
+) -> None:
+    """Simulate clusters with many pods and measure how long that takes; 0 pods leave one out.
+
+    Everything counts: making the pods, the queue, the scheduling and the binding cycle, samples, and the
+    files of the result.
+    """
+    results = []
+    for name, what, made, pods in (
+        ("plain", "at once, each another template", simulating.PlainPods(nodes, plain), plain),
+        ("day", "short pods of a day", simulating.day(nodes, day), day),
+    ):
+        if pods:
+            with _progress(name, pods) as advance:
+                try:
+                    results.append(simulating.measure(name, what, made, nodes, seed, advance))
+                except MooringError as error:
+                    fail(f"{name}: {error}")
+    if output is Output.JSON:
+        print(json.dumps([result.to_dict() for result in results], indent=2))
+        return
+    console().print(_simulation_table(results, nodes))
+
+
+def _simulation_table(results: list[SimulationResult], nodes: int) -> Table:
+    table = Table(title=f"{nodes} nodes, one core")
+    for heading in ("simulation", "what"):
+        table.add_column(heading)
+    for heading in ("pods", "virtual time", "seconds", "pods/s", "peak RSS MB"):
+        table.add_column(heading, justify="right")
+    for result in results:
+        table.add_row(
+            result.workload,
+            result.what,
+            str(result.pods),
+            format_duration(round(result.virtual_seconds)),
+            f"{result.seconds:.1f}",
+            f"{result.pods_per_second:.0f}",
+            f"{result.peak_rss_mb:.0f}",
+        )
+    return table
 
 
 def _through(exchange: Exchange, nodes: int, pods: int, measure: int, seed: int) -> ExchangeResult:

@@ -10,8 +10,11 @@ import typer
 from rich.table import Table
 
 from mooring.api.errors import MooringError
+from mooring.cli import explain_server
+from mooring.cli.explain_server import Authority, Insecure, Server, TokenFile
 from mooring.cli.printing import console, fail, line, printable
 from mooring.cli.profile_options import Config, PluginPath, Plugins, ProfileName, configured
+from mooring.cli.scores import scores
 from mooring.cli.sources import (
     Context,
     Form,
@@ -24,7 +27,6 @@ from mooring.cli.sources import (
 )
 from mooring.explain.explanation import Explanation, Group, Placement
 from mooring.explain.explanation import explain as ask
-from mooring.framework.record import NodeScore
 
 UNSCHEDULABLE = 3
 """Exit code for a pod that no node takes now."""
@@ -42,6 +44,10 @@ def explain(
     kubeconfig: Kubeconfig = "",
     context: Context = "",
     snapshot: SnapshotFile = None,
+    server: Server = "",
+    token_file: TokenFile = None,
+    authority: Authority = None,
+    insecure: Insecure = False,
     config: Config = None,
     profile: ProfileName = "",
     plugins: Plugins = None,
@@ -53,12 +59,23 @@ def explain(
 
     Works on any cluster, also one without Mooring: its objects are listed once and judged by the plugins of
     --config, or by kube-scheduler's defaults. Nothing is written. Remedies are tried in memory before they
-    are shown. Exit code 0: a node takes the pod, 3: none does now, 1: the question cannot be answered.
+    are shown. With --server a running scheduler is asked what it has decided, and why.
+
+    Exit code 0: a node takes the pod, 3: none does now, 1: the question cannot be answered.
     """
-    loaded = load(configured(config, profile, plugins, plugin_path), kubeconfig, context, snapshot)
     kind, slash, name = pod.rpartition("/")
     if slash and kind not in ("pod", "pods", "po"):
         fail(f"{pod}: only pods are explained; write pod/NAME, and the namespace with -n")
+    if server:
+        if snapshot or config or profile or plugins or plugin_path or node:
+            fail("--server shows what was recorded: drop --snapshot, --node and --config with its options")
+        source = explain_server.Source(server, token_file, kubeconfig, context, authority, insecure)
+        if explain_server.explain(source, name, namespace, output):
+            raise typer.Exit(UNSCHEDULABLE)
+        return
+    if token_file or authority or insecure:
+        fail("--token-file, --certificate-authority and --insecure-skip-tls-verify belong to --server")
+    loaded = load(configured(config, profile, plugins, plugin_path), kubeconfig, context, snapshot)
     try:
         found = loaded.pod(name, namespace or loaded.namespace)
         judge = loaded.judge(found, profile)
@@ -133,26 +150,10 @@ def _show_placement(placement: Placement, assigned: str) -> None:
         return
     own = [] if placement.own is None else [placement.own]
     line("")
-    console().print(_scores([*placement.best, *own], assigned))
+    console().print(scores([*placement.best, *own], assigned))
     if placement.margin is None:
         return
     if placement.decided_by:
         line(f"{placement.node} is {placement.margin} points ahead, by {', '.join(placement.decided_by)}.")
     else:
         line(f"{placement.node} is taken among equals.")
-
-
-def _scores(best: Sequence[NodeScore], assigned: str) -> Table:
-    names = list(dict.fromkeys(score.plugin for entry in best for score in entry.plugins))
-    points = {name: {_points(entry, name) for entry in best} for name in names}
-    moving = [name for name in names if len(points[name]) > 1 or (len(best) == 1 and points[name] != {0})]
-    table = Table("node", "total", *moving, box=None, pad_edge=False)
-    for entry in best:
-        mark = " *" if entry.node == assigned else ""
-        shown = [str(_points(entry, name)) for name in moving]
-        table.add_row(f"{printable(entry.node)}{mark}", str(entry.total), *shown)
-    return table
-
-
-def _points(entry: NodeScore, plugin: str) -> int:
-    return next((score.weighted for score in entry.plugins if score.plugin == plugin), 0)

@@ -16,6 +16,7 @@ from mooring.cli.explain import explain
 from mooring.cli.extender import extender
 from mooring.cli.manifests import manifests
 from mooring.cli.new import new
+from mooring.cli.record import record
 from mooring.cli.run import SETTINGS, run
 from mooring.cli.simulate import simulate
 from mooring.cli.snapshot import snapshot
@@ -44,6 +45,7 @@ app.command()(explain)
 app.command("what-if")(what_if)
 app.command()(ui)
 app.command()(snapshot)
+app.command()(record)
 app.command()(evaluate)
 app.command()(simulate)
 app.add_typer(bench.app, name="bench")

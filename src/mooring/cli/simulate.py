@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import tempfile
 from collections.abc import Callable, Iterator
@@ -69,10 +70,19 @@ def simulate(
     folder: Annotated[
         Path | None, typer.Option("-o", "--output-dir", metavar="DIR", help="Keep the results here.")
     ] = None,
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write what happens to a record (.jsonl, .jsonl.gz); one run only."
+        ),
+    ] = None,
     output: Annotated[Output, typer.Option("--output", help="For people or for programs.")] = Output.TABLE,
     jobs: Annotated[
         int, typer.Option(help="Runs at a time, each in a process of its own; -1 is one for each core.")
     ] = -1,
+    backend: Annotated[
+        str, typer.Option(metavar="dask://HOST:PORT", help="Do the runs on the workers of a Dask cluster.")
+    ] = "",
 ) -> None:
     """Run a workload through the real scheduler in virtual time, and measure.
 
@@ -88,8 +98,10 @@ def simulate(
             setup.configuration()  # mistakes are found before the first run
         with _kept(folder) as results_in:
             planned = plan(source, setups, _seeds(seed or [], seeds), results_in)
-            results = _run(planned, jobs)
-            _print(results, output, folder)
+            if record is not None:
+                planned = [_recorded(planned, record)]
+            results = _run(planned, jobs, backend)
+            _print(results, workload.name, output, folder)
     except ConfigError as error:
         fail(str(error))
     except MooringError as error:
@@ -98,6 +110,12 @@ def simulate(
         for result, text in failed:
             line(f"Assertion failed ({result.name}, seed {result.seed}): {text}", style="red", stderr=True)
         raise typer.Exit(1)
+
+
+def _recorded(planned: list[Job], record: Path) -> Job:
+    if len(planned) > 1:
+        raise MooringError(f"--record: {record} would hold {len(planned)} runs; say one --config and --seed")
+    return dataclasses.replace(planned[0], record=record)
 
 
 def _until(text: str) -> float | None:
@@ -147,21 +165,21 @@ def _kept(folder: Path | None) -> Iterator[Path]:
             yield Path(made)
 
 
-def _run(planned: list[Job], jobs: int) -> list[Result]:
-    if len(planned) == 1:
+def _run(planned: list[Job], jobs: int, backend: str) -> list[Result]:
+    if len(planned) == 1 and not backend:
         with _time_bar() as progress:
             return [planned[0].run(progress)]
     columns = (TextColumn("runs"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console(stderr=True), transient=True) as progress:
         task = progress.add_task("runs", total=len(planned))
         done: Callable[[], None] = lambda: progress.advance(task)  # noqa: E731 (a name makes it readable)
-        if jobs == 1:
+        if jobs == 1 and not backend:
             results = []
             for job in planned:
                 results.append(job.run())
                 done()
             return results
-        return run_jobs(planned, jobs, done)
+        return run_jobs(planned, jobs, done, backend)
 
 
 @contextmanager
@@ -178,10 +196,10 @@ def _time_bar() -> Iterator[Callable[[float, Tally], None]]:
         yield show
 
 
-def _print(results: list[Result], output: Output, folder: Path | None) -> None:
+def _print(results: list[Result], title: str, output: Output, folder: Path | None) -> None:
     comparison = compare(results)
-    if folder is not None and len(comparison.names) > 1:
-        comparison.write_differences(folder)
+    if folder is not None:
+        comparison.write(folder, title)
     if output is Output.JSON:
         runs = [result.summary() for result in results]
         print(json.dumps({"runs": runs, "comparison": comparison.to_dict()}, indent=2))
@@ -202,24 +220,13 @@ def _table(comparison: Comparison) -> Table:
     seeds = len(comparison.results[comparison.names[0]])
     title = f"{format_duration(round(run.virtual_seconds, 3))} of virtual time, {run.real_seconds:.1f} s"
     table = Table(title=f"{title}, {seeds} seeds" if seeds > 1 else title)
-    table.add_column("measure")
-    for place, name in enumerate(comparison.names):
-        table.add_column(name, justify="right")
-        if place:
-            table.add_column("change", justify="right")
-    for label, figures in comparison.figures():
-        cells = []
-        for figure in figures:
-            spread = f" ± {figure.spread:.4g}" if figure.spread else ""
-            cells.append(_number(figure.value) + spread)
-            if figure.change is not None:
-                cells.append(f"{figure.change:+.4g}" if figure.change else "=")
-        table.add_row(label, *cells)
+    (measure, *headings), *rows = comparison.table()
+    table.add_column(measure)
+    for heading in headings:
+        table.add_column(heading, justify="right")
+    for row in rows:
+        table.add_row(*row)
     return table
-
-
-def _number(value: float) -> str:
-    return f"{value:.0f}" if value == int(value) else f"{value:.4g}"
 
 
 def _print_differences(comparison: Comparison) -> None:

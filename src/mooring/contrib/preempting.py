@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
+from mooring.api.meta import Int32
 from mooring.api.pod import Pod
+from mooring.api.problems import Problem, child, invalid
+from mooring.api.resources import PODS
+from mooring.framework.args import ArgsContext, PluginArgs
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import ASSIGNED_POD_DELETE, QueueingHint, Registration
 from mooring.framework.handle import Handle
@@ -19,6 +23,23 @@ from mooring.framework.statuses import NodeStatuses
 
 MOST_NAMED = 10
 IN_PROGRESS = "waiting for the preemption for this pod to be finished"
+
+
+class CandidateArgs(PluginArgs):
+    """Those of DefaultPreemption: the larger of a share of all nodes and a fixed number is tried."""
+
+    min_candidate_nodes_percentage: Int32 = 10
+    min_candidate_nodes_absolute: Int32 = 100
+
+    def validate(self, path: str, context: ArgsContext) -> Iterator[Problem]:
+        percentage, absolute = self.min_candidate_nodes_percentage, self.min_candidate_nodes_absolute
+        where = child(path, "minCandidateNodesPercentage")
+        if not 0 <= percentage <= 100:
+            yield invalid(where, percentage, "not in valid range [0, 100]")
+        if absolute < 0:
+            yield invalid(child(path, "minCandidateNodesAbsolute"), absolute, "not in valid range [0, inf)")
+        if percentage == 0 and absolute == 0:
+            yield invalid(where, percentage, "cannot be zero at the same time as minCandidateNodesAbsolute")
 
 
 class VictimPolicy(PreemptionPolicy):
@@ -60,3 +81,9 @@ def never(pod: Pod, old: Any, new: Any) -> QueueingHint:
     """A deletion ends the wait for victims; whether it helps is for the filters to say that refused the
     pod."""
     return QueueingHint.SKIP
+
+
+def is_ending(victim: Pod, handle: Handle) -> bool:
+    """Whether the pod is being deleted and still there."""
+    current = handle.lister(PODS).get(victim.name, victim.namespace)
+    return isinstance(current, Pod) and current.uid == victim.uid and current.is_terminating

@@ -4,18 +4,15 @@ its pods from preemptors below some priority, for some time after they were sche
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from mooring.api.meta import Int32
 from mooring.api.pod import Pod
-from mooring.api.problems import Problem, child, invalid
 from mooring.api.resources import PRIORITY_CLASSES
 from mooring.api.scheduling import PriorityClass
 from mooring.api.times import parse_time
-from mooring.contrib.preempting import PreemptingPlugin, VictimPolicy
+from mooring.contrib.preempting import CandidateArgs, PreemptingPlugin, VictimPolicy
 from mooring.framework.access import LISTED, Access
-from mooring.framework.args import ArgsContext, PluginArgs
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.handle import Handle
 from mooring.framework.nodes import Nodes, NodeView
@@ -32,23 +29,6 @@ FLUSH = 300.0
 """Seconds after which a parked pod is tried again in any case."""
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
-
-
-class PreemptionTolerationArgs(PluginArgs):
-    """Those of DefaultPreemption: the larger of a share of all nodes and a fixed number is tried."""
-
-    min_candidate_nodes_percentage: Int32 = 10
-    min_candidate_nodes_absolute: Int32 = 100
-
-    def validate(self, path: str, context: ArgsContext) -> Iterator[Problem]:
-        percentage, absolute = self.min_candidate_nodes_percentage, self.min_candidate_nodes_absolute
-        where = child(path, "minCandidateNodesPercentage")
-        if not 0 <= percentage <= 100:
-            yield invalid(where, percentage, "not in valid range [0, 100]")
-        if absolute < 0:
-            yield invalid(child(path, "minCandidateNodesAbsolute"), absolute, "not in valid range [0, inf)")
-        if percentage == 0 and absolute == 0:
-            yield invalid(where, percentage, "cannot be zero at the same time as minCandidateNodesAbsolute")
 
 
 class Protection(NamedTuple):
@@ -86,7 +66,7 @@ def protected_until(pod: Pod, seconds: float) -> float:
 
 
 class TolerationPolicy(VictimPolicy):
-    def __init__(self, args: PreemptionTolerationArgs, handle: Handle) -> None:
+    def __init__(self, args: CandidateArgs, handle: Handle) -> None:
         super().__init__(args.min_candidate_nodes_percentage, args.min_candidate_nodes_absolute)
         self._classes = handle.lister(PRIORITY_CLASSES)
         self._clock = handle.clock
@@ -124,11 +104,11 @@ class TolerationPolicy(VictimPolicy):
 
 class PreemptionToleration(PreemptingPlugin):
     name = "PreemptionToleration"
-    Args = PreemptionTolerationArgs
+    Args = CandidateArgs
     needs = (*NEEDS, Access(PRIORITY_CLASSES, LISTED))
     replaces = ("DefaultPreemption", "CapacityScheduling")
 
-    def __init__(self, args: PreemptionTolerationArgs, handle: Handle) -> None:
+    def __init__(self, args: CandidateArgs, handle: Handle) -> None:
         self.policy = TolerationPolicy(args, handle)
         super().__init__(args, handle, self.policy)
         self._timers: dict[str, Timer] = {}

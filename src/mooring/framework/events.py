@@ -126,6 +126,15 @@ class ClusterEvent:
         return f"{self.resource}{known}"
 
     @property
+    def labels(self) -> list[str]:
+        """For a registration of several actions: the label of each."""
+        if self.custom_label or self.action in _ACTION_LABELS:
+            return [self.label]
+        whole = [ActionType.UPDATE] if ActionType.UPDATE in self.action else []
+        rest = self.action & ~ActionType.UPDATE if whole else self.action
+        return [f"{self.resource}{_ACTION_LABELS[bit]}" for bit in [*rest, *whole]]
+
+    @property
     def is_wildcard(self) -> bool:
         return self.resource == WILDCARD and self.action == ActionType.ALL
 

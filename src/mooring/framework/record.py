@@ -226,8 +226,21 @@ class DecisionRecord:
         said = sum(200 + len(verdict.error) for verdict in self.extenders)
         return SMALL_RECORD + said + len(self.message) + (0 if top is None else 100 + 400 * len(top.columns))
 
-    def to_dict(self, names: int = 100) -> dict[str, Any]:
-        """As JSON shows it, with so many node names for each refusal at most."""
+    def refused(self, plugin: str, after: str, limit: int) -> list[tuple[str, RefusalCount]] | None:
+        """Refused nodes with why, `limit` at most: those of one plugin if it is named, those behind the node
+        `after` if that is. None when this record knows no such node."""
+        names, ids = self.node_names, self.diagnosis.reason_ids
+        if after and after not in names:
+            return None
+        if ids is None or not names:
+            return []
+        wanted = [0, *(not plugin or refusal.plugin == plugin for refusal in self.refusals)]
+        rows = np.flatnonzero(np.array(wanted, dtype=bool)[ids])
+        rows = rows[rows > list(names).index(after)] if after else rows
+        return [(names[row], self.refusals[int(ids[row]) - 1]) for row in rows[:limit].tolist()]
+
+    def outline(self) -> dict[str, Any]:
+        """What a list of attempts shows of one, as JSON."""
         return {
             "pod": self.pod,
             "uid": self.uid,
@@ -243,6 +256,18 @@ class DecisionRecord:
                 "evaluated": self.evaluated_nodes,
                 "feasible": self.feasible_nodes,
             },
+            "node": self.node,
+            "nominatedNode": self.nominated_node,
+            "victims": list(self.victims),
+            "wokenBy": self.woken_by,
+            "wokenHint": self.woken_hint,
+            "plugin": self.plugin,
+        }
+
+    def to_dict(self, names: int = 100) -> dict[str, Any]:
+        """Everything, as JSON shows it, with so many node names for each refusal at most."""
+        return {
+            **self.outline(),
             "refusals": [
                 {
                     "plugin": r.plugin,
@@ -269,11 +294,5 @@ class DecisionRecord:
                 }
                 for entry in self.scores
             ],
-            "node": self.node,
             "margin": self.margin,
-            "nominatedNode": self.nominated_node,
-            "victims": list(self.victims),
-            "wokenBy": self.woken_by,
-            "wokenHint": self.woken_hint,
-            "plugin": self.plugin,
         }

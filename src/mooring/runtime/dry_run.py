@@ -54,8 +54,11 @@ class Session:
         self._changes: Changes = {}
         self._rows: dict[str, tuple[tuple[Change, ...], DryRunRows]] = {}
         """Node → changes and its row after them, for all trials that see just these."""
+        self._placed: set[str] = set()
+        """UIDs of the pods that were added: their nominations do not count beside them."""
 
     def add_pod(self, node_name: str, pod: Pod) -> None:
+        self._placed.add(pod.uid)
         self._change(node_name, Change(True, pod))
 
     def remove_pod(self, node_name: str, pod: Pod) -> None:
@@ -100,16 +103,24 @@ class Session:
     ) -> NodesWithoutVictims:
         """Nodes that this session has changed, or that other pods are nominated to, by a trial each; all the
         rest together."""
-        special = set(self._changes)
-        special.update(n for n in self._profile.services.nominator.nodes() if rivals(self._profile, pod, n))
+        special = {*self._changes, *self.contested(pod)}
         names = list(victims)
         trials = {
             number: NodeTrial(self.trial(pod, state), name, victims[name])
             for number, name in enumerate(names if special else ())
             if name in special
         }
-        plugins = DryRunPlugins(self._profile, pod, state)
+        plugins = DryRunPlugins(self._profile, pod, self.trial(pod, state).state if self._order else state)
         return NodesWithoutVictims(plugins, names, list(victims.values()), trials)
+
+    def contested(self, pod: Pod) -> list[str]:
+        """Nodes that pods are nominated to that this pod has to leave space for."""
+        return [name for name in self._profile.services.nominator.nodes() if self.rivals(pod, name)]
+
+    def rivals(self, pod: Pod, node_name: str) -> list[Pod]:
+        """Of one node, those that this session has not added to some node."""
+        found = rivals(self._profile, pod, node_name)
+        return [other for other in found if other.uid not in self._placed]
 
 
 class PodTrial:
@@ -180,7 +191,7 @@ class PodTrial:
     def filter_with_nominated(self, node_name: str) -> Status:
         """The first pass of a node that other pods are nominated to: would the pod fit beside them? Success
         when none of them has a priority that counts."""
-        nominated = rivals(self._profile, self._pod, node_name)
+        nominated = self._session.rivals(self._pod, node_name)
         if not nominated:
             return SUCCESS
         beside = self.fork()
@@ -194,10 +205,7 @@ class PodTrial:
         """Every node: unchanged ones together in columns, changed and nominated ones each on its own."""
         nodes = self._profile.services.nodes()
         statuses = NodeStatuses(nodes)
-        nominated = self._profile.services.nominator.nodes()
-        special = {
-            name for name in nominated if rivals(self._profile, self._pod, name)
-        } | self._changes.keys()
+        special = {*self._changes, *self._session.contested(self._pod)}
         plain = nodes.where(~nodes.named(*special)) if special else nodes
         if self._inside is not None:
             inside = plain.named(*self._inside.names)

@@ -187,6 +187,7 @@ class HeldPod:
         self._outcome: asyncio.Future[Status] = asyncio.get_running_loop().create_future()
         self.timeout = min(timeouts.values())
         """Seconds until the first timer."""
+        self.until = clock.now() + self.timeout
         self._timers: dict[str, Timer] = {}
         for plugin, seconds in timeouts.items():
             self._timers[plugin] = clock.call_later(seconds, self._time_out, plugin, seconds)

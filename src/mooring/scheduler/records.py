@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -72,6 +73,23 @@ class RecordRing:
     def of(self, pod_key: str) -> list[DecisionRecord]:
         """All kept attempts of one pod, oldest first."""
         return [record for record in self if record.pod == pod_key]
+
+    def get(self, sequence: int) -> DecisionRecord | None:
+        """The record with this sequence; None when it is not kept any more, or not yet made."""
+        found = next(self.newest(sequence + 1), None)
+        return found if found is not None and found.sequence == sequence else None
+
+    def newest(self, before: int) -> Iterator[DecisionRecord]:
+        """Records with a smaller sequence, newest first. Sequences have no gaps, so none is looked at in
+        vain."""
+        later = max(0, self._sequence + 1 - before)
+        return (record for _, record in islice(reversed(self._ring), later, None))
+
+    def copy(self) -> RecordRing:
+        """The records of this moment, for a reader on another thread."""
+        made = RecordRing(self._max_bytes)
+        made._ring, made._bytes, made._sequence = self._ring.copy(), self._bytes, self._sequence
+        return made
 
     def last(self, pod_key: str) -> DecisionRecord | None:
         return next((record for record in reversed(self) if record.pod == pod_key), None)

@@ -190,11 +190,14 @@ class ServingCertificate:
         min_version: str = "",
         cipher_suites: tuple[str, ...] = (),
         client_ca_file: str = "",
+        pair: Certificate | None = None,
     ) -> None:
         self.context = _context(min_version, cipher_suites)
         self._files = (cert_file, key_file) if cert_file else _in_folder(cert_dir, host)
         self._seen: tuple[float, float] | None = None
-        if self._files is None:
+        if pair is not None:
+            load(self.context, pair)
+        elif self._files is None:
             _log.warning(
                 "Serving with a certificate made for this run; set --tls-cert-file for a lasting one"
             )

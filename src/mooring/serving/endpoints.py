@@ -1,7 +1,8 @@
 """The endpoints of a scheduler, as a Starlette application over a few questions to the process.
 
 /healthz, /livez and /readyz have kube-scheduler's checks, in the form that its users know. Every request runs
-its checks anew; results are counted for /metrics/slis. Who may ask is decided in `access`.
+its checks anew; results are counted for /metrics/slis. Who may ask is decided in `access`; /mooring/v1 is in
+`api_v1`.
 """
 
 from __future__ import annotations
@@ -11,23 +12,20 @@ from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, 
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from mooring.serving import api_v1
 from mooring.serving.access import HEADERS
+from mooring.serving.api_v1 import NotNow, Views, as_json, later
 
 Reason = str
 """Why a check fails; empty when it passes."""
 Answer = Awaitable[Any]
 ENDPOINTS = ("healthz", "livez", "readyz")
-_LATEST = 2**63 - 1
-"""Beyond the sequence of any record."""
-_NUMBERS = {"limit": (10, 1, 100), "before": (_LATEST, 1, _LATEST), "nodes": (100, 0, 5000)}
-"""Of a query for records: what is meant when nothing is said, the least, the most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,37 +109,6 @@ def _quoted(names: Collection[str]) -> str:
     return ", ".join(f'"{name}"' for name in sorted(names))
 
 
-class NotNow(Exception):
-    """The scheduler's loop did not answer in time."""
-
-
-@dataclass(frozen=True, slots=True)
-class RecordsQuery:
-    """What /mooring/v1/records was asked for."""
-
-    pod: str
-    """namespace/name"""
-    limit: int
-    """Records at most, the newest ones."""
-    before: int
-    """Only records with a smaller sequence."""
-    nodes: int
-    """Node names at most, for each refusal."""
-
-    @classmethod
-    def of(cls, query: Mapping[str, str]) -> RecordsQuery | Reason:
-        """From the query of a URL; a sentence when it cannot be answered."""
-        if "/" not in query.get("pod", ""):
-            return "name a pod: /mooring/v1/records?pod=NAMESPACE/NAME"
-        numbers = {}
-        for name, (usual, least, most) in _NUMBERS.items():
-            text = query.get(name, str(usual))
-            if not (text.isascii() and text.isdigit() and len(text) < 20 and least <= int(text) <= most):
-                return f"{name}={text[:20]}: write a number from {least} to {most}"
-            numbers[name] = int(text)
-        return cls(query["pod"], **numbers)
-
-
 @dataclass(frozen=True, slots=True)
 class Inside:
     """What the endpoints ask the process. All of it runs on the endpoints' own loop."""
@@ -155,8 +122,8 @@ class Inside:
     """What /configz shows: the completed configuration, as it would be written, and how it got there."""
     flags: Mapping[str, str]
     status: Callable[[], Mapping[str, str]]
-    records: Callable[[RecordsQuery], Awaitable[Mapping[str, Any]]]
-    """Where a pod waits, and a page of its decision records."""
+    views: Views
+    """What /mooring/v1 shows."""
 
 
 def application(inside: Inside) -> Starlette:
@@ -171,7 +138,7 @@ def application(inside: Inside) -> Starlette:
         Route("/configz", pages.configz),
         Route("/flagz", pages.flagz),
         Route("/statusz", pages.statusz),
-        Route("/mooring/v1/records", pages.records),
+        *api_v1.routes(inside.views),
     ]
     return Starlette(routes=routes)
 
@@ -192,7 +159,7 @@ async def _index(request: Request) -> Response:
     paths = sorted(
         route.path for route in request.app.routes if isinstance(route, Route) and "{" not in route.path
     )
-    return _json({"paths": paths})
+    return as_json({"paths": paths})
 
 
 def _all_checks(health: Health, endpoint: str) -> Callable[[Request], Answer]:
@@ -222,28 +189,19 @@ class _Pages:
         try:
             return exposition(await self._inside.resource_metrics())
         except NotNow as error:
-            return _later(error)
+            return later(error)
 
     async def slis(self, request: Request) -> Response:
         return exposition(self._inside.slis())
 
     async def configz(self, request: Request) -> Response:
-        return _json(self._inside.config())
+        return as_json(self._inside.config())
 
     async def flagz(self, request: Request) -> Response:
         return _page("flagz", "Command line flags of this process.", self._inside.flags, "=")
 
     async def statusz(self, request: Request) -> Response:
         return _page("statusz", "State of this process.", self._inside.status(), ": ")
-
-    async def records(self, request: Request) -> Response:
-        query = RecordsQuery.of(request.query_params)
-        if isinstance(query, str):
-            return PlainTextResponse(f"{query}\n", 400, HEADERS)
-        try:
-            return _json(await self._inside.records(query))
-        except NotNow as error:
-            return _later(error)
 
 
 def _report(report: Report) -> Response:
@@ -255,14 +213,6 @@ def exposition(text: bytes) -> Response:
     return Response(text, headers={**HEADERS, "content-type": CONTENT_TYPE_LATEST})
 
 
-def _json(value: Any) -> Response:
-    return Response(msgspec.json.encode(value), headers={**HEADERS, "content-type": "application/json"})
-
-
 def _page(name: str, what: str, pairs: Mapping[str, str], between: str) -> Response:
     head = f"\nmooring {name}\n{what} For people; its form may change.\n\n"
     return PlainTextResponse(head + "".join(f"{k}{between}{v}\n" for k, v in pairs.items()), headers=HEADERS)
-
-
-def _later(error: NotNow) -> Response:
-    return PlainTextResponse(f"{error}\n", 503, {**HEADERS, "retry-after": "5"})

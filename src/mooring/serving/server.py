@@ -158,7 +158,6 @@ class ServingThread:
         app = await self._make_app()
         await self._listener.start(app)
         chores = [asyncio.create_task(chore()) for chore in self._chores]
-        _log.info(0, "Serving securely", address=self.host, port=self.port)
         self._started.set()
         try:
             await self._stop.wait()

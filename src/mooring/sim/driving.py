@@ -15,12 +15,15 @@ from mooring.api.errors import MooringError
 from mooring.scheduler.engine import Engine
 from mooring.sim.measures import Sample, Sampler, Series
 from mooring.sim.tally import Tally
-from mooring.sim.workload import Assertion, Settings, Workload
+from mooring.sim.workload import Action, Add, Assertion, Settings, Workload
 from mooring.sim.world import World
 
 MOMENT = 1e-6
 """Seconds; after it everything of an instant is over."""
 MOST_PROBLEMS = 1000
+QUIET = 600.0
+"""Seconds without a bind after which pods that are tried again and again, such as those of a cluster without
+nodes, do not keep a run going: twice the time after which parked pods are tried in any case."""
 OPERATORS: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt, "<=": operator.le, ">=": operator.ge, ">": operator.gt,
     "==": operator.eq, "!=": operator.ne,
@@ -86,6 +89,7 @@ class Driver:
         self.verdicts: list[Verdict] = []
         self.problems = Problems()
         self._fed = False
+        self._last_scheduled, self._quiet_since = 0, 0.0
         self.last: Sample = {}
         """The newest value of every measure."""
         tally.on_given_up = self._give_up
@@ -93,7 +97,7 @@ class Driver:
     async def run(self, workload: Workload, seed: int) -> None:
         """To the end."""
         for obj in workload.start(seed):
-            self._try(lambda world, obj=obj: world.add(obj))  # type: ignore[misc]
+            self._try(Add(obj))
         self._engine.drain()
         tasks = [
             asyncio.ensure_future(work)
@@ -149,10 +153,13 @@ class Driver:
             self._on_progress(time, self._tally)
 
     def _is_over(self) -> bool:
-        """Everything has arrived, no pod will end, and none is tried but by the flush of parked pods."""
-        waiting = self._engine.queue.pending.counts()
+        """Everything has arrived, no pod will end, and none is tried but by the flush of parked pods, or in
+        vain."""
+        waiting, now = self._engine.queue.pending.counts(), self._world.clock.now()
         busy = waiting["active"] + waiting["backoff"] + len(self._engine.bindings)
-        return self._fed and not busy and not self._world.ending
+        if not self._fed or self._world.ending or self._tally.scheduled != self._last_scheduled:
+            self._last_scheduled, self._quiet_since = self._tally.scheduled, now
+        return self._fed and not self._world.ending and (not busy or now - self._quiet_since > QUIET)
 
     def _verdict_at_the_end(self) -> None:
         judged = {verdict.assertion for verdict in self.verdicts}
@@ -166,7 +173,7 @@ class Driver:
         known = () if found is not None else tuple(sorted(self.last))
         self.verdicts.append(Verdict(assertion, round(time, 6), found, known))
 
-    def _try(self, action: Callable[[World], None]) -> None:
+    def _try(self, action: Action) -> None:
         try:
             action(self._world)
         except MooringError as error:

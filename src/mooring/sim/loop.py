@@ -69,35 +69,12 @@ class _Task(asyncio.Task[Any]):
         return self.number
 
 
-class _Timer(asyncio.TimerHandle):
-    """A timer that keeps the order of arrival among timers of one instant."""
-
-    __slots__ = ("order",)
-
-    def __init__(
-        self,
-        when: float,
-        callback: Callable[..., Any],
-        args: tuple[Any, ...],
-        loop: VirtualLoop,
-        context: Context | None,
-        order: int,
-    ) -> None:
-        super().__init__(when, callback, args, loop, context)
-        self.order = order
-
-    def __lt__(self, other: object) -> bool:
-        if not isinstance(other, _Timer):
-            return NotImplemented
-        return (self.when(), self.order) < (other.when(), other.order)
-
-
 class VirtualLoop(asyncio.BaseEventLoop):
     """The loop. `seed` None keeps the order of arrival; `until` is the virtual second it must not pass."""
 
     # Owned by the base class, which does not declare them to type checkers.
     _ready: deque[asyncio.Handle]
-    _scheduled: list[asyncio.TimerHandle]
+    _scheduled: list[tuple[float, int, asyncio.TimerHandle]]
     _timer_cancelled_count: int
 
     def __init__(
@@ -133,8 +110,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def call_at(
         self, when: float, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
     ) -> asyncio.TimerHandle:
-        timer = _Timer(when, callback, args, self, context, next(self._orders))
-        heapq.heappush(self._scheduled, timer)
+        timer = asyncio.TimerHandle(when, callback, args, self, context)
+        # Timers of one instant keep the order of arrival. Tuples are compared in C.
+        heapq.heappush(self._scheduled, (when, next(self._orders), timer))
         timer._scheduled = True  # type: ignore[attr-defined]  # makes the base class count its cancellation
         return timer
 
@@ -190,7 +168,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._drop_cancelled_timers()
         if not self._scheduled:
             raise Deadlock(f"nothing is left to happen at virtual second {self._now:g}:{self._report()}")
-        when = self._scheduled[0].when()
+        when = self._scheduled[0][0]
         if self.until is not None and when > self.until:
             raise OutOfTime(f"nothing ends before virtual second {self.until:g}:{self._report()}")
         if when > self._now:
@@ -199,8 +177,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
             self._look_at = min(_FIRST_LOOK, self._spin_limit + 1)
 
     def _move_due_timers(self) -> None:
-        while self._scheduled and self._scheduled[0].when() <= self._now:
-            timer = heapq.heappop(self._scheduled)
+        while self._scheduled and self._scheduled[0][0] <= self._now:
+            timer = heapq.heappop(self._scheduled)[2]
             timer._scheduled = False  # type: ignore[attr-defined]
             if not timer.cancelled():
                 self._ready.append(timer)
@@ -210,10 +188,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def _drop_cancelled_timers(self) -> None:
         """Keeps cancelled timers from moving time, and from piling up."""
         if self._timer_cancelled_count > max(_COMPACT_ABOVE, len(self._scheduled) // 2):
-            self._scheduled = [timer for timer in self._scheduled if not timer.cancelled()]
+            self._scheduled = [entry for entry in self._scheduled if not entry[2].cancelled()]
             heapq.heapify(self._scheduled)
             self._timer_cancelled_count = 0
-        while self._scheduled and self._scheduled[0].cancelled():
+        while self._scheduled and self._scheduled[0][2].cancelled():
             heapq.heappop(self._scheduled)
             self._timer_cancelled_count -= 1
 

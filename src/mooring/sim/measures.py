@@ -10,6 +10,7 @@ from array import array
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import nan
+from typing import Any
 
 import numpy as np
 
@@ -47,7 +48,8 @@ class View:
 
 
 Measure = Callable[[View], float]
-"""An own measure. A class is instantiated for every run, and its instance called: so it may keep sums."""
+OwnMeasure = Measure | type[Any]
+"""A class is instantiated for every run, and its instance called: so it may keep sums."""
 Sample = dict[str, float]
 
 
@@ -73,12 +75,14 @@ class Sampler:
     """Takes samples of one run."""
 
     def __init__(
-        self, engine: Engine, world: World, tally: Tally, own: Mapping[str, Measure] | None = None
+        self, engine: Engine, world: World, tally: Tally, own: Mapping[str, OwnMeasure] | None = None
     ) -> None:
         self._engine = engine
         self._world = world
         self._tally = tally
-        self._own = {name: make() if isinstance(make, type) else make for name, make in (own or {}).items()}
+        self._own: dict[str, Measure] = {
+            name: made() if isinstance(made, type) else made for name, made in (own or {}).items()
+        }
         self._news = News()
         if self._own:
             world.watchers.append(self._news)

@@ -130,10 +130,23 @@ class Event(Fields):
     """Objects, or files of objects; one that is there is replaced."""
     delete: ObjectName | None = None
 
+    def given(self) -> list[tuple[str, Any]]:
+        """The fields that are set beside `at` and `for`."""
+        values = ((name, getattr(self, field)) for field, name in ACTIONS.items())
+        return [(name, value) for name, value in values if value is not None]
 
-ACTIONS = tuple(
-    field.encode_name for field in msgspec.structs.fields(Event) if field.encode_name not in ("at", "for")
-)
+    @property
+    def action(self) -> tuple[str, Any]:
+        """The one that is."""
+        return self.given()[0]
+
+
+ACTIONS = {
+    field.name: field.encode_name
+    for field in msgspec.structs.fields(Event)
+    if field.encode_name not in ("at", "for")
+}
+"""Attribute → field, of what may happen."""
 
 
 class AssertionFields(Fields):
@@ -229,12 +242,14 @@ def _workload_problems(path: str, workload: PodWorkload, duration: float | None)
         yield f"{path}: pods would arrive for ever; say count, end, or the duration of the scenario"
     if workload.kind == "deployment" and (workload.rate is not None or workload.at):
         yield f"{path}.as: the pods of a deployment are there from its start on; drop rate and at"
+    if workload.kind == "deployment" and workload.lifetime is not None and duration is None:
+        yield f"{path}: pods would come again for ever; say the duration of the scenario"
 
 
 def _event_problems(path: str, event: Event, scenario: Scenario) -> Iterator[str]:
-    given = [name for name, value in _actions(event) if value is not None]
+    given = [name for name, _ in event.given()]
     if len(given) != 1:
-        yield f"{path}: needs one of {', '.join(ACTIONS)}; has {', '.join(given) or 'none'}"
+        yield f"{path}: needs one of {', '.join(ACTIONS.values())}; has {', '.join(given) or 'none'}"
     if event.back_after is not None and event.fail_node is None:
         yield f"{path}.for: goes with failNode only"
     if event.add_nodes is not None:
@@ -243,9 +258,3 @@ def _event_problems(path: str, event: Event, scenario: Scenario) -> Iterator[str
         known = [workload.name for workload in scenario.workloads if workload.kind == "deployment"]
         if event.scale.workload not in known:
             yield f"{path}.scale.workload: {event.scale.workload!r} is no deployment; there are {known}"
-
-
-def _actions(event: Event) -> Iterator[tuple[str, Any]]:
-    for field in msgspec.structs.fields(event):
-        if field.encode_name in ACTIONS:
-            yield field.encode_name, getattr(event, field.name)

@@ -19,7 +19,7 @@ from mooring.api.errors import MooringError
 from mooring.api.resources import NODES, PODS, AnyObject
 from mooring.api.times import parse_time
 from mooring.sim.fields import FieldError, Fields, Seconds, parse_yaml, read_fields
-from mooring.sim.objects import HOSTNAME, typed
+from mooring.sim.objects import HOSTNAME, PODS_PER_NODE, typed
 from mooring.sim.workload import Add, Settings, Timed
 from mooring.sim.world import Life
 
@@ -171,7 +171,7 @@ class Trace:
 
     def _node(self, columns: NodeColumns, row: Row) -> AnyObject:
         name = self._text(columns.name, row)
-        amounts = self._map(columns.allocatable, row)
+        amounts = {"pods": PODS_PER_NODE, **self._map(columns.allocatable, row)}
         labels = {HOSTNAME: name, **self._map(columns.labels, row)}
         metadata = {"name": name, "labels": labels, "annotations": self._map(columns.annotations, row)}
         status = {"allocatable": amounts, "capacity": amounts}

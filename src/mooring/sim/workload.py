@@ -85,6 +85,8 @@ class Settings:
     """Seconds between two samples; None: as many as give some hundred in all."""
     attempts: int | None = None
     """After so many refusals a pod is deleted; None: it is tried for ever."""
+    adopts_pods: bool = True
+    """Pods that name no profile of the configuration are scheduled by its first one."""
     measures: dict[str, str] = field(default_factory=dict)
     """Name → `module:function` of own measures."""
     assertions: tuple[Assertion, ...] = ()

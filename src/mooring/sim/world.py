@@ -85,13 +85,15 @@ class World:
     """Implements `framework.ports.ApiClient`. `post` is the engine's inbox; `grace` is how many seconds a
     deleted pod that runs takes to end."""
 
-    def __init__(self, clock: Clock, *, grace: float = 0.0) -> None:
+    def __init__(self, clock: Clock, *, grace: float = 0.0, adopts_pods: bool = True) -> None:
         self.clock = clock
         self.grace = grace
+        self.adopts_pods = adopts_pods
+        """Whether pods that name none of the profiles are scheduled by the first."""
         self.post: Callable[[Change], None] = _not_connected
         self.watchers: list[PodWatcher] = []
         self.profiles: Mapping[str, object] = {}
-        """By scheduler name. A pod that names none of them is scheduled by the first."""
+        """By scheduler name."""
         self.custom: dict[tuple[str, str], Resource] = {}
         """Kind and apiVersion → custom kinds that plugins read."""
         self.set_aside: dict[str, int] = {}
@@ -287,7 +289,7 @@ class World:
                 )
             policy = spec.preemption_policy or found.preemption_policy
             spec = replace(spec, priority=found.value, preemption_policy=policy)
-        if (spec.scheduler_name or DEFAULT_SCHEDULER_NAME) not in self.profiles and not spec.node_name:
+        if self.adopts_pods and (spec.scheduler_name or DEFAULT_SCHEDULER_NAME) not in self.profiles:
             spec = replace(spec, scheduler_name=next(iter(self.profiles), ""))
         return pod if spec is pod.spec else replace(pod, spec=spec)
 

@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
-from mooring.app.running import records_page
-from mooring.app.running.endpoints import LoopDoor, T
-from mooring.serving.endpoints import RecordsQuery
 from mooring.testing import Cluster, make_node, make_nodes, make_pod
-
-
-class Inside(LoopDoor):
-    """The asker is on the loop itself: there is only one under virtual time."""
-
-    def __init__(self) -> None:
-        pass
-
-    async def ask(self, question: Callable[[], T]) -> T:
-        return question()
+from tests.app.running.asking import Asker
 
 
 def asked(cluster: Cluster, pod: str, **query: str) -> dict[str, Any]:
-    found = RecordsQuery.of({"pod": f"default/{pod}", **query})
-    assert isinstance(found, RecordsQuery), found
-    return cluster.run(records_page.page(cluster.scheduler, Inside(), found))
+    found: dict[str, Any] = Asker(cluster).get("records?" + urlencode({"pod": f"default/{pod}", **query}))
+    return found
 
 
 @pytest.fixture
@@ -40,7 +28,7 @@ def cluster() -> Iterator[Cluster]:
 
 def test_a_parked_pod_has_its_place_its_plugins_and_the_time_of_the_flush(cluster: Cluster) -> None:
     waiting = asked(cluster, "big")["waiting"]
-    assert (waiting["place"], waiting["plugins"]) == ("parked", ("NodeResourcesFit", "NodeUnschedulable"))
+    assert (waiting["place"], waiting["plugins"]) == ("parked", ["NodeResourcesFit", "NodeUnschedulable"])
     assert waiting["why"].startswith("Refused by NodeResourcesFit, NodeUnschedulable; waits for an event")
     assert waiting["until"] == pytest.approx(waiting["since"] + 300)
     assert abs(waiting["since"] - cluster.clock.wall()) < 2, "epoch seconds, as `started` of the records"

@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 
-from mooring.app.running.process import LOOP_TOLERANCE, _late
+from mooring.app.running.inside import LOOP_TOLERANCE, loop_check
 from mooring.app.running.watchdog import INTERVAL, STOPPING, Heart, Watchdog, hook_of
 from mooring.framework import FilterPlugin
 from mooring.telemetry.log_lines import VALUES
@@ -100,5 +100,9 @@ def test_a_stack_without_plugins_blames_none():
 
 
 def test_c14_a_loop_that_is_silent_for_long_is_no_longer_alive():
-    assert _late(LOOP_TOLERANCE - 1) == ""
-    assert "no heartbeat" in _late(LOOP_TOLERANCE + 1)
+    now = [0.0]
+    check = loop_check(Heart(lambda: now[0]))
+    now[0] = LOOP_TOLERANCE - 1
+    assert check.run() == ""
+    now[0] = LOOP_TOLERANCE + 1
+    assert "no heartbeat" in check.run()

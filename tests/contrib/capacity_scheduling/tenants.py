@@ -7,18 +7,21 @@ from contextlib import contextmanager
 from typing import Any
 
 from mooring.api.pod import Pod
-from mooring.contrib.capacity_scheduling.quotas import ELASTICQUOTAS
+from mooring.contrib.capacity_scheduling.quotas import ELASTICQUOTAS, PARENT
 from mooring.testing import Cluster, make_node
 from tests.contrib.configs import enabling
 
 CONFIG = enabling("CapacityScheduling", without=("DefaultPreemption",))
 
 
-def quota(namespace: str, least: Any = None, most: Any = None, name: str = "q") -> dict[str, Any]:
+def quota(
+    namespace: str, least: Any = None, most: Any = None, name: str = "q", parent: str = ""
+) -> dict[str, Any]:
     """An ElasticQuota with this min and max; a bare number is meant to be cpus."""
     spec = {key: cpu(value) for key, value in (("min", least), ("max", most)) if value is not None}
     header = {"apiVersion": ELASTICQUOTAS.api_version, "kind": ELASTICQUOTAS.kind}
-    return {**header, "metadata": {"name": name, "namespace": namespace}, "spec": spec}
+    meta = {"name": name, "namespace": namespace, "annotations": {PARENT: parent} if parent else {}}
+    return {**header, "metadata": meta, "spec": spec}
 
 
 def cpu(value: Any) -> Mapping[str, Any]:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.api.resources import Unstructured
-from mooring.contrib.capacity_scheduling.quotas import Account
+from mooring.contrib.capacity_scheduling.account import Account
 from mooring.testing import make_pod
 from tests.contrib.capacity_scheduling.tenants import quota
 
@@ -31,8 +31,8 @@ def test_what_is_used_is_the_sum_over_pods_with_a_node_and_reserved_ones(steps, 
     counted = {**reserved, **bound}
     expected = sum(cpu for uid, cpu in counted.items() if pod(uid).namespace == "a")
     assert account.quotas["a"].used.get("cpu", 0) == expected
-    assert not any(account.all_beyond_min({"cpu": 1000 - expected}, {}))
-    assert any(account.all_beyond_min({"cpu": 1001 - expected}, {}))
+    assert account.root.exhausted_with({"cpu": 1000 - expected}, {}) is False
+    assert account.root.exhausted_with({"cpu": 1001 - expected}, {}) is True
 
 
 def apply(account, bound, reserved, uid, action):

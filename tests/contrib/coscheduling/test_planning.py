@@ -23,9 +23,8 @@ def members(number: int, **options: Any) -> list[Pod]:
 def planned(found: Cluster, pods: list[Pod], reserved: Any = ()) -> Any:
     """Pod → node, or why there is none for one of them."""
     plugin = plugin_of(found)
-    plugin._planning = True
-    outcome = Planner(plugin.handle).plan(pods, reserved)
-    plugin._planning = False
+    with plugin._groups.planning("default/g"):
+        outcome = Planner(plugin.handle).plan(pods, reserved)
     if isinstance(outcome, Misfit):
         return f"{outcome.placed}: {outcome.pod.name}: {outcome.why}"
     return {pod.name: node for pod, node in outcome}
@@ -120,8 +119,8 @@ def test_a_node_that_took_members_and_is_gone_is_not_looked_at(found):
     placed(found, nodes(2))
     plugin = plugin_of(found)
     planner: Any = Planner(plugin.handle)
-    plugin._planning = True
-    assert planner.plan(members(1), ()) == [(members(1)[0], "n0")]
-    found.delete(found.node("n0"))
-    found.settle(1)
-    assert [node for _, node in planner.plan(members(1), ())] == ["n1"]
+    with plugin._groups.planning("default/g"):
+        assert planner.plan(members(1), ()) == [(members(1)[0], "n0")]
+        found.delete(found.node("n0"))
+        found.settle(1)
+        assert [node for _, node in planner.plan(members(1), ())] == ["n1"]

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from mooring.api.errors import MooringError
 from mooring.api.resources import NODES, PODS, Unstructured
 from mooring.app.configuring import configure
+from mooring.app.deploying import DeployOptions, manifests
 from mooring.config import ConfigError
 from mooring.contrib.network_aware.app_groups import APPGROUPS, GROUP, WORKLOAD, AppGroup, read
 from mooring.contrib.network_aware.costs import NETWORKTOPOLOGIES, ZONE, NetworkTopology
@@ -252,3 +253,15 @@ def test_a_kind_that_is_not_served_is_reported(plugin, kind, without):
         found = next(iter(cluster.scheduler.engine.profiles.values())).plugins[plugin]
         with pytest.raises(MooringError, match=f"{plugin}: .* does not serve {kind.plural}.{kind.group}"):
             cluster.run(found.run())
+
+
+def test_the_manifests_have_the_kinds_with_a_status_that_is_written_with_the_object():
+    text = enabling("NetworkOverhead")
+    made = manifests(configure(text, discover=False), text, DeployOptions(image="mooring:test"))
+    versions = {
+        obj["metadata"]["name"]: obj["spec"]["versions"][0]
+        for obj in made
+        if obj["kind"] == "CustomResourceDefinition"
+    }
+    assert sorted(versions) == [f"{kind.plural}.{kind.group}" for kind in (APPGROUPS, NETWORKTOPOLOGIES)]
+    assert all("subresources" not in version for version in versions.values())

@@ -18,10 +18,10 @@ import msgspec
 from mooring.api.errors import MooringError
 from mooring.api.pod import Pod
 from mooring.app.bench.detailed_nodes import add_details
-from mooring.app.bench.measuring import collected_as_when_running
 from mooring.app.bench.workloads import plain
 from mooring.app.bench.world import World
 from mooring.app.clock import SystemClock
+from mooring.app.running.garbage import collected_as_when_running
 from mooring.config import Extender
 from mooring.extender.client import HttpExtender
 from mooring.extender.connecting import make_extenders

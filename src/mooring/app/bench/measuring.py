@@ -7,14 +7,12 @@ temporaries. Machines differ, so results are given in multiples of it.
 
 from __future__ import annotations
 
-import gc
 import random
 import resource
 import statistics
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any
@@ -25,7 +23,7 @@ from mooring.api.errors import MooringError
 from mooring.app.bench.workloads import Workload
 from mooring.app.bench.world import World
 from mooring.app.configuring import Configuration, configure
-from mooring.app.running import garbage
+from mooring.app.running.garbage import collected_as_when_running
 from mooring.framework.events import QueuedPod
 from mooring.framework.nodes import FloatArray, IntArray
 from mooring.runtime.attempt import Attempt
@@ -225,18 +223,6 @@ class Measurement:
                 raise Mismatch(f"{info.key} went to {result.node}, a fresh evaluation says {expected}")
             self.checked += 1
         self.world.finish(info, result.node)
-
-
-@contextmanager
-def collected_as_when_running() -> Iterator[None]:
-    """Garbage is collected as `mooring run` does it once the cluster is listed."""
-    before = gc.get_threshold()
-    garbage.settle()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
-        gc.set_threshold(*before)
 
 
 def rss_mb() -> float:

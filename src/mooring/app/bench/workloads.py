@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import cycle
 from typing import Any
 
 import numpy as np
 
 from mooring.api.resources import (
     POD_DISRUPTION_BUDGETS,
-    PODS,
     PRIORITY_CLASSES,
     REPLICA_SETS,
     SERVICES,
 )
-from mooring.app.bench import gpus, many_terms, networks, numa, tenants
-from mooring.app.bench.world import HOSTNAME, ZONE, World, make
+from mooring.app.bench import gpus, many_terms, networks, numa, preempting, tenants
+from mooring.app.bench.world import HOSTNAME, ZONE, World, make, meta
 from mooring.contrib.capacity_scheduling.quotas import ELASTICQUOTAS
 from mooring.contrib.coscheduling.groups import LABEL, PODGROUPS
 from mooring.contrib.metrics import CPU, MEMORY, Sample
@@ -79,7 +77,7 @@ def low_cpu(world: World) -> Pods:
 
 def replicasets(world: World) -> Pods:
     """Plain pods, each owned by a ReplicaSet of its own, so that the system's soft spread applies."""
-    sets = ({"metadata": _meta(f"rs-{i}"), "spec": _selects(f"rs-{i}")} for i in range(500))
+    sets = ({"metadata": meta(f"rs-{i}"), "spec": _selects(f"rs-{i}")} for i in range(500))
     world.put(REPLICA_SETS, sets)
     for i in _numbers():
         name = f"rs-{i % 500}"
@@ -92,7 +90,7 @@ def template(world: World) -> Pods:
 
 
 def template_replicaset(world: World) -> Pods:
-    world.put(REPLICA_SETS, [{"metadata": _meta("same"), "spec": _selects("same")}])
+    world.put(REPLICA_SETS, [{"metadata": meta("same"), "spec": _selects("same")}])
     for i in _numbers():
         yield make(f"same-{i}", labels={"app": "same"}, owner="same")
 
@@ -105,7 +103,7 @@ def interleaved(templates: int, *, owned: bool = False) -> Callable[[World], Pod
         if owned:
             world.put(
                 REPLICA_SETS,
-                ({"metadata": _meta(f"turn-{i}"), "spec": _selects(f"turn-{i}")} for i in range(templates)),
+                ({"metadata": meta(f"turn-{i}"), "spec": _selects(f"turn-{i}")} for i in range(templates)),
             )
         for i in _numbers():
             turn = i % templates
@@ -186,7 +184,7 @@ INDEX = "batch.kubernetes.io/job-completion-index"
 def gangs(world: World) -> Pods:
     """Indexed jobs of three; their pods differ in a label, so each is another template. All members of a
     group are known when its first is tried: the world is always two pods ahead."""
-    groups = ({"metadata": _meta(f"gang-{i:05}"), "spec": {"minMember": MEMBERS}} for i in range(GANGS))
+    groups = ({"metadata": meta(f"gang-{i:05}"), "spec": {"minMember": MEMBERS}} for i in range(GANGS))
     world.put(PODGROUPS, groups)
     pods = (
         make(
@@ -207,7 +205,7 @@ def services(world: World) -> Pods:
     """2,000 Services with a selector each; every pod belongs to one of them."""
     world.put(
         SERVICES,
-        ({"metadata": _meta(f"svc-{i}"), "spec": {"selector": {"app": f"svc-{i}"}}} for i in range(2000)),
+        ({"metadata": meta(f"svc-{i}"), "spec": {"selector": {"app": f"svc-{i}"}}} for i in range(2000)),
     )
     for i in _numbers():
         yield make(f"svc-{i}", cpu=50 + i % 977, labels={"app": f"svc-{i % 2000}"})
@@ -243,15 +241,15 @@ def _preemptors(world: World, **spec: Any) -> Pods:
 
 
 def preemption(world: World) -> Pods:
-    _fill(world)
+    preempting.fill(world)
     yield from _preemptors(world)
 
 
 def preemption_pdb(world: World) -> Pods:
-    _fill(world)
+    preempting.fill(world)
     budgets = (
         {
-            "metadata": _meta(f"pdb-{i}"),
+            "metadata": meta(f"pdb-{i}"),
             "spec": {"selector": {"matchLabels": {"app": f"app-{i}"}}},
             "status": {"disruptionsAllowed": i % 3},
         }
@@ -263,7 +261,7 @@ def preemption_pdb(world: World) -> Pods:
 
 def preemption_general(world: World) -> Pods:
     """With spread and anti-affinity, which depend on pods anywhere."""
-    _fill(world)
+    preempting.fill(world)
     constraint = {
         "maxSkew": 100, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule",
         "labelSelector": {"matchLabels": {"app": "app-1"}},
@@ -276,37 +274,16 @@ def preemption_general(world: World) -> Pods:
 def preemption_toleration(world: World) -> Pods:
     """The large pod of every second node is protected."""
     protecting = {MINIMUM: "10000", SECONDS: "-1"}
-    world.put(PRIORITY_CLASSES, [{"metadata": {**_meta("guarded"), "annotations": protecting}, "value": 0}])
-    _fill(world, ({"priorityClassName": "guarded"}, {}))
+    world.put(PRIORITY_CLASSES, [{"metadata": {**meta("guarded"), "annotations": protecting}, "value": 0}])
+    preempting.fill(world, ({"priorityClassName": "guarded"}, {}))
     yield from _preemptors(world)
 
 
 def preemption_quota(world: World) -> Pods:
     """The large pods are borrowed, and their owner takes its share back."""
     world.put(ELASTICQUOTAS, [tenants.quota("borrower", 0), tenants.quota("default", 1_000_000)])
-    _fill(world, namespace="borrower")
+    preempting.fill(world, namespace="borrower")
     yield from _preemptors(world)
-
-
-def _fill(world: World, specs: Sequence[dict[str, Any]] = ({},), namespace: str = "default") -> None:
-    """One large low pod on every node, so that only preemption makes room for a preemptor. Nodes take turns
-    with `specs`."""
-    columns = world.engine.services.nodes()
-    free = zip(columns.names, columns.free("cpu").tolist(), strict=True)
-
-    def fillers() -> Pods:
-        for (name, cpu), spec in zip(free, cycle(specs), strict=False):
-            amounts = {"cpu": max(cpu - 1000, 0), "memory": 64}
-            pod = make(f"filler-{name}", labels={"app": "filler"}, namespace=namespace, **amounts, **spec)
-            pod["spec"]["nodeName"] = name
-            pod["status"] = {"phase": "Running", "startTime": "2026-01-02T00:00:00Z"}
-            yield pod
-
-    world.put(PODS, fillers())
-
-
-def _meta(name: str) -> dict[str, str]:
-    return {"name": name, "namespace": "default", "uid": name}
 
 
 def _selects(app: str) -> dict[str, Any]:
@@ -387,6 +364,9 @@ WORKLOADS: tuple[Workload, ...] = (
         )
         for name, strategy in (("numa", "LeastAllocated"), ("numa-least", "LeastNUMANodes"))
     ),
+    Workload(
+        "quotas-3", "as plain, quotas in three levels", preempting.quotas, config=preempting.QUOTA_CONFIG
+    ),
     Workload("mixed", "seven of the above in turn", mixed),
     Workload("unschedulable", "fits nowhere", unschedulable, schedulable=False),
     Workload("preemption-4", "4 pods a node, resources only", preemption, 4, 40, schedulable=False),
@@ -419,4 +399,25 @@ WORKLOADS: tuple[Workload, ...] = (
     ),
     Workload("preemption-30", "30 pods a node, resources only", preemption, 30, 20, schedulable=False),
     Workload("preemption-30-pdb", "30 pods a node, 100 PDBs", preemption_pdb, 30, 20, schedulable=False),
+    *(
+        Workload(
+            f"preemption-gang-{n}",
+            f"groups of {n}, GangPreemption",
+            preempting.gangs(n),
+            4,
+            20,
+            schedulable=False,
+            config=preempting.GANG_CONFIG,
+        )
+        for n in (8, 64)
+    ),
+    Workload(
+        "preemption-across",
+        "anti-affinity over zones, CrossNodePreemption",
+        preempting.across,
+        4,
+        20,
+        schedulable=False,
+        config=preempting.ACROSS_CONFIG,
+    ),
 )

@@ -52,6 +52,12 @@ class World:
                 self.engine.drain()
         self.engine.drain()
 
+    def remove(self, resource: Resource, raw: Iterable[dict[str, Any]]) -> None:
+        """Deliver that objects are gone."""
+        for item in raw:
+            self.engine.inbox.post(Change(resource, decoding.convert(resource, item), None))
+        self.engine.drain()
+
     def _node(self, i: int) -> dict[str, Any]:
         size = self.random.choice((1, 2, 4))
         labels = {HOSTNAME: f"node-{i}", ZONE: f"zone-{i % ZONES}", "disk": ("ssd", "hdd")[i % 2]}
@@ -96,6 +102,11 @@ class World:
         if bound is not None:
             self.engine.inbox.post(Change(PODS, info.pod, bound))
             self.engine.drain()
+
+
+def meta(name: str) -> dict[str, str]:
+    """Of an object in the namespace default."""
+    return {"name": name, "namespace": "default", "uid": name}
 
 
 def make(

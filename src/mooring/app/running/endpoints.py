@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeVar
+from typing import Any
 
 from prometheus_client import (
     REGISTRY,
@@ -22,13 +22,15 @@ from mooring.api.pod import Pod
 from mooring.api.resources import Resource, Unstructured
 from mooring.app.clock import SystemClock
 from mooring.app.running import gauges
+from mooring.app.running.loop_door import LoopDoor
 from mooring.app.running.options import ServingOptions
 from mooring.client.connection import connect, default_user_agent
 from mooring.client.credentials import Credentials
 from mooring.client.http_client import HttpClient
 from mooring.serving.access import Authenticator, Authorizer, Guard
-from mooring.serving.certificates import ServingCertificate
-from mooring.serving.endpoints import Health, Inside, NotNow, application
+from mooring.serving.api_v1 import NotNow
+from mooring.serving.certificates import Certificate, ServingCertificate
+from mooring.serving.endpoints import Health, Inside, application
 from mooring.serving.server import ServingThread
 from mooring.telemetry import logs
 from mooring.telemetry.instruments import Exposed
@@ -36,36 +38,10 @@ from mooring.telemetry.metrics import SchedulerMetrics
 
 _log = logs.get(__name__)
 
-ANSWER_SECONDS = 1.0
-"""How long the endpoints wait for the scheduler's loop before they do without."""
 REFRESH_SECONDS = 10.0
 """Between two looks at the certificate files."""
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap", True, Unstructured)
 CLIENT_CA = ("extension-apiserver-authentication", "kube-system", "client-ca-file")
-
-T = TypeVar("T")
-
-
-class LoopDoor:
-    """Asks the scheduler's loop from another thread."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, seconds: float = ANSWER_SECONDS) -> None:
-        self._loop = loop
-        self._seconds = seconds
-
-    async def ask(self, question: Callable[[], T]) -> T:
-        """The answer, reckoned on that loop; NotNow when it does not come in time."""
-
-        async def answer() -> T:
-            return question()
-
-        asked = asyncio.run_coroutine_threadsafe(answer(), self._loop)
-        try:
-            async with asyncio.timeout(self._seconds):
-                return await asyncio.wrap_future(asked)
-        except TimeoutError:
-            asked.cancel()
-            raise NotNow("the scheduling loop did not answer in time; try again") from None
 
 
 class Exposition:
@@ -187,8 +163,10 @@ class Endpoints:
         inside: Inside,
         reviewer: Credentials,
         authorizer: Credentials,
-        on_refused: Callable[[str], None],
+        on_refused: Callable[[str], None] = _log.warning,
+        pair: Certificate | None = None,
     ) -> None:
+        """`pair`: a certificate that is at hand, instead of those that the options name."""
         self._options = options
         self._inside = inside
         self._reviewer = reviewer
@@ -202,6 +180,7 @@ class Endpoints:
             min_version=options.min_version,
             cipher_suites=options.cipher_suites,
             client_ca_file=options.client_ca_file,
+            pair=pair,
         )
         self._thread = ServingThread(
             options.bind_address,

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import ctypes
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from mooring.framework.ports import Clock
 from mooring.telemetry import logs
@@ -32,6 +33,18 @@ def settle() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(YOUNG, MIDDLE, OLD)
+
+
+@contextmanager
+def collected_as_when_running() -> Iterator[None]:
+    """For the time of a measurement or a simulation in a process that goes on afterwards."""
+    before = gc.get_threshold()
+    settle()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+        gc.set_threshold(*before)
 
 
 async def run(clock: Clock, is_idle: Callable[[], bool]) -> None:

@@ -14,22 +14,21 @@ import dataclasses
 import signal
 import time
 from collections.abc import Callable, Coroutine
-from functools import partial
 from typing import Any
 
 import uvloop
 
 from mooring.api.core import Lease
-from mooring.api.pod import Pod
 from mooring.api.resources import NODES, PODS
 from mooring.app.clock import LeaseClock, SystemClock
 from mooring.app.configuring import Configuration
 from mooring.app.reloading import Reloader
-from mooring.app.running import garbage, gauges, records_page, takeover
+from mooring.app.running import garbage, gauges, takeover
 from mooring.app.running.comparer import Comparer
 from mooring.app.running.election import ElectionThread, make_candidate
-from mooring.app.running.endpoints import Endpoints, Exposition, LoopDoor, status_page
+from mooring.app.running.endpoints import Endpoints
 from mooring.app.running.gauges import RequestMeter
+from mooring.app.running.inside import inside_of, loop_check
 from mooring.app.running.options import RunOptions
 from mooring.app.running.watchdog import FAILED, OK, Heart, Signals, Watchdog
 from mooring.app.scheduler import Scheduler
@@ -38,8 +37,6 @@ from mooring.client.connection import connect, default_user_agent
 from mooring.client.credentials import Credentials
 from mooring.client.http_client import HttpClient
 from mooring.client.lease import Fence, Terms
-from mooring.config.types import API_VERSION, KIND
-from mooring.config.wire import to_wire
 from mooring.runtime.background import STEADY_SECONDS
 from mooring.scheduler.engine import GRACE_SECONDS
 from mooring.serving.endpoints import PING, Check, Health, Inside
@@ -53,8 +50,6 @@ WATCHDOG_TOLERANCE = 20.0
 LOST_GRACE_SECONDS = 5.0
 """How long sent binds are waited for when the lease is lost: another replica leads by then, and whoever
 restarts this one should not wait."""
-LOOP_TOLERANCE = 30.0
-"""Seconds without a heartbeat from which the process is no longer alive."""
 
 
 class Process:
@@ -237,48 +232,25 @@ class Process:
         def refused(why: str) -> None:
             loop.call_soon_threadsafe(self._end, FAILED, why)
 
-        self._endpoints = Endpoints(serving, self._inside(loop), reviewer, authorizer, refused)
+        self._endpoints = Endpoints(serving, self._inside(), reviewer, authorizer, refused)
         self._endpoints.start()
+        _log.info(0, "Serving securely", address=serving.bind_address, port=self._endpoints.port)
 
-    def _inside(self, loop: asyncio.AbstractEventLoop) -> Inside:
-        engine, door, health = self._scheduler.engine, LoopDoor(loop), self._health()
-        exposition = Exposition(
+    def _inside(self) -> Inside:
+        return inside_of(
+            self._scheduler,
             self._metrics,
-            lambda: gauges.refresh(self._metrics, engine, self._scheduler.recorder),
-            self._pods,
-            lambda: self._leads,
-            health,
-            door,
-            self._options.disabled_metrics,
-        )
-
-        return Inside(
-            health=health,
-            metrics=exposition.metrics,
-            resource_metrics=exposition.resource_metrics,
-            slis=exposition.slis,
-            config=self._configz,
+            self._health(),
+            started=self._started,
+            leads=lambda: self._leads,
+            reloader=self._reloader,
             flags=self._options.flags,
-            status=status_page(self._started, engine.profiles, lambda: self._leads),
-            records=partial(records_page.page, self._scheduler, door),
+            without=self._options.disabled_metrics,
         )
-
-    def _configz(self) -> dict[str, Any]:
-        config = self._scheduler.configuration.config
-        shown: dict[str, Any] = {
-            "componentconfig": {"apiVersion": API_VERSION, "kind": KIND, **to_wire(config)}
-        }
-        if self._reloader is not None:
-            shown["reload"] = self._reloader.outcome.to_wire()
-        return shown
-
-    def _pods(self) -> list[Pod]:
-        informer = self._scheduler.informers.informers[PODS]
-        return [pod for pod in informer.objects.values() if isinstance(pod, Pod) and not pod.is_terminal]
 
     def _health(self) -> Health:
         """kube-scheduler's checks by their names, and whether the loop beats."""
-        loop = Check("scheduling-loop", lambda: _late(self._heart.age()))
+        loop = loop_check(self._heart)
         election = [Check("leaderElection", self._lease_overdue)] if self._elects else []
         shutdown = Check("shutdown", lambda: "process is shutting down" if self._stopping else "")
         synced = Check("sched-handler-sync", self._not_synced)
@@ -363,10 +335,6 @@ class Process:
         self._leads = False
         if self._election is not None:
             await self._election.release(give_back=not self._lost)
-
-
-def _late(age: float) -> str:
-    return f"no heartbeat for {age:.0f}s" if age > LOOP_TOLERANCE else ""
 
 
 def run(

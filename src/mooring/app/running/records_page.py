@@ -1,19 +1,24 @@
-"""What a running scheduler says of one pod: where it waits, and its decision records, a page at a time."""
+"""Decision records as /mooring/v1 shows them: those of one pod, the newest of all, and one in full.
+
+The loop copies the ring; records do not change, so that they are looked through and written out elsewhere.
+"""
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 from mooring.api.resources import PODS
-from mooring.app.running.endpoints import LoopDoor
+from mooring.app.running import queue_page
+from mooring.app.running.loop_door import LoopDoor
 from mooring.app.scheduler import Scheduler
-from mooring.framework.record import DecisionRecord
-from mooring.serving.endpoints import RecordsQuery
+from mooring.serving.api_v1 import AttemptQuery, AttemptsQuery, RecordsQuery
 
 
 async def page(scheduler: Scheduler, door: LoopDoor, query: RecordsQuery) -> dict[str, Any]:
-    """The loop only looks things up; records do not change, so that they are written out elsewhere."""
-    waiting, kept = await door.ask(lambda: (_waiting(scheduler, query.pod), _kept(scheduler, query)))
+    """Where a pod waits, and its records, oldest first."""
+    waiting, ring = await door.ask(lambda: (_waiting(scheduler, query.pod), scheduler.records.copy()))
+    kept = [record for record in ring.of(query.pod) if record.sequence < query.before]
     shown = kept[-query.limit :]
     return {
         "pod": query.pod,
@@ -23,21 +28,39 @@ async def page(scheduler: Scheduler, door: LoopDoor, query: RecordsQuery) -> dic
     }
 
 
-def _kept(scheduler: Scheduler, query: RecordsQuery) -> list[DecisionRecord]:
-    return [record for record in scheduler.records.of(query.pod) if record.sequence < query.before]
-
-
 def _waiting(scheduler: Scheduler, key: str) -> dict[str, Any] | None:
-    """A pending pod's place in the queue; None for pods that are bound, or not known."""
     pod = scheduler.informers.informers[PODS].objects.get(key)
-    location = scheduler.where(pod) if pod is not None else None
-    if location is None:
-        return None
-    epoch = scheduler.clock.wall() - scheduler.clock.now()
+    return queue_page.describe(scheduler, pod.uid) if pod is not None else None
+
+
+async def attempts(scheduler: Scheduler, door: LoopDoor, query: AttemptsQuery) -> dict[str, Any]:
+    """The attempts of all pods, newest first."""
+    ring = await door.ask(scheduler.records.copy)
+    wanted = (record for record in ring.newest(query.before) if query.result in ("", record.result))
+    found = list(islice(wanted, query.limit + 1))
+    shown = found[: query.limit]
     return {
-        "place": location.place,
-        "why": location.why,
-        "plugins": location.plugins,
-        "since": epoch + location.since,
-        "until": None if location.until is None else epoch + location.until,
+        "attempts": [record.outline() for record in shown],
+        "before": shown[-1].sequence if len(found) > len(shown) else None,
+    }
+
+
+async def attempt(
+    scheduler: Scheduler, door: LoopDoor, query: AttemptQuery, sequence: int
+) -> dict[str, Any] | str:
+    """One attempt, and a page of the nodes that were refused in it."""
+    record = await door.ask(lambda: scheduler.records.get(sequence))
+    if record is None:
+        return f"attempt {sequence} is not kept: /mooring/v1/attempts has those that are"
+    found = record.refused(query.plugin, query.after, query.limit + 1)
+    if found is None:
+        return f"after={query.after[:300]}: there was no such node in attempt {sequence}"
+    shown = found[: query.limit]
+    return {
+        **record.to_dict(names=0),
+        "refusedNodes": [
+            {"node": node, "plugin": why.plugin, "code": why.code, "reasons": why.reasons}
+            for node, why in shown
+        ],
+        "after": shown[-1][0] if len(found) > len(shown) else None,
     }

@@ -9,9 +9,10 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any, NamedTuple
 
+from mooring.sim.report import report
 from mooring.sim.results import Result
 
-DIFFERENCES = "differences.csv"
+DIFFERENCES, REPORT = "differences.csv", "report.html"
 OVER_TIME = ("running", "pending", "utilisation.", "largestPod", "zoneSkew")
 """Beginnings of the names of measures whose mean over the run says more than their last value."""
 
@@ -96,6 +97,28 @@ class Comparison:
             rows.writerow(Different._fields)
             rows.writerows(self.differences())
 
+    def table(self) -> Iterator[list[str]]:
+        """As people read it: a heading, then a row for every measure."""
+        yield [
+            "measure",
+            *(cell for place, n in enumerate(self.names) for cell in ([n, "change"] if place else [n])),
+        ]
+        for label, figures in self.figures():
+            cells = [label]
+            for figure in figures:
+                spread = f" ± {figure.spread:.4g}" if figure.spread else ""
+                cells.append(_number(figure.value) + spread)
+                if figure.change is not None:
+                    cells.append(f"{figure.change:+.4g}" if figure.change else "=")
+            yield cells
+
+    def write(self, folder: Path, title: str) -> None:
+        """Beside the results: the report, and with several configurations differences.csv."""
+        if len(self.names) > 1:
+            self.write_differences(folder)
+        runs = [result for name in self.names for result in self.results[name]]
+        (folder / REPORT).write_text(report(title, runs, self.table()), encoding="utf-8")
+
     def to_dict(self) -> dict[str, Any]:
         """As JSON shows it."""
         return {
@@ -118,6 +141,10 @@ def compare(results: Sequence[Result]) -> Comparison:
 def _last(result: Result) -> Iterator[Any]:
     """The last placement of every pod."""
     yield from {placed.pod: placed for placed in result.placements()}.values()
+
+
+def _number(value: float) -> str:
+    return f"{value:.0f}" if value == int(value) else f"{value:.4g}"
 
 
 def _mean(run: Result, name: str) -> float:

@@ -1,4 +1,4 @@
-"""Many runs: configurations times seeds, spread over processes by joblib.
+"""Many runs: configurations times seeds.
 
 A run is described by names of files, so that any process can do it, and its result is a folder. A process
 that dies takes its runs with it; they are done again.
@@ -6,12 +6,13 @@ that dies takes its runs with it; they are done again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from mooring.api.errors import MooringError
 from mooring.app.configuring import Configuration, configure, configure_file, find_plugin
+from mooring.app.simulating.backends import spread
 from mooring.app.simulating.loading import load_workload
 from mooring.app.simulating.simulation import OnProgress, Simulation, find_measure
 from mooring.runtime.registry import look_in
@@ -60,6 +61,11 @@ class Job:
     seed: int | None
     """None: the workload's own."""
     folder: Path
+    record: Path | None = None
+    """A file for what happens, to be replayed."""
+
+    def into(self, folder: Path) -> Job:
+        return replace(self, folder=folder)
 
     def run(self, on_progress: OnProgress | None = None) -> Result:
         source = self.source
@@ -72,7 +78,7 @@ class Job:
             measures={name: find_measure(reference) for name, reference in source.measures.items()},
             name=self.setup.name,
         )
-        return simulation.run(self.folder, on_progress)
+        return simulation.run(self.folder, on_progress=on_progress, record=self.record)
 
 
 def plan(source: Source, setups: Sequence[Setup], seeds: Sequence[int | None], folder: Path) -> list[Job]:
@@ -86,13 +92,15 @@ def plan(source: Source, setups: Sequence[Setup], seeds: Sequence[int | None], f
     ]
 
 
-def run_jobs(jobs: Sequence[Job], workers: int, on_done: Callable[[], None]) -> list[Result]:
-    """All runs, in order. `workers` processes, -1 for as many as there are cores."""
+def run_jobs(
+    jobs: Sequence[Job], workers: int, on_done: Callable[[], None], backend: str = ""
+) -> list[Result]:
+    """All runs, in order; see `backends.spread`."""
     for job in jobs:
         (job.folder / SUMMARY).unlink(missing_ok=True)  # its presence says that the run is done
     for _ in range(TRIES):
         missing = [job for job in jobs if not (job.folder / SUMMARY).exists()]
-        for _ in _spread(missing, workers):
+        for _ in spread(missing, workers, backend) if missing else ():
             on_done()
     if missing := [job for job in jobs if not (job.folder / SUMMARY).exists()]:
         raise MooringError(
@@ -100,26 +108,3 @@ def run_jobs(jobs: Sequence[Job], workers: int, on_done: Callable[[], None]) -> 
             "likely for lack of memory; say fewer with --jobs"
         )
     return [read_result(job.folder) for job in jobs]
-
-
-def _spread(jobs: Sequence[Job], workers: int) -> Iterator[None]:
-    """Do runs elsewhere, one item for each that is done; ends early when a process dies."""
-    if not jobs:
-        return
-    try:
-        import joblib
-        from joblib.externals.loky.process_executor import TerminatedWorkerError
-    except ImportError as error:
-        raise MooringError(
-            "several runs at a time need joblib: install mooring[sim], or say --jobs 1"
-        ) from error
-    try:
-        yield from joblib.Parallel(n_jobs=workers, return_as="generator_unordered")(
-            joblib.delayed(_run)(job) for job in jobs
-        )
-    except TerminatedWorkerError:
-        return
-
-
-def _run(job: Job) -> None:
-    job.run()

@@ -9,6 +9,7 @@ from mooring.api.errors import MooringError
 from mooring.app.manifest_files import read_manifest
 from mooring.sim import scenario
 from mooring.sim.generating import ScenarioWorkload
+from mooring.sim.records import Record
 from mooring.sim.traces import Trace, read_mapping
 from mooring.sim.workload import Workload
 
@@ -26,6 +27,10 @@ def load_workload(path: Path, mapping: Path | None = None, *, as_scheduled: bool
         return Trace(path, read_mapping(_read(mapping), str(mapping)), str(mapping))
     if mapping is not None:
         raise MooringError(f"{path}: a mapping belongs to a trace, whose name ends in .csv or .csv.gz")
+    if ending.endswith(".jsonl"):
+        return Record(path, as_scheduled=as_scheduled)
+    if as_scheduled:
+        raise MooringError(f"{path}: only a record, whose name ends in .jsonl, has placements to keep")
     if ending.endswith(SCENARIOS):
         return read_scenario(_read(path), str(path), path.parent)
     raise MooringError(

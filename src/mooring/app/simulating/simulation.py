@@ -13,8 +13,8 @@ from pathlib import Path
 
 from mooring.api.errors import MooringError
 from mooring.api.resources import Unstructured
-from mooring.app.bench.measuring import collected_as_when_running
 from mooring.app.configuring import Configuration, configure, configure_file
+from mooring.app.running.garbage import collected_as_when_running
 from mooring.app.simulating.loading import load_workload, read_scenario
 from mooring.framework.points import Plugin
 from mooring.scheduler.assembly import assemble
@@ -22,12 +22,15 @@ from mooring.scheduler.engine import Engine
 from mooring.scheduler.generation import Ports
 from mooring.sim.driving import Driver
 from mooring.sim.loop import VirtualClock, VirtualLoop, finish
-from mooring.sim.measures import Measure, Sampler
+from mooring.sim.measures import OwnMeasure, Sampler
+from mooring.sim.records import Recorder
 from mooring.sim.results import PLACEMENTS, PlacementFile, Result
 from mooring.sim.tally import AttemptRing, Placed, Tally
 from mooring.sim.workload import Settings, Workload
 from mooring.sim.world import World
 
+SPIN_LIMIT = 1_000_000_000
+"""Callbacks at one instant before that counts as going round in circles; a pod takes about ten."""
 OnProgress = Callable[[float, Tally], None]
 """Called with the virtual time and what was counted so far."""
 
@@ -51,7 +54,7 @@ class Simulation:
         plugins: Iterable[type[Plugin]] = (),
         seed: int | None = None,
         until: float | None = None,
-        measures: Mapping[str, Measure] | None = None,
+        measures: Mapping[str, OwnMeasure] | None = None,
         name: str = "",
     ) -> None:
         self.workload = _workload(workload)
@@ -64,8 +67,15 @@ class Simulation:
         own = {known: find_measure(spelled) for known, spelled in self._settings.measures.items()}
         self._measures = {**own, **(measures or {})}
 
-    def run(self, folder: Path | None = None, on_progress: OnProgress | None = None) -> Result:
-        """From the start to the end. The result is in the folder, or without one in memory."""
+    def run(
+        self,
+        folder: Path | None = None,
+        *,
+        on_progress: OnProgress | None = None,
+        record: Path | None = None,
+    ) -> Result:
+        """From the start to the end. The result is in the folder, or without one in memory; `record` is a
+        file for all changes of objects, to be replayed."""
         with ExitStack() as stack:
             placed: list[Placed] | None = None
             if folder is None:
@@ -74,24 +84,29 @@ class Simulation:
             else:
                 folder.mkdir(parents=True, exist_ok=True)
                 note = stack.enter_context(PlacementFile(folder / PLACEMENTS)).add
-            result = self._run(note, on_progress)
+            result = self._run(note, on_progress, record)
         result.placed = placed
         if folder is not None:
             result.write(folder)
         return result
 
-    def _run(self, note: Callable[[Placed], None], on_progress: OnProgress | None) -> Result:
+    def _run(
+        self, note: Callable[[Placed], None], on_progress: OnProgress | None, record: Path | None
+    ) -> Result:
         began = time.perf_counter()
-        loop = VirtualLoop()
+        loop = VirtualLoop(spin_limit=SPIN_LIMIT)
         try:
             asyncio.set_event_loop(loop)
             clock = VirtualClock(loop, epoch=self._settings.epoch)
-            world = World(clock, grace=self._settings.grace)
+            world = World(clock, grace=self._settings.grace, adopts_pods=self._settings.adopts_pods)
             tally = Tally(clock, note, self._settings.attempts)
             engine = self._engine(world, tally)
             sampler = Sampler(engine, world, tally, self._measures)
             driver = Driver(engine, world, tally, sampler, self._settings, on_progress)
-            with collected_as_when_running():
+            with ExitStack() as stack:
+                if record is not None:
+                    world.post = stack.enter_context(Recorder(record, clock, world.post)).post
+                stack.enter_context(collected_as_when_running())
                 loop.run_until_complete(driver.run(self.workload, self.seed))
         finally:
             finish(loop)
@@ -127,7 +142,7 @@ class Simulation:
         return engine
 
 
-def find_measure(reference: str) -> Measure:
+def find_measure(reference: str) -> OwnMeasure:
     """The function behind `module:function`."""
     module, _, name = reference.partition(":")
     try:
@@ -139,7 +154,7 @@ def find_measure(reference: str) -> Measure:
         ) from error
     if not callable(found):
         raise MooringError(f"measure {reference!r} is no function; write one that takes a View")
-    measure: Measure = found
+    measure: OwnMeasure = found
     return measure
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shlex
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,9 @@ from mooring.api.errors import MooringError
 from mooring.api.pod import DEFAULT_SCHEDULER_NAME
 from mooring.app.clock import SystemClock
 from mooring.app.reloading import Reloader
+from mooring.app.running.endpoints import Endpoints
+from mooring.app.running.inside import inside_of, loop_check
+from mooring.app.running.options import ServingOptions
 from mooring.app.running.watchdog import Heart, Signals, Watchdog
 from mooring.app.scheduler import Scheduler
 from mooring.app.up import kubeconfig
@@ -25,6 +29,9 @@ from mooring.app.up.process import PortInUse, Ready, ServerProcess
 from mooring.client.connection import connect
 from mooring.client.credentials import Credentials, Pem
 from mooring.client.http_client import HttpClient
+from mooring.serving.certificates import Certificate
+from mooring.serving.endpoints import ENDPOINTS, PING, Health
+from mooring.telemetry.metrics import SchedulerMetrics
 
 QPS, BURST = 5000.0, 10_000
 """The API server is our own: nothing is spared by being slow."""
@@ -51,6 +58,7 @@ class EmbeddedCluster:
         self._watchdog = Watchdog(self._heart)
         self._signals: Signals | None = None
         self._reloading: asyncio.Future[None] | None = None
+        self._endpoints: Endpoints | None = None
         self.scheduler: Scheduler | None = None
         self.kubeconfig = Path()
 
@@ -68,17 +76,22 @@ class EmbeddedCluster:
             kubeconfig.write(self.kubeconfig, text)
             if self._plan.configuration is not None:
                 self._client = self.connect()
+                metrics = SchedulerMetrics(time.monotonic)
                 self.scheduler = Scheduler(
                     self._client,
                     config=self._plan.configuration,
                     flush_after=self._plan.flush_after,
+                    metrics=metrics,
                     streaming_lists=True,
                 )
+                reloader = None
+                if self._plan.source is not None:
+                    reloader = Reloader(self.scheduler, self._plan.source, SystemClock(), metrics)
+                self._show(self.scheduler, metrics, reloader, port)
                 self._heart.start()
                 self._watchdog.start()
                 await self.scheduler.start()
-                if self._plan.source is not None:
-                    reloader = Reloader(self.scheduler, self._plan.source, SystemClock())
+                if reloader is not None:
                     self._reloading = asyncio.ensure_future(reloader.run())
         except BaseException:
             await self.stop()
@@ -92,21 +105,51 @@ class EmbeddedCluster:
                 raise
         return await ServerProcess.start(msgspec.structs.replace(self._plan.orders, port=0))
 
+    def _show(
+        self, scheduler: Scheduler, metrics: SchedulerMetrics, reloader: Reloader | None, port: int
+    ) -> None:
+        """Serve the scheduler's endpoints on the port after the API server's, or on any that is free. The API
+        server says whose tokens are good."""
+        checks = (PING, loop_check(self._heart))
+        health = Health(dict.fromkeys(ENDPOINTS, checks))
+        inside = inside_of(scheduler, metrics, health, started=time.time(), reloader=reloader, flags={})
+        pair = Certificate(self.ready.certificate.encode(), self.ready.key.encode())
+
+        def listen(port: int) -> Endpoints:
+            options = ServingOptions(port=port, skip_client_ca_lookup=True)
+            credentials = self._credentials()
+            return Endpoints(options, inside, credentials, credentials, pair=pair)
+
+        try:
+            self._endpoints = listen(min(port + 1, 65535))
+        except MooringError:
+            self._endpoints = listen(0)
+        self._endpoints.start()
+
+    @property
+    def endpoints(self) -> str:
+        """The address of the scheduler's endpoints; empty without a scheduler."""
+        return f"https://127.0.0.1:{self._endpoints.port}" if self._endpoints is not None else ""
+
     def connect(self) -> HttpClient:
         """A client of the cluster, for whoever started it."""
-        credentials = Credentials(
+        return connect(self._credentials(), SystemClock(), qps=QPS, burst=BURST)
+
+    def _credentials(self) -> Credentials:
+        return Credentials(
             server=self.ready.server,
             source="mooring up",
             ca=Pem(data=self.ready.ca.encode()),
             token=self.ready.token,
         )
-        return connect(credentials, SystemClock(), qps=QPS, burst=BURST)
 
     async def stop(self) -> None:
         """The scheduler first: it may have binds under way."""
         if self._reloading is not None:
             self._reloading.cancel()
             await asyncio.gather(self._reloading, return_exceptions=True)
+        if self._endpoints is not None:
+            await asyncio.to_thread(self._endpoints.stop)
         if self.scheduler is not None:
             await self.scheduler.stop()
             self.scheduler = None
@@ -156,7 +199,10 @@ class EmbeddedCluster:
         yield f"  export KUBECONFIG={self.kubeconfig.resolve()}"
         yield "  kubectl get nodes"
         yield from self._first_pods()
-        yield "  kubectl get pods -o wide\n"
+        yield "  kubectl get pods -o wide"
+        if self.endpoints:
+            yield f"  mooring explain pod/NAME --server {self.endpoints}"
+        yield ""
 
     def _first_pods(self) -> Iterator[str]:
         """Commands whose pods are scheduled by what runs here."""

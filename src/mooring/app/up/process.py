@@ -57,6 +57,9 @@ class Ready(msgspec.Struct, tag=True, kw_only=True):
     token: str
     ca: str
     """The certificate authority, PEM."""
+    certificate: str
+    key: str
+    """A certificate of it for what else listens on this machine: the scheduler's endpoints."""
     nodes: int
     applied: list[str] = []
     """`deployment.apps/web created`, one line an object, as kubectl says it."""

@@ -188,10 +188,13 @@ class EmbeddedServer:
             self._spawn(self._publisher.run(), "publisher of zones")
         applied = await applier.apply(self._orders.objects, self._orders.objects_source)
         await self._http.start()
+        pair = self._authority.server()
         return Ready(
             server=self._http.url,
             token=self._token,
             ca=self._authority.pem.certificate.decode(),
+            certificate=pair.certificate.decode(),
+            key=pair.key.decode(),
             nodes=len(self.store.every(NODES)),
             applied=applied,
         )

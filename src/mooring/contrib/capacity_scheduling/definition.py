@@ -20,5 +20,8 @@ DEFINITION = definition(
         "min": amounts("Guaranteed; others may borrow what is not used of it."),
         "max": amounts("Not to be exceeded; unlimited what is not named."),
     },
-    status={"used": amounts("What the pods with a node request.")},
+    status={
+        "used": amounts("What the pods with a node request, those of quotas below this one included."),
+        "message": {"type": "string", "description": "What is wrong with the parent that it names."},
+    },
 )

@@ -1,6 +1,6 @@
-"""The plugin. A pod is refused when its quota would go beyond its max, or when all quotas together would go
-beyond the sum of their min; then preemption may help. The second check lets a namespace borrow what others
-leave of their min."""
+"""The plugin. A pod is refused when its quota, or one above it, would go beyond its max, or when all quotas
+together would go beyond the sum of their min; then preemption may help. The second check lets a namespace
+borrow what others leave of their min."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from mooring.api.errors import MooringError
 from mooring.api.pod import Pod
 from mooring.api.requests import pod_requests
 from mooring.api.resources import PODS, Unstructured
+from mooring.contrib.capacity_scheduling.account import Account
 from mooring.contrib.capacity_scheduling.claims import QuotaState, claim_of
 from mooring.contrib.capacity_scheduling.definition import DEFINITION
 from mooring.contrib.capacity_scheduling.policy import QuotaPolicy
-from mooring.contrib.capacity_scheduling.quotas import ELASTICQUOTAS, Account
+from mooring.contrib.capacity_scheduling.quotas import ELASTICQUOTAS, PARENT, Quota
 from mooring.contrib.capacity_scheduling.status import StatusWriter
 from mooring.contrib.preempting import PreemptingPlugin
 from mooring.framework.access import LISTED, Access, Dependency, Kind, Reads
@@ -46,7 +47,8 @@ class CapacityScheduling(
 
     def __init__(self, args: Any, handle: Handle) -> None:
         self.account: Account = handle.shared("CapacityScheduling.account", Account)
-        super().__init__(args, handle, QuotaPolicy(self.account, handle))
+        self._policy = QuotaPolicy(self.account, handle)
+        super().__init__(args, handle, self._policy)
         self._objects = handle.lister(ELASTICQUOTAS)
         handle.on_change(ELASTICQUOTAS, self._quota_changed)
         handle.on_change(PODS, self.account.pod_changed)
@@ -67,25 +69,30 @@ class CapacityScheduling(
         await StatusWriter(self.account, self.handle).run()
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status | None:
-        quota = self.account.quotas.get(pod.namespace)
+        quota = self.account.quota(pod.namespace)
         if quota is None:
             return Status.skip()
         if quota.problem:
             return Status.unresolvable(quota.problem)
-        claim = claim_of(pod, self.account, self.handle)
-        asked = QuotaState(self.account, quota, claim)
+        asked = QuotaState(self.account, claim_of(pod, self.account, self.handle))
         state.write(STATE, asked)
         rejected = f"Pod {pod.key} is rejected in PreFilter because"
-        if any(asked.beyond_max()):
-            return Status.unschedulable(f"{rejected} ElasticQuota {pod.namespace} is more than Max")
-        if any(asked.beyond_sum_of_min()):
+        if (exceeded := asked.over_max) is not None:
+            return Status.unschedulable(f"{rejected} ElasticQuota {exceeded.namespace} is more than Max")
+        if asked.over_sum_of_min:
             return Status.unschedulable(f"{rejected} total ElasticQuota used is more than min")
         return None
 
     async def post_filter(
         self, state: CycleState, pod: Pod, statuses: NodeStatuses
     ) -> tuple[PostFilterResult | None, Status | None]:
-        result, status = await super().post_filter(state, pod, statuses)
+        """Victims are looked for among the closest relatives, and further away only where that does not
+        help."""
+        for reach in self._policy.reaches(pod):
+            self._policy.reach = reach
+            result, status = await super().post_filter(state, pod, statuses)
+            if result is None or result.nominated_node:
+                break
         if result is not None and result.victims:
             self.account.make_way(pod, result.victims)
         return result, status
@@ -102,7 +109,7 @@ class CapacityScheduling(
     def filter_nodes(self, state: CycleState, pod: Pod, nodes: Nodes) -> Refusals | None:
         """PreFilter has answered for the cluster as it is; this is for dry runs, where pods come and go."""
         asked: QuotaState = state.read(STATE)
-        if not (any(asked.beyond_max()) or any(asked.beyond_sum_of_min())):
+        if asked.over_max is None and not asked.over_sum_of_min:
             return None
         return nodes.refuse(np.ones(len(nodes), dtype=np.bool_), EXCEEDED)
 
@@ -111,14 +118,9 @@ class CapacityScheduling(
         asked: QuotaState | None = state.read(STATE, None)
         if asked is None:
             return  # the quota cannot be read, and the reason says why
-        limits = {
-            f"max of ElasticQuota {asked.quota.namespace}/{asked.quota.name}": asked.beyond_max(),
-            "the sum of min of all ElasticQuotas": asked.beyond_sum_of_min(),
-        }
-        for limit, found in limits.items():
-            for name, wanted, free in sorted(found):
-                subject, unit = f"{name} within {limit}", unit_of(name)
-                yield Detail(subject, asked=wanted, there=free, missing=wanted - free, unit=unit)
+        for limit, name, wanted, free in asked.shortages():
+            subject, unit = f"{name} within {limit}", unit_of(name)
+            yield Detail(subject, asked=wanted, there=free, missing=wanted - free, unit=unit)
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
         self.account.reserve(pod)
@@ -134,13 +136,15 @@ class CapacityScheduling(
         ]
 
     def _after_pod_frees(self, pod: Pod, old: Pod, new: Pod | None) -> QueueingHint:
-        """Pods of other quotas count unless the pod is above its own max, nominated ones as well."""
-        quota = self.account.quotas.get(pod.namespace)
+        """Pods of other quotas count, nominated ones as well, unless a quota above the pod is at its max that
+        they are not below."""
+        path, theirs = self.account.path(pod.namespace), self.account.path(old.namespace)
         counted = old.is_assigned or bool(old.nominated_node_name)
-        if quota is None or not counted or old.namespace not in self.account.quotas:
+        if not path or not counted or not theirs:
             return QueueingHint.SKIP
-        above = old.namespace != pod.namespace and any(quota.beyond_max(pod_requests(pod), {}))
-        return QueueingHint.SKIP if above else QueueingHint.QUEUE
+        apart = (level for level in path if isinstance(level, Quota) and level not in theirs)
+        full = any(quota.over_max_with(pod_requests(pod), {}) for quota in apart)
+        return QueueingHint.SKIP if full else QueueingHint.QUEUE
 
     def sign(self, pod: Pod) -> Hashable:
         return pod.namespace, pod.priority, tuple(sorted(pod_requests(pod).items()))
@@ -150,7 +154,9 @@ class CapacityScheduling(
 
 
 def is_other_spec(old: Unstructured, new: Unstructured) -> bool:
-    return bool(old.get("spec") != new.get("spec"))
+    """Whether it says something else, the parent included."""
+    before, after = (obj.metadata.annotations.get(PARENT) for obj in (old, new))
+    return bool(old.get("spec") != new.get("spec")) or before != after
 
 
 def after_quota_change(pod: Pod, old: Unstructured | None, new: Unstructured | None) -> QueueingHint:

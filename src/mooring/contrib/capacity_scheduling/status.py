@@ -1,10 +1,12 @@
-"""Writes `status.used` of ElasticQuota objects, from the account that scheduling uses; on the leader only."""
+"""Writes `status.used` of ElasticQuota objects, from the account that scheduling uses, and `status.message`
+where a parent is not one; on the leader only."""
 
 from __future__ import annotations
 
 from mooring.api.errors import MooringError, NotFound
 from mooring.api.requests import CPU, resource_value
-from mooring.contrib.capacity_scheduling.quotas import ELASTICQUOTAS, Account, Quota
+from mooring.contrib.capacity_scheduling.account import Account
+from mooring.contrib.capacity_scheduling.quotas import ELASTICQUOTAS, Quota
 from mooring.framework.handle import Handle
 from mooring.framework.ports import PatchType
 
@@ -34,16 +36,21 @@ class StatusWriter:
                     clock.call_later(RETRY, account.note, namespace)
 
     async def _write(self, namespace: str) -> None:
-        quota = self._account.quotas.get(namespace)
+        quota = self._account.quota(namespace)
         if quota is None or (obj := self._objects.get(quota.name, namespace)) is None:
             return
-        old, new = obj.get("status", "used") or {}, used(quota)
-        if old.keys() == new.keys() and all(resource_value(n, old[n]) == a for n, a in new.items()):
+        old, new, message = obj.get("status", "used") or {}, used(quota), obj.get("status", "message") or ""
+        counted = old.keys() == new.keys() and all(resource_value(n, old[n]) == a for n, a in new.items())
+        if counted and message == quota.remark:
             return
-        patch = {**dict.fromkeys(old), **{name: text(name, amount) for name, amount in new.items()}}
+        patch: dict[str, object] = {
+            "used": {**dict.fromkeys(old), **{name: text(name, amount) for name, amount in new.items()}}
+        }
+        if message != quota.remark:
+            patch["message"] = quota.remark or None
         try:
             await self._handle.client.patch(
-                ELASTICQUOTAS, quota.name, {"status": {"used": patch}}, namespace=namespace,
+                ELASTICQUOTAS, quota.name, {"status": patch}, namespace=namespace,
                 subresource="status", patch_type=PatchType.MERGE,
             )  # fmt: skip
         except NotFound:
@@ -51,7 +58,7 @@ class StatusWriter:
 
 
 def used(quota: Quota) -> dict[str, int]:
-    """What pods use, with a zero for what the quota names and no pod uses."""
+    """What pods use, those of quotas below as well, with a zero for what the quota names and no pod uses."""
     named = dict.fromkeys([*quota.min, *quota.max], 0)
     return named | {name: amount for name, amount in quota.used.items() if amount or name in named}
 

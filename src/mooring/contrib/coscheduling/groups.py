@@ -7,6 +7,7 @@ shared by all profiles and survives a reload. Who may start is decided in `plugi
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from mooring.api.pod import Pod
@@ -74,6 +75,8 @@ class Progress:
     pinned: bool = False
     """The last round failed although the group fitted: the next one goes where the plan says, and not where
     scores lead."""
+    failures: int = 0
+    """Of pinned rounds, since the group last started."""
     refused: Status | None = None
     """The plan failed: the answer for the members that come next, until something has changed."""
     refused_at: float = 0.0
@@ -106,6 +109,21 @@ class Groups:
         )
         self._progress: dict[str, Progress] = handle.shared("Coscheduling.progress", dict)
         self.rounds: dict[str, Round] = handle.shared("Coscheduling.rounds", dict)
+        self._plans: list[str] = handle.shared("Coscheduling.plans", list)
+        """The group that is being planned, if any."""
+
+    @property
+    def is_planning(self) -> bool:
+        """Whether a plan is being made: its trials run PreFilter of all plugins, Coscheduling included."""
+        return bool(self._plans)
+
+    @contextmanager
+    def planning(self, key: str) -> Iterator[None]:
+        self._plans.append(key)
+        try:
+            yield
+        finally:
+            self._plans.pop()
 
     def podgroup(self, key: str) -> PodGroup | None:
         """The PodGroup object; None without a group, and while the object does not exist."""
@@ -116,6 +134,20 @@ class Groups:
     def members(self, key: str) -> list[Pod]:
         """All pods with the label that have not ended, those on nodes included, by name."""
         return sorted(self._members.at(key), key=lambda pod: pod.name)
+
+    def unplaced(self, pod: Pod) -> Iterator[Pod]:
+        """The pod, and the other members that could get a node in the same round, nominated ones first.
+        Those of other profiles are not asked here."""
+        yield pod
+        progress = self.progress(group_of(pod))
+        for member in sorted(self.members(group_of(pod)), key=lambda found: not found.nominated_node_name):
+            if (
+                not (member.uid in progress.placed or member.uid in progress.leaving)
+                and member.uid != pod.uid
+                and not (member.is_gated or member.is_terminating or member.is_assigned)
+                and member.scheduler_name == pod.scheduler_name
+            ):
+                yield member
 
     def progress(self, key: str) -> Progress:
         found = self._progress.get(key)

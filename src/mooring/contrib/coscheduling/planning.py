@@ -7,13 +7,14 @@ particular. That is a heuristic, and a group that fits in one certain order only
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from msgspec import structs
 
 from mooring.api.pod import Pod, Volume
+from mooring.contrib.coscheduling.groups import group_of
 from mooring.framework.handle import Handle, Trial
 from mooring.framework.nodes import Nodes
 from mooring.framework.status import Code
@@ -46,6 +47,7 @@ class Misfit(NamedTuple):
 
 
 Placements = list[tuple[Pod, str]]
+P = TypeVar("P", bound="Packing")
 
 
 class Planner:
@@ -61,7 +63,7 @@ class Planner:
         that it could remove do not count: whom it removes is decided later, member by member."""
         kept = [*reserved]
         found = self._in_some_order(members, kept, preempt=False)
-        if isinstance(found, Misfit) and any(map(_preempts, members)):
+        if isinstance(found, Misfit) and any(map(preempts, members)):
             with_victims = self._in_some_order(members, kept, preempt=True)
             return found if isinstance(with_victims, Misfit) else with_victims
         return found
@@ -69,18 +71,28 @@ class Planner:
     def _in_some_order(
         self, members: Sequence[Pod], reserved: Placements, *, preempt: bool
     ) -> Placements | Misfit:
-        order = [*members]
-        for _ in range(_RESTARTS):
-            packing = _Packing(self._handle, reserved, self._likely, preempt=preempt)
-            found = packing.pack(order)
-            if not isinstance(found, Misfit):
-                self._likely = packing.likely
-                break
-            first = {pod.uid for pod in order if _alike(pod, found.pod)}
-            if all(pod.uid in first for pod in order[: len(first)]):
-                break  # no others were in its way
-            order.sort(key=lambda pod: pod.uid not in first)
+        found, packing = in_some_order(
+            members, lambda: Packing(self._handle, reserved, self._likely, preempt=preempt)
+        )
+        if not isinstance(found, Misfit):
+            self._likely = packing.likely
         return found
+
+
+def in_some_order(members: Sequence[Pod], start: Callable[[], P]) -> tuple[Placements | Misfit, P]:
+    """Pack the members, in another order where one has no node; with the dry run that came last. Those that
+    never preempt go before the others, so that no pod has to make way for them."""
+    order = sorted(members, key=preempts)
+    for _ in range(_RESTARTS):
+        packing = start()
+        found = packing.pack(order)
+        if not isinstance(found, Misfit):
+            break
+        first = {pod.uid for pod in order if _alike(pod, found.pod)}
+        if all(pod.uid in first for pod in order[: len(first)]):
+            break  # no others were in its way
+        order.sort(key=lambda pod: (preempts(pod), pod.uid not in first))
+    return found, packing
 
 
 def _alike(a: Pod, b: Pod) -> bool:
@@ -106,19 +118,19 @@ def _labels(pod: Pod) -> dict[str, str]:
     return {name: value for name, value in pod.labels.items() if name not in _INDEXES}
 
 
-def _preempts(pod: Pod) -> bool:
+def preempts(pod: Pod) -> bool:
     return pod.spec.preemption_policy != "Never"
 
 
-class _Packing:
+class Packing:
     """One dry run."""
 
     def __init__(self, handle: Handle, reserved: Placements, likely: Sequence[str], *, preempt: bool) -> None:
-        self._handle = handle
-        self._session = handle.dry_run()
+        self.handle = handle
+        self.session = handle.dry_run()
         for pod, node in reserved:
             if handle.node(node) is not None:
-                self._session.add_pod(node, pod)
+                self.session.add_pod(node, pod)
         self._preempt = preempt
         self.likely = [*likely]
         """Nodes that took a member, or would have, the last one first."""
@@ -130,17 +142,17 @@ class _Packing:
             if trial is not None and interchangeable(pod, found[-1][0]):
                 trial.add_pod(found[-1][1], found[-1][0])  # what it says of the one holds for the other
             else:
-                trial = self._session.trial(pod)
+                trial = self.session.trial(pod)
             if not trial.status.is_success:
                 return Misfit(len(found), pod, ", ".join(trial.status.reasons))
-            node = self._first_fit(trial, pod)
+            node = self.first_fit(trial, pod)
             if isinstance(node, NodeStatuses):
                 return Misfit(len(found), pod, _summary(node))
-            self._session.add_pod(node, pod)
+            self.session.add_pod(node, pod)
             found.append((pod, node))
         return found
 
-    def _first_fit(self, trial: Trial, pod: Pod) -> str | NodeStatuses:
+    def first_fit(self, trial: Trial, pod: Pod) -> str | NodeStatuses:
         """A node for the pod, or what all nodes said."""
         nominated = pod.nominated_node_name
         if self._fits(trial, nominated) or self._fits_alone(trial, pod, nominated):
@@ -158,29 +170,32 @@ class _Packing:
         return next((node for node in candidates if self._fits_alone(trial, pod, node)), statuses)
 
     def _fits(self, trial: Trial, node: str) -> bool:
-        return self._handle.node(node) is not None and trial.filter(node).is_success
+        return self.handle.node(node) is not None and trial.filter(node).is_success
 
     def _with_lower(self, pod: Pod, statuses: NodeStatuses) -> Iterator[str]:
         """Nodes that preemption may help on: with pods of lower priority."""
-        if self._preempt and _preempts(pod):
+        if self._preempt and preempts(pod):
             rows, columns = statuses.rows_with(Code.UNSCHEDULABLE).tolist(), statuses.nodes.columns
-            lower = columns.lower_pods_on(rows, pod.priority)
-            yield from (columns.view(row).name for row, pods in zip(rows, lower, strict=True) if pods)
+            for start in range(0, len(rows), _PREEMPTION_CANDIDATES):  # as a rule the first ones will do
+                block = rows[start : start + _PREEMPTION_CANDIDATES]
+                lower = columns.lower_pods_on(block, pod.priority)
+                yield from (columns.view(row).name for row, pods in zip(block, lower, strict=True) if pods)
 
     def _fits_alone(self, trial: Trial, pod: Pod, node: str) -> bool:
         """Whether preemption may help on the node: the pod fits without the pods of lower priority. If so,
         they are gone for all members."""
-        if not self._preempt or not _preempts(pod) or self._handle.node(node) is None:
+        if not self._preempt or not preempts(pod) or self.handle.node(node) is None:
             return False
         without = trial.fork()
-        victims = list(without.node(node).ranked.below(pod.priority))
+        lower = without.node(node).ranked.below(pod.priority)
+        victims = [other for other in lower if group_of(other) != group_of(pod)]
         for victim in victims:
             without.remove_pod(node, victim)
         if not without.filter(node).is_success:
             return False
         for victim in victims:
             trial.remove_pod(node, victim)
-            self._session.remove_pod(node, victim)
+            self.session.remove_pod(node, victim)
         return True
 
 

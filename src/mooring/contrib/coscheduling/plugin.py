@@ -12,7 +12,8 @@ Reasons and order are those of scheduler-plugins; that the group is planned as a
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
+from itertools import islice
 from typing import Any
 
 from mooring.api.pod import Pod
@@ -43,6 +44,8 @@ from mooring.framework.statuses import NodeStatuses
 
 SAY_AFTER = 1.0
 """Seconds in Permit after which an event says what a member waits for."""
+FREE_FAILURES, LONGEST_BACKOFF = 10, 60.0
+"""A group whose plans fail more often than this, one after the other, backs off for up to so many seconds."""
 REFUSED_FOR = 1.0
 """Seconds for which members that come next get the answer of the first."""
 
@@ -69,8 +72,6 @@ class Coscheduling(
         self._backoff = args.pod_group_backoff_seconds or args.denied_pg_expiration_time_seconds
         self._waking = Waking(self._groups)
         self._planner = planning.Planner(handle)
-        self._planning = False
-        """Whether a plan is being made: its trials run PreFilter of all plugins, this one included."""
         self._epoch = handle.clock.wall() - handle.clock.now()
         """Wall clock at the zero of the scheduler's clock, for comparing queue times with creation times."""
         handle.on_change(PODS, self._pod_changed)
@@ -103,7 +104,7 @@ class Coscheduling(
     # PreFilter
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult | Status | None:
-        if self._planning or (group := self._groups.podgroup(group_of(pod))) is None:
+        if self._groups.is_planning or (group := self._groups.podgroup(group_of(pod))) is None:
             return Status.skip()
         progress = self._groups.progress(group.key)
         status = self._refusal(group, progress, pod, nodes)
@@ -149,7 +150,12 @@ class Coscheduling(
         needed = group.min_member - len(progress.placed)
         if needed <= 1 or self._groups.round(key) is not None:
             return None  # the last one needs no plan: nothing waits longer for it than it is tried
-        found = self._planned(key, [pod, *self._others(progress, pod)][:needed])
+        members = [*islice(self._groups.unplaced(pod), needed)]
+        if len(members) < needed and progress.leaving:
+            # A plan for a part of the group is of no use. Their nodes come free at once, which wakes it.
+            return Status.unresolvable(f"PodGroup {key} waits for members that were rejected")
+        with self._groups.planning(key):
+            found = self._planner.plan(members, self._groups.planned_besides(key))
         if isinstance(found, planning.Misfit):
             fitting = f"{len(progress.placed) + found.placed} of {group.min_member} members have a node"
             reason = f"PodGroup {key} does not fit: {fitting}, Pod {found.pod.name} has none: {found.why}"
@@ -158,24 +164,6 @@ class Coscheduling(
         planned = {member.uid: (member, node) for member, node in found}
         self._groups.rounds[key] = Round(planned, now + self._timeout(group))
         return None
-
-    def _others(self, progress: Progress, pod: Pod) -> Iterator[Pod]:
-        """Members that could get a node in the same round. Those of other profiles are not asked here."""
-        for member in self._groups.members(group_of(pod)):
-            if (
-                not (member.uid in progress.placed or member.uid in progress.leaving)
-                and member.uid != pod.uid
-                and not (member.is_gated or member.is_terminating or member.is_assigned)
-                and member.scheduler_name == pod.scheduler_name
-            ):
-                yield member
-
-    def _planned(self, key: str, members: Sequence[Pod]) -> planning.Placements | planning.Misfit:
-        self._planning = True
-        try:
-            return self._planner.plan(members, self._groups.planned_besides(key))
-        finally:
-            self._planning = False
 
     # PostFilter, Reserve, Permit, PostBind
 
@@ -187,7 +175,7 @@ class Coscheduling(
         progress = self._groups.progress(group.key)
         self._groups.waiting(group.key)
         without = group.min_member - len(progress.placed)
-        under_way = self._groups.round(group.key)
+        under_way, pinned = self._groups.round(group.key), progress.pinned
         if under_way is not None and under_way.planned.pop(pod.uid, None) is not None:
             progress.pinned = True
         if without <= 0 or without / group.min_member <= self.args.pod_group_reject_percentage / 100:
@@ -195,6 +183,12 @@ class Coscheduling(
         self._fail(group.key, "optimistic rejection in PostFilter")
         if self._backoff and len(self._groups.members(group.key)) >= group.min_member:
             self._back_off(group.key, progress, self._backoff)
+        elif pinned:
+            # Plans lead to nothing again and again although members go where they say.
+            progress.failures += 1
+            if progress.failures > FREE_FAILURES:
+                seconds = min(2.0 ** (progress.failures - FREE_FAILURES), LONGEST_BACKOFF)
+                self._back_off(group.key, progress, seconds)
         return Status.unschedulable(
             f"PodGroup {group.key} gets rejected due to Pod {pod.name} is unschedulable even after PostFilter"
         )
@@ -291,7 +285,7 @@ class Coscheduling(
         for uid in waiting:
             if (held := self.handle.waiting_pod(uid)) is not None:
                 held.allow(self.name)
-        progress.pinned, progress.failed_at = False, None
+        progress.pinned, progress.failures, progress.failed_at = False, 0, None
         self._groups.rounds.pop(key, None)
         self._waits_for(key, "")
 

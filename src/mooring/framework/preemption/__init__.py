@@ -9,6 +9,17 @@ from mooring.framework.preemption.budgets import Budgets
 from mooring.framework.preemption.candidates import Candidate, Candidates
 from mooring.framework.preemption.evaluator import NEEDS, Preemption
 from mooring.framework.preemption.executor import Executor
-from mooring.framework.preemption.policy import PreemptionPolicy
+from mooring.framework.preemption.policy import PreemptionPolicy, best_candidate
+from mooring.framework.preemption.search import CandidateSearch
 
-__all__ = ["NEEDS", "Budgets", "Candidate", "Candidates", "Executor", "Preemption", "PreemptionPolicy"]
+__all__ = [
+    "NEEDS",
+    "Budgets",
+    "Candidate",
+    "CandidateSearch",
+    "Candidates",
+    "Executor",
+    "Preemption",
+    "PreemptionPolicy",
+    "best_candidate",
+]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import copy
 
 import numpy as np
 
@@ -32,6 +33,22 @@ class Budgets:
             selector = _selector(budget)
             for label in () if selector.nothing else _labels(budget.namespace, selector):
                 self._filed.setdefault(label, []).append((index, selector))
+
+    def spent(self, victims: Iterable[Pod]) -> tuple[Budgets, list[Pod]]:
+        """What the budgets allow once these pods are gone as well, and which of them violate one. The very
+        same object where no budget applies to any of them."""
+        charges = [(pod, charged) for pod in victims if (charged := [*self._charged(pod)])]
+        if not charges:
+            return self, []
+        later = copy(self)
+        later._allowed = [*self._allowed]
+        violating = []
+        for pod, charged in charges:
+            for index in charged:
+                later._allowed[index] -= 1
+            if any(later._allowed[index] < 0 for index in charged):
+                violating.append(pod)
+        return later, violating
 
     def violating(self, victims: VictimColumns) -> BoolArray | None:
         """Which victims would violate a budget, each node by itself; None when none would. Victims use up
@@ -65,9 +82,9 @@ class Budgets:
 
     def _charges(self, ranked: RankedPods) -> Charges:
         known = ranked.memo.get(Budgets)
-        if known is None or known[0] is not self:
+        if known is None or known[0] is not self.all:
             found = tuple((index, b) for index, pod in enumerate(ranked.pods) for b in self._charged(pod))
-            known = ranked.memo[Budgets] = (self, found)
+            known = ranked.memo[Budgets] = (self.all, found)
         charges: Charges = known[1]
         return charges
 

@@ -86,7 +86,7 @@ class Preemption:
             return Found(0)
         if wanted < len(rows):
             rows = np.roll(rows, -self._handle.random.randrange(len(rows)))
-        search = CandidateSearch(self._handle.dry_run(), pod, state, self._current_budgets())
+        search = CandidateSearch(self._handle.dry_run(), pod, state, self.budgets())
         nodes = Nodes(statuses.nodes.columns, rows)
         return search.run(
             nodes,
@@ -95,8 +95,9 @@ class Preemption:
             lambda names: self._policy.without_victims(pod, names),
         )
 
-    def _current_budgets(self) -> Budgets:
-        """One object until a budget changes, so that what was found out about pods stays known."""
+    def budgets(self) -> Budgets:
+        """Those of now. One object until a budget changes, so that what was found out about pods stays
+        known."""
         listed = tuple(self._handle.lister(POD_DISRUPTION_BUDGETS).list())
         known = self._budgets.all
         if len(listed) != len(known) or any(a is not b for a, b in zip(listed, known, strict=True)):

@@ -40,6 +40,10 @@ FIRST_DELAY = 0.01
 """Seconds; five times as long after each attempt."""
 
 
+Victim = tuple[str, Pod]
+"""A pod, and before it the node that it goes from."""
+
+
 class _Run:
     """One preemption under way."""
 
@@ -76,40 +80,48 @@ class Executor:
         current = self._handle.lister(PODS).get(victim.name, victim.namespace)
         return isinstance(current, Pod) and current.uid == victim.uid and not current.is_terminating
 
-    def start(self, pod: Pod, candidate: Candidate) -> None:
-        """Begin. Victims that are being deleted already need nothing more, and their end wakes the pod."""
-        node_name = candidate.node_name
-        victims = [victim for victim in candidate.victims if not victim.is_terminating]
+    def start(self, pod: Pod, *candidates: Candidate, siblings: Sequence[Pod] = ()) -> None:
+        """Begin, on one node or on several at once. Victims that are being deleted already need nothing more,
+        and their end wakes the pod. `siblings` wait for them too, and are tried again with the pod."""
+        victims = [(c.node_name, v) for c in candidates for v in c.victims if not v.is_terminating]
         if not victims:
             return
-        outranked = [p for p in self._handle.nominator.nominated_on(node_name) if p.priority < pod.priority]
+        nominated = (p for c in candidates for p in self._handle.nominator.nominated_on(c.node_name))
+        outranked = [*{p.uid: p for p in nominated if p.priority < pod.priority}.values()]
         for other in outranked:
             self._handle.nominator.forget(other.uid)
         self._runs[pod.uid] = run = _Run()
-        self._handle.spawn(self._run(run, pod, node_name, victims, outranked), f"preemption for {pod.key}")
+        self._handle.spawn(self._run(run, (pod, *siblings), victims, outranked), f"preemption for {pod.key}")
 
     async def _run(
-        self, run: _Run, pod: Pod, node_name: str, victims: Sequence[Pod], outranked: Sequence[Pod]
+        self, run: _Run, waiting: Sequence[Pod], victims: Sequence[Victim], outranked: Sequence[Pod]
     ) -> None:
-        succeeded, began = False, self._handle.clock.now()
+        pod, succeeded, began = waiting[0], False, self._handle.clock.now()
         try:
             await self._take_nominations(outranked)
-            succeeded = await self._preempt_all(run, pod, node_name, victims)
+            succeeded = await self._preempt_all(run, pod, victims)
         finally:
             if self._runs.get(pod.uid) is run:
                 del self._runs[pod.uid]
             # A victim that still has to leave will wake the pod; no other event is sure to.
-            if not succeeded or not (run.passed or self._any_remains(node_name, victims)):
-                self._handle.activate([pod])
+            if not succeeded or not (run.passed or any(map(self._remains, victims))):
+                self._handle.activate(waiting)
             metrics: SchedulerMetrics | None = self._handle.shared(METRICS, lambda: None)
             if metrics is not None:
                 metrics.preempted(self._handle.clock.now() - began, "success" if succeeded else "error")
-            _log.info(2, "Preemption finished", preemptor=pod.key, node=node_name, succeeded=succeeded)
+            _log.info(2, "Preemption finished", preemptor=pod.key, node=victims[0][0], succeeded=succeeded)
 
-    def _any_remains(self, node_name: str, victims: Iterable[Pod]) -> bool:
-        node = self._handle.node(node_name)
-        there = {pod.uid for pod in node.pods} if node is not None else ()
-        return any(victim.uid in there for victim in victims)
+    def _remains(self, victim: Victim) -> bool:
+        node = self._handle.node(victim[0])
+        return node is not None and any(victim[1].uid == there.uid for there in node.pods)
+
+    async def nominate(self, nominations: Iterable[tuple[Pod, str]]) -> None:
+        """Write `status.nominatedNodeName` of pods that are not tried now; what fails is logged."""
+        for pod, node_name in nominations:
+            try:
+                await self._writer.nominate(pod, node_name)
+            except (ApiError, TransportError) as error:
+                _log.error("Cannot nominate", error=error, pod=pod.key, node=node_name)
 
     async def _take_nominations(self, pods: Sequence[Pod]) -> None:
         """Pods of lower priority that were to run there may not fit any more; they look for another place."""
@@ -121,13 +133,13 @@ class Executor:
         if pods:
             self._handle.activate(pods)
 
-    async def _preempt_all(self, run: _Run, pod: Pod, node_name: str, victims: Sequence[Pod]) -> bool:
+    async def _preempt_all(self, run: _Run, pod: Pod, victims: Sequence[Victim]) -> bool:
         *others, last = victims
-        done = await asyncio.gather(*(self._preempt(pod, node_name, victim) for victim in others))
+        done = await asyncio.gather(*(self._preempt(pod, *victim) for victim in others))
         if not all(done):
             return False
-        run.last = last
-        return await self._preempt(pod, node_name, last)
+        run.last = last[1]
+        return await self._preempt(pod, *last)
 
     async def _preempt(self, pod: Pod, node_name: str, victim: Pod) -> bool:
         """Stop the victim where it is on its way to the node, else delete it. False when that failed."""
@@ -194,6 +206,12 @@ class VictimWriter:
         except Conflict:
             if await self._is_there(pod):
                 raise
+
+    async def nominate(self, pod: Pod, node_name: str) -> None:
+        try:
+            await self._patch(pod, {"nominatedNodeName": node_name})
+        except NotFound:
+            return
 
     async def _is_there(self, pod: Pod) -> bool:
         """Whether the name still belongs to this very pod."""

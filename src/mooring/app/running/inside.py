@@ -1,0 +1,81 @@
+"""What the endpoints of a process show of its scheduler; `mooring run` and `mooring up` have the same."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from mooring.api.pod import Pod
+from mooring.api.resources import PODS
+from mooring.app.reloading import Reloader
+from mooring.app.running import gauges
+from mooring.app.running.endpoints import Exposition, status_page
+from mooring.app.running.loop_door import LoopDoor
+from mooring.app.running.pages import Pages
+from mooring.app.running.watchdog import Heart
+from mooring.app.scheduler import Scheduler
+from mooring.config.types import API_VERSION, KIND
+from mooring.config.wire import to_wire
+from mooring.serving.endpoints import Check, Health, Inside
+from mooring.telemetry.metrics import SchedulerMetrics
+
+LOOP_TOLERANCE = 30.0
+"""Seconds without a heartbeat from which the process is no longer alive."""
+
+
+def inside_of(
+    scheduler: Scheduler,
+    metrics: SchedulerMetrics,
+    health: Health,
+    *,
+    started: float,
+    leads: Callable[[], bool] = lambda: True,
+    reloader: Reloader | None = None,
+    flags: Mapping[str, str],
+    without: frozenset[str] = frozenset(),
+) -> Inside:
+    """Call it on the scheduler's loop. `without` names metrics that are not shown."""
+    engine, door = scheduler.engine, LoopDoor(asyncio.get_running_loop())
+    exposition = Exposition(
+        metrics,
+        lambda: gauges.refresh(metrics, engine, scheduler.recorder),
+        lambda: _pods(scheduler),
+        leads,
+        health,
+        door,
+        without,
+    )
+    return Inside(
+        health=health,
+        metrics=exposition.metrics,
+        resource_metrics=exposition.resource_metrics,
+        slis=exposition.slis,
+        config=lambda: _configz(scheduler, reloader),
+        flags=flags,
+        status=status_page(started, engine.profiles, leads),
+        views=Pages(scheduler, door, leads, lambda: reloader.outcome.generation if reloader else 1),
+    )
+
+
+def loop_check(heart: Heart) -> Check:
+    """Whether the scheduling loop beats."""
+
+    def late() -> str:
+        age = heart.age()
+        return f"no heartbeat for {age:.0f}s" if age > LOOP_TOLERANCE else ""
+
+    return Check("scheduling-loop", late)
+
+
+def _configz(scheduler: Scheduler, reloader: Reloader | None) -> dict[str, Any]:
+    config = scheduler.configuration.config
+    shown: dict[str, Any] = {"componentconfig": {"apiVersion": API_VERSION, "kind": KIND, **to_wire(config)}}
+    if reloader is not None:
+        shown["reload"] = reloader.outcome.to_wire()
+    return shown
+
+
+def _pods(scheduler: Scheduler) -> list[Pod]:
+    informer = scheduler.informers.informers[PODS]
+    return [pod for pod in informer.objects.values() if isinstance(pod, Pod) and not pod.is_terminal]

@@ -1,0 +1,164 @@
+"""The pending pods as /mooring/v1 shows them: how many are where, who holds them, and each with its place.
+
+The scheduler's loop copies a list and looks up the pods of one page; sorting, counting and searching among
+all of them happens on the endpoints' thread.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, NamedTuple
+
+from mooring.app.running.kept import Kept
+from mooring.app.running.loop_door import LoopDoor
+from mooring.app.scheduler import Scheduler
+from mooring.queue.pending import Location
+from mooring.queue.places import GATED, INFLIGHT, PARKED
+from mooring.serving.api_v1 import PLACES, QueueQuery
+
+PERMIT = "permit"
+"""The place of a pod in flight that a Permit plugin asked to wait."""
+
+
+class Entry(NamedTuple):
+    """A pending pod, as far as one looks for it."""
+
+    key: str
+    place: str
+    reason: str
+    """The plugins that hold it, sorted; empty where none does."""
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """All pending pods of a moment."""
+
+    entries: list[Entry]
+    """By key."""
+    places: dict[str, int]
+    groups: list[tuple[str, str, int]]
+    """Place, reason and number of pods, the largest first."""
+
+    def matching(self, query: QueueQuery) -> Iterable[Entry]:
+        start = bisect_right(self.entries, query.after, key=lambda entry: entry.key) if query.after else 0
+        for entry in islice(self.entries, start, None):
+            if (
+                (not query.place or query.place == entry.place)
+                and (not query.reason or query.reason == entry.reason)
+                and (not query.search or query.search in entry.key)
+            ):
+                yield entry
+
+
+class QueuePage:
+    def __init__(self, scheduler: Scheduler, door: LoopDoor) -> None:
+        self._scheduler = scheduler
+        self._door = door
+        self._listing = Kept(door, scheduler.clock.now, self._look, _listing)
+
+    async def page(self, query: QueueQuery) -> dict[str, Any]:
+        listing = await self._listing.get()
+        found = list(islice(listing.matching(query), query.limit + 1))
+        shown = found[: query.limit]
+        rows = await self._door.ask(lambda: [describe(self._scheduler, entry.uid) for entry in shown])
+        return {
+            "places": listing.places,
+            "groups": [
+                {"place": place, "reason": reason, "pods": count} for place, reason, count in listing.groups
+            ],
+            # A pod may have gone elsewhere since it was listed.
+            "pods": [row for row in rows if row is not None and query.place in ("", row["place"])],
+            "after": shown[-1].key if len(found) > len(shown) else None,
+        }
+
+    def _look(self) -> Looked:
+        waiting = self._scheduler.engine.services.waiting
+        held = {pod.pod.uid: ",".join(sorted(pod.pending_plugins())) for pod in waiting}
+        return (*self._scheduler.engine.queue.pending.copied(), held)
+
+
+Looked = tuple[list[Any], list[Any], dict[str, str]]
+"""Slots, flights, and who is waited for in Permit, by UID."""
+
+
+def _listing(looked: Looked) -> Listing:
+    slots, flights, held = looked
+    names: dict[frozenset[str], str] = {}
+    entries = []
+    for slot in slots:
+        info, place, reason = slot.info, slot.place, ""
+        if place == GATED:
+            reason = info.gating_plugin
+        elif plugins := info.unschedulable_plugins:
+            reason = names.get(plugins) or names.setdefault(plugins, ",".join(sorted(plugins)))
+        entries.append(Entry(info.pod.key, place, reason, info.pod.uid))
+    for flight in flights:
+        uid = flight.info.pod.uid
+        place, reason = (PERMIT, held[uid]) if uid in held else (INFLIGHT, "")
+        entries.append(Entry(flight.info.pod.key, place, reason, uid))
+    entries.sort()
+    groups = Counter((entry.place, entry.reason) for entry in entries)
+    places = dict.fromkeys(PLACES, 0)
+    for (place, _), count in groups.items():
+        places[place] += count
+    ordered = sorted(groups.items(), key=lambda group: (-group[1], group[0]))
+    return Listing(entries, places, [(place, reason, count) for (place, reason), count in ordered])
+
+
+def describe(scheduler: Scheduler, uid: str) -> dict[str, Any] | None:
+    """A pending pod with its place; None for pods that are bound, or not known. On the scheduler's loop."""
+    engine = scheduler.engine
+    info, location = engine.queue.pending.get(uid), engine.queue.pending.where(uid)
+    if info is None or location is None:
+        return None
+    epoch = scheduler.clock.wall() - scheduler.clock.now()
+    place, why, plugins, until = _in_permit(scheduler, uid, location)
+    return {
+        "pod": info.key,
+        "uid": uid,
+        "profile": info.pod.scheduler_name,
+        "place": place,
+        "why": why,
+        "plugins": plugins,
+        "since": epoch + location.since,
+        "until": None if until is None else epoch + until,
+        "attempts": info.attempts,
+        "priority": info.pod.priority,
+        "nominatedNode": engine.queue.nominator.nominated_node(uid) or "",
+        "wokenBy": info.woken_by,
+        "wokenHint": info.woken_hint,
+        "wakes": _wakes(scheduler, info.pod, plugins) if place in (PARKED, GATED) else [],
+    }
+
+
+def _in_permit(
+    scheduler: Scheduler, uid: str, location: Location
+) -> tuple[str, str, tuple[str, ...], float | None]:
+    """Place, why, plugins and end: those of the queue, unless the pod waits in Permit."""
+    held = scheduler.engine.services.waiting.get(uid) if location.place == INFLIGHT else None
+    if held is None:
+        return location.place, location.why, location.plugins, location.until
+    plugins = tuple(sorted(held.pending_plugins()))
+    return (
+        PERMIT,
+        f"Waits in Permit for {', '.join(plugins)}, to go to {held.node_name}.",
+        plugins,
+        held.until,
+    )
+
+
+def _wakes(scheduler: Scheduler, pod: Any, plugins: Iterable[str]) -> list[dict[str, Any]]:
+    """The events that these plugins registered: one of them may bring the pod back."""
+    registrations = scheduler.engine.hooks.registrations(pod)
+    return [
+        {
+            "plugin": name,
+            "events": [label for each in registrations.get(name, ()) for label in each.event.labels],
+        }
+        for name in plugins
+    ]

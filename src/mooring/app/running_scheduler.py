@@ -1,0 +1,88 @@
+"""A running scheduler as a source: asks /mooring/v1 of a `mooring run` or `mooring up`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from mooring.api.errors import MooringError
+from mooring.app.clock import SystemClock
+from mooring.client.aiohttp_transport import AiohttpTransport
+from mooring.client.connection import default_user_agent, find
+from mooring.client.credentials import Credentials, CredentialsError, Pem
+from mooring.client.transport import Request
+
+SECONDS = 30.0
+ANSWER_LIMIT = 64 * 2**20
+_SOURCE = "--server and --certificate-authority"
+
+
+async def credentials(
+    server: str,
+    *,
+    token_file: str = "",
+    kubeconfig: str = "",
+    context: str = "",
+    authority: str = "",
+    verify: bool = True,
+) -> Credentials:
+    """For the endpoints at `server`: by the token of a file, else as the user of a kubeconfig. Who signed the
+    server's certificate is said by `authority`, else by the kubeconfig, which need not exist if there is a
+    token file."""
+    if not server.startswith("https://"):
+        raise CredentialsError(f"--server {server}: write https://HOST:PORT; nothing is served without TLS")
+    if token_file and not (kubeconfig or context):
+        found = Credentials(server, _SOURCE)
+    else:
+        found = await find(kubeconfig, context)
+    if token_file:
+        token = _token(token_file)
+        found = replace(found, token=token, token_file="", certificate=None, key=None, expires=None)
+    ca = Pem(path=authority) if authority else found.ca
+    # The name, the proxy and the renewal of a kubeconfig belong to the API server.
+    found = replace(found, tls_server_name="", proxy="", reload=None)
+    return replace(found, server=server, source=_SOURCE, ca=ca, verify=verify)
+
+
+def _token(file: str) -> str:
+    try:
+        token = Path(file).read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise CredentialsError(f"--token-file {file}: {error}") from error
+    if not token:
+        raise CredentialsError(f"--token-file {file} is empty: write a token into it")
+    return token
+
+
+async def ask(given: Credentials, path: str, query: Mapping[str, str]) -> dict[str, Any]:
+    """The answer to one question. A MooringError says who refused it, or why there is none."""
+    transport = AiohttpTransport(given, SystemClock())
+    headers = {"User-Agent": default_user_agent("read-scheduler")}
+    try:
+        async with transport.send(Request("GET", path, query, headers, timeout=SECONDS)) as response:
+            status, body = response.status, await response.read(ANSWER_LIMIT)
+    finally:
+        await transport.close()
+    if status != 200:
+        raise MooringError(f"{given.server}{path}: {status} {_refusal(status, path, body)}")
+    try:
+        return msgspec.json.decode(body, type=dict[str, Any])
+    except (msgspec.DecodeError, msgspec.ValidationError) as error:
+        raise MooringError(f"{given.server}{path}: this is no scheduler of Mooring ({error})") from error
+
+
+def _refusal(status: int, path: str, body: bytes) -> str:
+    said = body.decode(errors="replace").strip()[:1000]
+    match status:
+        case 401:
+            return f"{said}: the cluster does not know this token; name another with --token-file"
+        case 403:
+            return f"{said}; a ClusterRole with the nonResourceURL {path} and the verb get allows it"
+        case 404:
+            return f"{said}; is there a scheduler of this version of Mooring?"
+        case _:
+            return said

@@ -1,0 +1,157 @@
+"""`mooring explain --server`: what a running scheduler has recorded about a pod, as it happened."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from rich.table import Table
+
+from mooring.api.errors import MooringError
+from mooring.api.times import format_time
+from mooring.app import running_scheduler
+from mooring.cli.printing import console, fail, line, printable
+from mooring.cli.scores import scores
+from mooring.cli.sources import Form, print_data
+from mooring.framework.record import UNSCHEDULABLE, NodeScore
+from mooring.serving.api_v1 import ROOT
+
+ATTEMPTS = 10
+"""The newest, that are shown."""
+NAMES = 3
+"""Node names for each refusal."""
+
+Server = Annotated[
+    str,
+    typer.Option(
+        metavar="URL",
+        help="The endpoints of a running `mooring run` or `mooring up`: show its own records.",
+    ),
+]
+TokenFile = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="A token for --server; without, the user of the kubeconfig."),
+]
+Authority = Annotated[
+    Path | None,
+    typer.Option(
+        "--certificate-authority",
+        metavar="FILE",
+        help="Who signed the certificate of --server; without, the authority of the kubeconfig.",
+    ),
+]
+Insecure = Annotated[
+    bool,
+    typer.Option("--insecure-skip-tls-verify", help="Do not check who answers at --server."),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Which scheduler to ask, and as whom."""
+
+    server: str
+    token_file: Path | None
+    kubeconfig: str
+    context: str
+    authority: Path | None
+    insecure: bool
+
+
+def explain(source: Source, name: str, namespace: str, form: Form) -> bool:
+    """Print the records of a pod; whether the scheduler has refused it and it still waits."""
+    try:
+        answer = asyncio.run(_ask(source, name, namespace))
+    except MooringError as error:
+        fail(str(error))
+    waiting, records = answer["waiting"], answer["records"]
+    if waiting is None and not records:
+        fail(
+            f"the scheduler at {source.server} knows no attempt of pod {answer['pod']}, and it does not wait "
+            "there; name its namespace with -n, or ask the replica that leads"
+        )
+    if form is Form.TABLE:
+        show(answer)
+    else:
+        print_data(answer, form)
+    return waiting is not None and bool(records) and records[-1]["result"] == UNSCHEDULABLE
+
+
+async def _ask(source: Source, name: str, namespace: str) -> dict[str, Any]:
+    given = await running_scheduler.credentials(
+        source.server,
+        token_file=str(source.token_file or ""),
+        kubeconfig=source.kubeconfig,
+        context=source.context,
+        authority=str(source.authority or ""),
+        verify=not source.insecure,
+    )
+    pod = f"{namespace or given.namespace or 'default'}/{name}"
+    query = {"pod": pod, "limit": str(ATTEMPTS), "nodes": str(NAMES)}
+    return await running_scheduler.ask(given, f"{ROOT}/records", query)
+
+
+def show(answer: Mapping[str, Any]) -> None:
+    """For people."""
+    waiting, records = answer["waiting"], answer["records"]
+    if waiting is not None:
+        _show_waiting(waiting)
+    elif records[-1]["node"]:
+        line(f"{answer['pod']} does not wait: it went to {records[-1]['node']}", style="bold")
+    else:
+        line(f"{answer['pod']} does not wait any more", style="bold")
+    if records:
+        line("")
+        console().print(_attempts(records))
+        _show_record(records[-1])
+
+
+def _show_waiting(waiting: Mapping[str, Any]) -> None:
+    line(f"{waiting['pod']} is {waiting['place']} since {format_time(waiting['since'])}", style="bold")
+    line(waiting["why"])
+    if waiting["nominatedNode"]:
+        line(f"It is nominated to {waiting['nominatedNode']}.")
+    if waiting["wakes"]:
+        line("What may wake it:")
+    for each in waiting["wakes"]:
+        line(f"  {each['plugin']}: {', '.join(each['events']) or 'nothing'}")
+    if waiting["until"] is not None:
+        line(f"In any case it moves on at {format_time(waiting['until'])}.")
+
+
+def _attempts(records: list[dict[str, Any]]) -> Table:
+    table = Table("attempt", "started", "woken by", "feasible", "result", "node", box=None, pad_edge=False)
+    for each in records:
+        hint = f" ({each['wokenHint']})" if each["wokenHint"] else ""
+        nodes = each["nodes"]
+        table.add_row(
+            str(each["attempt"]),
+            format_time(each["started"]),
+            printable(f"{each['wokenBy']}{hint}"),
+            f"{nodes['feasible']} of {nodes['total']}",
+            each["result"],
+            printable(each["node"] or each["nominatedNode"]),
+        )
+    return table
+
+
+def _show_record(record: Mapping[str, Any]) -> None:
+    line(f"\nAttempt {record['attempt']}, number {record['sequence']} of the scheduler:", style="bold")
+    if record["message"]:
+        line(record["message"])
+    if record["refusals"]:
+        table = Table("nodes", "plugin", "reason", "among them", box=None, pad_edge=False)
+        for each in record["refusals"]:
+            reasons, names = "; ".join(each["reasons"]), ", ".join(each["nodeNames"])
+            table.add_row(str(each["nodes"]), *map(printable, (each["plugin"], reasons, names)))
+        console().print(table)
+    if record["scores"]:
+        best = msgspec.convert(record["scores"], list[NodeScore])
+        console().print(scores(best, record["node"]))
+    if record["victims"]:
+        line(f"Preempted on {record['nominatedNode']}: {', '.join(record['victims'])}.")

@@ -1,0 +1,1 @@
+"""GangPreemption: victims for all members that a PodGroup still needs, planned together, all or nothing."""

@@ -1,0 +1,213 @@
+"""Records: what happened in a cluster, a JSON line for each change, as kube-scheduler-simulator writes them.
+
+    {"time": "2026-01-01T00:00:00.5Z", "event": "Add" | "Update" | "Delete", "resource": {…}}
+
+A replay decides anew: pods that were first seen without a node are scheduled again, and go when they went. Or
+it keeps the recorded placements. Lines that cannot be used are collected as problems; a last line that was
+cut off ends the record.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, cast
+
+import msgspec
+from msgspec.structs import replace
+
+from mooring.api.errors import AlreadyExists, MooringError, NotFound, ObjectError
+from mooring.api.meta import Object, ObjectMeta
+from mooring.api.pod import Pod
+from mooring.api.resources import AnyObject, Unstructured, by_kind
+from mooring.api.times import format_time, parse_time
+from mooring.framework.ports import Change, Clock
+from mooring.sim.objects import typed
+from mooring.sim.workload import Settings, Timed
+from mooring.sim.world import ENDED, World
+
+ADD, UPDATE, DELETE = "Add", "Update", "Delete"
+RECORDED = "recorded"
+"""The scheduler of pods whose recorded placements are kept."""
+
+
+class Record:
+    """Implements `Workload`."""
+
+    def __init__(self, path: Path, *, as_scheduled: bool = False) -> None:
+        self._path = path
+        self._as_scheduled = as_scheduled
+        first = next((time for time, _ in self._lines() if time is not None), None)
+        if first is None:
+            raise MooringError(f"{path} is no record: no line of it has a time, an event and a resource")
+        self._began = first
+        self.settings = Settings(epoch=first, adopts_pods=not as_scheduled)
+
+    def start(self, seed: int) -> Iterator[AnyObject]:
+        yield from ()  # what was there at the beginning is in the first lines
+
+    def actions(self, seed: int) -> Iterator[Timed]:
+        latest = 0.0
+        for time, action in self._lines():
+            if time is not None:
+                latest = max(latest, time - self._began)
+            yield latest, action
+
+    def _lines(self) -> Iterator[tuple[float | None, Callable[[World], None]]]:
+        """The time of every line, None where it cannot be read, and what it means."""
+        number = 0
+        try:
+            with _opened(self._path) as lines:
+                for number, line in enumerate(lines, 1):
+                    if line.strip():
+                        yield self._line(number, line)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            yield None, Unusable(f"{self._path} is cut off after line {number}: {error}; used up to there")
+        except OSError as error:
+            raise MooringError(f"{self._path} cannot be read: {error}") from error
+
+    def _line(self, number: int, line: bytes) -> tuple[float | None, Callable[[World], None]]:
+        where = f"{self._path}, line {number}"
+        try:
+            raw = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            torn = "" if line.endswith(b"\n") else "; the file is cut off here, and is used up to here"
+            return None, Unusable(f"{where}: not JSON: {error}{torn}")
+        event = raw.get("event") if isinstance(raw, dict) else None
+        resource = raw.get("resource") if isinstance(raw, dict) else None
+        time = parse_time(raw.get("time")) if isinstance(raw, dict) else None
+        if event not in (ADD, UPDATE, DELETE) or not isinstance(resource, dict) or time is None:
+            return None, Unusable(f"{where}: needs time, event (Add, Update or Delete) and resource")
+        try:
+            return time, Recorded(event, typed(_with_namespace(resource)), self._as_scheduled)
+        except ObjectError as error:
+            return time, Unusable(f"{where}: {error}")
+
+
+@dataclass(frozen=True, slots=True)
+class Unusable:
+    """A line that is not used."""
+
+    why: str
+
+    def __call__(self, world: World) -> None:
+        raise MooringError(self.why)
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """One change of a record."""
+
+    event: str
+    object: AnyObject
+    as_scheduled: bool
+
+    def __call__(self, world: World) -> None:
+        if self.event == DELETE:
+            resource = world.resource_of(self.object)
+            if resource is not None:
+                world.remove(resource, self.object.key, ENDED)
+        elif isinstance(self.object, Pod):
+            self._pod(world, self.object)
+        else:
+            self._put(world, self.object)
+
+    def _put(self, world: World, obj: AnyObject) -> None:
+        """An Add of what is there, and an Update of what is not, come after a watch was interrupted."""
+        try:
+            if self.event == ADD:
+                world.add(obj)
+            else:
+                world.put(obj)
+        except AlreadyExists:
+            world.put(obj)
+        except NotFound:
+            world.add(obj)
+
+    def _pod(self, world: World, pod: Pod) -> None:
+        current = world.pods.get(pod.key)
+        if current is not None and current.uid != pod.uid and pod.uid:
+            world.remove_pod(current, ENDED)
+            current = None
+        if current is None:
+            self._add_pod(world, pod)
+        elif pod.is_terminal:
+            world.remove_pod(current, ENDED)
+        elif pod.spec.node_name:
+            if self.as_scheduled and not current.spec.node_name:
+                world.bind_now(pod.key, current.uid, pod.spec.node_name)
+        elif not current.spec.node_name:
+            spec = replace(pod.spec, scheduler_name=current.spec.scheduler_name)
+            world.put(replace(pod, spec=spec, status=current.status))
+
+    def _add_pod(self, world: World, pod: Pod) -> None:
+        if pod.is_terminal:
+            return
+        if not pod.spec.node_name:
+            pod = replace(pod, status=replace(pod.status, nominated_node_name="", conditions=()))
+            if self.as_scheduled:
+                pod = replace(pod, spec=replace(pod.spec, scheduler_name=RECORDED))
+        world.add(pod)
+
+
+def _with_namespace(resource: dict[str, Any]) -> dict[str, Any]:
+    """Names alone identify objects in the default namespace, as manifests may leave it out."""
+    kind, metadata = by_kind(str(resource.get("kind"))), resource.get("metadata")
+    if kind is None or not kind.namespaced or not isinstance(metadata, dict) or metadata.get("namespace"):
+        return resource
+    return {**resource, "metadata": {**metadata, "namespace": "default"}}
+
+
+def as_line(time: float, change: Change) -> bytes:
+    """A change as it stands in a record. Of an object that is gone only the name remains."""
+    event = ADD if change.old is None else UPDATE if change.new is not None else DELETE
+    obj: AnyObject = change.new if change.new is not None else change.old
+    if event == DELETE:
+        obj = Object(metadata=ObjectMeta(name=obj.name, namespace=obj.namespace))
+    kind, version = change.resource.kind, change.resource.api_version  # items of lists do not say theirs
+    resource = (
+        {**obj.raw, "apiVersion": version, "kind": kind}
+        if isinstance(obj, Unstructured)
+        else replace(obj, api_version=version, kind=kind)
+    )
+    line = {"time": format_time(time, micro=True), "event": event, "resource": resource}
+    return msgspec.json.encode(line) + b"\n"
+
+
+class Recorder:
+    """Writes a record of what the scheduler is shown."""
+
+    def __init__(self, path: Path, clock: Clock, post: Callable[[Change], None]) -> None:
+        self._clock = clock
+        self._post = post
+        self._file: BinaryIO = _created(path)
+
+    def post(self, change: Change) -> None:
+        """Note a change and pass it on."""
+        self._file.write(as_line(self._clock.wall(), change))
+        self._post(change)
+
+    def __enter__(self) -> Recorder:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+
+def _opened(path: Path) -> io.BufferedReader:
+    """The lines of a file, compressed or not, by what is in it."""
+    with path.open("rb") as start:
+        compressed = start.read(2) == b"\x1f\x8b"
+    return cast(io.BufferedReader, gzip.open(path, "rb")) if compressed else path.open("rb")
+
+
+def _created(path: Path) -> BinaryIO:
+    return cast(BinaryIO, gzip.open(path, "wb")) if path.suffix == ".gz" else path.open("wb")

@@ -1,0 +1,56 @@
+"""/mooring/v1 asked about a cluster of the test kit, by path, without sockets and threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import msgspec
+
+from mooring.app.running.loop_door import LoopDoor, T
+from mooring.app.running.pages import Pages
+from mooring.serving import api_v1
+from mooring.testing import Cluster
+
+QUERIES: dict[str, type[msgspec.Struct]] = {
+    "records": api_v1.RecordsQuery,
+    "queue": api_v1.QueueQuery,
+    "attempts": api_v1.AttemptsQuery,
+    "attempt": api_v1.AttemptQuery,
+    "nodes": api_v1.NodesQuery,
+    "node": api_v1.NodeQuery,
+    "summary": api_v1.SummaryQuery,
+}
+
+
+class Inside(LoopDoor):
+    """The asker is on the loop itself: there is only one under virtual time."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def ask(self, question: Callable[[], T]) -> T:
+        self.asked += 1
+        return question()
+
+
+class Asker:
+    """`get("queue?place=parked")`, `get("nodes/node-1")`: the answer as a client reads it."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.door = Inside()
+        self.pages = Pages(cluster.scheduler, self.door)
+
+    def get(self, path: str) -> Any:
+        parts = urlsplit(path)
+        view, _, item = parts.path.partition("/")
+        given: dict[str, Any] = {}
+        if item:
+            view = view.removesuffix("s")
+            given = {"sequence": int(item)} if view == "attempt" else {"name": item}
+        query = api_v1.read_query(QUERIES[view], dict(parse_qsl(parts.query)))
+        assert not isinstance(query, str), query
+        answer = self.cluster.run(getattr(self.pages, view)(query, **given))
+        return msgspec.json.decode(msgspec.json.encode(answer))

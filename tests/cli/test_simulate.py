@@ -1,0 +1,118 @@
+"""`mooring simulate`: what it prints, and its exit code."""
+
+import json
+
+import pytest
+
+from mooring.cli.root import app
+from tests.cli.running import run_in, runner
+
+SCENARIO = """
+nodes: [{name: node, count: 4, zones: 2, allocatable: {cpu: 4, memory: 16Gi}}]
+workloads:
+- {name: a, rate: 1/s, arrival: poisson, shape: {cpu: 500m, memory: 1Gi}, lifetime: {exponential: 20s}}
+- {name: b, as: job, rate: 6/m, arrival: burst, burst: 3, priority: 5, shape: {cpu: 3}}
+events: [{at: 1m, failNode: {random: 1}}]
+duration: 2m
+"""
+PACKED = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- schedulerName: packed
+  pluginConfig:
+  - name: NodeResourcesFit
+    args: {scoringStrategy: {type: MostAllocated, resources: [{name: cpu}]}}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s.yaml").write_text(SCENARIO)
+    (tmp_path / "packed.yaml").write_text(PACKED)
+    (tmp_path / "plain.yaml").write_text(PACKED.partition("profiles")[0])
+    (tmp_path / "own.py").write_text(
+        "def idle(view):\n    return (view.nodes.requested('pods') == 0).sum()\n"
+    )
+    return tmp_path
+
+
+def invoke(*args):
+    return runner.invoke(app, ["simulate", *args])
+
+
+def test_prints_measures_and_keeps_results(folder):
+    result = invoke("s.yaml", "-o", "out", "--measure", "idle=own:idle")
+    assert result.exit_code == 0, result.output
+    for text in ("2m0s of virtual time", "scheduled", "utilisation.cpu (mean)", "wait.p99", "idle"):
+        assert text in result.stdout
+    kept = {path.name for path in (folder / "out").iterdir()}
+    assert kept == {"summary.json", "series.csv", "placements.csv", "report.html"}
+
+
+def test_compares_configurations_with_the_first(folder):
+    configs = ("--config", "plain.yaml", "--config", "packed.yaml", "--config", "packed.yaml")
+    result = invoke("s.yaml", *configs, "--seeds", "2", "--jobs", "1", "-o", "out")
+    assert result.exit_code == 0, result.output
+    for text in ("2 seeds", "change", "packed-2", "Pods placed differently", "differences.csv"):
+        assert text in result.stdout
+    kept = {path.name for path in (folder / "out").iterdir() if path.is_dir()}
+    assert kept == {f"{name}-{seed}" for name in ("plain", "packed", "packed-2") for seed in (0, 1)}
+
+
+def test_json_has_runs_and_comparison(folder):
+    result = invoke("s.yaml", "--output", "json", "--seed", "7", "--until", "30s")
+    found = json.loads(result.stdout)
+    [run] = found["runs"]
+    assert (run["seed"], run["virtualSeconds"], run["measures"]["nodes"]) == (7, 30.0, 4)
+    assert found["comparison"]["nodes"]["default"]["value"] == 4
+
+
+def test_an_assertion_that_does_not_hold_gives_exit_code_1_and_figures(folder):
+    (folder / "s.yaml").write_text(SCENARIO + "assertions: [{at: 30s, measure: nodes, op: '>', value: 4}]")
+    result = invoke("s.yaml")
+    assert result.exit_code == 1
+    assert "Assertion failed (default, seed 0): nodes > 4 at 30 s: it is 4" in result.stderr
+
+
+def test_problems_are_told_and_do_not_end_the_run(folder):
+    (folder / "s.yaml").write_text(SCENARIO.replace("failNode: {random: 1}", "drain: nope"))
+    result = invoke("s.yaml")
+    assert result.exit_code == 0
+    assert "default, seed 0: at 60 s: there is no node 'nope'" in result.stderr
+
+
+def test_a_run_is_recorded_and_replayed(folder):
+    assert invoke("s.yaml", "--record", "r.jsonl.gz").exit_code == 0
+    result = invoke("r.jsonl.gz", "--as-scheduled", "--output", "json")
+    assert json.loads(result.stdout)["runs"][0]["measures"]["attempts"] == 0
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["nope.yaml"], "nope.yaml cannot be read: there is no such file"),
+        (["s.yaml", "--until", "soon"], "--until: time: invalid duration"),
+        (["s.yaml", "--measure", "x"], "--measure: 'x' is not NAME=MODULE:FUNCTION"),
+        (["s.yaml", "--measure", "x=nope:f"], "measure 'nope:f': No module named 'nope'"),
+        (["s.yaml", "--config", "nope.yaml"], "cannot be read"),
+        (["s.yaml", "--as-scheduled"], "only a record"),
+        (["s.yaml", "--seeds", "2", "--record", "r.jsonl"], "--record: r.jsonl would hold 2 runs"),
+    ],
+)
+def test_mistakes_are_one_clear_sentence(folder, args, message):
+    result = invoke(*args)
+    assert result.exit_code == 1
+    assert message in result.stderr
+    assert "Traceback" not in result.output
+
+
+def test_decisions_do_not_depend_on_the_hash_seed(folder):
+    for number in ("1", "2"):
+        done = run_in(folder, "simulate", "s.yaml", "-o", f"out{number}", PYTHONHASHSEED=number)
+        assert done.returncode == 0, done.stderr
+    first, second = ((folder / f"out{number}" / "placements.csv").read_text() for number in ("1", "2"))
+    assert first == second
+    assert len(first.splitlines()) > 100
