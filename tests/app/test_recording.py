@@ -286,7 +286,12 @@ def test_a_record_cut_anywhere_replays_up_to_there(tmp_path, name):
     path = tmp_path / name
     file = RecordFile(path)
     for number in range(20):
-        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"p-{number}"}, "spec": {"nodeName": "n"}}
+        pod = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": f"p-{number}"},
+            "spec": {"nodeName": "n"},
+        }
         line = {"time": f"2026-01-01T00:00:{number:02d}Z", "event": "Add", "resource": pod}
         file.add(json.dumps(line).encode() + b"\n")
         file.flush()

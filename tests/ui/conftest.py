@@ -37,18 +37,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason=reason))
 
 
+def start(*options: str) -> subprocess.Popen[str]:
+    """A command of Mooring in a process of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "mooring", *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+    )
+
+
 class Served:
     """A `mooring ui` that runs."""
 
     def __init__(self, *options: str) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "mooring", "ui", *options, "--port", "0", "--no-browser"],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
-        )
+        self._process = start("ui", *options, "--port", "0", "--no-browser")
         assert self._process.stdout is not None
         found = _ADDRESS.search(self._process.stdout.readline())
         if found is None:
@@ -83,12 +88,12 @@ def serve() -> Iterator[Callable[..., Served]]:
     """Starts one for each set of options."""
     running: dict[tuple[str, ...], Served] = {}
 
-    def start(*options: str) -> Served:
+    def served(*options: str) -> Served:
         if options not in running:
             running[options] = Served(*options)
         return running[options]
 
-    yield start
+    yield served
     said = {options: served.stop() for options, served in running.items()}
     assert not any("Traceback" in text for text in said.values()), said
 
@@ -129,11 +134,11 @@ class Looking:
 def look(chromium) -> Iterator[Callable[..., Looking]]:
     made: list[Looking] = []
 
-    def start(served: Served, scheme: str = "light") -> Looking:
+    def looking(served: Served, scheme: str = "light") -> Looking:
         made.append(Looking(chromium, served, scheme))
         return made[-1]
 
-    yield start
-    for looking in made:
-        looking.context.close()
-        assert looking.problems == []
+    yield looking
+    for each in made:
+        each.context.close()
+        assert each.problems == []

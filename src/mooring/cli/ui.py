@@ -11,21 +11,34 @@ from typing import Annotated, Any
 import typer
 
 from mooring.api.errors import MooringError
-from mooring.app import live_cluster, snapshots
+from mooring.app import live_cluster, running_scheduler, snapshots
 from mooring.app.configuring import Configuration, configure
 from mooring.app.live_cluster import LiveCluster
+from mooring.cli.explain_server import Authority, Insecure, Server, TokenFile
+from mooring.cli.explain_server import Source as Scheduler
 from mooring.cli.printing import fail, line
 from mooring.cli.profile_options import Config, PluginPath, Plugins, ProfileName, configured
 from mooring.cli.sources import Context, Kubeconfig, SnapshotFile, read
+from mooring.serving.api_v1 import ROOT
 
 PORT = 7480
 """Beside the API server of `mooring up`; a free one where it is taken."""
 
 
 def ui(
+    server: Server = "",
+    token_file: TokenFile = None,
+    authority: Authority = None,
+    insecure: Insecure = False,
     kubeconfig: Kubeconfig = "",
     context: Context = "",
     snapshot: SnapshotFile = None,
+    results: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="DIR", help="A folder of `mooring simulate -o`: compare its results. Repeatable."
+        ),
+    ] = None,
     config: Config = None,
     profile: ProfileName = "",
     plugins: Plugins = None,
@@ -39,14 +52,27 @@ def ui(
     """Show a cluster in the browser: which pods wait and why, and what would help.
 
     Works on any cluster, also one without Mooring, and on a file of `mooring snapshot`: its objects are read
-    once and judged in memory, and nothing is written. Serves on this machine only; the address that is
-    printed carries a token without which there is nothing to see.
+    once and judged in memory. With --server it shows what a running scheduler sees and decides, as it
+    happens; with --results, simulations side by side. Nothing is written. Serves on this machine only; the
+    address that is printed carries a token without which there is nothing to see.
     """
     if importlib.util.find_spec("nicegui") is None:
         fail("the web UI needs packages that are not installed: pip install 'mooring[ui]'")
-    own = configured(config, profile, plugins, plugin_path) or configure()
+    own = configured(config, profile, plugins, plugin_path)
+    if server and (snapshot is not None or own is not None):
+        fail(
+            "--server shows what a scheduler sees and decides: drop --snapshot, and --config with its options"
+        )
+    if not server and (token_file or authority or insecure):
+        fail("--token-file, --certificate-authority and --insecure-skip-tls-verify belong to --server")
+    scheduler = Scheduler(server, token_file, kubeconfig, context, authority, insecure)
+    if results and (server or snapshot or kubeconfig or context or own):
+        fail("--results shows simulations: drop the options that name a cluster or a configuration")
     try:
-        source = _cluster(own, kubeconfig, context, snapshot)
+        if results:
+            source = _results(results)
+        else:
+            source = _scheduler(scheduler) if server else _cluster(own, kubeconfig, context, snapshot)
         asyncio.run(_serve(source, port, browser))
     except MooringError as error:
         fail(str(error))
@@ -54,9 +80,25 @@ def ui(
         pass
 
 
-def _cluster(own: Configuration, kubeconfig: str, context: str, snapshot: Path | None) -> Any:
+def _results(folders: list[Path]) -> Any:
+    from mooring.app.ui.folder_source import FolderSource
+
+    return FolderSource(folders)
+
+
+def _scheduler(given: Scheduler) -> Any:
+    from mooring.app.ui.server_source import ServerSource
+
+    found = asyncio.run(given.credentials())
+    # A wrong address or token is said here, not in the browser.
+    asyncio.run(running_scheduler.ask(found, f"{ROOT}/summary", {}))
+    return ServerSource(found)
+
+
+def _cluster(given: Configuration | None, kubeconfig: str, context: str, snapshot: Path | None) -> Any:
     from mooring.app.ui.snapshot_source import SnapshotSource
 
+    own = given or configure()
     resources = live_cluster.resources_of(own)
 
     async def again() -> LiveCluster:

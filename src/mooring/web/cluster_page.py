@@ -14,6 +14,8 @@ from mooring.web.text import address, node_url
 
 ZONE = "topology.kubernetes.io/zone"
 MOST_FOUND = 20
+NODES_SECONDS = 5.0
+"""All nodes are much to ask for."""
 
 
 class ClusterPage:
@@ -44,7 +46,7 @@ class ClusterPage:
             self._found = ui.element("div").classes("m-row")
             self._show_map()
             ui.label("An orange frame is a cordoned node. Click a node to open it.").classes("m-soft")
-        shell.Refresher(self._source, self._ask)
+        shell.Refresher(self._source, self._ask, NODES_SECONDS)
 
     def _show_choices(self) -> None:
         resources, labels = list(self._nodes["amounts"]), list(self._nodes["labels"])

@@ -20,15 +20,17 @@ ENOUGH_MARGIN = 8
 
 def show_refusals(groups: list[Json], total: int) -> None:
     """Who refuses how many nodes, and why; the largest first."""
-    with ui.element("div").classes("m-refusals"):
-        for head in ("Nodes", "Only reason", "Plugin", "Reason, and what is behind it"):
+    alone = any("onlyReason" in group for group in groups)
+    with ui.element("div").classes("m-refusals" if alone else "m-refusals m-three"):
+        for head in ("Nodes", *(["Only reason"] if alone else []), "Plugin", "Reason, and what is behind it"):
             ui.label(head).classes("m-head")
         for group in groups:
             with ui.element("div"):
                 ui.label(f"{group['nodes']:,}").classes("m-count")
                 with ui.element("div").classes("m-bar"):
                     ui.element("div").style(f"width: {100 * group['nodes'] / max(1, total):.1f}%")
-            ui.label("" if "onlyReason" not in group else f"{group['onlyReason']:,}")
+            if alone:
+                ui.label(f"{group['onlyReason']:,}")
             shell.text(group["plugin"])
             with ui.element("div"):
                 shell.text("; ".join(group["reasons"]))

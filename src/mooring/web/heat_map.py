@@ -11,8 +11,9 @@ from mooring.web.source import Json
 from mooring.web.text import amount
 
 COLUMNS = 80
-CELL = 15
-"""Pixels."""
+CELL, LARGE_CELL = 15, 30
+"""Pixels from row to row; large where there are few nodes."""
+FEW = 400
 COLOURS = ["#00224e", "#35456c", "#666970", "#948e77", "#c8b866", "#fee838"]
 """Cividis, which looks alike to all eyes: dark is empty, bright is full."""
 CORDONED = "#d55e00"
@@ -45,7 +46,7 @@ def heat_map(nodes: Json, resource: str, group: str) -> HeatMap:
         rows = -(-len(members) // COLUMNS)
         title = f"{value[:MOST_LABEL] or 'without the label'} ({len(members):,})"
         labels += [title, *[""] * (rows - 1)]
-    height = CELL * len(labels) + 70
+    height = (CELL if len(names) > FEW else LARGE_CELL) * len(labels) + 70
     return HeatMap(_options(squares, labels, min(COLUMNS, max(20, len(names)))), names, height)
 
 

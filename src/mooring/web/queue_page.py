@@ -6,19 +6,19 @@ import time
 from dataclasses import replace
 
 from nicegui import ui
-from nicegui.element import Element
 
 from mooring.web import shell
 from mooring.web.source import ClusterSource, Json, QueueQuery
 from mooring.web.text import address, age, count, pod_url
 
 PLACES = {
-    "active": ("To be tried", "Would be scheduled, or is next"),
-    "backoff": ("Backing off", "Tried lately; tried again after a while"),
-    "parked": ("Refused", "Waits for a change in the cluster"),
-    "gated": ("Held back", "Kept out of the queue by a plugin"),
-    "permit": ("Waiting in Permit", "Has a node; a plugin asks it to wait"),
-    "inflight": ("Being bound", "Has a node; is written to the API server"),
+    "active": ("Active", "Waits for its turn"),
+    "backoff": ("Backoff", "Tried lately; tried again after a while"),
+    "parked": ("Parked", "Refused; waits for an event that may help"),
+    "gated": ("Gated", "Held back by a PreEnqueue plugin"),
+    "permit": ("In Permit", "Has a node; a Permit plugin asks it to wait"),
+    "inflight": ("In flight", "An attempt or a binding is under way"),
+    "assumed": ("Assumed", "Has a node; the API server has not confirmed it"),
     "bound": ("Bound", "On nodes"),
 }
 """Place → what it is called, and what it means."""
@@ -87,14 +87,14 @@ class QueuePage:
     def _render(self, answer: Json) -> None:
         before, self._shown = self._shown, answer
         if before.get("places") != answer["places"]:
-            _refill(self._tiles, lambda: show_tiles(answer["places"]))
-        _refill(self._groups, lambda: self._show_groups(answer))
+            shell.refill(self._tiles, lambda: show_tiles(answer["places"]))
+        shell.refill(self._groups, lambda: self._show_groups(answer))
         now = time.time()
         self._table.rows = [_row(pod, now) for pod in answer["pods"]]
         self._table.set_visibility(bool(answer["pods"]))
         self._first.set_visibility(bool(self._query.after))
         self._next.set_visibility(answer["after"] is not None)
-        _refill(self._empty, lambda: self._show_empty(answer))
+        shell.refill(self._empty, lambda: self._show_empty(answer))
 
     def _show_groups(self, answer: Json) -> None:
         total = sum(group["pods"] for group in answer["groups"])
@@ -124,12 +124,6 @@ class QueuePage:
             shell.empty("No pod waits.", "Every pod has a node.")
 
 
-def _refill(element: Element, fill: object) -> None:
-    element.clear()
-    with element:
-        fill()  # type: ignore[operator]
-
-
 def show_tiles(places: dict[str, int]) -> None:
     for place, number in places.items():
         name, meaning = PLACES.get(place, (place, ""))
@@ -145,7 +139,7 @@ def _row(pod: Json, now: float) -> Json:
         "pod": pod["pod"],
         "pod_url": pod_url(pod["pod"]),
         "place": PLACES.get(pod["place"], (pod["place"],))[0]
-        + (f", for {age(until - now)}" if until is not None else ""),
+        + (f", at most {age(until - now)}" if until is not None else ""),
         "why": tried,
         "age": "" if since is None else age(now - since),
         "priority": pod["priority"],

@@ -16,11 +16,12 @@ from nicegui import ui
 from mooring.api.errors import MooringError
 from mooring.web import shell
 from mooring.web.cluster_page import ZONE, ClusterPage
+from mooring.web.compare_page import ComparePage
 from mooring.web.guard import Guard
 from mooring.web.node_page import NodePage
 from mooring.web.pod_page import PodPage
 from mooring.web.queue_page import QueuePage
-from mooring.web.source import ClusterSource, QueueQuery, WhatIfSource
+from mooring.web.source import ClusterSource, QueueQuery, ResultsSource, WhatIfSource
 from mooring.web.what_if_page import WhatIfPage
 
 HOST = "127.0.0.1"
@@ -56,6 +57,8 @@ def _application(source: Any) -> FastAPI:
         _add_cluster_pages(source)
     if isinstance(source, WhatIfSource):
         _add_what_if_page(source)
+    if isinstance(source, ResultsSource):
+        _add_compare_page(source)
     ui.run_with(
         app,
         title="Mooring",
@@ -74,8 +77,8 @@ def _add_cluster_pages(source: ClusterSource) -> None:
         await QueuePage(source, QueueQuery(reason, place, search, after)).show()
 
     @ui.page("/pod/{namespace}/{name:path}")
-    async def pod(namespace: str, name: str) -> None:
-        await PodPage(source, f"{namespace}/{name}").show()
+    async def pod(namespace: str, name: str, attempt: int = 0) -> None:
+        await PodPage(source, f"{namespace}/{name}", attempt).show()
 
     @ui.page("/cluster")
     async def cluster(resource: str = "cpu", group: str = ZONE) -> None:
@@ -90,6 +93,13 @@ def _add_what_if_page(source: WhatIfSource) -> None:
     @ui.page("/what-if")
     async def what_if(drain: str = "", like: str = "") -> None:
         await WhatIfPage(source, drain, like).show()
+
+
+def _add_compare_page(source: ResultsSource) -> None:
+    @ui.page("/")
+    @ui.page("/compare")
+    async def compare(measure: str = "") -> None:
+        await ComparePage(source, measure).show()
 
 
 def _listen(port: int) -> socket.socket:

@@ -16,13 +16,14 @@ from nicegui.element import Element
 
 from mooring.api.errors import MooringError
 from mooring.telemetry import logs
-from mooring.web.source import ClusterSource, RereadSource, WhatIfSource
+from mooring.web.source import ClusterSource, RereadSource, ResultsSource, WhatIfSource
 
 CSS = Path(__file__).with_name("style.css")
 LINKS: Mapping[str, tuple[str, type[Any]]] = {
     "Queue": ("/", ClusterSource),
     "Cluster": ("/cluster", ClusterSource),
     "What if": ("/what-if", WhatIfSource),
+    "Compare": ("/compare", ResultsSource),
 }
 """Page → address, and what a source must be able to answer for it."""
 KEYS = """<script>
@@ -159,17 +160,25 @@ def problem(error: Exception, again: Callable[[], Awaitable[None]]) -> None:
         ui.button("Try again", on_click=retry).props("outline no-caps")
 
 
+def refill(element: Element, fill: Callable[[], None]) -> None:
+    element.clear()
+    with element:
+        fill()
+
+
 class Refresher:
     """Asks again at most twice a second, one question at a time, for sources that change."""
 
-    def __init__(self, source: ClusterSource, ask: Callable[[], Awaitable[None]]) -> None:
+    def __init__(
+        self, source: ClusterSource, ask: Callable[[], Awaitable[None]], at_least: float = 0.5
+    ) -> None:
         self._ask = ask
         self._busy = False
         if source.refresh_seconds:
             with ui.element("div").classes("m-bad m-card").props('role="status"') as self._lost:
                 self._why = text("")
             self._lost.set_visibility(False)
-            ui.timer(max(0.5, source.refresh_seconds), self._tick, immediate=False)
+            ui.timer(max(at_least, source.refresh_seconds), self._tick, immediate=False)
 
     async def _tick(self) -> None:
         if self._busy:

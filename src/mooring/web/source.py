@@ -60,10 +60,6 @@ class ClusterSource(Protocol):
         """`explanation` of the present state or None, `waiting` or None, and `records` of attempts."""
         ...
 
-    async def pod_on_node(self, key: str, node: str) -> list[Json]:
-        """Everything that keeps the pod from one node: plugin, code, reasons, details."""
-        ...
-
     async def nodes(self) -> Json:
         """All nodes in columns: `names`, `labels` (key → values), `amounts` (resource → allocatable and
         requested), `unschedulable`."""
@@ -75,11 +71,30 @@ class ClusterSource(Protocol):
 
 
 @runtime_checkable
+class ExplainingSource(Protocol):
+    """Judges pods by itself: `pod` has an explanation."""
+
+    async def pod_on_node(self, key: str, node: str) -> list[Json]:
+        """Everything that keeps the pod from one node: plugin, code, reasons, details."""
+        ...
+
+
+@runtime_checkable
+class RecordingSource(Protocol):
+    """Keeps records of attempts: `pod` has some."""
+
+    async def refused_nodes(self, sequence: int) -> list[Json]:
+        """The nodes that were refused in one attempt: node, plugin, code, reasons."""
+        ...
+
+
+@runtime_checkable
 class WhatIfSource(Protocol):
     """Can try changes on a copy."""
 
     async def what_if(self, question: Question) -> Json:
-        """The outcome, and `explanation` of the first pod that would stay pending."""
+        """The outcome, `present` (pod → node, of those that are there now), and `explanation` of the first
+        pod that would stay pending."""
         ...
 
 
@@ -96,4 +111,8 @@ class ResultsSource(Protocol):
 
     title: str
 
-    async def results(self) -> Json: ...
+    async def results(self) -> Json:
+        """`names` of configurations; `heading` and `rows` of the measures as text; `series`: measure → curves
+        of `points`, each with `name` and `seed`; `failed` assertions; `differences` between placements,
+        whether there are `more`, or a `note` why there are none."""
+        ...

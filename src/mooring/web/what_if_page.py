@@ -105,17 +105,15 @@ def _headline(outcome: Json) -> str:
 
 
 def _rows(outcome: Json) -> Iterator[Json]:
-    for pod, node in outcome["placed"].items():
-        yield _row(pod, "no node", node)
-    for pod, move in outcome["moved"].items():
-        yield _row(pod, move["from"], move["to"])
-    for pod, message in outcome["pending"].items():
-        yield _row(pod, "", f"pending: {message}")
-    for pod in outcome["preempted"]:
-        yield _row(pod, "runs", "deleted by preemption")
-    for pod in outcome["lost"]:
-        yield _row(pod, "runs", "gone: no controller makes it again")
+    for pod, then in _then(outcome):
+        now = outcome["present"].get(pod)
+        shown = {None: "not there", "": "pending"}.get(now, now)
+        yield {"pod": pod, "now": shown, "then": then}
 
 
-def _row(pod: str, now: str, then: str) -> Json:
-    return {"pod": pod, "now": now, "then": then}
+def _then(outcome: Json) -> Iterator[tuple[str, str]]:
+    yield from outcome["placed"].items()
+    yield from ((pod, move["to"]) for pod, move in outcome["moved"].items())
+    yield from ((pod, f"pending: {message}") for pod, message in outcome["pending"].items())
+    yield from ((pod, "deleted by preemption") for pod in outcome["preempted"])
+    yield from ((pod, "gone: no controller makes it again") for pod in outcome["lost"])

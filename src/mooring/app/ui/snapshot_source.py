@@ -12,20 +12,20 @@ from typing import Any, TypeVar
 
 from mooring.api.errors import MooringError
 from mooring.api.pod import Pod
+from mooring.api.resources import PODS
 from mooring.app.asking import LoadedCluster
 from mooring.app.configuring import Configuration
 from mooring.app.live_cluster import LiveCluster
 from mooring.app.manifest_files import parse_manifest
+from mooring.app.ui.labels import label_columns
 from mooring.app.ui.pending import PendingPods, judge_pending
-from mooring.app.what_if import ClusterCopy, ended_by
+from mooring.app.what_if import ClusterCopy, Outcome, ended_by
 from mooring.explain.explanation import explain
 from mooring.framework.nodes import Nodes, NodeView
 from mooring.web.source import Json, Question, QueueQuery
 
 T = TypeVar("T")
 Read = Callable[[], Awaitable[LiveCluster]]
-MOST_VALUES = 200
-"""Of a label by which nodes may be grouped: a group for each node shows nothing."""
 MOST_PODS = 1000
 """Of one node."""
 
@@ -112,7 +112,11 @@ class SnapshotSource:
                 copy.add(manifests)
                 outcome = copy.settle()
                 why = ended_by(copy, outcome)
-                return {**outcome.to_dict(), "explanation": None if why is None else why.to_dict()}
+                return {
+                    **outcome.to_dict(),
+                    "present": self._present(outcome),
+                    "explanation": None if why is None else why.to_dict(),
+                }
 
         return await self._call(answer)
 
@@ -127,6 +131,16 @@ class SnapshotSource:
             self._pending = await judge_pending(self._loaded)
         return self._pending
 
+    def _present(self, outcome: Outcome) -> dict[str, str]:
+        """Pod → its node now, empty without one; for the pods of an outcome that are there."""
+        pods = self._loaded.engine.stores.lister(PODS)
+        found = {}
+        for key in (*outcome.placed, *outcome.pending, *outcome.preempted, *outcome.moved, *outcome.lost):
+            namespace, _, name = key.partition("/")
+            if (pod := pods.get(name, namespace)) is not None:
+                found[key] = pod.spec.node_name
+        return found
+
     def _pod(self, key: str) -> Pod:
         namespace, _, name = key.partition("/")
         return self._loaded.pod(name, namespace)
@@ -135,12 +149,10 @@ class SnapshotSource:
 def _columns(nodes: Nodes) -> Json:
     views = list(nodes)
     resources = dict.fromkeys(name for view in views for name in view.allocatable)
-    keys = dict.fromkeys(key for view in views for key in view.labels)
-    labels = {key: [view.labels.get(key, "") for view in views] for key in keys}
     return {
         "names": nodes.names,
         "unschedulable": [view.unschedulable for view in views],
-        "labels": {key: values for key, values in labels.items() if len(set(values)) <= MOST_VALUES},
+        "labels": label_columns([view.labels for view in views]),
         "amounts": {
             name: {
                 "allocatable": nodes.allocatable(name).tolist(),
