@@ -56,8 +56,6 @@ def ui(
     happens; with --results, simulations side by side. Nothing is written. Serves on this machine only; the
     address that is printed carries a token without which there is nothing to see.
     """
-    if importlib.util.find_spec("nicegui") is None:
-        fail("the web UI needs packages that are not installed: pip install 'mooring[ui]'")
     own = configured(config, profile, plugins, plugin_path)
     if server and (snapshot is not None or own is not None):
         fail(
@@ -68,6 +66,8 @@ def ui(
     scheduler = Scheduler(server, token_file, kubeconfig, context, authority, insecure)
     if results and (server or snapshot or kubeconfig or context or own):
         fail("--results shows simulations: drop the options that name a cluster or a configuration")
+    if importlib.util.find_spec("nicegui") is None:
+        fail("the web UI needs packages that are not installed: pip install 'mooring[ui]'")
     try:
         if results:
             source = _results(results)

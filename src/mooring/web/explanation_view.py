@@ -110,10 +110,10 @@ def node_rows(table: Json) -> tuple[list[Json], list[Json]]:
     plugins = table["plugins"]
     columns: list[Json] = [
         {"headerName": "Node", "field": "node", "pinned": "left", "width": 220},
-        {"headerName": "Refused by", "field": "number", "width": 120, "filter": "agNumberColumnFilter"},
-        {"headerName": "Score", "field": "score", "width": 110, "filter": "agNumberColumnFilter"},
+        {"headerName": "Refused by", "field": "number", "width": 130, "filter": "agNumberColumnFilter"},
+        {"headerName": "Score", "field": "score", "width": 110, "filter": "agNumberColumnFilter", "sort": "desc"},
         *(
-            {"headerName": each["plugin"], "field": f"p{place}", "width": 230}
+            {"headerName": each["plugin"], "field": f"p{place}", "tooltipField": f"p{place}", "flex": 1}
             for place, each in enumerate(plugins)
         ),
     ]
@@ -146,7 +146,7 @@ def show_nodes(table: Json, on_node: Callable[[str], Any]) -> None:
         {
             "columnDefs": columns,
             "rowData": rows,
-            "defaultColDef": {"filter": "agTextColumnFilter", "sortable": True, "resizable": True},
+            "defaultColDef": {"filter": "agTextColumnFilter", "sortable": True, "minWidth": 110},
             "rowHeight": 30,
             "headerHeight": 34,
             "enableCellTextSelection": True,

@@ -17,6 +17,7 @@ class PodPage:
         self._key = key
         self._chosen = attempt
         """The sequence of the attempt that the user looks at; 0: the newest, whichever it is."""
+        self._shown: Json = {}
         self._records: list[Json] = []
 
     async def show(self) -> None:
@@ -43,8 +44,11 @@ class PodPage:
 
     async def _show_records(self, answer: Json) -> None:
         """What has changed: neither the place on the page nor the chosen attempt is lost."""
+        if answer == self._shown:
+            return
+        self._shown = answer
         shell.refill(self._waiting, lambda: _show_waiting(answer["waiting"], answer["records"]))
-        if answer["records"] != self._records:
+        if answer["records"] != self._records or not self._records:
             self._records = answer["records"]
             await self._choose(self._chosen)
 

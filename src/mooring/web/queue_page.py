@@ -80,8 +80,9 @@ class QueuePage:
     # What is shown
 
     async def _ask(self) -> None:
-        answer = await self._source.queue(self._query)
-        if answer != self._shown:
+        query = self._query
+        answer = await self._source.queue(query)
+        if answer != self._shown and query is self._query:  # the user may have gone on meanwhile
             self._render(answer)
 
     def _render(self, answer: Json) -> None:
