@@ -6,6 +6,7 @@ import json
 import re
 import ssl
 import urllib.request
+from typing import Any
 
 import pytest
 import yaml
@@ -22,19 +23,20 @@ class Cluster:
         self.kubeconfig = str(folder / "kubeconfig")
         options = ("--nodes", "2", "--port", "0", "--kubeconfig", self.kubeconfig)
         self.process = start("up", *options)
-        said = ""
-        while "--server" not in said:
+        assert self.process.stdout is not None
+        found = None
+        while found is None:
             line = self.process.stdout.readline()
             assert line, self.process.communicate()
-            said += line
-        self.scheduler = re.search(r"--server (\S+)", said)[1]
+            found = re.search(r"--server (\S+)", line)
+        self.scheduler = found[1]
         config = yaml.safe_load((folder / "kubeconfig").read_text())
         self._server = config["clusters"][0]["cluster"]["server"]
         self._token = config["users"][0]["user"]["token"]
         self._tls = ssl.create_default_context()
         self._tls.check_hostname, self._tls.verify_mode = False, ssl.CERT_NONE
 
-    def send(self, method: str, path: str, body: dict, kind: str = "application/json") -> None:
+    def send(self, method: str, path: str, body: dict[str, Any], kind: str = "application/json") -> None:
         headers = {"Authorization": f"Bearer {self._token}", "Content-Type": kind}
         request = urllib.request.Request(f"{self._server}{path}", json.dumps(body).encode(), headers)
         request.method = method

@@ -111,7 +111,13 @@ def node_rows(table: Json) -> tuple[list[Json], list[Json]]:
     columns: list[Json] = [
         {"headerName": "Node", "field": "node", "pinned": "left", "width": 220},
         {"headerName": "Refused by", "field": "number", "width": 130, "filter": "agNumberColumnFilter"},
-        {"headerName": "Score", "field": "score", "width": 110, "filter": "agNumberColumnFilter", "sort": "desc"},
+        {
+            "headerName": "Score",
+            "field": "score",
+            "width": 110,
+            "filter": "agNumberColumnFilter",
+            "sort": "desc",
+        },
         *(
             {"headerName": each["plugin"], "field": f"p{place}", "tooltipField": f"p{place}", "flex": 1}
             for place, each in enumerate(plugins)

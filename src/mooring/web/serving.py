@@ -17,11 +17,12 @@ from mooring.api.errors import MooringError
 from mooring.web import shell
 from mooring.web.cluster_page import ZONE, ClusterPage
 from mooring.web.compare_page import ComparePage
+from mooring.web.configuration_page import ConfigurationPage
 from mooring.web.guard import Guard
 from mooring.web.node_page import NodePage
 from mooring.web.pod_page import PodPage
 from mooring.web.queue_page import QueuePage
-from mooring.web.source import ClusterSource, QueueQuery, ResultsSource, WhatIfSource
+from mooring.web.source import ClusterSource, ConfiguredSource, QueueQuery, ResultsSource, WhatIfSource
 from mooring.web.what_if_page import WhatIfPage
 
 HOST = "127.0.0.1"
@@ -57,6 +58,8 @@ def _application(source: Any) -> FastAPI:
         _add_cluster_pages(source)
     if isinstance(source, WhatIfSource):
         _add_what_if_page(source)
+    if isinstance(source, ConfiguredSource):
+        _add_configuration_page(source)
     if isinstance(source, ResultsSource):
         _add_compare_page(source)
     ui.run_with(
@@ -66,7 +69,8 @@ def _application(source: Any) -> FastAPI:
         tailwind=False,
         gzip_middleware_factory=None,
         show_welcome_message=False,
-        reconnect_timeout=30.0,
+        reconnect_timeout=10.0,
+        message_history_length=100,
     )
     return app
 
@@ -93,6 +97,12 @@ def _add_what_if_page(source: WhatIfSource) -> None:
     @ui.page("/what-if")
     async def what_if(drain: str = "", like: str = "") -> None:
         await WhatIfPage(source, drain, like).show()
+
+
+def _add_configuration_page(source: ConfiguredSource) -> None:
+    @ui.page("/configuration")
+    async def configuration() -> None:
+        await ConfigurationPage(source).show()
 
 
 def _add_compare_page(source: ResultsSource) -> None:

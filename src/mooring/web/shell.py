@@ -16,13 +16,14 @@ from nicegui.element import Element
 
 from mooring.api.errors import MooringError
 from mooring.telemetry import logs
-from mooring.web.source import ClusterSource, RereadSource, ResultsSource, WhatIfSource
+from mooring.web.source import ClusterSource, ConfiguredSource, RereadSource, ResultsSource, WhatIfSource
 
 CSS = Path(__file__).with_name("style.css")
 LINKS: Mapping[str, tuple[str, type[Any]]] = {
     "Queue": ("/", ClusterSource),
     "Cluster": ("/cluster", ClusterSource),
     "What if": ("/what-if", WhatIfSource),
+    "Configuration": ("/configuration", ConfiguredSource),
     "Compare": ("/compare", ResultsSource),
 }
 """Page → address, and what a source must be able to answer for it."""

@@ -99,6 +99,19 @@ class WhatIfSource(Protocol):
 
 
 @runtime_checkable
+class ConfiguredSource(Protocol):
+    """Knows a scheduler configuration, and can say what another one would mean."""
+
+    async def configuration(self) -> Json:
+        """`text`, completed; `profiles` with the plugins at each point; `warnings`."""
+        ...
+
+    async def check(self, text: str) -> Json:
+        """`problems`, or what `configuration` has."""
+        ...
+
+
+@runtime_checkable
 class RereadSource(Protocol):
     """A cluster that was read once and can be read again."""
 

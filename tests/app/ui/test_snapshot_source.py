@@ -58,11 +58,11 @@ def test_a_page_has_what_was_asked_for(source, query, expected):
 
 
 def test_pages_follow_each_other_until_there_is_none(source):
-    seen, after = [], ""
-    while after is not None:
-        page = asyncio.run(source.queue(QueueQuery(after=after, limit=2)))
+    page = asyncio.run(source.queue(QueueQuery(limit=2)))
+    seen = names(page)
+    while page["after"] is not None:
+        page = asyncio.run(source.queue(QueueQuery(after=page["after"], limit=2)))
         seen += names(page)
-        after = page["after"]
     assert seen == ["batch-0", "batch-1", "gated", "small", "train"]
 
 

@@ -8,8 +8,10 @@ from urllib.parse import quote
 
 from mooring.app.clock import SystemClock
 from mooring.app.running_scheduler import Endpoints
+from mooring.app.ui import configurations
 from mooring.app.ui.labels import label_columns
 from mooring.client.credentials import Credentials
+from mooring.config.wire import to_yaml
 from mooring.serving.api_v1 import ROOT
 from mooring.web.source import Json, QueueQuery
 
@@ -71,6 +73,18 @@ class ServerSource:
     async def node(self, name: str) -> Json:
         return await self._ask(f"nodes/{quote(name, safe='')}", limit=PER_PAGE)
 
+    async def configuration(self) -> Json:
+        """Resolved here, where plugins of the scheduler may be unknown: then the text is all there is."""
+        found = await self._ask("/configz")
+        text = to_yaml({k: v for k, v in found["componentconfig"].items() if k not in ("apiVersion", "kind")})
+        known = await self.check(text)
+        error = (found.get("reload") or {}).get("error")
+        warnings = [f"A newer configuration is not used: {error}"] if error else []
+        return {"profiles": [], **known, "text": text, "warnings": warnings}
+
+    async def check(self, text: str) -> Json:
+        return await asyncio.to_thread(configurations.check, text)
+
     async def _pages(self, path: str, key: str) -> list[Json]:
         """All pages of a list."""
         found: list[Json] = []
@@ -83,11 +97,12 @@ class ServerSource:
 
     async def _ask(self, path: str, **query: Any) -> Json:
         given = {name: str(value) for name, value in query.items() if value != ""}
+        path = path if path.startswith("/") else f"{ROOT}/{path}"
         key, now = (path, repr(given)), self._clock.now()
         self._kept = {k: kept for k, kept in self._kept.items() if kept[0] > now - FRESH_SECONDS}
         if key not in self._kept:
             # Made on the loop that uses it.
             self._endpoints = self._endpoints or Endpoints(self._given)
-            asked = asyncio.ensure_future(self._endpoints.ask(f"{ROOT}/{path}", given))
+            asked = asyncio.ensure_future(self._endpoints.ask(path, given))
             self._kept[key] = (now, asked)
         return await asyncio.shield(self._kept[key][1])

@@ -17,6 +17,7 @@ from mooring.app.asking import LoadedCluster
 from mooring.app.configuring import Configuration
 from mooring.app.live_cluster import LiveCluster
 from mooring.app.manifest_files import parse_manifest
+from mooring.app.ui import configurations
 from mooring.app.ui.labels import label_columns
 from mooring.app.ui.pending import PendingPods, judge_pending
 from mooring.app.what_if import ClusterCopy, Outcome, ended_by
@@ -119,6 +120,12 @@ class SnapshotSource:
                 }
 
         return await self._call(answer)
+
+    async def configuration(self) -> Json:
+        return await self._call(lambda: configurations.described(self._configured))
+
+    async def check(self, text: str) -> Json:
+        return await self._call(lambda: configurations.check(text, self._configured.registry))
 
     # On the thread
 
