@@ -33,10 +33,10 @@ up: $(RUNTIME) ## Create the environment, install, and start a cluster on this m
 	$(BIN)/mooring up
 
 test: $(STAMP) ## Create the environment and run all tests that need nothing outside
-	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not slow and not cluster and not ui"
+	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not slow and not cluster"
 
 test-slow: $(STAMP) ## Run the slower tests (long property runs, package installs)
-	$(BIN)/python -m pytest -q -n auto --dist loadfile -m "slow and not cluster"
+	$(BIN)/python -m pytest -q -n auto --dist loadfile -m "slow and not cluster and not ui"
 
 test-ui: $(STAMP) ## Drive the pages of `mooring ui` in Chromium; without one (apt-get install chromium) they are skipped
 	$(BIN)/python -m pytest -q -m ui tests/ui

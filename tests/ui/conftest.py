@@ -71,8 +71,9 @@ class Served:
         return self._process.communicate(timeout=20)[1]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def chromium() -> Iterator[Any]:
+    """Ends before tests of other packages: while it runs, its loop is the thread's."""
     from playwright.sync_api import sync_playwright
 
     found = next(filter(None, map(shutil.which, BROWSERS)))

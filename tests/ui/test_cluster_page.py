@@ -36,6 +36,7 @@ def served(serve, tmp_path_factory):
 
 
 @pytest.mark.ui
+@pytest.mark.slow
 def test_a_click_on_a_square_opens_its_node(served, look):
     looking = look(served)
     page = looking.open("/cluster")
@@ -48,6 +49,7 @@ def test_a_click_on_a_square_opens_its_node(served, look):
 
 
 @pytest.mark.ui
+@pytest.mark.slow
 def test_resource_and_group_are_in_the_address(served, look):
     page = look(served).open("/cluster")
     page.get_by_label("Resource").click()
@@ -59,6 +61,7 @@ def test_resource_and_group_are_in_the_address(served, look):
 
 
 @pytest.mark.ui
+@pytest.mark.slow
 def test_a_node_is_found_by_keyboard(served, look):
     page = look(served).open("/cluster")
     page.wait_for_selector("canvas")
@@ -72,6 +75,7 @@ def test_a_node_is_found_by_keyboard(served, look):
 
 
 @pytest.mark.ui
+@pytest.mark.slow
 def test_a_node_shows_its_pods_and_the_pending_ones_it_does_not_take(served, look):
     looking = look(served)
     page = looking.open("/node/cpu-1")
@@ -82,6 +86,7 @@ def test_a_node_shows_its_pods_and_the_pending_ones_it_does_not_take(served, loo
 
 
 @pytest.mark.ui
+@pytest.mark.slow
 def test_a_node_that_is_not_there_is_an_answer_with_a_way_out(served, look):
     page = look(served).open("/node/absent")
     page.wait_for_selector("text=there is no node 'absent'")

@@ -6,7 +6,7 @@ import pytest
 
 from tests.ui.conftest import start
 
-pytestmark = pytest.mark.ui
+pytestmark = [pytest.mark.ui, pytest.mark.slow]
 
 SCENARIO = """
 nodes:

@@ -13,7 +13,7 @@ import yaml
 
 from tests.ui.conftest import start
 
-pytestmark = pytest.mark.ui
+pytestmark = [pytest.mark.ui, pytest.mark.slow]
 
 
 class Cluster:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.ui import clusters
 
-pytestmark = pytest.mark.ui
+pytestmark = [pytest.mark.ui, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pytest
 
 from tests.ui import clusters
 
-pytestmark = pytest.mark.ui
+pytestmark = [pytest.mark.ui, pytest.mark.slow]
 
 PATHS = ("/", "/pod/default/train", "/_nicegui_ws/socket.io/?EIO=4&transport=polling", "/favicon.ico")
 UPGRADE = {

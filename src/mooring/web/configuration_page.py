@@ -38,8 +38,9 @@ class ConfigurationPage:
                 .props("outlined input-class=m-mono rows=10")
                 .style("width: 100%")
             )
-            ui.button("Check it", on_click=self._check).props("no-caps unelevated")
-            ui.label("It is checked here, and not applied.").classes("m-soft")
+            with ui.element("div").classes("m-row"):
+                ui.button("Check it", on_click=self._check).props("no-caps unelevated")
+                ui.label("It is checked here, and not applied.").classes("m-soft")
         self._answer = ui.element("div").classes("m-answer")
 
     async def _check(self) -> None:
