@@ -6,14 +6,14 @@ STAMP   := $(VENV)/.installed
 RUNTIME := $(VENV)/.runtime
 
 .DEFAULT_GOAL := help
-.PHONY: help up test test-slow test-cluster test-cluster-versions conformance bench check lint types layers format lock clean
+.PHONY: help up test test-slow test-ui test-cluster test-cluster-versions conformance bench check lint types layers format lock clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-21s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # What `make up` needs is a part of what the tests need, and there in a few seconds: uv does it when the machine has
 # it, pip otherwise. Both read the same hashed lock files: requirements.lock is what the container image holds,
-# requirements-up.lock has the packages of the extras `up` and `sim` besides, requirements-dev.lock those for development too.
+# requirements-up.lock has the packages of the extras `up`, `sim` and `ui` besides, requirements-dev.lock those for development too.
 UV      := $(shell command -v uv 2> /dev/null)
 CREATE  := $(if $(UV),$(UV) venv --quiet --seed --allow-existing --python $(PYTHON),$(PYTHON) -m venv)
 INSTALL := $(if $(UV),$(UV) pip install --quiet --python $(BIN)/python,$(BIN)/python -m pip install --quiet)
@@ -36,7 +36,10 @@ test: $(STAMP) ## Create the environment and run all tests that need nothing out
 	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not slow and not cluster"
 
 test-slow: $(STAMP) ## Run the slower tests (long property runs, package installs)
-	$(BIN)/python -m pytest -q -n auto --dist loadfile -m "slow and not cluster"
+	$(BIN)/python -m pytest -q -n auto --dist loadfile -m "slow and not cluster and not ui"
+
+test-ui: $(STAMP) ## Drive the pages of `mooring ui` in Chromium; without one (apt-get install chromium) they are skipped
+	$(BIN)/python -m pytest -q -m ui tests/ui
 
 test-cluster: $(STAMP) ## Build a real control plane (Go; minutes the first time) and run the tests that need one
 	@tools/controlplane/build > /dev/null || test $$? -eq 3
@@ -79,9 +82,9 @@ format: $(STAMP) ## Rewrite files in the project's format
 
 lock: ## Resolve the dependencies anew into the hashed lock files
 	$(BIN)/pip-compile --quiet --strip-extras --generate-hashes --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header --output-file requirements.lock pyproject.toml
-	$(BIN)/pip-compile --quiet --strip-extras --generate-hashes --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header --extra up --extra sim --output-file requirements-up.lock pyproject.toml
+	$(BIN)/pip-compile --quiet --strip-extras --generate-hashes --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header --extra up --extra sim --extra ui --output-file requirements-up.lock pyproject.toml
 	$(BIN)/pip-compile --quiet --strip-extras --generate-hashes --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header --only-build-deps --build-deps-for editable --output-file requirements-build.lock pyproject.toml
-	$(BIN)/pip-compile --quiet --strip-extras --generate-hashes --allow-unsafe --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header --extra up --extra sim --extra otel --extra dev --output-file requirements-dev.lock pyproject.toml
+	$(BIN)/pip-compile --quiet --strip-extras --generate-hashes --allow-unsafe --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header --extra up --extra sim --extra ui --extra otel --extra dev --output-file requirements-dev.lock pyproject.toml
 
 clean: ## Remove the environment and caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist

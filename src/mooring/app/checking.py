@@ -1,10 +1,13 @@
 """What is wrong with a configuration although it can be read: plugins that cannot be built or asked, which
-are mistakes, and entries without effect, which are warnings."""
+are mistakes, and entries without effect, which are warnings. And what it means, for programs."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from typing import Any
+
+import msgspec
 
 from mooring.api.meta import ObjectMeta
 from mooring.api.pod import Pod, PodSpec
@@ -14,6 +17,7 @@ from mooring.app.offline import offline_engine
 from mooring.client.credentials import CredentialsError
 from mooring.config import ResolvedProfile
 from mooring.config.defaults import DEFAULT_NAMES
+from mooring.config.wire import to_wire
 from mooring.extender.connecting import credentials_of
 from mooring.framework.reusable import ReusablePlugin
 from mooring.runtime.profile import Profile
@@ -106,3 +110,34 @@ def _unused_arguments(profile: ResolvedProfile, path: str, registry: Registry) -
         for name in profile.plugin_args
         if name not in known
     ]
+
+
+def described(configuration: Configuration) -> dict[str, Any]:
+    """Its profiles as they run, with what there is to say of them."""
+    return {
+        "notes": [msgspec.to_builtins(note) for note in configuration.config.notes],
+        "warnings": warnings(configuration),
+        "profiles": [_profile(profile) for profile in configuration.profiles],
+    }
+
+
+def _profile(profile: ResolvedProfile) -> dict[str, Any]:
+    return {
+        "schedulerName": profile.scheduler_name,
+        "percentageOfNodesToScore": profile.percentage_of_nodes_to_score,
+        "plugins": {
+            point: [msgspec.to_builtins(ref) for ref in refs] for point, refs in profile.points.items()
+        },
+        "pluginConfig": shown_args(profile),
+        "missing": list(profile.missing),
+    }
+
+
+def shown_args(profile: ResolvedProfile) -> dict[str, Any]:
+    """Arguments of the plugins that run, as they would stand in a file; plugins without any are left out."""
+    plain = {name: _plain(profile.plugin_args.get(name)) for name in profile.plugin_names}
+    return {name: args for name, args in plain.items() if args}
+
+
+def _plain(args: object) -> Any:
+    return to_wire(args) if isinstance(args, msgspec.Struct) else args

@@ -31,28 +31,31 @@ def read_manifest(path: Path) -> list[dict[str, Any]]:
         text = sys.stdin.buffer.read() if path == STDIN else path.read_bytes()
     except OSError as error:
         raise MooringError(f"the file {path} cannot be read: {error.strerror}") from error
+    return parse_manifest(text, f"the file {path}")
+
+
+def parse_manifest(text: str | bytes, source: str) -> list[dict[str, Any]]:
+    """All objects of a text; `source` is what messages call it."""
     if len(text) > MAX_BYTES:
-        raise MooringError(f"the file {path} has {len(text)} bytes; at most {MAX_BYTES} are read")
+        raise MooringError(f"{source} has {len(text)} bytes; at most {MAX_BYTES} are read")
     try:
         documents = list(yaml.load_all(text, _Loader))
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        raise MooringError(f"the file {path} is not YAML: {' '.join(str(error).split())}") from error
-    return [obj for number, value in enumerate(documents, 1) for obj in _objects(path, number, value)]
+        raise MooringError(f"{source} is not YAML: {' '.join(str(error).split())}") from error
+    return [obj for number, value in enumerate(documents, 1) for obj in _objects(source, number, value)]
 
 
-def _objects(path: Path, number: int, value: Any) -> Iterator[dict[str, Any]]:
+def _objects(source: str, number: int, value: Any) -> Iterator[dict[str, Any]]:
     if value is None:
         return  # an empty document, as templates leave them behind
     if not isinstance(value, dict) or not value.get("kind") or not value.get("apiVersion"):
-        raise MooringError(
-            f"the file {path}, document {number}, is no object: apiVersion and kind are needed"
-        )
+        raise MooringError(f"{source}, document {number}, is no object: apiVersion and kind are needed")
     if str(value["kind"]).endswith("List") and isinstance(value.get("items"), list):
         for item in value["items"]:
-            yield from _objects(path, number, item)
+            yield from _objects(source, number, item)
         return
     metadata = value.get("metadata")
     if not isinstance(metadata, dict) or not (metadata.get("name") or metadata.get("generateName")):
         kind = value["kind"]
-        raise MooringError(f"the file {path}, document {number}, is a {kind} without metadata.name: name it")
+        raise MooringError(f"{source}, document {number}, is a {kind} without metadata.name: name it")
     yield value

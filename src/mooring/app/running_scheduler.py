@@ -59,20 +59,35 @@ def _token(file: str) -> str:
 
 
 async def ask(given: Credentials, path: str, query: Mapping[str, str]) -> dict[str, Any]:
-    """The answer to one question. A MooringError says who refused it, or why there is none."""
-    transport = AiohttpTransport(given, SystemClock())
-    headers = {"User-Agent": default_user_agent("read-scheduler")}
+    """The answer to a single question."""
+    endpoints = Endpoints(given)
     try:
-        async with transport.send(Request("GET", path, query, headers, timeout=SECONDS)) as response:
-            status, body = response.status, await response.read(ANSWER_LIMIT)
+        return await endpoints.ask(path, query)
     finally:
-        await transport.close()
-    if status != 200:
-        raise MooringError(f"{given.server}{path}: {status} {_refusal(status, path, body)}")
-    try:
-        return msgspec.json.decode(body, type=dict[str, Any])
-    except (msgspec.DecodeError, msgspec.ValidationError) as error:
-        raise MooringError(f"{given.server}{path}: this is no scheduler of Mooring ({error})") from error
+        await endpoints.close()
+
+
+class Endpoints:
+    """For many questions: connections are kept."""
+
+    def __init__(self, given: Credentials) -> None:
+        self.server = given.server
+        self._transport = AiohttpTransport(given, SystemClock())
+
+    async def ask(self, path: str, query: Mapping[str, str]) -> dict[str, Any]:
+        """A MooringError says who refused the question, or why there is no answer."""
+        headers = {"User-Agent": default_user_agent("read-scheduler")}
+        async with self._transport.send(Request("GET", path, query, headers, timeout=SECONDS)) as response:
+            status, body = response.status, await response.read(ANSWER_LIMIT)
+        if status != 200:
+            raise MooringError(f"{self.server}{path}: {status} {_refusal(status, path, body)}")
+        try:
+            return msgspec.json.decode(body, type=dict[str, Any])
+        except (msgspec.DecodeError, msgspec.ValidationError) as error:
+            raise MooringError(f"{self.server}{path}: this is no scheduler of Mooring ({error})") from error
+
+    async def close(self) -> None:
+        await self._transport.close()
 
 
 def _refusal(status: int, path: str, body: bytes) -> str:

@@ -19,10 +19,12 @@ from mooring.api.errors import MooringError
 from mooring.api.node import Node
 from mooring.api.pod import Pod, controller_of
 from mooring.api.resources import NODES, PODS, REPLICA_SETS, AnyObject, Unstructured
+from mooring.app.asking import LoadedCluster
 from mooring.app.configuring import Configuration
 from mooring.app.evaluating import looking_at_all_nodes
 from mooring.app.live_cluster import LiveCluster
 from mooring.app.offline import NoEvents
+from mooring.explain.explanation import Explanation, explain
 from mooring.explain.judging import unassigned
 from mooring.framework.ports import Served
 from mooring.scheduler.assembly import assemble
@@ -276,6 +278,16 @@ class ClusterCopy:
                 outcome.pending = dict(list(outcome.pending.items())[:1])
                 return outcome
             step *= 2
+
+
+def ended_by(copy: ClusterCopy, outcome: Outcome) -> Explanation | None:
+    """Why the first pending pod is pending, on the copy as it is afterwards."""
+    for key in outcome.pending:
+        namespace, _, name = key.partition("/")
+        loaded = LoadedCluster.of(copy.engine)
+        pod = loaded.pod(name, namespace)
+        return copy.ask(explain(loaded.judge(pod), pod, remedies=0))
+    return None
 
 
 def _cordoned(node: Node) -> Node:

@@ -18,7 +18,6 @@ from mooring.app import checking
 from mooring.app.configuring import Configuration, configure_file, find_plugin
 from mooring.cli.printing import Output, complain, console, current_folder, fail, line, printable
 from mooring.config import ConfigError, PluginRef, ResolvedProfile
-from mooring.config.wire import to_wire
 
 
 def check(
@@ -100,25 +99,7 @@ def _print(configuration: Configuration, file: Path) -> None:
 
 def _described(configuration: Configuration, file: Path) -> dict[str, Any]:
     """What `_print` prints, for programs."""
-    return {
-        "source": str(file),
-        "problems": [],
-        "notes": [msgspec.to_builtins(note) for note in configuration.config.notes],
-        "warnings": checking.warnings(configuration),
-        "profiles": [_profile(profile) for profile in configuration.profiles],
-    }
-
-
-def _profile(profile: ResolvedProfile) -> dict[str, Any]:
-    return {
-        "schedulerName": profile.scheduler_name,
-        "percentageOfNodesToScore": profile.percentage_of_nodes_to_score,
-        "plugins": {
-            point: [msgspec.to_builtins(ref) for ref in refs] for point, refs in profile.points.items()
-        },
-        "pluginConfig": shown_args(profile),
-        "missing": list(profile.missing),
-    }
+    return {"source": str(file), "problems": [], **checking.described(configuration)}
 
 
 OWN = "*"
@@ -132,22 +113,12 @@ def print_profile(profile: ResolvedProfile) -> None:
     out.print(_points(profile))
     if any(not ref.default for refs in profile.points.values() for ref in refs):
         line(f"{OWN} named in the file")
-    args = shown_args(profile)
+    args = checking.shown_args(profile)
     if args:
         out.print(_args(args))
     if profile.missing:
         line(f"not built yet, left out of this profile: {', '.join(profile.missing)}", style="yellow")
     line("")
-
-
-def shown_args(profile: ResolvedProfile) -> dict[str, Any]:
-    """Arguments of the plugins that run, as they would stand in a file; plugins without any are left out."""
-    plain = {name: _plain(profile.plugin_args.get(name)) for name in profile.plugin_names}
-    return {name: args for name, args in plain.items() if args}
-
-
-def _plain(args: object) -> Any:
-    return to_wire(args) if isinstance(args, msgspec.Struct) else args
 
 
 def _points(profile: ResolvedProfile) -> Table:

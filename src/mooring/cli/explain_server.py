@@ -18,6 +18,7 @@ from mooring.app import running_scheduler
 from mooring.cli.printing import console, fail, line, printable
 from mooring.cli.scores import scores
 from mooring.cli.sources import Form, print_data
+from mooring.client.credentials import Credentials
 from mooring.framework.record import UNSCHEDULABLE, NodeScore
 from mooring.serving.api_v1 import ROOT
 
@@ -62,6 +63,16 @@ class Source:
     authority: Path | None
     insecure: bool
 
+    async def credentials(self) -> Credentials:
+        return await running_scheduler.credentials(
+            self.server,
+            token_file=str(self.token_file or ""),
+            kubeconfig=self.kubeconfig,
+            context=self.context,
+            authority=str(self.authority or ""),
+            verify=not self.insecure,
+        )
+
 
 def explain(source: Source, name: str, namespace: str, form: Form) -> bool:
     """Print the records of a pod; whether the scheduler has refused it and it still waits."""
@@ -83,14 +94,7 @@ def explain(source: Source, name: str, namespace: str, form: Form) -> bool:
 
 
 async def _ask(source: Source, name: str, namespace: str) -> dict[str, Any]:
-    given = await running_scheduler.credentials(
-        source.server,
-        token_file=str(source.token_file or ""),
-        kubeconfig=source.kubeconfig,
-        context=source.context,
-        authority=str(source.authority or ""),
-        verify=not source.insecure,
-    )
+    given = await source.credentials()
     pod = f"{namespace or given.namespace or 'default'}/{name}"
     query = {"pod": pod, "limit": str(ATTEMPTS), "nodes": str(NAMES)}
     return await running_scheduler.ask(given, f"{ROOT}/records", query)

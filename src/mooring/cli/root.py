@@ -20,6 +20,7 @@ from mooring.cli.record import record
 from mooring.cli.run import SETTINGS, run
 from mooring.cli.simulate import simulate
 from mooring.cli.snapshot import snapshot
+from mooring.cli.ui import ui
 from mooring.cli.up import up
 from mooring.cli.version import print_version, version
 from mooring.cli.what_if import what_if
@@ -42,6 +43,7 @@ app.command()(demo)
 app.command()(up)
 app.command()(explain)
 app.command("what-if")(what_if)
+app.command()(ui)
 app.command()(snapshot)
 app.command()(record)
 app.command()(evaluate)

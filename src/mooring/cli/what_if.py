@@ -15,14 +15,14 @@ from mooring.api.errors import MooringError
 from mooring.api.pod import Pod
 from mooring.api.resources import PODS
 from mooring.app.asking import LoadedCluster
-from mooring.app.configuring import Configuration, configure
+from mooring.app.configuring import configure
 from mooring.app.manifest_files import read_manifest
-from mooring.app.what_if import ClusterCopy, Outcome
+from mooring.app.what_if import ClusterCopy, Outcome, ended_by
 from mooring.cli.explain import UNSCHEDULABLE, refusals
 from mooring.cli.printing import console, fail, line, printable
 from mooring.cli.profile_options import Config, PluginPath, Plugins, ProfileName, configured
 from mooring.cli.sources import Context, Form, Kubeconfig, OutputForm, SnapshotFile, print_data, read
-from mooring.explain.explanation import Explanation, explain
+from mooring.explain.explanation import Explanation
 from mooring.explain.judging import unassigned
 from mooring.explain.remedies import changed
 
@@ -93,14 +93,14 @@ def what_if(
             else:
                 copy.add(manifests, _number(replicas))
                 outcome = copy.settle()
-            ended_by = _ended_by(copy, own, outcome)
+            why = ended_by(copy, outcome)
     except MooringError as error:
         fail(str(error))
     if output is Form.TABLE:
-        _show(outcome, ended_by, replicas == "max")
+        _show(outcome, why, replicas == "max")
     else:
-        why = None if ended_by is None else ended_by.to_dict()
-        print_data({**outcome.to_dict(), "explanation": why}, output)
+        explanation = None if why is None else why.to_dict()
+        print_data({**outcome.to_dict(), "explanation": explanation}, output)
     if outcome.pending and replicas != "max":
         raise typer.Exit(UNSCHEDULABLE)
 
@@ -113,17 +113,7 @@ def _number(text: str) -> int | None:
     return int(text)
 
 
-def _ended_by(copy: ClusterCopy, own: Configuration, outcome: Outcome) -> Explanation | None:
-    """Why the first pending pod is pending, on the copy as it is afterwards."""
-    for key in outcome.pending:
-        namespace, _, name = key.partition("/")
-        loaded = LoadedCluster.of(copy.engine)
-        pod = loaded.pod(name, namespace)
-        return copy.ask(explain(loaded.judge(pod), pod, remedies=0))
-    return None
-
-
-def _show(outcome: Outcome, ended_by: Explanation | None, filled: bool) -> None:
+def _show(outcome: Outcome, why: Explanation | None, filled: bool) -> None:
     if filled:
         line(f"{len(outcome.placed)} replicas fit", style="bold")
     if outcome.placed:
@@ -146,9 +136,9 @@ def _show(outcome: Outcome, ended_by: Explanation | None, filled: bool) -> None:
     for message, keys in by_message.items():
         more = f" and {len(keys) - 1} more" if len(keys) > 1 else ""
         line(f"{keys[0]}{more} would stay pending: {message}")
-    if ended_by is not None and ended_by.groups:
+    if why is not None and why.groups:
         line("")
-        console().print(refusals(ended_by.groups))
+        console().print(refusals(why.groups))
     if not (outcome.placed or outcome.moved or outcome.preempted or outcome.lost or outcome.pending):
         line("Nothing would change: every pod stays where it is.")
 

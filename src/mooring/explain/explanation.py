@@ -14,6 +14,7 @@ from mooring.api.resources import PODS
 from mooring.explain.judging import Judge, Judgement, PluginVerdict, unassigned
 from mooring.explain.remedies import SHOWN, Remedy, changed, find_remedies
 from mooring.explain.showing import detail_text, figure
+from mooring.explain.table import node_table
 from mooring.framework.explaining import Detail
 from mooring.framework.nodes import IntArray, NodeView
 from mooring.framework.record import NodeScore
@@ -101,6 +102,8 @@ class Explanation:
     remedies: list[Remedy] = field(default_factory=list)
     nodes: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     """Node → everything that is in the way there; for the nodes that were asked about."""
+    table: dict[str, Any] | None = None
+    """What every plugin says of every node, where that was asked for."""
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -115,11 +118,15 @@ class Explanation:
             "preemption": {"nominatedNode": self.nominated, "victims": list(self.victims)},
             "remedies": [_remedy_dict(remedy) for remedy in self.remedies],
             "byNode": self.nodes,
+            **({} if self.table is None else {"table": self.table}),
         }
 
 
-async def explain(judge: Judge, pod: Pod, *, nodes: Sequence[str] = (), remedies: int = SHOWN) -> Explanation:
-    """Why the pod waits, or why it is where it is; `nodes` are looked at one by one as well.
+async def explain(
+    judge: Judge, pod: Pod, *, nodes: Sequence[str] = (), remedies: int = SHOWN, table: bool = False
+) -> Explanation:
+    """Why the pod waits, or why it is where it is; `nodes` are looked at one by one as well. With `table`,
+    what every plugin says of every node is kept.
 
     A pod that has a node is judged as if it came now, with itself taken away."""
     assigned = pod.spec.node_name
@@ -144,6 +151,8 @@ async def explain(judge: Judge, pod: Pod, *, nodes: Sequence[str] = (), remedies
             if nodes
             else {}
         )
+        if table:
+            found.table = node_table(judgement, judge.scores(judgement.attempt))
         if remedies:
             found.remedies = await find_remedies(judge, judgement, remedies)
     return found

@@ -211,6 +211,7 @@ class EmbeddedCluster:
         yield "  kubectl get pods -o wide"
         if self.endpoints:
             yield f"  mooring explain pod/NAME --server {self.endpoints}"
+            yield f"  mooring ui --server {self.endpoints}"
         yield ""
 
     def _first_pods(self) -> Iterator[str]:

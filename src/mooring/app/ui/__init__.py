@@ -1,0 +1,1 @@
+"""What `mooring ui` looks at: the sources that its pages ask."""

@@ -1,0 +1,108 @@
+"""A running scheduler as a source of the pages: what /mooring/v1 says, to the user's own credentials."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+from urllib.parse import quote
+
+from mooring.app.clock import SystemClock
+from mooring.app.running_scheduler import Endpoints
+from mooring.app.ui import configurations
+from mooring.app.ui.labels import label_columns
+from mooring.client.credentials import Credentials
+from mooring.config.wire import to_yaml
+from mooring.serving.api_v1 import ROOT
+from mooring.web.source import Json, QueueQuery
+
+FRESH_SECONDS = 0.4
+"""Several browsers that ask at about the same time get one answer."""
+MOST_NODES = 10_000
+PER_PAGE = 1000
+ATTEMPTS = 50
+"""Of one pod, the newest."""
+
+
+class ServerSource:
+    refresh_seconds = 0.5
+
+    def __init__(self, given: Credentials) -> None:
+        self.title = f"scheduler at {given.server}"
+        self._given = given
+        self._clock = SystemClock()
+        self._endpoints: Endpoints | None = None
+        self._kept: dict[tuple[str, str], tuple[float, asyncio.Task[Json]]] = {}
+
+    async def summary(self) -> Json:
+        return await self._ask("summary")
+
+    async def queue(self, query: QueueQuery) -> Json:
+        return await self._ask(
+            "queue",
+            place=query.place,
+            reason=query.reason,
+            search=query.search,
+            after=query.after,
+            limit=query.limit,
+        )
+
+    async def pod(self, key: str) -> Json:
+        answer = await self._ask("records", pod=key, limit=ATTEMPTS, nodes=3)
+        return {**answer, "explanation": None}
+
+    async def refused_nodes(self, sequence: int) -> list[Json]:
+        return await self._pages(f"attempts/{sequence}", "refusedNodes")
+
+    async def nodes(self) -> Json:
+        found = await self._pages("nodes", "nodes")
+        resources = dict.fromkeys(name for node in found for name in node["allocatable"])
+        requested = [{**node["requested"], "pods": node["podCount"]} for node in found]
+        return {
+            "names": [node["name"] for node in found],
+            "unschedulable": [node["unschedulable"] for node in found],
+            "labels": label_columns([node["labels"] for node in found]),
+            "amounts": {
+                name: {
+                    "allocatable": [node["allocatable"].get(name, 0) for node in found],
+                    "requested": [each.get(name, 0) for each in requested],
+                }
+                for name in resources
+            },
+        }
+
+    async def node(self, name: str) -> Json:
+        return await self._ask(f"nodes/{quote(name, safe='')}", limit=PER_PAGE)
+
+    async def configuration(self) -> Json:
+        """Resolved here, where plugins of the scheduler may be unknown: then the text is all there is."""
+        found = await self._ask("/configz")
+        text = to_yaml({k: v for k, v in found["componentconfig"].items() if k not in ("apiVersion", "kind")})
+        known = await self.check(text)
+        error = (found.get("reload") or {}).get("error")
+        warnings = [f"A newer configuration is not used: {error}"] if error else []
+        return {"profiles": [], **known, "text": text, "warnings": warnings}
+
+    async def check(self, text: str) -> Json:
+        return await asyncio.to_thread(configurations.check, text)
+
+    async def _pages(self, path: str, key: str) -> list[Json]:
+        """All pages of a list."""
+        found: list[Json] = []
+        after: str | None = ""
+        while after is not None and len(found) < MOST_NODES:
+            answer = await self._ask(path, limit=PER_PAGE, after=after)
+            found += answer[key]
+            after = answer["after"]
+        return found
+
+    async def _ask(self, path: str, **query: Any) -> Json:
+        given = {name: str(value) for name, value in query.items() if value != ""}
+        path = path if path.startswith("/") else f"{ROOT}/{path}"
+        key, now = (path, repr(given)), self._clock.now()
+        self._kept = {k: kept for k, kept in self._kept.items() if kept[0] > now - FRESH_SECONDS}
+        if key not in self._kept:
+            # Made on the loop that uses it.
+            self._endpoints = self._endpoints or Endpoints(self._given)
+            asked = asyncio.ensure_future(self._endpoints.ask(path, given))
+            self._kept[key] = (now, asked)
+        return await asyncio.shield(self._kept[key][1])

@@ -1,0 +1,187 @@
+"""A cluster that was read once, from a file or an API server, as a source of the pages.
+
+Questions are answered one after the other on a thread of their own: the engine in memory has one state, and
+the pages stay responsive meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from mooring.api.errors import MooringError
+from mooring.api.pod import Pod
+from mooring.api.resources import PODS
+from mooring.app.asking import LoadedCluster
+from mooring.app.configuring import Configuration
+from mooring.app.live_cluster import LiveCluster
+from mooring.app.manifest_files import parse_manifest
+from mooring.app.ui import configurations
+from mooring.app.ui.labels import label_columns
+from mooring.app.ui.pending import PendingPods, judge_pending
+from mooring.app.what_if import ClusterCopy, Outcome, ended_by
+from mooring.explain.explanation import explain
+from mooring.framework.nodes import Nodes, NodeView
+from mooring.web.source import Json, Question, QueueQuery
+
+T = TypeVar("T")
+Read = Callable[[], Awaitable[LiveCluster]]
+MOST_PODS = 1000
+"""Of one node."""
+
+
+class SnapshotSource:
+    refresh_seconds = 0.0
+
+    def __init__(self, title: str, cluster: LiveCluster, configured: Configuration, read: Read) -> None:
+        self.title = title
+        self._configured = configured
+        self._read = read
+        self._worker = ThreadPoolExecutor(1, thread_name_prefix="asking")
+        self._take(cluster)
+
+    def _take(self, cluster: LiveCluster) -> None:
+        self._cluster = cluster
+        self._loaded = LoadedCluster(cluster, self._configured)
+        self._pending: PendingPods | None = None
+
+    async def _ask(self, question: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """On the thread, with a loop of its own."""
+        return await self._call(lambda: asyncio.run(question()))
+
+    async def _call(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._worker, work)
+
+    async def read_again(self) -> None:
+        cluster = await self._read()
+        await self._call(lambda: self._take(cluster))
+
+    async def summary(self) -> Json:
+        async def answer() -> Json:
+            pending = await self._judged()
+            cache = self._loaded.engine.cache
+            return {"nodes": len(self._nodes), "pods": {**pending.counts(), "bound": len(cache)}}
+
+        return await self._ask(answer)
+
+    async def queue(self, query: QueueQuery) -> Json:
+        async def answer() -> Json:
+            return (await self._judged()).page(query)
+
+        return await self._ask(answer)
+
+    async def pod(self, key: str) -> Json:
+        async def answer() -> Json:
+            pod = self._pod(key)
+            found = await explain(self._loaded.judge(pod), pod, table=True)
+            return {"pod": key, "explanation": found.to_dict(), "waiting": None, "records": []}
+
+        return await self._ask(answer)
+
+    async def pod_on_node(self, key: str, node: str) -> list[Json]:
+        async def answer() -> list[Json]:
+            pod = self._pod(key)
+            found = await explain(self._loaded.judge(pod), pod, nodes=[node], remedies=0)
+            return found.nodes.get(node, [])
+
+        return await self._ask(answer)
+
+    async def nodes(self) -> Json:
+        return await self._call(lambda: _columns(self._nodes))
+
+    async def node(self, name: str) -> Json:
+        async def answer() -> Json:
+            row = self._nodes.columns.row_of(name)
+            if row < 0:
+                raise MooringError(
+                    f"there is no node {name!r} in {self.title}; the page Cluster has them all"
+                )
+            refused = (await self._judged()).refused_by(name)
+            return {**_described(self._nodes.columns.view(row)), "refusedPods": refused}
+
+        return await self._ask(answer)
+
+    async def what_if(self, question: Question) -> Json:
+        def answer() -> Json:
+            manifests = parse_manifest(question.manifests, "the manifest")
+            with ClusterCopy(self._cluster, self._configured) as copy:
+                if question.add_nodes:
+                    copy.add_nodes(question.add_nodes, question.like)
+                for node in question.drain:
+                    copy.drain(node)
+                copy.add(manifests)
+                outcome = copy.settle()
+                why = ended_by(copy, outcome)
+                return {
+                    **outcome.to_dict(),
+                    "present": self._present(outcome),
+                    "explanation": None if why is None else why.to_dict(),
+                }
+
+        return await self._call(answer)
+
+    async def configuration(self) -> Json:
+        return await self._call(lambda: configurations.described(self._configured))
+
+    async def check(self, text: str) -> Json:
+        return await self._call(lambda: configurations.check(text, self._configured.registry))
+
+    # On the thread
+
+    @property
+    def _nodes(self) -> Nodes:
+        return self._loaded.engine.services.nodes()
+
+    async def _judged(self) -> PendingPods:
+        if self._pending is None:
+            self._pending = await judge_pending(self._loaded)
+        return self._pending
+
+    def _present(self, outcome: Outcome) -> dict[str, str]:
+        """Pod → its node now, empty without one; for the pods of an outcome that are there."""
+        pods = self._loaded.engine.stores.lister(PODS)
+        found = {}
+        for key in (*outcome.placed, *outcome.pending, *outcome.preempted, *outcome.moved, *outcome.lost):
+            namespace, _, name = key.partition("/")
+            if (pod := pods.get(name, namespace)) is not None:
+                found[key] = pod.spec.node_name
+        return found
+
+    def _pod(self, key: str) -> Pod:
+        namespace, _, name = key.partition("/")
+        return self._loaded.pod(name, namespace)
+
+
+def _columns(nodes: Nodes) -> Json:
+    views = list(nodes)
+    resources = dict.fromkeys(name for view in views for name in view.allocatable)
+    return {
+        "names": nodes.names,
+        "unschedulable": [view.unschedulable for view in views],
+        "labels": label_columns([view.labels for view in views]),
+        "amounts": {
+            name: {
+                "allocatable": nodes.allocatable(name).tolist(),
+                "requested": nodes.requested(name).tolist(),
+            }
+            for name in resources
+        },
+    }
+
+
+def _described(view: NodeView) -> Json:
+    pods = sorted(view.pods, key=lambda pod: pod.key)
+    return {
+        "name": view.name,
+        "labels": dict(view.labels),
+        "taints": [{"key": each.key, "value": each.value, "effect": each.effect} for each in view.taints],
+        "unschedulable": view.unschedulable,
+        "allocatable": dict(view.allocatable),
+        "requested": {name: amount for name, amount in view.requested.items() if name != "pods"},
+        "podCount": len(pods),
+        "pods": [
+            {"pod": pod.key, "priority": pod.priority, "terminating": pod.is_terminating}
+            for pod in pods[:MOST_PODS]
+        ],
+    }

@@ -1,0 +1,131 @@
+"""What the pages ask, as protocols. `app/ui` answers from a snapshot, a running scheduler or results.
+
+Answers are plain JSON values, in the form of /mooring/v1 and of `explain`'s `to_dict`. What cannot be
+answered is a MooringError, whose sentence the page shows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class QueueQuery:
+    """Which pending pods are wanted."""
+
+    reason: str = ""
+    """The plugins that hold a pod, sorted, with commas between them."""
+    place: str = ""
+    """A place of the queue; with a reason, both must fit."""
+    search: str = ""
+    """Part of namespace/name."""
+    after: str = ""
+    """Only pods whose namespace/name is greater."""
+    limit: int = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What would happen if."""
+
+    manifests: str = ""
+    """YAML or JSON of objects that would be applied."""
+    drain: tuple[str, ...] = ()
+    add_nodes: int = 0
+    like: str = ""
+    """What the nodes of `add_nodes` look like."""
+
+
+@runtime_checkable
+class ClusterSource(Protocol):
+    """A cluster: one that was read, or the one that a scheduler sees."""
+
+    title: str
+    """What is looked at, for people."""
+    refresh_seconds: float
+    """How often the pages ask again by themselves; 0: never, because nothing changes."""
+
+    async def summary(self) -> Json:
+        """`nodes`, and `pods` by place."""
+        ...
+
+    async def queue(self, query: QueueQuery) -> Json:
+        """`places`, `groups` (place, reason, pods), a page of `pods`, and `after` for the next one."""
+        ...
+
+    async def pod(self, key: str) -> Json:
+        """`explanation` of the present state or None, `waiting` or None, and `records` of attempts."""
+        ...
+
+    async def nodes(self) -> Json:
+        """All nodes in columns: `names`, `labels` (key → values), `amounts` (resource → allocatable and
+        requested), `unschedulable`."""
+        ...
+
+    async def node(self, name: str) -> Json:
+        """One node with its pods."""
+        ...
+
+
+@runtime_checkable
+class ExplainingSource(Protocol):
+    """Judges pods by itself: `pod` has an explanation."""
+
+    async def pod_on_node(self, key: str, node: str) -> list[Json]:
+        """Everything that keeps the pod from one node: plugin, code, reasons, details."""
+        ...
+
+
+@runtime_checkable
+class RecordingSource(Protocol):
+    """Keeps records of attempts: `pod` has some."""
+
+    async def refused_nodes(self, sequence: int) -> list[Json]:
+        """The nodes that were refused in one attempt: node, plugin, code, reasons."""
+        ...
+
+
+@runtime_checkable
+class WhatIfSource(Protocol):
+    """Can try changes on a copy."""
+
+    async def what_if(self, question: Question) -> Json:
+        """The outcome, `present` (pod → node, of those that are there now), and `explanation` of the first
+        pod that would stay pending."""
+        ...
+
+
+@runtime_checkable
+class ConfiguredSource(Protocol):
+    """Knows a scheduler configuration, and can say what another one would mean."""
+
+    async def configuration(self) -> Json:
+        """`text`, completed; `profiles` with the plugins at each point; `warnings`."""
+        ...
+
+    async def check(self, text: str) -> Json:
+        """`problems`, or what `configuration` has."""
+        ...
+
+
+@runtime_checkable
+class RereadSource(Protocol):
+    """A cluster that was read once and can be read again."""
+
+    async def read_again(self) -> None: ...
+
+
+@runtime_checkable
+class ResultsSource(Protocol):
+    """Results of simulations."""
+
+    title: str
+
+    async def results(self) -> Json:
+        """`names` of configurations; `heading` and `rows` of the measures as text; `series`: measure → curves
+        of `points`, each with `name` and `seed`; `failed` assertions; `differences` between placements,
+        whether there are `more`, or a `note` why there are none."""
+        ...

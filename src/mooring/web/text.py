@@ -1,0 +1,53 @@
+"""Amounts, ages and addresses as the pages show them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from urllib.parse import quote, urlencode
+
+_BINARY = (("Ti", 1 << 40), ("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10))
+_BYTES = ("memory", "ephemeral-storage", "hugepages-")
+
+
+def amount(resource: str, number: int) -> str:
+    """In Kubernetes' notation; cpu is given in thousandths of a core."""
+    if resource == "cpu":
+        return f"{number // 1000}" if number % 1000 == 0 else f"{number}m"
+    if resource.startswith(_BYTES):
+        for name, size in _BINARY:
+            if abs(number) >= size:
+                return f"{number / size:.2f}".rstrip("0").rstrip(".") + name
+    return f"{number:,}"
+
+
+def age(seconds: float) -> str:
+    """As kubectl shows it, in one or two units: `45s`, `3m20s`, `5h10m`, `12d`."""
+    whole = max(0, int(seconds))
+    if whole < 120:
+        return f"{whole}s"
+    if whole < 600:
+        return f"{whole // 60}m{whole % 60}s"
+    if whole < 3600 * 3:
+        return f"{whole // 60}m"
+    if whole < 3600 * 24:
+        return f"{whole // 3600}h{whole % 3600 // 60}m"
+    return f"{whole // 86400}d"
+
+
+def count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def pod_url(key: str) -> str:
+    namespace, _, name = key.partition("/")
+    return f"/pod/{quote(namespace, safe='')}/{quote(name, safe='')}"
+
+
+def node_url(name: str) -> str:
+    return f"/node/{quote(name, safe='')}"
+
+
+def address(path: str, query: Mapping[str, str]) -> str:
+    """With what is not empty as its query."""
+    rest = urlencode({name: value for name, value in query.items() if value})
+    return f"{path}?{rest}" if rest else path

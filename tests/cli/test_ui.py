@@ -1,0 +1,23 @@
+"""`mooring ui` before anything is served."""
+
+from __future__ import annotations
+
+import pytest
+from typer.testing import CliRunner
+
+from mooring.cli.root import app
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--server=https://x", "--snapshot=f"], "drop --snapshot"),
+        (["--token-file=t"], "belong to --server"),
+        (["--results=r", "--snapshot=f"], "--results shows simulations"),
+    ],
+    ids=["two clusters", "a token for none", "results of a snapshot"],
+)
+def test_options_that_exclude_each_other_are_named(options, says):
+    done = CliRunner().invoke(app, ["ui", *options])
+    assert done.exit_code == 1
+    assert says in done.stderr

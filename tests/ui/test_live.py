@@ -1,0 +1,121 @@
+"""A running scheduler: `mooring up`, looked at while pods come and nodes change."""
+
+from __future__ import annotations
+
+import json
+import re
+import ssl
+import urllib.request
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.ui.conftest import start
+
+pytestmark = [pytest.mark.ui, pytest.mark.slow]
+
+
+class Cluster:
+    """`mooring up` with two nodes."""
+
+    def __init__(self, folder) -> None:
+        self.kubeconfig = str(folder / "kubeconfig")
+        options = ("--nodes", "2", "--port", "0", "--kubeconfig", self.kubeconfig)
+        self.process = start("up", *options)
+        assert self.process.stdout is not None
+        found = None
+        while found is None:
+            line = self.process.stdout.readline()
+            assert line, self.process.communicate()
+            found = re.search(r"--server (\S+)", line)
+        self.scheduler = found[1]
+        config = yaml.safe_load((folder / "kubeconfig").read_text())
+        self._server = config["clusters"][0]["cluster"]["server"]
+        self._token = config["users"][0]["user"]["token"]
+        self._tls = ssl.create_default_context()
+        self._tls.check_hostname, self._tls.verify_mode = False, ssl.CERT_NONE
+
+    def send(self, method: str, path: str, body: dict[str, Any], kind: str = "application/json") -> None:
+        headers = {"Authorization": f"Bearer {self._token}", "Content-Type": kind}
+        request = urllib.request.Request(f"{self._server}{path}", json.dumps(body).encode(), headers)
+        request.method = method
+        with urllib.request.urlopen(request, context=self._tls) as answer:
+            assert answer.status < 300
+
+    def create_pod(self, name: str, **spec) -> None:
+        spec = {"containers": [{"name": "main", "image": "app"}], **spec}
+        body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+        self.send("POST", "/api/v1/namespaces/default/pods", body)
+
+    def label(self, node: str, **labels) -> None:
+        body = {"metadata": {"labels": labels}}
+        self.send("PATCH", f"/api/v1/nodes/{node}", body, "application/merge-patch+json")
+
+    def stop(self) -> None:
+        self.process.terminate()
+        self.process.communicate(timeout=30)
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    made = Cluster(tmp_path_factory.mktemp("up"))
+    yield made
+    made.stop()
+
+
+@pytest.fixture(scope="module")
+def served(serve, cluster):
+    return serve("--server", cluster.scheduler, "--kubeconfig", cluster.kubeconfig)
+
+
+def test_a_pending_pod_its_reason_the_label_that_helps_and_then_its_node(cluster, served, look):
+    looking = look(served)
+    page = looking.open("/")
+    page.wait_for_selector("text=No pod waits.")
+    cluster.create_pod("picky", nodeSelector={"disk": "ssd"})
+    page.wait_for_selector("text=default/picky")
+    looking.shot("live-queue")
+    page.locator("a", has_text="default/picky").click()
+    page.wait_for_selector("text=Attempt 1: unschedulable")
+    assert "NodeAffinity" in page.locator(".m-refusals").inner_text()
+    assert page.locator("section", has_text="Refused nodes").locator("tbody tr").count() == 2
+    cluster.label("node-1", disk="ssd")
+    page.wait_for_selector("text=Attempt 2: scheduled")
+    page.wait_for_selector("text=Does not wait: was given node-1")
+    looking.shot("live-pod")
+    page.locator("a", has_text="node-1").first.click()
+    page.wait_for_selector("text=disk=ssd")
+    page.wait_for_selector("text=default/picky")
+
+
+def test_a_chosen_attempt_stays_chosen_while_more_come(cluster, served, look):
+    cluster.create_pod("waits", nodeSelector={"rack": "7"})
+    page = look(served).open("/pod/default/waits")
+    page.locator("button.m-group", has_text="Attempt 1").click()
+    page.wait_for_url("**attempt=*")
+    cluster.label("node-0", rack="7")
+    page.wait_for_selector("button.m-group >> text=Attempt 2")
+    assert page.locator("button.m-chosen").inner_text().startswith("Attempt 1")
+    assert page.locator("text=Attempt 1: unschedulable").is_visible()
+
+
+def test_what_is_typed_stays_while_the_page_refreshes(cluster, served, look):
+    page = look(served).open("/")
+    cluster.create_pod("first", nodeSelector={"zone": "none"})
+    cluster.create_pod("second", nodeSelector={"zone": "none"})
+    page.wait_for_selector("text=default/second")
+    page.get_by_label("Search pods").fill("fir")
+    page.wait_for_function("document.querySelectorAll('.m-table tbody a').length == 1")
+    cluster.create_pod("firm", nodeSelector={"zone": "none"})
+    page.wait_for_selector("text=default/firm")
+    assert page.get_by_label("Search pods").input_value() == "fir"
+    assert "second" not in page.locator(".m-table").inner_text()
+
+
+def test_a_wrong_address_is_said_before_anything_is_served(cluster):
+    done = start("ui", "--server", "https://127.0.0.1:1", "--kubeconfig", cluster.kubeconfig, "--no-browser")
+    _, said = done.communicate(timeout=60)
+    assert done.returncode == 1
+    assert "127.0.0.1:1" in said
+    assert "Traceback" not in said

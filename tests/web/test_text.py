@@ -1,0 +1,36 @@
+"""How the pages write amounts, ages and addresses."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.web.text import address, age, amount, node_url, pod_url
+
+
+@pytest.mark.parametrize(
+    ("resource", "number", "expected"),
+    [
+        ("cpu", 1500, "1500m"),
+        ("cpu", 4000, "4"),
+        ("memory", 3 << 29, "1.5Gi"),
+        ("hugepages-2Mi", 2 << 20, "2Mi"),
+        ("memory", -(1 << 30), "-1Gi"),
+        ("example.com/gpu", 1200, "1,200"),
+    ],
+)
+def test_amounts_are_in_the_notation_of_kubernetes(resource, number, expected):
+    assert amount(resource, number) == expected
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [(-5, "0s"), (119, "119s"), (200, "3m20s"), (3600, "60m"), (18600, "5h10m"), (200_000, "2d")],
+)
+def test_ages_are_as_kubectl_shows_them(seconds, expected):
+    assert age(seconds) == expected
+
+
+def test_addresses_quote_whatever_a_name_has():
+    assert pod_url("a/b/c?d#e") == "/pod/a/b%2Fc%3Fd%23e"
+    assert node_url("../x") == "/node/..%2Fx"
+    assert address("/", {"search": "a&b", "reason": ""}) == "/?search=a%26b"
