@@ -17,8 +17,9 @@ import pytest
 from mooring.api.errors import Forbidden, MooringError
 from mooring.api.resources import NODES, PODS, PRIORITY_CLASSES, SERVICES, Resource, custom
 from mooring.app import snapshots
-from mooring.app.record_files import RecordFile
-from mooring.app.recording import Recording, RecordOptions, snapshot_folder
+from mooring.app.record_files import RecordFile, snapshot_folder
+from mooring.app.recording import Recording, RecordOptions
+from mooring.app.simulating.loading import load_workload
 from mooring.app.simulating.simulation import Simulation
 from mooring.sim import loop
 from mooring.sim.loop import VirtualClock
@@ -63,8 +64,14 @@ class Recorded:
         with suppress(asyncio.CancelledError):
             await self.task
 
-    def node(self, name: str, **fields: Any) -> None:
-        self.store.create(NODES, {"metadata": {"name": name, **fields}})
+    def node(self, name: str) -> None:
+        amounts = {"cpu": "4", "memory": "8Gi", "pods": "110"}
+        self.store.load(NODES, {"metadata": {"name": name}, "status": {"allocatable": amounts}})
+
+    def labels(self) -> dict[str, dict[str, str]]:
+        """Of the pods that are there, by name."""
+        pods = [stored.raw["metadata"] for stored in self.store.list(PODS).items]
+        return {meta["name"]: meta.get("labels", {}) for meta in pods}
 
     def pod(self, name: str, **fields: Any) -> None:
         self.store.create(PODS, {"metadata": {"name": name, "namespace": "default"}, **fields})
@@ -186,12 +193,12 @@ def test_a_record_is_the_cluster_whatever_happens_to_the_connection(tmp_path, se
             else:
                 turn = {"metadata": {"labels": {"turn": str(rng.random())}}}
                 world.store.patch(PODS, name, turn, namespace="default")
-            there = {stored.typed.name for stored in world.store.list(PODS).items}
+            there = set(world.labels())
             await asyncio.sleep(rng.random() * 3)
         world.faults.clear()
         await asyncio.sleep(120)
         await world.stop()
-        return {stored.typed.name: dict(stored.typed.labels) for stored in world.store.list(PODS).items}
+        return world.labels()
 
     expected = loop.run(main(), seed=seed)
     found: dict[str, Any] = {}
@@ -261,6 +268,61 @@ def test_snapshots_are_taken_at_intervals_and_are_those_of_mooring_snapshot(tmp_
     assert files[0].name.startswith("2026-01-01T00-00-")
 
 
+@pytest.mark.parametrize("kept", [True, False], ids=["snapshots", "no snapshots"])
+@pytest.mark.parametrize("since", ["100s", "2026-01-01T00:01:42Z"])
+def test_a_replay_begins_at_any_moment_with_what_was_there(tmp_path, kept, since):
+    """A pod that was bound before keeps its node, one that was pending is decided anew."""
+    output = tmp_path / "day.jsonl.gz"
+
+    async def main() -> None:
+        world = Recorded(output, QUOTAS, snapshot_seconds=60.0)
+        world.node("n")
+        world.store.create(QUOTAS, {"metadata": {"name": "q", "namespace": "default"}})
+        await world.start()
+        for name in ("gone", "bound", "pending"):
+            world.pod(name)
+        await asyncio.sleep(80)
+        world.store.bind("bound", "default", "n")
+        world.store.delete(PODS, "gone", namespace="default", grace_period=0)
+        await asyncio.sleep(50)
+        world.pod("later")
+        await asyncio.sleep(10)
+        await world.stop()
+
+    loop.run(main())
+    if not kept:
+        for file in snapshot_folder(output).iterdir():
+            file.unlink()
+    result = Simulation(load_workload(output, since=since)).run()
+    assert (result["arrived"], result["running"]) == (3, 3)
+    assert result.nodes() == {"default/pending": "n", "default/later": "n"}
+    assert [placed.time for placed in result.placements()] == pytest.approx([0, 30], abs=2)
+    assert result.problems == [
+        "1 objects of the kind Quota of example.com/v1 were left out: no plugin reads them"
+    ]
+    kept_as_was = Simulation(load_workload(output, since=since, as_scheduled=True)).run()
+    assert (kept_as_was["running"], kept_as_was["pending"]) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("since", "says"),
+    [
+        ("tomorrow", "--since: 'tomorrow' is neither a time nor a duration; write 2026"),
+        ("10h", "has nothing after 2026-01-01T10:00:0"),
+    ],
+)
+def test_a_moment_that_a_record_does_not_have_is_named(tmp_path, since, says):
+    async def main() -> None:
+        world = Recorded(tmp_path / "day.jsonl")
+        world.node("n")
+        await world.start()
+        await world.stop()
+
+    loop.run(main())
+    with pytest.raises(MooringError, match=says):
+        Simulation(load_workload(tmp_path / "day.jsonl", since=since)).run()
+
+
 def test_what_was_flushed_survives_a_kill(tmp_path):
     path = tmp_path / "day.jsonl.gz"
 
@@ -270,7 +332,8 @@ def test_what_was_flushed_survives_a_kill(tmp_path):
         await world.start()
         world.pod("a")
         await asyncio.sleep(2)
-        return path.read_bytes()
+        written: bytes = path.read_bytes()
+        return written
 
     killed = loop.run(main())
     text = zlib.decompressobj(31).decompress(killed)
@@ -333,6 +396,23 @@ def test_a_kind_that_may_not_be_read_is_a_gap_and_one_that_is_needed_an_error(tm
     assert "is forbidden" in recorded.recording.cluster().unread[PRIORITY_CLASSES]
     with pytest.raises(Forbidden):
         loop.run(main(PODS))
+
+
+def test_a_kind_that_may_be_listed_but_not_watched_is_a_trouble(tmp_path):
+    async def main() -> list[str]:
+        world = Recorded(tmp_path / "day.jsonl", PRIORITY_CLASSES, QUOTAS)
+        world.faults.add(
+            Fault(faults.fail(forbidden("watch")), verb="watch", resource=PRIORITY_CLASSES, times=None)
+        )
+        world.faults.add(Fault(faults.not_found(), verb="list", resource=QUOTAS, times=None))
+        await world.start()
+        await asyncio.sleep(10)
+        await world.stop()
+        return world.recording.troubles()
+
+    (trouble,) = loop.run(main())
+    assert trouble.startswith(f"{PRIORITY_CLASSES} could not be watched any more (403")
+    assert trouble.endswith("changes may be missing")
 
 
 def test_what_is_in_the_way_is_named(tmp_path):

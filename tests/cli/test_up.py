@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,6 +27,8 @@ from tests.cli.running import run_in
 from tests.kubectl.runner import Kubectl, find_all
 
 PATIENCE = 60.0
+BUSY = 2.0
+"""Seconds that a machine with other work may take longer."""
 SPINS = """
 from mooring.framework import FilterPlugin
 
@@ -74,16 +77,17 @@ class Up:
         finally:
             guard.cancel()
 
-    def ask(self, method: str, path: str, body: Any = None) -> Any:
+    def ask(self, method: str, path: str, body: Any = None, *, server: str = "", token: str = "") -> Any:
         config = yaml.safe_load(self.kubeconfig.read_text())
         cluster = config["clusters"][0]["cluster"]
         authority = msgspec.json.decode(f'"{cluster["certificate-authority-data"]}"'.encode(), type=bytes)
         context = ssl.create_default_context(cadata=authority.decode())
-        headers = {"Authorization": f"Bearer {config['users'][0]['user']['token']}"}
+        headers = {"Authorization": f"Bearer {token or config['users'][0]['user']['token']}"}
         content = msgspec.json.encode(body) if body is not None else None
         if content is not None:
             headers["Content-Type"] = "application/json"
-        request = urllib.request.Request(cluster["server"] + path, content, headers, method=method)
+        address = server or cluster["server"]
+        request = urllib.request.Request(address + path, content, headers, method=method)
         with urllib.request.urlopen(request, context=context, timeout=10) as answer:
             return msgspec.json.decode(answer.read())
 
@@ -153,6 +157,28 @@ def test_a_cluster_with_nodes_objects_and_a_scheduler_until_ctrl_c(tmp_path):
         assert not Path(f"/proc/{child}").exists()
 
 
+def test_the_scheduler_is_asked_at_the_address_that_is_printed_with_the_token_of_the_cluster(tmp_path):
+    big = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "big", "namespace": "default"}}
+    big["spec"] = {"containers": [{"name": "a", "image": "a", "resources": {"requests": {"cpu": "64"}}}]}
+    (tmp_path / "big.yaml").write_text(yaml.safe_dump(big))
+    with up(tmp_path, "--nodes", "2", "--apply", "big.yaml") as cluster:
+        cluster.hear("--server")
+        server = cluster.said.split("--server ")[1].strip()
+
+        def parked() -> Any:
+            return cluster.ask("GET", "/mooring/v1/queue?place=parked", server=server)["pods"]
+
+        [pod] = until(parked, "the pod to be parked")
+        assert (pod["pod"], pod["plugins"]) == ("default/big", ["NodeResourcesFit"])
+        with pytest.raises(urllib.error.HTTPError, match="401"):
+            cluster.ask("GET", "/mooring/v1/queue", server=server, token="another")
+        command = ("explain", "pod/big", "--server", server, "--kubeconfig", str(cluster.kubeconfig))
+        shown = run_in(tmp_path, *command)
+        assert shown.returncode == 3, shown.stderr
+        assert shown.stdout.startswith("default/big is parked since ")
+        assert cluster.end(signal.SIGINT)[0] == 0
+
+
 TEAM = """
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
@@ -184,13 +210,13 @@ def test_item_2_a_hook_that_spins_is_named_and_a_second_ctrl_c_ends_everything_w
     (tmp_path / "pod.yaml").write_text(POD)
     with up(tmp_path, "--nodes", "1", "--config", "config.yaml", "--apply", "pod.yaml") as cluster:
         (child,) = cluster.children()
-        cluster.hear("The scheduling loop is held up")
-        assert 'plugin="Spins" hook="filter"' in cluster.said.splitlines()[-1]
+        cluster.hear('plugin="Spins" hook="filter"')
+        assert "The scheduling loop is held up" in cluster.said.splitlines()[-1]
         cluster.process.send_signal(signal.SIGINT)
         cluster.hear("Stopping waits for the scheduling loop; a second signal ends the process at once")
         assert 'plugin="Spins" hook="filter"' in cluster.said.splitlines()[-1]
         cluster.process.send_signal(signal.SIGINT)
-        assert cluster.process.wait(1.0) == 1
+        assert cluster.process.wait(BUSY + 1.0) == 1
         until(lambda: not Path(f"/proc/{child}").exists(), "the server to end")
 
 

@@ -51,9 +51,10 @@ class Stage:
         *,
         weight: int = 1,
         without: tuple[str, ...] = (),
+        beside: tuple[str, ...] = (),
     ) -> None:
         """The rights, as far as the cluster knows any, and the kinds."""
-        text = enabling(plugin, args, weight=weight, without=without)
+        text = enabling(plugin, args, weight=weight, without=without, beside=beside)
         self._profile = {**json.loads(text)["profiles"][0], "schedulerName": "mooring"}
         wanted = (DEFINITION,) if isinstance(self._plane, EmbeddedPlane) else (DEFINITION, *RIGHTS)
         options = DeployOptions(name=NAME, image="mooring:test")
@@ -265,3 +266,32 @@ def test_gpu_share_hands_out_parts_of_a_card(stage: Stage) -> None:
     assert "1 node(s) had too few GPUs with 500 of 1000 milli free" in stage.wait_refused("half-2")
     stage.kubectl("delete", "pod", "half-0")
     assert stage.wait_bound("half-2") == "gpu"
+
+
+HALF = {GPU_MILLI: "500"}
+
+
+@pytest.mark.parametrize(
+    ("policy", "first", "second"),
+    [
+        ("FGD", HALF, HALF),
+        ("BestFit", HALF, HALF),
+        ("DotProduct", {GPU_COUNT: "6", GPU_MILLI: "1000"}, {GPU_COUNT: "2", GPU_MILLI: "1000"}),
+        ("GpuPacking", HALF, HALF),
+        ("GpuClustering", HALF, HALF),
+        ("GpuLeastFree", HALF, HALF),
+    ],
+)
+def test_policies_of_gpus_fill_nodes_that_are_in_use(
+    stage: Stage, policy: str, first: dict[str, str], second: dict[str, str]
+) -> None:
+    """Where the default plugins would take the idle node."""
+    typical = {"typicalPods": [{"cpu": 1, "gpuMilli": 500}, {"cpu": 1, "gpuMilli": 1000}]}
+    stage.install(policy, typical if policy == "FGD" else None, weight=100, beside=("GpuShare",))
+    cards = {GPU_COUNT: "8", GPU_MILLI: "8000"}
+    stage.apply(objects.node("idle", extended=cards), objects.node("in-use", extended=cards))
+    stage.start()
+    stage.pod("first", annotations=first, cpu="1", nodeSelector={"kubernetes.io/hostname": "in-use"})
+    assert stage.wait_bound("first") == "in-use"
+    stage.pod("second", annotations=second, cpu="1")
+    assert stage.wait_bound("second") == "in-use"

@@ -37,12 +37,12 @@ USER = "system:serviceaccount:default:reader"
 READS = ("list", "get")
 
 
-def reader(plane: ControlPlane) -> Path:
-    """A kubeconfig that may list, and nothing else."""
+def reader(plane: ControlPlane, *verbs: str) -> Path:
+    """A kubeconfig that may list and what is named, and nothing else."""
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "reader"}}
     plane.api.apply({**account, "metadata": {"name": "reader", "namespace": "default"}})
     group = "rbac.authorization.k8s.io"
-    rules = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["list"]}]
+    rules = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["list", *verbs]}]
     plane.api.apply(
         {
             "apiVersion": f"{group}/v1",

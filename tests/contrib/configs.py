@@ -8,12 +8,17 @@ from typing import Any
 
 
 def enabling(
-    plugin: str, args: Mapping[str, Any] | None = None, *, weight: int = 1, without: tuple[str, ...] = ()
+    plugin: str,
+    args: Mapping[str, Any] | None = None,
+    *,
+    weight: int = 1,
+    without: tuple[str, ...] = (),
+    beside: tuple[str, ...] = (),
 ) -> str:
-    """The default profile with one more plugin, and perhaps without others."""
+    """The default profile with one more plugin, and perhaps with or without others."""
     sets = {
         "multiPoint": {
-            "enabled": [{"name": plugin, "weight": weight}],
+            "enabled": [{"name": plugin, "weight": weight}, *({"name": name} for name in beside)],
             "disabled": [{"name": name} for name in without],
         }
     }

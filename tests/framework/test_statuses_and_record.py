@@ -17,7 +17,6 @@ from mooring.framework.record import (
     Diagnosis,
     NodeEpoch,
     RefusalCount,
-    ScoreColumn,
     TopScores,
 )
 from mooring.framework.status import SUCCESS
@@ -113,8 +112,7 @@ def test_a_record_without_refusals_knows_none():
 
 def test_a_record_is_json():
     record = record_with_refusals()
-    record.top = TopScores([0], [300], [ScoreColumn("Taint", 3, [0], [100])])
-    record.margin = 5
+    record.top = TopScores([0, 1], [300, 295], [("Taint", 3, 0, [100, 98])])
     shown = json.loads(json.dumps(record.to_dict()))
     refusal = {"plugin": "Fit", "code": "Unschedulable", "reasons": ["full"], "nodes": 2}
     assert shown["refusals"] == [{**refusal, "nodeNames": ["a", "c"]}]
@@ -136,7 +134,7 @@ def test_the_size_grows_with_what_is_kept(part):
         "message": "x" * 1000,
         "refusals": record.refusals * 20,
         "reason_ids": np.zeros(1000, dtype=np.uint8),
-        "top": TopScores(range(10), range(10), [ScoreColumn("T", 1, range(10), range(10))] * 10),
+        "top": TopScores(range(10), range(10), [("T", 1, range(10), range(10))] * 10),
     }
     if hasattr(Diagnosis, part):
         record.diagnosis = record.diagnosis._replace(**{part: bigger[part]})

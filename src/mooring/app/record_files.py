@@ -1,4 +1,5 @@
-"""The files of a record: lines, compressed where the name ends in .gz, in parts where they are to be rotated.
+"""The files of a record: lines, compressed where the name ends in .gz, in parts where they are to be rotated;
+and the snapshots beside them.
 
 What was flushed survives the end of the process: of a file that was never closed everything up to the last
 flush can be read. What the lines say is for `sim.records`, when to flush and to rotate for `recording`.
@@ -6,10 +7,12 @@ flush can be read. What the lines say is for `sim.records`, when to flush and to
 
 from __future__ import annotations
 
+import re
 import zlib
 from pathlib import Path
 
 from mooring.api.errors import MooringError
+from mooring.api.times import format_time, parse_time
 
 ENDINGS = (".jsonl", ".jsonl.gz")
 LEVEL = 6
@@ -83,3 +86,25 @@ def part(path: Path, number: int) -> Path:
 
 def stem_of(path: Path) -> str:
     return path.name.removesuffix(".gz").removesuffix(".jsonl")
+
+
+def snapshot_folder(path: Path) -> Path:
+    """`day.jsonl.gz` → `day.snapshots`."""
+    return path.with_name(f"{stem_of(path)}.snapshots")
+
+
+def snapshot_file(path: Path, taken: float) -> Path:
+    """Without colons, which some file systems do not take."""
+    return snapshot_folder(path) / f"{format_time(taken, micro=True).replace(':', '-')}.json.gz"
+
+
+def snapshot_before(path: Path, moment: float) -> tuple[float, Path] | None:
+    """The newest snapshot of a record, or of the record of which it is a part, that is not later."""
+    whole = path.with_name(re.sub(r"-\d{4}$", "", stem_of(path)) + ".jsonl")
+    found = []
+    for file in (*snapshot_folder(path).glob("*.json.gz"), *snapshot_folder(whole).glob("*.json.gz")):
+        day, _, clock = file.name.removesuffix(".json.gz").partition("T")
+        taken = parse_time(f"{day}T{clock.replace('-', ':')}")
+        if taken is not None and taken <= moment:
+            found.append((taken, file))
+    return max(found, default=None)

@@ -22,7 +22,7 @@ from mooring.api.resources import NODES, PODS, Resource, Unstructured
 from mooring.api.times import format_time
 from mooring.app import snapshots
 from mooring.app.live_cluster import LiveCluster
-from mooring.app.record_files import RecordFile, check_name, part, stem_of
+from mooring.app.record_files import RecordFile, check_name, part, snapshot_file
 from mooring.client.informers import InformerSet
 from mooring.framework.ports import ApiClient, Change, Clock, Served
 from mooring.sim.records import as_line
@@ -128,6 +128,14 @@ class Recording:
         }
         return LiveCluster(objects, tuple(self._unserved), dict(self._unread), self._namespace)
 
+    def troubles(self) -> list[str]:
+        """Kinds whose changes did not arrive any more in the end, and why."""
+        return [
+            f"{status.resource} could not be watched any more ({status.last_error}): changes may be missing"
+            for status in self._informers.status()
+            if status.last_error and status.resource not in self._unserved
+        ]
+
     def _follow(self, kinds: Iterable[Resource]) -> InformerSet:
         return InformerSet(
             self._client, self._changed, self._clock, self._random, kinds, on_served=self._served
@@ -227,20 +235,15 @@ class Recording:
         self._on_progress(self.written)
 
     async def _take_snapshot(self) -> None:
-        cluster, taken = self.cluster(), format_time(self._time(), micro=True)
-        folder = snapshot_folder(self._options.output)
+        cluster, taken = self.cluster(), self._time()
+        path = snapshot_file(self._options.output, taken)
         try:
-            folder.mkdir(exist_ok=True)
+            path.parent.mkdir(exist_ok=True)
         except OSError as error:
-            raise MooringError(f"the folder {folder} cannot be made: {error.strerror}") from error
-        path = folder / f"{taken.replace(':', '-')}.json.gz"
-        await self._aside(snapshots.save, cluster, path, taken=taken, annotations=self._options.annotations)
+            raise MooringError(f"the folder {path.parent} cannot be made: {error.strerror}") from error
+        text, annotations = format_time(taken, micro=True), self._options.annotations
+        await self._aside(snapshots.save, cluster, path, taken=text, annotations=annotations)
         self.written.snapshots += 1
-
-
-def snapshot_folder(output: Path) -> Path:
-    """Of a record, or of all its parts: `day.jsonl.gz` → `day.snapshots`."""
-    return output.with_name(f"{stem_of(output)}.snapshots")
 
 
 def _without_heartbeats(obj: Any) -> Any:

@@ -15,6 +15,7 @@ from mooring.app.clock import SystemClock
 from mooring.app.configuring import EMPTY, Configuration, configure, configure_file
 from mooring.client.events import ApiEventRecorder
 from mooring.client.informers import InformerSet, OnMalformed
+from mooring.client.traced import TracedClient
 from mooring.extender.connecting import make_extenders
 from mooring.framework.points import Plugin
 from mooring.framework.ports import ApiClient, Clock
@@ -27,6 +28,7 @@ from mooring.scheduler.generation import Ports
 from mooring.scheduler.records import RecordRing
 from mooring.telemetry import logs
 from mooring.telemetry.metrics import SchedulerMetrics
+from mooring.telemetry.tracing import Tracing
 
 _log = logs.get(__name__)
 
@@ -54,6 +56,7 @@ class Scheduler:
         flush_after: float | None = FLUSH_AFTER,
         may_bind: MayWrite = always,
         metrics: SchedulerMetrics | None = None,
+        tracing: Tracing | None = None,
         streaming_lists: bool = False,
     ) -> None:
         self.configuration = _configuration(config, plugins, discover)
@@ -65,13 +68,16 @@ class Scheduler:
         )
         self._discover = discover
         self._metrics = metrics
+        if tracing is not None and metrics is not None:
+            metrics.make_meter = tracing.meter
         ports = Ports(
-            client,
+            client if tracing is None else TracedClient(client, tracing),
             self.clock,
             self.random,
             self._recorder,
             extenders=make_extenders(self.configuration.config.extenders, self.clock, metrics),
             metrics=metrics,
+            tracing=tracing,
             may_bind=may_bind,
         )
         self.engine: Engine = assemble(

@@ -99,10 +99,22 @@ def pruned(obj: Any, annotations: bool) -> Any:
     """Without managed fields and, unless they are asked for, annotations. Environment and commands of
     containers are not even read."""
     if isinstance(obj, Unstructured):
-        left_out = {"managedFields"} if annotations else {"managedFields", "annotations"}
-        meta = {key: value for key, value in obj.raw["metadata"].items() if key not in left_out}
+        dropped = {"managedFields"} if annotations else {"managedFields", "annotations"}
+        meta = {key: value for key, value in obj.raw["metadata"].items() if key not in dropped}
         return Unstructured({**obj.raw, "metadata": meta})
     return obj if annotations else replace(obj, metadata=replace(obj.metadata, annotations={}))
+
+
+def custom_kinds(path: Path) -> list[Resource]:
+    """The kinds of one's own in a file, as far as there are objects of them."""
+    raw, found = _parts(path), []
+    given: dict[str, list[Any]] = msgspec.json.decode(raw[CUSTOM]) if CUSTOM in raw else {}
+    for name, items in given.items():
+        if items:
+            plural, version, group = name.split(".", 2)
+            namespaced = "namespace" in items[0]["metadata"]
+            found.append(kinds.custom(group, version, plural, items[0]["kind"], namespaced))
+    return found
 
 
 def load(path: Path, resources: Iterable[Resource] = ()) -> LiveCluster:

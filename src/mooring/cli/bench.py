@@ -97,14 +97,11 @@ def simulate(
     files of the result.
     """
     results = []
-    for name, what, made, pods in (
-        ("plain", "at once, each another template", simulating.PlainPods(nodes, plain), plain),
-        ("day", "short pods of a day", simulating.day(nodes, day), day),
-    ):
+    for name, make, pods in (("plain", simulating.PlainPods, plain), ("day", simulating.day, day)):
         if pods:
             with _progress(name, pods) as advance:
                 try:
-                    results.append(simulating.measure(name, what, made, nodes, seed, advance))
+                    results.append(simulating.measure(name, make(nodes, pods), nodes, seed, advance))
                 except MooringError as error:
                     fail(f"{name}: {error}")
     if output is Output.JSON:
@@ -117,15 +114,16 @@ def _simulation_table(results: list[SimulationResult], nodes: int) -> Table:
     table = Table(title=f"{nodes} nodes, one core")
     for heading in ("simulation", "what"):
         table.add_column(heading)
-    for heading in ("pods", "virtual time", "seconds", "pods/s", "peak RSS MB"):
+    for heading in ("pods", "virtual time", "seconds", "CPU seconds", "pods/s", "peak RSS MB"):
         table.add_column(heading, justify="right")
     for result in results:
         table.add_row(
             result.workload,
-            result.what,
+            simulating.WHAT[result.workload],
             str(result.pods),
             format_duration(round(result.virtual_seconds)),
             f"{result.seconds:.1f}",
+            f"{result.cpu_seconds:.1f}",
             f"{result.pods_per_second:.0f}",
             f"{result.peak_rss_mb:.0f}",
         )

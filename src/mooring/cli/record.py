@@ -108,7 +108,7 @@ async def _record(
             await task
     finally:
         await client.close()
-    for gap in recording.cluster().gaps(own):
+    for gap in (*recording.cluster().gaps(own), *recording.troubles()):
         line(f"Warning: {gap}", style="yellow", stderr=True)
     return recording.written
 

@@ -20,7 +20,7 @@ from mooring.api.times import DurationError, format_duration, parse_duration
 from mooring.app.configuring import plugin_folders
 from mooring.app.simulating.comparing import DIFFERENCES, Comparison, compare
 from mooring.app.simulating.jobs import Job, Setup, Source, plan, run_jobs
-from mooring.cli.printing import Output, console, current_folder, fail, line
+from mooring.cli.printing import Output, complain, console, current_folder, fail, line
 from mooring.config import ConfigError
 from mooring.sim.results import Result
 from mooring.sim.tally import Tally
@@ -51,6 +51,12 @@ def simulate(
     seeds: Annotated[int, typer.Option(min=1, help="So many seeds, counted from the first.")] = 1,
     until: Annotated[
         str, typer.Option(metavar="DURATION", help="Stop at this virtual time, such as 90s or 1h30m.")
+    ] = "",
+    since: Annotated[
+        str,
+        typer.Option(
+            metavar="TIME|DURATION", help="Begin at this time of a record, or so long after its beginning."
+        ),
     ] = "",
     as_scheduled: Annotated[
         bool, typer.Option("--as-scheduled", help="Keep the placements of a record instead of deciding.")
@@ -92,7 +98,8 @@ def simulate(
     """
     try:
         folders = tuple(plugin_folders(plugin_path) if plugin_path else current_folder())
-        source = Source(workload, mapping, as_scheduled, _until(until), _measures(measure or []))
+        own = _measures(measure or [])
+        source = Source(workload, mapping, as_scheduled, _until(until), own, since)
         setups = _setups(config or [], tuple(plugins or ()), folders)
         for setup in setups:
             setup.configuration()  # mistakes are found before the first run
@@ -103,7 +110,7 @@ def simulate(
             results = _run(planned, jobs, backend)
             _print(results, workload.name, output, folder)
     except ConfigError as error:
-        fail(str(error))
+        complain(error)
     except MooringError as error:
         fail(str(error))
     if failed := [(result, text) for result in results for text in result.failed]:
@@ -151,7 +158,10 @@ def _setups(files: list[Path], plugins: tuple[str, ...], folders: tuple[str, ...
 def _seeds(given: list[int], number: int) -> list[int | None]:
     if number == 1:
         return [*given] or [None]
-    return [*range(given[0] if given else 0, (given[0] if given else 0) + number)]
+    if len(given) > 1:
+        raise MooringError("--seeds counts from one --seed on: drop it, or name every seed")
+    first = given[0] if given else 0
+    return [*range(first, first + number)]
 
 
 @contextmanager

@@ -101,7 +101,7 @@ def up(
 
 
 async def _run(plan: ClusterPlan, console: Console) -> None:
-    async with EmbeddedCluster(plan) as running:
+    async with EmbeddedCluster(plan, until_signal=True) as running:
         for text in running.greeting():
             console.print(text, soft_wrap=True)
         ended = asyncio.ensure_future(running.ended())

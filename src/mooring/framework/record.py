@@ -78,17 +78,26 @@ def _at(scores: FewScores, index: int) -> int:
     return scores if isinstance(scores, int) else scores[index]
 
 
+KeptColumn = tuple[str, int, FewScores, FewScores]
+"""What a `ScoreColumn` is made of. Most records are never looked at, and a plain tuple is written fastest."""
+
+
 class TopScores(NamedTuple):
-    """The best rows with their scores, kept as small columns: most records are never looked at."""
+    """The best rows with their scores."""
 
     rows: Sequence[int]
     totals: Sequence[int]
-    columns: Sequence[ScoreColumn]
+    kept: Sequence[KeptColumn]
+
+    @property
+    def columns(self) -> list[ScoreColumn]:
+        return [ScoreColumn(*column) for column in self.kept]
 
     def by_node(self, names: Sequence[str]) -> tuple[NodeScore, ...]:
         """The scores of each node, the best first."""
+        columns = self.columns
         return tuple(
-            NodeScore(names[row], self.totals[i], tuple(column.at(i) for column in self.columns))
+            NodeScore(names[row], self.totals[i], tuple(column.at(i) for column in columns))
             for i, row in enumerate(self.rows)
         )
 
@@ -157,8 +166,6 @@ class DecisionRecord:
     """Scores of the best nodes; read them as `scores`."""
     node: str = ""
     """The chosen node."""
-    margin: int | None = None
-    """Total of the winner less that of the second best; None without a second."""
     nominated_node: str = ""
     victims: tuple[str, ...] = ()
     """Pods preempted for this one."""
@@ -175,6 +182,12 @@ class DecisionRecord:
         self.profile = profile
         self.attempt = attempt
         self.started = started
+
+    @property
+    def margin(self) -> int | None:
+        """Total of the winner less that of the second best; None without a second, or without scores."""
+        totals = self.top.totals if self.top is not None else ()
+        return totals[0] - totals[1] if len(totals) > 1 else None
 
     @property
     def total_nodes(self) -> int:
@@ -222,9 +235,12 @@ class DecisionRecord:
     def size(self) -> int:
         """Bytes that this record keeps alive, roughly. What it saw of the nodes is not counted: as a rule
         many records share that."""
-        top = self.top
-        said = sum(200 + len(verdict.error) for verdict in self.extenders)
-        return SMALL_RECORD + said + len(self.message) + (0 if top is None else 100 + 400 * len(top.columns))
+        size = SMALL_RECORD + len(self.message)
+        if self.top is not None:
+            size += 700 + 210 * len(self.top.kept)
+        if self.extenders:
+            size += sum(200 + len(verdict.error) for verdict in self.extenders)
+        return size
 
     def refused(self, plugin: str, after: str, limit: int) -> list[tuple[str, RefusalCount]] | None:
         """Refused nodes with why, `limit` at most: those of one plugin if it is named, those behind the node

@@ -62,6 +62,7 @@ class Session:
         self._change(node_name, Change(True, pod))
 
     def remove_pod(self, node_name: str, pod: Pod) -> None:
+        self._placed.discard(pod.uid)
         self._change(node_name, Change(False, pod))
 
     def _change(self, node_name: str, change: Change) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from mooring.framework.hot import WholeTableScorePlugin
 from mooring.framework.lifting import writes
 from mooring.framework.nodes import BoolArray, EveryRow, IntArray, Nodes
 from mooring.framework.points import ScorePlugin
-from mooring.framework.record import TOP_NODES, ScoreColumn, TopScores
+from mooring.framework.record import TOP_NODES, KeptColumn, TopScores
 from mooring.framework.status import Normalization, Status
 from mooring.framework.vectorized import VectorScorePlugin
 
@@ -27,6 +28,8 @@ NEVER = -(2**40)
 """The total of a row that is not feasible: scores that are added to it leave it below zero."""
 
 
+Pick = Callable[[memoryview], tuple[int, ...]]
+"""The entries of a few rows. Ten of them are read faster this way than by an index array."""
 ScoreInto = Callable[[CycleState, Pod, Nodes, IntArray], Status | int | None]
 """Writes a score per node into the array, or returns one for all."""
 
@@ -43,6 +46,7 @@ class ScoreStep:
         "normalize_rows",
         "plugin",
         "score_into",
+        "shared",
         "weight",
         "whole_table",
     )
@@ -51,6 +55,8 @@ class ScoreStep:
         self.plugin = plugin
         self.name: str = plugin.name
         self.weight = weight
+        self.shared: KeptColumn = self.name, weight, 0, 0
+        """What records keep where all rows have one score, as it was the last time: most often it is that."""
         self.whole_table = isinstance(plugin, WholeTableScorePlugin)
         """Whether it is asked about every row, and trusted with the range of its scores."""
         self.normalization: Normalization | None = plugin.normalization
@@ -86,27 +92,26 @@ def _normalizer(plugin: ScorePlugin) -> tuple[bool, Callable[[CycleState, Pod, I
 class Column:
     """One plugin's scores."""
 
-    __slots__ = ("normalized", "raw", "shared", "step")
+    __slots__ = ("normalized", "raw", "step")
 
     def __init__(self, step: ScoreStep, raw: Scores, normalized: Scores) -> None:
         self.step = step
         self.raw = raw
         self.normalized = normalized
-        self.shared: ScoreColumn | None = None
-        """What `of` says of any rows, where all have the same score and it was asked before."""
 
-    def of(self, rows: IntArray) -> ScoreColumn:
-        """These rows only, for the record."""
+    def of(self, pick: Pick) -> KeptColumn:
+        """A few rows, for the record."""
         raw, normalized, step = self.raw, self.normalized, self.step
         if type(raw) is int and type(normalized) is int:
-            self.shared = ScoreColumn(step.name, step.weight, raw, normalized)
-            return self.shared
-        # Lists: arrays this small and kept this long would leave the C heap full of holes.
-        few = raw if isinstance(raw, int) else raw.take(rows).tolist()
+            shared = step.shared
+            if shared[2] != raw or shared[3] != normalized:
+                shared = step.shared = step.name, step.weight, raw, normalized
+            return shared
+        few = raw if isinstance(raw, int) else pick(raw.data)
         if normalized is raw:
-            return ScoreColumn(step.name, step.weight, few, few)
-        counted = normalized if isinstance(normalized, int) else normalized.take(rows).tolist()
-        return ScoreColumn(step.name, step.weight, few, counted)
+            return step.name, step.weight, few, few
+        counted = normalized if isinstance(normalized, int) else pick(normalized.data)
+        return step.name, step.weight, few, counted
 
     def weighted(self, row: int) -> int:
         score = self.normalized if isinstance(self.normalized, int) else int(self.normalized[row])
@@ -125,9 +130,9 @@ class ExtenderColumn:
     weight: int
     raw: IntArray
 
-    def of(self, rows: IntArray) -> ScoreColumn:
-        few: list[int] = self.raw.take(rows).tolist()
-        return ScoreColumn(self.name, self.weight, few, [score * EXTENDER_SCORE_FACTOR for score in few])
+    def of(self, pick: Pick) -> KeptColumn:
+        few = pick(self.raw.data)
+        return self.name, self.weight, few, [score * EXTENDER_SCORE_FACTOR for score in few]
 
 
 @dataclass(slots=True)
@@ -162,16 +167,14 @@ class ScoreBoard:
             return ranker.rank(self.masked(), self.every, TOP_NODES)
         return rank(self.masked(), self.every.listed.rows, TOP_NODES, self.tie_break)
 
-    def margin(self, ranking: list[int]) -> int | None:
-        """How far the winner is ahead of the next; None when it is alone."""
-        return int(self.totals[ranking[0]] - self.totals[ranking[1]]) if len(ranking) > 1 else None
-
     def top(self, ranking: list[int]) -> TopScores:
-        """The best rows with their scores."""
-        rows = np.array(ranking)
-        columns = [column.shared or column.of(rows) for column in self.columns]
-        columns += [column.of(rows) for column in self.extended]
-        return TopScores(ranking, self.totals.take(rows).tolist(), columns)
+        """These rows with their scores, as Python's integers: arrays this small and kept this long would
+        leave the C heap full of holes."""
+        pick: Pick = itemgetter(*ranking) if len(ranking) > 1 else lambda view: (view[ranking[0]],)
+        columns = [column.of(pick) for column in self.columns]
+        if self.extended:
+            columns += [column.of(pick) for column in self.extended]
+        return TopScores(ranking, pick(self.totals.data), columns)
 
 
 class Ranker:

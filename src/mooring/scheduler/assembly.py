@@ -101,6 +101,7 @@ def assemble(
         bindings=bindings,
         may_bind=ports.may_bind,
         metrics=ports.metrics,
+        tracing=ports.tracing,
     )
 
 

@@ -35,6 +35,7 @@ from mooring.state.stores import Stores
 from mooring.telemetry import logs
 from mooring.telemetry.instruments import Buckets
 from mooring.telemetry.metrics import SchedulerMetrics
+from mooring.telemetry.tracing import Tracing
 
 _log = logs.get(__name__)
 
@@ -109,6 +110,7 @@ class Engine:
     bindings: Tasks
     """Binding cycles under way."""
     metrics: SchedulerMetrics | None = None
+    tracing: Tracing | None = None
     may_bind: MayWrite = always
     """Whether this replica leads. Without that nothing is popped."""
     _stopping: bool = False
@@ -148,7 +150,7 @@ class Engine:
                 await self._idle()
                 began, cycles = self.clock.now(), 0
                 continue
-            await self.schedule_one(info)
+            await (self.schedule_one(info) if self.tracing is None else self._trace_one(info, self.tracing))
             cycles += 1
             if cycles >= SLICE_CYCLES or self.clock.now() - began > SLICE_SECONDS:
                 await asyncio.sleep(0)
@@ -242,6 +244,30 @@ class Engine:
         if item.resource == PODS:
             self.placements.seen(item)
         return self.metrics.event_seconds.child(event_label(item))
+
+    async def _trace_one(self, info: QueuedPod, tracing: Tracing) -> None:
+        """`schedule_one` in a span, which the binding belongs to as well."""
+        pod = info.pod
+
+        def outcome() -> dict[str, str | int]:
+            record = self.records.last(pod.key)
+            if record is None or (record.uid, record.attempt) != (pod.uid, info.attempts):
+                return {}  # it was skipped
+            counts = {
+                "mooring.nodes.evaluated": record.evaluated_nodes,
+                "mooring.nodes.feasible": record.feasible_nodes,
+            }
+            where = {"k8s.node.name": record.node} if record.node else {"mooring.message": record.message}
+            return {"mooring.result": record.result, **where, **counts}
+
+        attributes = {
+            "k8s.pod.name": pod.name,
+            "k8s.namespace.name": pod.namespace,
+            "k8s.pod.uid": pod.uid,
+            "mooring.profile": pod.scheduler_name,
+            "mooring.attempt": info.attempts,
+        }
+        await tracing.attempt(self.schedule_one(info), pod.annotations, attributes, outcome)
 
     async def schedule_one(self, info: QueuedPod) -> None:
         """One attempt, and its binding started or its failure handled."""

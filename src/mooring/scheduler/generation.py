@@ -33,6 +33,7 @@ from mooring.scheduler.cluster import ClusterState
 from mooring.scheduler.instructions import Activate, Instruction, Resort, Wake
 from mooring.state.indexes import Indexes, ObjectIndexes
 from mooring.telemetry.metrics import METRICS, ProfileMeter, SchedulerMetrics
+from mooring.telemetry.tracing import Tracing
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,8 @@ class Ports:
     """Those of the first generation."""
     metrics: SchedulerMetrics | None = None
     """None: nothing is measured."""
+    tracing: Tracing | None = None
+    """None: there are no traces."""
     may_bind: MayWrite = always
     """Asked right before every write; False once this replica no longer leads."""
 

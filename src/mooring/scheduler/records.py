@@ -124,7 +124,6 @@ def make_record(
         record.diagnosis = _diagnosis(attempt, epoch(), keep=statuses.is_lent)
     if attempt.board is not None and attempt.node and attempt.ranking is not None:
         record.top = attempt.board.top(attempt.ranking)
-        record.margin = attempt.board.margin(attempt.ranking)
     return record
 
 

@@ -137,18 +137,22 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def _run_once(self) -> None:
         """One callback, with time moved to it if nothing is ready now. The base class calls this for ever."""
-        if not self._ready:
+        # Simulations come here ten times for every pod: what is rarely due is not called.
+        ready, scheduled = self._ready, self._scheduled
+        if not ready:
             self._move_time()
-        self._move_due_timers()
-        self._count_spin()
-        handle = self._pick()
+            scheduled = self._scheduled
+        if scheduled and scheduled[0][0] <= self._now:
+            self._move_due_timers()
+        self._spins += 1
+        if self._spins >= self._look_at:
+            self._look()
+        handle = ready.popleft() if self._random is None else self._pick(self._random)
         if not handle.cancelled():
             handle._run()
 
-    def _count_spin(self) -> None:
-        self._spins += 1
-        if self._spins < self._look_at:
-            return
+    def _look(self) -> None:
+        """Many callbacks have run at this instant."""
         self._look_at = min(2 * self._look_at, self._spin_limit + 1)
         if self.on_standstill is not None:
             self.on_standstill()
@@ -157,10 +161,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
             at = f"{self._spin_limit} callbacks ran at virtual second {self._now:g}"
             raise Livelock(f"{at}; waiting:{self._report()}")
 
-    def _pick(self) -> asyncio.Handle:
+    def _pick(self, draw: random.Random) -> asyncio.Handle:
         ready = self._ready
-        if self._random is not None and len(ready) > 1:
-            chosen = self._random.randrange(len(ready))
+        if len(ready) > 1:
+            chosen = draw.randrange(len(ready))
             ready[0], ready[chosen] = ready[chosen], ready[0]
         return ready.popleft()
 

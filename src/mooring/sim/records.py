@@ -9,12 +9,14 @@ cut off ends the record.
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 import io
 import json
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, cast
@@ -38,56 +40,103 @@ RECORDED = "recorded"
 
 
 class Record:
-    """Implements `Workload`."""
+    """Implements `Workload`. With `since`, it begins at that moment with what was there then; a snapshot from
+    before spares reading the lines up to it."""
 
     def __init__(self, path: Path, *, as_scheduled: bool = False) -> None:
         self._path = path
         self._as_scheduled = as_scheduled
+        self._snapshot: tuple[float, Sequence[AnyObject]] = (-inf, ())
+        self._since = -inf
         first = next((time for time, _ in self._lines() if time is not None), None)
         if first is None:
             raise MooringError(f"{path} is no record: no line of it has a time, an event and a resource")
-        self._began = first
+        self.began = first
+        """Seconds since 1970; virtual time counts from here."""
         self.settings = Settings(epoch=first, adopts_pods=not as_scheduled)
+
+    def since(self, moment: float, taken: float = -inf, objects: Sequence[AnyObject] = ()) -> None:
+        """Begin at a moment, in seconds since 1970; `objects` were there when the snapshot was taken."""
+        self._since, self._snapshot = moment, (taken, objects)
+        self.began = max(moment, self.began)
+        self.settings = dataclasses.replace(self.settings, epoch=self.began)
 
     def start(self, seed: int) -> Iterator[AnyObject]:
         yield from ()  # what was there at the beginning is in the first lines
 
     def actions(self, seed: int) -> Iterator[Timed]:
         latest = 0.0
-        for time, action in self._lines():
+        for time, action in self._lines() if self._since == -inf else self._later():
             if time is not None:
-                latest = max(latest, time - self._began)
+                latest = max(latest, time - self.began)
             yield latest, action
 
-    def _lines(self) -> Iterator[tuple[float | None, Callable[[World], None]]]:
+    def _later(self) -> Iterator[tuple[float | None, Callable[[World], None]]]:
+        """What was there at the moment, then what came after it."""
+        there = {_identity(obj): obj for obj in self._snapshot[1]}
+        begun = False
+        for time, action in self._lines(self._snapshot[0]):
+            if not begun and time is not None and time > self._since:
+                begun = True
+                yield from ((None, Recorded(ADD, obj, self._as_scheduled)) for obj in there.values())
+            if begun or not isinstance(action, Recorded):
+                yield time, action
+            elif action.event == DELETE:
+                there.pop(_identity(action.object), None)
+            else:
+                there[_identity(action.object)] = action.object
+        if not begun:
+            raise MooringError(f"{self._path} has nothing after {format_time(self._since)}; begin earlier")
+
+    def _lines(self, after: float = -inf) -> Iterator[tuple[float | None, Callable[[World], None]]]:
         """The time of every line, None where it cannot be read, and what it means."""
         number = 0
         try:
             with _opened(self._path) as lines:
                 for number, line in enumerate(lines, 1):
-                    if line.strip():
-                        yield self._line(number, line)
+                    if line.strip() and (found := self._line(number, line, after)) is not None:
+                        yield found
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             yield None, Unusable(f"{self._path} is cut off after line {number}: {error}; used up to there")
         except OSError as error:
             raise MooringError(f"{self._path} cannot be read: {error}") from error
 
-    def _line(self, number: int, line: bytes) -> tuple[float | None, Callable[[World], None]]:
+    def _line(
+        self, number: int, line: bytes, after: float
+    ) -> tuple[float | None, Callable[[World], None]] | None:
+        """None for a line that is not later than `after`."""
         where = f"{self._path}, line {number}"
         try:
-            raw = json.loads(line)
-        except (ValueError, RecursionError) as error:
+            raw = _decode(line)
+        except msgspec.ValidationError:
+            raw = Line()
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             torn = "" if line.endswith(b"\n") else "; the file is cut off here, and is used up to here"
             return None, Unusable(f"{where}: not JSON: {error}{torn}")
-        event = raw.get("event") if isinstance(raw, dict) else None
-        resource = raw.get("resource") if isinstance(raw, dict) else None
-        time = parse_time(raw.get("time")) if isinstance(raw, dict) else None
-        if event not in (ADD, UPDATE, DELETE) or not isinstance(resource, dict) or time is None:
+        time = parse_time(raw.time)
+        if time is not None and time <= after:
+            return None
+        try:
+            resource = json.loads(bytes(raw.resource))
+        except (ValueError, RecursionError):
+            resource = None
+        if raw.event not in (ADD, UPDATE, DELETE) or not isinstance(resource, dict) or time is None:
             return None, Unusable(f"{where}: needs time, event (Add, Update or Delete) and resource")
         try:
-            return time, Recorded(event, typed(_with_namespace(resource)), self._as_scheduled)
+            return time, Recorded(raw.event, typed(_with_namespace(resource)), self._as_scheduled)
         except ObjectError as error:
             return time, Unusable(f"{where}: {error}")
+
+
+class Line(msgspec.Struct):
+    """One line. The object is read only where it is needed."""
+
+    time: str = ""
+    event: str = ""
+    resource: msgspec.Raw = msgspec.Raw(b"null")
+
+
+_decode = msgspec.json.Decoder(Line).decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +203,11 @@ class Recorded:
             if self.as_scheduled:
                 pod = replace(pod, spec=replace(pod.spec, scheduler_name=RECORDED))
         world.add(pod)
+
+
+def _identity(obj: AnyObject) -> tuple[str, str]:
+    """Kind and key; typed objects need not say their kind."""
+    return (obj.kind if isinstance(obj, Unstructured) else type(obj).__name__), obj.key
 
 
 def _with_namespace(resource: dict[str, Any]) -> dict[str, Any]:

@@ -52,7 +52,7 @@ class Result:
     def __getitem__(self, measure: str) -> float:
         """A measure at the end."""
         if measure not in self.measures:
-            raise KeyError(f"there is no measure {measure!r}; there are {', '.join(self.measures)}")
+            raise _unknown(measure, self.measures)
         return self.measures[measure]
 
     @property
@@ -84,8 +84,11 @@ class Result:
         return float(np.nanmax(self._column(measure)))
 
     def _column(self, measure: str) -> array[float]:
-        column = self.series.get(measure)
-        return column if column is not None and not all(map(isnan, column)) else array("d", [nan, 0.0])
+        if measure not in self.series:
+            raise _unknown(measure, self.series)
+        column = self.series[measure]
+        # The only value may have been dropped with every second sample.
+        return array("d", [0.0]) if all(map(isnan, column)) else column
 
     def summary(self) -> dict[str, Any]:
         """As summary.json has it."""
@@ -116,6 +119,10 @@ class Result:
                 for placed in self.placed:
                     placements.add(placed)
         self.folder = folder
+
+
+def _unknown(measure: str, known: Iterable[str]) -> KeyError:
+    return KeyError(f"there is no measure {measure!r}; there are {', '.join(known)}")
 
 
 def read_result(folder: Path) -> Result:

@@ -141,6 +141,11 @@ def decisive(top: TopScores) -> str:
     """The plugin that put the best node before the second; empty when they are equal or there is one only."""
     if len(top.rows) < 2:
         return ""
-    gains = [(column.at(0).weighted - column.at(1).weighted, column.plugin) for column in top.columns]
-    best, plugin = max(gains, default=(0, ""))
-    return plugin if best > 0 else ""
+    best, plugin = 0, ""
+    for column in top.columns:
+        scores = column.normalized
+        if isinstance(scores, int):
+            continue  # one for all nodes
+        if (gain := (scores[0] - scores[1]) * column.weight) > best:
+            best, plugin = gain, column.plugin
+    return plugin

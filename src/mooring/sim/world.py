@@ -205,10 +205,12 @@ class World:
 
     async def create(self, resource: Resource, obj: Any, *, dry_run: bool = False) -> Any:
         typed = decoding.convert(resource, obj) if isinstance(obj, dict) else obj
-        if not dry_run:
-            self.custom.setdefault((resource.kind, resource.api_version), resource)
-            self.add(typed)
-        return typed
+        if dry_run:
+            return typed
+        if isinstance(typed, Pod):
+            self._add_pod(typed, NO_LIFE)
+            return self.pods[key_of(typed.name, typed.namespace or "default")]
+        return self._store(resource, None, self._identified(resource, typed))
 
     async def replace(self, resource: Resource, obj: Any, *, subresource: str = "") -> Any:
         new = decoding.convert(resource, obj) if isinstance(obj, dict) else obj
@@ -234,8 +236,11 @@ class World:
     async def delete(self, resource: Resource, name: str, **options: Unpack[DeleteOptions]) -> None:
         key = key_of(name, options.get("namespace", ""))
         obj = self._get(resource, key)
-        if options.get("uid", obj.metadata.uid) != obj.metadata.uid:
+        meta = obj.metadata
+        if (options.get("uid") or meta.uid) != meta.uid:
             raise refusals.conflict(resource, name, "the UID in the precondition is of another object")
+        if (options.get("resource_version") or meta.resource_version) != meta.resource_version:
+            raise refusals.conflict(resource, name, refusals.CHANGED)
         if isinstance(obj, Pod):
             self.delete_pod(obj)
         else:

@@ -38,6 +38,7 @@ class SchedulerMetrics(Catalog):
         self.now = now
         """A monotonic clock, in seconds."""
         self.profiles: dict[str, ProfileMeter] = {}
+        self.make_meter: MakeMeter = ProfileMeter
         self._past: Counter[Labels] = Counter()
         """Evaluations that meters counted which were replaced: a counter never runs backwards."""
         self.evaluations.read_from(self._evaluations)
@@ -48,7 +49,7 @@ class SchedulerMetrics(Catalog):
         """The meter of a profile; `filters` and `scores` are its plugins whose evaluations are counted."""
         if (known := self.profiles.get(name)) is not None:
             self._past.update(dict(known.evaluations()))
-        self.profiles[name] = made = ProfileMeter(self, name, filters, scores)
+        self.profiles[name] = made = self.make_meter(self, name, filters, scores)
         return made
 
     def came(self, queue: str, event: str) -> None:
@@ -201,3 +202,7 @@ def _add(found: dict[tuple[str, str], int], plugins: Plugins, skipped: frozenset
         for plugin in names:
             if plugin not in skipped:
                 found[plugin, point] += times
+
+
+MakeMeter = Callable[[SchedulerMetrics, str, Plugins, Plugins], ProfileMeter]
+"""Makes the meter of a profile: metrics, its name, and the plugins whose evaluations are counted."""

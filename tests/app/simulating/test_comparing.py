@@ -1,5 +1,6 @@
 """Several configurations and seeds: what differs, and the report."""
 
+import sys
 from xml.etree import ElementTree
 
 import pytest
@@ -93,6 +94,31 @@ def test_runs_in_processes_give_the_results_of_runs_here(planned, tmp_path):
         here = job.run()
         assert here.measures == there.measures
         assert here.nodes() == there.nodes()
+
+
+def test_without_joblib_the_way_out_is_named(planned, monkeypatch):
+    monkeypatch.setitem(sys.modules, "joblib", None)
+    with pytest.raises(MooringError, match=r"install mooring\[sim\], or say --jobs 1"):
+        run_jobs(planned, 2, lambda: None)
+
+
+def test_the_runs_of_a_process_that_dies_are_done_again(tmp_path):
+    pytest.importorskip("joblib", reason="the extra sim is not installed")
+    (tmp_path / "s.yaml").write_text(SCENARIO)
+    (tmp_path / "dying.py").write_text(
+        "import os, pathlib\n"
+        "def once(view):\n"
+        "    try:\n"
+        f"        pathlib.Path({str(tmp_path / 'died')!r}).touch(exist_ok=False)\n"
+        "    except FileExistsError:\n"
+        "        return 0.0\n"
+        "    os._exit(1)\n"
+    )
+    source = Source(tmp_path / "s.yaml", measures={"once": "dying:once"})
+    jobs = plan(source, [Setup("a", folders=(str(tmp_path),))], [1, 2, 3], tmp_path / "out")
+    results = run_jobs(jobs, 2, lambda: None)
+    assert (tmp_path / "died").exists()
+    assert [(result.seed, result["arrived"]) for result in results] == [(1, 20), (2, 20), (3, 20)]
 
 
 @pytest.mark.parametrize(

@@ -234,6 +234,25 @@ def test_groups_of_contrib_start_together():
     assert problem.startswith("1 objects of the kind PodGroup of scheduling.x-k8s.io/v1alpha1 were left out")
 
 
+def test_quotas_of_contrib_give_lent_space_back():
+    quotas = "objects:\n" + "".join(
+        f"- {{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: ElasticQuota,"
+        f" metadata: {{name: quota, namespace: {team}}}, spec: {{min: {{cpu: '8'}}}}}}\n"
+        for team in ("red", "blue")
+    )
+    teams = (
+        "workloads:\n"
+        "- {name: red, namespace: red, count: 16, priority: 100, shape: {cpu: 1}}\n"
+        "- {name: blue, namespace: blue, count: 6, start: 1m, shape: {cpu: 1}}\n"
+        "duration: 5m"
+    )
+    given = config("CapacityScheduling", disabled=("DefaultPreemption",))
+    result = run(quotas + teams, config=given)
+    assert (result["preempted"], result["running"], result["pending"]) == (6, 16, 0)
+    # By priority alone blue would have got nothing.
+    assert run(quotas + teams)["preempted"] == 0
+
+
 def test_own_measures_are_functions_or_classes_made_for_each_run():
     class Bound:
         def __init__(self):

@@ -10,6 +10,7 @@ def test_without_wishes_there_are_three_nodes_and_the_default_profile():
     plan = ClusterPlan.of()
     assert [(pool.name, pool.count) for pool in plan.orders.pools] == [("node", 3)]
     assert plan.orders.only_if_empty
+    assert (plan.orders.numa, ClusterPlan.of(numa=2).orders.numa) == (0, 2)
     assert plan.configuration is not None
     assert [profile.scheduler_name for profile in plan.configuration.profiles] == ["default-scheduler"]
     assert (plan.orders.port, plan.any_port_will_do) == (DEFAULT_PORT, True)

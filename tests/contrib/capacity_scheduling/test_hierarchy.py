@@ -38,9 +38,9 @@ def parent_of(found: Quota) -> str:
         ("org/main", "org", ""),
         ("main", "org", ""),
         ("", "", ""),
-        ("org/other", "", '"org/other" is no quota that counts'),
-        ("org", "", '"org" is no quota that counts'),
-        ("q", "", '"q" is the name of several quotas: write namespace/name'),
+        ("org/other", "", 'there is no quota "org/other" that counts'),
+        ("org", "", 'there is no quota "org" that counts'),
+        ("q", "", 'several quotas are called "q": write namespace/name'),
         ("team/q", "", '"team/q" is below this quota'),
     ],
     ids=["key", "name", "none", "no such quota", "a namespace", "ambiguous", "itself"],
@@ -159,7 +159,8 @@ def test_a_parent_that_is_none_is_named_in_the_status_until_it_comes():
     with tenants(quota("team", 1, parent="org/q")) as cluster:
         cluster.settle(5)
         assert message(cluster) == (
-            f'annotation {PARENT}: "org/q" is no quota that counts; until then it has no parent'
+            f'annotation {PARENT}: there is no quota "org/q" that counts: create it or name another; '
+            "until then this one has no parent"
         )
         fill(cluster, "team", 1)
         assert bound(cluster, "team") == 1

@@ -115,6 +115,20 @@ def test_a_victim_that_is_gone_for_one_member_is_gone_for_the_next(found):
     assert planned(found, pods) == {"g-0": "n0", "g-1": "n0", "other": "n0"}
 
 
+def test_a_member_does_not_count_on_the_removal_of_another_one(found):
+    placed(found, nodes(1), make_pod("low", cpu="1", node="n0"))
+    [lesser] = members(1, priority=10)
+    urgent = make_pod("g-urgent", labels={LABEL: "g"}, cpu="1", priority=100)
+    assert isinstance(planned(found, [lesser, urgent]), str)
+
+
+def test_a_member_that_never_preempts_does_not_count_on_what_others_free(found):
+    placed(found, nodes(1, "2"), make_pod("low", cpu="2", node="n0"))
+    patient = make_pod("patient", labels={LABEL: "g"}, cpu="1", priority=100, preemption_policy="Never")
+    assert planned(found, [*members(1, priority=100), patient]).startswith("0: ")
+    assert planned(found, members(2, priority=100)) == {"g-0": "n0", "g-1": "n0"}
+
+
 def test_a_node_that_took_members_and_is_gone_is_not_looked_at(found):
     placed(found, nodes(2))
     plugin = plugin_of(found)

@@ -73,6 +73,15 @@ def numa_cluster(
     return Cluster(config=config, verify_reuse=True, **options)
 
 
+def put(cluster: Cluster, *objects: Any) -> None:
+    """Pods that wait come last: what they are judged by is known then."""
+    pods = [obj for obj in objects if isinstance(obj, Pod) and not obj.spec.node_name]
+    cluster.add([obj for obj in objects if not any(obj is pod for pod in pods)])
+    cluster.settle()
+    cluster.add(pods)
+    cluster.settle()
+
+
 def publish(cluster: Cluster, changed: Json) -> None:
     fields = {key: changed[key] for key in ("zones", "attributes")}
     cluster.patch(NODE_RESOURCE_TOPOLOGIES, changed["metadata"]["name"], fields)

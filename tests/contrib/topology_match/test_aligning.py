@@ -15,6 +15,7 @@ from tests.contrib.topology_match.machines import (
     numa_cluster,
     own,
     publish,
+    put,
     refusal,
     topology,
 )
@@ -48,24 +49,31 @@ WITH_NIC = {**SMALL, NIC: "1"}
 )  # fmt: skip
 def test_a_node_is_refused_where_its_kubelet_would_refuse_the_pod(pod, object_, expected):
     with numa_cluster() as cluster:
-        cluster.add(machine(), object_, pod)
-        cluster.settle()
+        put(cluster, machine(), object_, pod)
         assert cluster.node_of("p") == ("" if expected else "n0")
         if expected:
             assert refusal(cluster, "p") == expected
 
 
+def test_answers_for_pods_with_nothing_of_their_own_are_used_again():
+    with numa_cluster() as cluster:
+        profile = next(iter(cluster.scheduler.engine.profiles.values()))
+        plugin: Any = profile.plugins["NodeResourceTopologyMatch"]
+        assert plugin.sign(make_pod("p")) is not None
+        assert plugin.sign(make_pod("p")) == plugin.sign(make_pod("q", labels={"app": "web"}))
+        assert plugin.reads(make_pod("p")) == ()
+        assert plugin.sign(guaranteed("p", "1")) != plugin.sign(guaranteed("p", "2"))
+
+
 def test_a_node_without_object_is_not_refused():
     with numa_cluster() as cluster:
-        cluster.add(machine(), guaranteed("p", "5"))
-        cluster.settle()
+        put(cluster, machine(), guaranteed("p", "5"))
         assert cluster.node_of("p") == "n0"
 
 
 def test_sp366_what_one_container_gets_is_missing_for_the_next():
     with numa_cluster() as cluster:
-        cluster.add(machine(), topology(), guaranteed("p", "3", "3", "2"))
-        cluster.settle()
+        put(cluster, machine(), topology(), guaranteed("p", "3", "3", "2"))
         assert refusal(cluster, "p") == "cannot align container"
 
 
@@ -73,22 +81,19 @@ def test_sp751_a_resource_of_the_whole_node_is_not_looked_for_in_zones():
     container: dict[str, Any] = {"cpu": "1", "memory": "1Gi", "ephemeral-storage": "1Gi", NIC: "1"}
     pod = make_pod("p", containers=tuple(own(f"c{number}", **container) for number in range(3)))
     with numa_cluster() as cluster:
-        cluster.add(machine(), topology(zones=(SMALL,)), pod)
-        cluster.settle()
+        put(cluster, machine(), topology(zones=(SMALL,)), pod)
         assert cluster.node_of("p") == "n0"
 
 
 def test_a_resource_that_the_node_does_not_have_is_not_one_of_the_whole_node():
     with numa_cluster(without=("NodeResourcesFit",)) as cluster:
-        cluster.add(machine(extended={}), topology(), make_pod("p", requests={NIC: 1}))
-        cluster.settle()
+        put(cluster, machine(extended={}), topology(), make_pod("p", requests={NIC: 1}))
         assert refusal(cluster, "p") == "cannot align container"
 
 
 def test_a_refused_pod_is_tried_again_when_a_zone_has_enough_and_not_before():
     with numa_cluster() as cluster:
-        cluster.add(machine(), topology(), guaranteed("p", "5"))
-        cluster.settle()
+        put(cluster, machine(), topology(), guaranteed("p", "5"))
         attempts = cluster.record("p").attempt
         publish(cluster, topology(zones=(SMALL, {**SMALL, "cpu": "3"})))
         cluster.settle(30)
@@ -101,8 +106,7 @@ def test_a_refused_pod_is_tried_again_when_a_zone_has_enough_and_not_before():
 def test_an_object_that_is_deleted_refuses_no_pod_any_more():
     with numa_cluster() as cluster:
         object_ = topology()
-        cluster.add(machine(), object_, guaranteed("p", "5"))
-        cluster.settle()
+        put(cluster, machine(), object_, guaranteed("p", "5"))
         cluster.delete(object_)
         cluster.settle(30)
         assert cluster.node_of("p") == "n0"
@@ -115,8 +119,7 @@ def test_nodes_and_zones_may_be_many_and_come_in_any_order():
     with numa_cluster() as cluster:
         cluster.add(topology(name, (SMALL,) * 3) for name in names[:100] if name not in fitting)
         cluster.settle()
-        cluster.add(machine(name) for name in names)
-        cluster.settle()
+        put(cluster, *map(machine, names))
         cluster.add(topology(name) for name in names[100:] if name not in fitting)
         cluster.add(topology(name, (SMALL,) * 8 + ({"cpu": "6", "memory": "8Gi"},)) for name in fitting)
         cluster.settle()
@@ -125,10 +128,22 @@ def test_nodes_and_zones_may_be_many_and_come_in_any_order():
         assert set(cluster.bound().values()) == fitting
 
 
+def test_a_node_that_comes_back_has_its_own_zones():
+    """Places in the arrays are used again."""
+    with numa_cluster() as cluster:
+        put(cluster, machine("n0"), machine("n1"), topology("n0"), topology("n1", scope="pod"))
+        cluster.delete(topology("n0"))
+        cluster.settle()
+        cluster.add(topology("n0", scope="pod"))
+        put(cluster, machine("n2"), topology("n2", (SMALL,)), guaranteed("p", "5"))
+        reasons = {name: refusal(cluster, "p", name) for name in ("n0", "n1", "n2")}
+        assert reasons == {
+            "n0": "cannot align pod", "n1": "cannot align pod", "n2": "cannot align container",
+        }  # fmt: skip
+
+
 def test_nodes_are_scored_by_their_zones():
     with numa_cluster({"scoringStrategy": {"type": "MostAllocated"}}) as cluster:
-        cluster.add(machine("empty"), machine("filled"))
-        cluster.add(topology("empty"), topology("filled", ({"cpu": "2", "memory": "2Gi"},)))
-        cluster.add(guaranteed("p", "2"))
-        cluster.settle()
+        put(cluster, machine("empty"), machine("filled"), topology("empty"))
+        put(cluster, topology("filled", ({"cpu": "2", "memory": "2Gi"},)), guaranteed("p", "2"))
         assert cluster.node_of("p") == "filled"

@@ -9,7 +9,7 @@ from mooring.app.configuring import configure
 from mooring.app.deploying import DeployOptions, manifests
 from mooring.contrib.topology_match.topology import NODE_RESOURCE_TOPOLOGIES
 from tests.contrib.configs import enabling
-from tests.contrib.topology_match.machines import guaranteed, machine, numa_cluster, topology
+from tests.contrib.topology_match.machines import guaranteed, machine, numa_cluster, put, topology
 
 
 def lines(caplog, text):
@@ -17,8 +17,9 @@ def lines(caplog, text):
 
 
 def test_sp452_nodes_without_object_are_counted_in_one_line(caplog):
-    with numa_cluster() as cluster:
+    with numa_cluster(start=False) as cluster:
         cluster.add([machine(f"n{number}") for number in range(5)], topology("n3"))
+        cluster.start()
         cluster.settle(300)
         [line] = lines(caplog, "have no NodeResourceTopology")
         assert line == (
@@ -34,8 +35,7 @@ def test_sp452_nodes_without_object_are_counted_in_one_line(caplog):
 
 def test_a_node_whose_object_stays_old_has_an_event_that_says_so(caplog):
     with numa_cluster({"cacheResyncPeriodSeconds": 5}) as cluster:
-        cluster.add(machine(), topology(pods=[]), guaranteed("foreign", "1", node="n0", scheduler="other"))
-        cluster.settle()
+        put(cluster, machine(), topology(pods=[]), guaranteed("foreign", "1", node="n0", scheduler="other"))
         cluster.add(guaranteed("late", "1", node="n0", scheduler="other"))
         cluster.settle(40)
         assert cluster.events("n0") == []
@@ -48,8 +48,7 @@ def test_a_node_whose_object_stays_old_has_an_event_that_says_so(caplog):
 
 def test_an_object_without_fingerprint_is_complained_about_once(caplog):
     with numa_cluster({"cacheResyncPeriodSeconds": 5}) as cluster:
-        cluster.add(machine(), topology())
-        cluster.settle()
+        put(cluster, machine(), topology())
         cluster.add(guaranteed("late", "1", node="n0", scheduler="other"))
         cluster.settle(60)
         [line] = lines(caplog, "has no attribute")

@@ -9,7 +9,7 @@ from mooring.api.resources import Unstructured
 from mooring.contrib.topology_match.fingerprints import xxhash64
 from mooring.contrib.topology_match.placement import METADATA, VECTOR, offsets, placement, release
 from mooring.contrib.topology_match.topology import Topology, read_topology
-from tests.contrib.topology_match.machines import guaranteed, machine, numa_cluster, topology
+from tests.contrib.topology_match.machines import guaranteed, machine, numa_cluster, put, topology
 
 NONE, SOME = {"cpu": "0", "memory": "0"}, {"cpu": "3", "memory": "8Gi"}
 MODES = {"cacheResyncPeriodSeconds": 5, "preemptionMode": "Enabled"}
@@ -79,8 +79,7 @@ def test_a_pod_is_preempted_if_that_makes_a_zone_large_enough(args, zone, victim
         object_ = placed({"victim": zone}, [victim], available, busiest=zone)
         if zone == 1:
             object_["zones"][1]["resources"][0]["allocatable"] = "3"
-        cluster.add(machine(), object_, victim)
-        cluster.settle()
+        put(cluster, machine(), object_, victim)
         cluster.add(guaranteed("p", "4", memory="8Gi", priority=10))
         cluster.settle()
         assert cluster.record("p").victims == victims

@@ -1,4 +1,4 @@
-"""The workload on GPUs: nodes with eight cards, running pods that share them, and pods for FGD to place."""
+"""The workload on GPUs: nodes with eight cards, running pods that share them, and pods to place."""
 
 from __future__ import annotations
 
@@ -17,12 +17,18 @@ TYPICAL = ", ".join(
     for milli in (*PARTS, 1000)
     for cores, weight in ((2, 1), (4, 2), (8, 1))
 )
-CONFIG = f"""
+POLICIES = ("FGD", "BestFit", "DotProduct", "GpuPacking", "GpuClustering", "GpuLeastFree")
+
+
+def config(policy: str) -> str:
+    """GpuShare with one policy."""
+    args = f"{{typicalPods: [{TYPICAL}, {{cpu: 1, weight: 5}}]}}" if policy == "FGD" else "{}"
+    return f"""
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 profiles:
-  - plugins: {{multiPoint: {{enabled: [{{name: GpuShare}}, {{name: FGD, weight: 100}}]}}}}
-    pluginConfig: [{{name: FGD, args: {{typicalPods: [{TYPICAL}, {{cpu: 1, weight: 5}}]}}}}]
+  - plugins: {{multiPoint: {{enabled: [{{name: GpuShare}}, {{name: {policy}, weight: 100}}]}}}}
+    pluginConfig: [{{name: {policy}, args: {args}}}]
 """
 
 
@@ -31,7 +37,7 @@ def add_cards(node: dict[str, Any]) -> None:
         amounts.update({"cpu": "96", GPU_COUNT: str(MOST_CARDS), GPU_MILLI: str(1000 * MOST_CARDS)})
 
 
-def fgd(world: World) -> Iterator[dict[str, Any]]:
+def parts(world: World) -> Iterator[dict[str, Any]]:
     """Every pod another template: other requests of cpu each time, parts of a card and whole ones in turn."""
     world.put(PODS, _running(world))
     for i in count():

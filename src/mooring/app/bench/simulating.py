@@ -5,6 +5,7 @@ from __future__ import annotations
 import resource
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -28,17 +29,21 @@ ZONES = 10
 CPUS, MEMORY = "16", "64Gi"
 
 
+WHAT = {"plain": "at once, each another template", "day": "short pods of a day"}
+
+
 @dataclass(frozen=True, slots=True)
 class SimulationResult:
     """One simulation's figures."""
 
     workload: str
-    what: str
     nodes: int
     pods: int
     """That were scheduled."""
     virtual_seconds: float
     seconds: float
+    cpu_seconds: float
+    """Fewer than `seconds` on a machine that does other work as well."""
     pods_per_second: float
     peak_rss_mb: float
     """Of the process so far."""
@@ -87,16 +92,17 @@ def day(nodes: int, pods: int) -> Workload:
 
 
 def measure(
-    name: str, what: str, workload: Workload, nodes: int, seed: int, progress: Callable[[int], None]
+    name: str, workload: Workload, nodes: int, seed: int, progress: Callable[[int], None]
 ) -> SimulationResult:
     """Run it once, by the default profile; its result goes to a folder that is removed."""
     shown = 0
 
-    def on_progress(time: float, tally: Tally) -> None:
+    def on_progress(_: float, tally: Tally) -> None:
         nonlocal shown
         progress(tally.scheduled - shown)
         shown = tally.scheduled
 
+    began = time.process_time()
     simulation = Simulation(workload, config=configure(discover=False), seed=seed)
     with tempfile.TemporaryDirectory(prefix="mooring-bench-") as folder:
         result = simulation.run(Path(folder), on_progress=on_progress)
@@ -105,11 +111,11 @@ def measure(
     scheduled = int(result["scheduled"])
     return SimulationResult(
         name,
-        what,
         nodes,
         scheduled,
         result.virtual_seconds,
         result.real_seconds,
+        time.process_time() - began,
         scheduled / result.real_seconds,
         peak_rss_mb(),
     )

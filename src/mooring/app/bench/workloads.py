@@ -328,10 +328,20 @@ WORKLOADS: tuple[Workload, ...] = (
     Workload(
         "gpu-fgd",
         "parts of GPUs by FGD, every pod another template",
-        gpus.fgd,
+        gpus.parts,
         nodes=1500,
-        config=gpus.CONFIG,
+        config=gpus.config("FGD"),
         finish_node=gpus.add_cards,
+    ),
+    *(
+        Workload(
+            f"gpus-{policy.lower()}",
+            f"the same on all nodes, by {policy}",
+            gpus.parts,
+            config=gpus.config(policy),
+            finish_node=gpus.add_cards,
+        )
+        for policy in gpus.POLICIES
     ),
     Workload(
         "network",

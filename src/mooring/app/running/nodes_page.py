@@ -9,6 +9,7 @@ from bisect import bisect_right
 from typing import Any
 
 from mooring.api.node import Node
+from mooring.app.running.kept import Kept
 from mooring.app.running.loop_door import LoopDoor
 from mooring.app.scheduler import Scheduler
 from mooring.framework.nodes import NodeView
@@ -16,20 +17,28 @@ from mooring.serving.api_v1 import NodeQuery, NodesQuery
 from mooring.state.pod_entry import PodEntry
 
 
-async def page(scheduler: Scheduler, door: LoopDoor, query: NodesQuery) -> dict[str, Any]:
-    table = scheduler.engine.cache.table
-    views = await door.ask(lambda: list(table.nodes()))
-    views.sort(key=_name)
-    found = views[bisect_right(views, query.after, key=_name) if query.after else 0 :]
-    if query.search:
-        found = [view for view in found if _has(view.node, query.search)]
-    shown = found[: query.limit]
-    requested = await door.ask(lambda: [dict(view.requested) for view in shown])
-    return {
-        "total": len(views),
-        "nodes": [_describe(view, amounts) for view, amounts in zip(shown, requested, strict=True)],
-        "after": shown[-1].name if len(found) > len(shown) else None,
-    }
+class NodesPage:
+    def __init__(self, scheduler: Scheduler, door: LoopDoor) -> None:
+        self._door = door
+        table = scheduler.engine.cache.table
+        self._views = Kept(door, scheduler.clock.now, lambda: list(table.nodes()), _by_name)
+
+    async def page(self, query: NodesQuery) -> dict[str, Any]:
+        views = await self._views.get()
+        found = views[bisect_right(views, query.after, key=_name) if query.after else 0 :]
+        if query.search:
+            found = [view for view in found if _has(view.node, query.search)]
+        shown = found[: query.limit]
+        requested = await self._door.ask(lambda: [dict(view.requested) for view in shown])
+        return {
+            "total": len(views),
+            "nodes": [_describe(view, amounts) for view, amounts in zip(shown, requested, strict=True)],
+            "after": shown[-1].name if len(found) > len(shown) else None,
+        }
+
+
+def _by_name(views: list[NodeView]) -> list[NodeView]:
+    return sorted(views, key=_name)
 
 
 async def node(scheduler: Scheduler, door: LoopDoor, query: NodeQuery, name: str) -> dict[str, Any] | str:

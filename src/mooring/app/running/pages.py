@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from mooring.app.running import nodes_page, records_page
 from mooring.app.running.loop_door import LoopDoor
+from mooring.app.running.nodes_page import NodesPage
 from mooring.app.running.queue_page import QueuePage
 from mooring.app.running.summary_page import SummaryPage
 from mooring.app.scheduler import Scheduler
@@ -34,6 +35,7 @@ class Pages:
         self._scheduler = scheduler
         self._door = door
         self._queue = QueuePage(scheduler, door)
+        self._nodes = NodesPage(scheduler, door)
         self._summary = SummaryPage(scheduler, door, leads, generation)
 
     async def records(self, query: RecordsQuery) -> Answer:
@@ -49,7 +51,7 @@ class Pages:
         return await records_page.attempt(self._scheduler, self._door, query, sequence)
 
     async def nodes(self, query: NodesQuery) -> Answer:
-        return await nodes_page.page(self._scheduler, self._door, query)
+        return await self._nodes.page(query)
 
     async def node(self, query: NodeQuery, name: str) -> Answer:
         return await nodes_page.node(self._scheduler, self._door, query, name)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import os
 import signal
 import time
 from collections.abc import Callable, Coroutine
@@ -40,7 +41,7 @@ from mooring.client.lease import Fence, Terms
 from mooring.runtime.background import STEADY_SECONDS
 from mooring.scheduler.engine import GRACE_SECONDS
 from mooring.serving.endpoints import PING, Check, Health, Inside
-from mooring.telemetry import logs
+from mooring.telemetry import logs, tracing
 from mooring.telemetry.metrics import SchedulerMetrics
 
 _log = logs.get(__name__)
@@ -66,6 +67,7 @@ class Process:
         now = LeaseClock().now
         self._fence = Fence(now, self._terms) if self._elects else Fence.open(now)
         self._metrics = SchedulerMetrics(time.monotonic)
+        self._tracing = tracing.from_environment(os.environ, self._clock.now, self._clock.wall)
         self._heart = Heart(self._clock.now, self._metrics.loop_lag.child().observe)
         self._started = time.time()
         self._synced = False
@@ -111,6 +113,8 @@ class Process:
             watchdog.stop()
             self._heart.stop()
             await self._client.close()
+            if self._tracing is not None:
+                await asyncio.to_thread(self._tracing.close)
 
     # Starting
 
@@ -138,6 +142,7 @@ class Process:
             flush_after=self._options.flush_after or None,
             may_bind=self._fence.allows,
             metrics=self._metrics,
+            tracing=self._tracing,
             streaming_lists=True,
         )
 

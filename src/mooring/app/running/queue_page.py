@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, NamedTuple
+from operator import itemgetter
+from typing import Any
 
 from mooring.app.running.kept import Kept
 from mooring.app.running.loop_door import LoopDoor
@@ -24,14 +25,8 @@ PERMIT = "permit"
 """The place of a pod in flight that a Permit plugin asked to wait."""
 
 
-class Entry(NamedTuple):
-    """A pending pod, as far as one looks for it."""
-
-    key: str
-    place: str
-    reason: str
-    """The plugins that hold it, sorted; empty where none does."""
-    uid: str
+Entry = tuple[str, str, str, str]
+"""A pending pod, as far as one looks for it: key, place, the plugins that hold it, UID."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +39,16 @@ class Listing:
     groups: list[tuple[str, str, int]]
     """Place, reason and number of pods, the largest first."""
 
-    def matching(self, query: QueueQuery) -> Iterable[Entry]:
-        start = bisect_right(self.entries, query.after, key=lambda entry: entry.key) if query.after else 0
-        for entry in islice(self.entries, start, None):
+    def matching(self, query: QueueQuery) -> Iterator[tuple[str, str]]:
+        """Key and UID of the pods that are asked for."""
+        start = bisect_right(self.entries, query.after, key=itemgetter(0)) if query.after else 0
+        for key, place, reason, uid in islice(self.entries, start, None):
             if (
-                (not query.place or query.place == entry.place)
-                and (not query.reason or query.reason == entry.reason)
-                and (not query.search or query.search in entry.key)
+                (not query.place or query.place == place)
+                and (not query.reason or query.reason == reason)
+                and (not query.search or query.search in key)
             ):
-                yield entry
+                yield key, uid
 
 
 class QueuePage:
@@ -65,7 +61,7 @@ class QueuePage:
         listing = await self._listing.get()
         found = list(islice(listing.matching(query), query.limit + 1))
         shown = found[: query.limit]
-        rows = await self._door.ask(lambda: [describe(self._scheduler, entry.uid) for entry in shown])
+        rows = await self._door.ask(lambda: [describe(self._scheduler, uid) for _, uid in shown])
         return {
             "places": listing.places,
             "groups": [
@@ -73,7 +69,7 @@ class QueuePage:
             ],
             # A pod may have gone elsewhere since it was listed.
             "pods": [row for row in rows if row is not None and query.place in ("", row["place"])],
-            "after": shown[-1].key if len(found) > len(shown) else None,
+            "after": shown[-1][0] if len(found) > len(shown) else None,
         }
 
     def _look(self) -> Looked:
@@ -89,20 +85,20 @@ Looked = tuple[list[Any], list[Any], dict[str, str]]
 def _listing(looked: Looked) -> Listing:
     slots, flights, held = looked
     names: dict[frozenset[str], str] = {}
-    entries = []
+    entries: list[Entry] = []
     for slot in slots:
         info, place, reason = slot.info, slot.place, ""
         if place == GATED:
             reason = info.gating_plugin
         elif plugins := info.unschedulable_plugins:
             reason = names.get(plugins) or names.setdefault(plugins, ",".join(sorted(plugins)))
-        entries.append(Entry(info.pod.key, place, reason, info.pod.uid))
+        entries.append((info.pod.key, place, reason, info.pod.uid))
     for flight in flights:
         uid = flight.info.pod.uid
         place, reason = (PERMIT, held[uid]) if uid in held else (INFLIGHT, "")
-        entries.append(Entry(flight.info.pod.key, place, reason, uid))
+        entries.append((flight.info.pod.key, place, reason, uid))
     entries.sort()
-    groups = Counter((entry.place, entry.reason) for entry in entries)
+    groups = Counter(map(itemgetter(1, 2), entries))
     places = dict.fromkeys(PLACES, 0)
     for (place, _), count in groups.items():
         places[place] += count

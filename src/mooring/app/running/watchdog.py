@@ -83,6 +83,8 @@ SLOW = 0.1
 """Seconds after which a hook is worth a line in the log."""
 STOPPING = "Stopping waits for the scheduling loop; a second signal ends the process at once"
 STEP = 0.025
+STEADY = 8
+"""Looks in a row that find the loop in one hook, until that is what holds it up."""
 FRAMES = 25
 
 
@@ -96,7 +98,12 @@ class Watchdog:
         self.stopping = False
         """Whether the process was asked to stop, and so waits for the loop."""
         self._stopped = threading.Event()
-        self._reported = (-1, False)
+        self._silence = (-1, False)
+        """The last beat before the loop was held up, and `stopping`; one that was reported."""
+        self._named = self._seen = ("", "")
+        """The plugin and hook that were reported for it, and those that were seen last."""
+        self._times = 0
+        """How often these were seen in a row."""
         self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
 
     def start(self) -> None:
@@ -109,16 +116,24 @@ class Watchdog:
 
     def _watch(self) -> None:
         while not self._stopped.wait(STEP):
-            silence = self._heart.beats, self.stopping
-            if self._heart.age() > self._slow + INTERVAL and silence != self._reported:
-                self._reported = silence
-                self._report()
+            if self._heart.age() > self._slow + INTERVAL:
+                self._look()
 
-    def _report(self) -> None:
+    def _look(self) -> None:
+        """Report a silence once, and again where a hook turns out to hold it: what comes first may have been
+        something else, without a beat in between."""
         frame = sys._current_frames().get(self._heart.thread_id)
+        silence = self._heart.beats, self.stopping
         if frame is None or self._heart.age() <= self._slow:
             return
-        plugin, hook = hook_of(frame)
+        found = hook_of(frame)
+        self._times = self._times + 1 if found == self._seen else 1
+        self._seen = found
+        if silence != self._silence or (found[0] and found != self._named and self._times >= STEADY):
+            self._silence, self._named = silence, found
+            self._report(frame, *found)
+
+    def _report(self, frame: FrameType, plugin: str, hook: str) -> None:
         if self._metrics is not None and not self.stopping:
             self._metrics.slow_hooks.inc(plugin or "none", hook or "none")
         _log.warning(

@@ -32,6 +32,8 @@ class Source:
     until: float | None = None
     measures: Mapping[str, str] = field(default_factory=dict)
     """Own measures, as `module:function`."""
+    since: str = ""
+    """When in a record to begin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,7 @@ class Job:
         source = self.source
         look_in(self.setup.folders)
         simulation = Simulation(
-            load_workload(source.file, source.mapping, as_scheduled=source.as_scheduled),
+            load_workload(source.file, source.mapping, as_scheduled=source.as_scheduled, since=source.since),
             config=self.setup.configuration(),
             seed=self.seed,
             until=source.until,

@@ -6,7 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from mooring.api.errors import MooringError
+from mooring.api.times import DurationError, parse_duration, parse_time
+from mooring.app import snapshots
 from mooring.app.manifest_files import read_manifest
+from mooring.app.record_files import snapshot_before
 from mooring.sim import scenario
 from mooring.sim.generating import ScenarioWorkload
 from mooring.sim.records import Record
@@ -16,8 +19,11 @@ from mooring.sim.workload import Workload
 SCENARIOS = (".yaml", ".yml", ".json")
 
 
-def load_workload(path: Path, mapping: Path | None = None, *, as_scheduled: bool = False) -> Workload:
-    """The workload in a file, by its name: a scenario, a record, or with a mapping a trace."""
+def load_workload(
+    path: Path, mapping: Path | None = None, *, as_scheduled: bool = False, since: str = ""
+) -> Workload:
+    """The workload in a file, by its name: a scenario, a record, or with a mapping a trace. `since` is where
+    in a record to begin."""
     if not path.exists():
         raise MooringError(f"{path} cannot be read: there is no such file")
     ending = "".join(path.suffixes[-2:]).removesuffix(".gz")
@@ -28,15 +34,37 @@ def load_workload(path: Path, mapping: Path | None = None, *, as_scheduled: bool
     if mapping is not None:
         raise MooringError(f"{path}: a mapping belongs to a trace, whose name ends in .csv or .csv.gz")
     if ending.endswith(".jsonl"):
-        return Record(path, as_scheduled=as_scheduled)
-    if as_scheduled:
-        raise MooringError(f"{path}: only a record, whose name ends in .jsonl, has placements to keep")
+        return _record(path, as_scheduled, since)
+    if as_scheduled or since:
+        lacks = "placements to keep" if as_scheduled else "a time to begin at"
+        raise MooringError(f"{path}: only a record, whose name ends in .jsonl, has {lacks}")
     if ending.endswith(SCENARIOS):
         return read_scenario(_read(path), str(path), path.parent)
     raise MooringError(
         f"{path}: not known what this is by its name; scenarios end in .yaml, records in .jsonl or "
         ".jsonl.gz, traces in .csv or .csv.gz"
     )
+
+
+def _record(path: Path, as_scheduled: bool, since: str) -> Record:
+    """From its beginning, or from a moment on: a time, or a duration after the beginning."""
+    record = Record(path, as_scheduled=as_scheduled)
+    if not since:
+        return record
+    moment = parse_time(since)
+    if moment is None:
+        try:
+            moment = record.began + parse_duration(since)
+        except DurationError as error:
+            raise MooringError(
+                f"--since: {since!r} is neither a time nor a duration; write 2026-01-01T08:30:00Z or 90m"
+            ) from error
+    if (found := snapshot_before(path, moment)) is not None:
+        objects = snapshots.load(found[1], snapshots.custom_kinds(found[1])).objects
+        record.since(moment, found[0], [obj for listed in objects.values() for obj in listed])
+    else:
+        record.since(moment)
+    return record
 
 
 def read_scenario(text: str | bytes, source: str, folder: Path) -> ScenarioWorkload:

@@ -47,10 +47,12 @@ class Counts:
 
 
 class EmbeddedCluster:
-    """`async with EmbeddedCluster(ClusterPlan.of()) as cluster:`, up inside and gone after."""
+    """`async with EmbeddedCluster(ClusterPlan.of()) as cluster:`, up inside and gone after. `until_signal`:
+    the process lives as long as the cluster, and waits for `ended`."""
 
-    def __init__(self, plan: ClusterPlan) -> None:
+    def __init__(self, plan: ClusterPlan, *, until_signal: bool = False) -> None:
         self._plan = plan
+        self._until_signal = until_signal
         self._process: ServerProcess | None = None
         self._client: HttpClient | None = None
         self._stop = asyncio.Event()
@@ -90,6 +92,9 @@ class EmbeddedCluster:
                 self._show(self.scheduler, metrics, reloader, port)
                 self._heart.start()
                 self._watchdog.start()
+                if self._until_signal:
+                    # Before any plugin is called: one that never returns must not keep signals out.
+                    self._take_signals()
                 await self.scheduler.start()
                 if reloader is not None:
                     self._reloading = asyncio.ensure_future(reloader.run())
@@ -167,7 +172,7 @@ class EmbeddedCluster:
         """Returns when SIGINT or SIGTERM asks for the end; a MooringError when the API server went first. A
         second signal ends the process at once, and the API server with it."""
         assert self._process is not None
-        self._signals = Signals(lambda received: self._stop.set(), self._watchdog)
+        self._take_signals()
         gone = asyncio.ensure_future(self._process.ended())
         asked = asyncio.ensure_future(self._stop.wait())
         try:
@@ -177,6 +182,10 @@ class EmbeddedCluster:
         finally:
             gone.cancel()
             asked.cancel()
+
+    def _take_signals(self) -> None:
+        if self._signals is None:
+            self._signals = Signals(lambda received: self._stop.set(), self._watchdog)
 
     def counts(self) -> Counts:
         if self.scheduler is None:

@@ -72,13 +72,18 @@ class Account:
     @property
     def root(self) -> Level:
         """The level above all quotas."""
+        return self._linked()
+
+    def _linked(self) -> Level:
+        """The root of the hierarchy, which is made anew after a quota has changed."""
         if self._root is None:
             self._root = link(self.quotas, self._used)
         return self._root
 
     def quota(self, namespace: str) -> Quota | None:
         """That of a namespace, in its place of the hierarchy."""
-        return self.quotas.get(namespace) if self.root is not None else None
+        self._linked()
+        return self.quotas.get(namespace)
 
     def path(self, namespace: str) -> tuple[Level, ...]:
         """The levels that pods of a namespace count on, from its own up to the root; none without a quota."""

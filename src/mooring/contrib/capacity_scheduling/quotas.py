@@ -143,15 +143,18 @@ def parents_of(quotas: Iterable[Quota]) -> dict[Quota, Quota]:
         if len(named) == 1:
             parents[quota] = named[0]
         elif quota.parent_name:
-            wrong = (
-                "is the name of several quotas: write namespace/name" if named else "is no quota that counts"
-            )
-            quota.remark = f'annotation {PARENT}: "{quota.parent_name}" {wrong}; until then it has no parent'
+            several = f'several quotas are called "{quota.parent_name}": write namespace/name'
+            none = f'there is no quota "{quota.parent_name}" that counts: create it or name another'
+            quota.remark = _remark(several if named else none)
     circle = [quota for quota in parents if quota in _ancestors(quota, parents)]
     for quota in circle:
-        quota.remark = f'annotation {PARENT}: "{quota.parent_name}" is below this quota; it has no parent'
+        quota.remark = _remark(f'"{quota.parent_name}" is below this quota: name another')
         del parents[quota]
     return parents
+
+
+def _remark(what: str) -> str:
+    return f"annotation {PARENT}: {what}; until then this one has no parent"
 
 
 def _ancestors(quota: Quota, parents: Mapping[Quota, Quota]) -> Iterator[Quota]:

@@ -7,15 +7,17 @@ there is missing for the next one."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
 
 from mooring.contrib.topology_match.demands import Demand, Request, is_host_resource
-from mooring.framework.nodes import BoolArray, FloatArray, IntArray
+from mooring.framework.nodes import BoolArray, FloatArray
 
-Stock = Mapping[str, FloatArray]
-"""Resource → what is available, zones by nodes; below 0 where a zone does not report the resource."""
+Stock = Mapping[str, Sequence[FloatArray]]
+"""Resource → zone → what is available there, one entry per node; below 0 where a zone does not report the
+resource. An array per zone, because larger ones go back to the system after each use and come anew."""
 
 
 class Misaligned(NamedTuple):
@@ -28,41 +30,41 @@ def misaligned(
 ) -> Iterator[Misaligned]:
     """Nodes without a zone for a request, each once. `known` says which nodes have a resource at all that not
     all have. What is given is taken out of `stock`."""
-    refused = np.zeros(next(iter(stock.values())).shape[1], dtype=np.bool_)
+    refused = np.zeros(len(next(iter(stock.values()))[0]), dtype=np.bool_)
     for number, request in enumerate(requests, 1):
         amounts = [(name, amount) for name, amount in request.amounts if amount]
         if not amounts:
             continue
         zones = fitting_zones(demand, amounts, stock, known)
-        lacking: BoolArray = ~(refused | np.any(zones, axis=0))
+        lacking: BoolArray = ~(refused | reduce(np.logical_or, zones))
         refused |= lacking
         if lacking.any():
             yield Misaligned(lacking, request.what)
         if request.runs_on and number < len(requests):
-            taken = zones.argmax(axis=0)
-            for name, amount in amounts:
-                if demand.exact(name):
-                    take(stock[name], taken, amount)
+            exact = [(name, amount) for name, amount in amounts if demand.exact(name)]
+            take(stock, exact, zones)
 
 
 def fitting_zones(
     demand: Demand, amounts: Sequence[tuple[str, int]], stock: Stock, known: Mapping[str, BoolArray]
-) -> BoolArray:
-    """Zones by nodes."""
-    fitting: BoolArray = np.ones(stock[amounts[0][0]].shape, dtype=np.bool_)
+) -> list[BoolArray]:
+    """By zone: the nodes where it has all that."""
+    fitting = [np.ones(len(zone), dtype=np.bool_) for zone in stock[amounts[0][0]]]
     for name, amount in amounts:
-        available = stock[name]
-        fits = available >= (amount if demand.exact(name) else 0)
-        if is_host_resource(name):
-            fits |= (available < 0).all(axis=0)
-        fitting &= fits
-        if name in known:
-            fitting &= known[name]
+        least = amount if demand.exact(name) else 0
+        of_the_node = is_host_resource(name) and reduce(np.logical_and, (zone < 0 for zone in stock[name]))
+        for fits, available in zip(fitting, stock[name], strict=True):
+            fits &= (available >= least) | of_the_node
+            fits &= known.get(name, True)
     return fitting
 
 
-def take(available: FloatArray, zones: IntArray, amount: int) -> None:
-    """Out of one zone of each node, where it reports the resource."""
-    nodes = np.arange(len(zones))
-    there = available[zones, nodes]
-    available[zones, nodes] = np.where(there >= amount, there - amount, there)
+def take(stock: Stock, amounts: Sequence[tuple[str, int]], fitting: Sequence[BoolArray]) -> None:
+    """Out of the first fitting zone of each node, as far as it reports the resource."""
+    done = np.zeros(len(fitting[0]), dtype=np.bool_)
+    for zone, fits in enumerate(fitting):
+        here = fits & ~done
+        done |= fits
+        for name, amount in amounts:
+            available = stock[name][zone]
+            np.subtract(available, amount, out=available, where=here & (available >= amount))

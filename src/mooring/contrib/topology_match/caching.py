@@ -64,9 +64,6 @@ class TopologyCache:
         for listener in self.listeners:
             listener(name)
 
-    def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        pass
-
     def reserve(self, pod: Pod, name: str) -> None:
         pass
 
@@ -95,13 +92,22 @@ class DiscardReserved(TopologyCache):
 
     def reserve(self, pod: Pod, name: str) -> None:
         self._on_their_way.setdefault(name, set()).add(pod.uid)
-        self.columns.invalid[self.columns.place(name)] = True
+        self._mark(name)
 
     def unreserve(self, pod: Pod, name: str) -> None:
         pods = self._on_their_way.get(name, set())
         pods.discard(pod.uid)
         if not pods and self._on_their_way.pop(name, None) is not None:
-            self.columns.invalid[self.columns.place(name)] = False
+            self._mark(name)
             self.notify(name)
+
+    def _mark(self, name: str) -> None:
+        facts = self.columns.facts_of(name)
+        if facts is not None:
+            facts["invalid"] = name in self._on_their_way
+
+    def show(self, name: str) -> None:
+        super().show(name)
+        self._mark(name)
 
     bound = unreserve

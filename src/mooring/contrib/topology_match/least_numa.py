@@ -7,11 +7,12 @@ for all of them at once."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 
 import numpy as np
 
 from mooring.contrib.topology_match.aligning import Stock
-from mooring.contrib.topology_match.columns import ZoneColumns, ZoneSet
+from mooring.contrib.topology_match.columns import ZoneColumns, ZoneSet, zone_sets
 from mooring.contrib.topology_match.demands import Request
 from mooring.contrib.topology_match.scoring import BEST
 from mooring.framework.nodes import BoolArray, FloatArray, IntArray
@@ -21,13 +22,15 @@ def node_scores(
     columns: ZoneColumns, places: IntArray, requests: Sequence[Request], stock: Stock
 ) -> IntArray:
     scores = np.zeros(len(places), dtype=np.int64)
-    layouts = columns.layouts[places]
-    for layout in np.flatnonzero(np.bincount(layouts)).tolist():
-        rows = np.flatnonzero(layouts == layout)
+    numbers, layouts = columns.fact("layout")[places], columns.layouts()
+    for number in np.flatnonzero(np.bincount(numbers)).tolist():
+        rows = np.flatnonzero(numbers == number)
         # Most often there is one layout.
-        mine = stock if len(rows) == len(places) else {name: stock[name][:, rows] for name in stock}
-        step = BEST // columns.max_numa_nodes[places[rows]]
-        scores[rows] = _scores(columns.zone_sets[layout], requests, mine, step)
+        mine = stock
+        if len(rows) < len(places):
+            mine = {name: [zone[rows] for zone in stock[name]] for name in stock}
+        step = BEST // columns.fact("max_numa_nodes")[places[rows]]
+        scores[rows] = _scores(zone_sets(layouts[number]), requests, mine, step)
     return scores
 
 
@@ -40,7 +43,7 @@ def _scores(sets: Sequence[ZoneSet], requests: Sequence[Request], stock: Stock, 
         bound: dict[str, BoolArray] = {}
         asking = np.zeros(len(step), dtype=np.bool_)
         for name, _ in request.amounts:
-            bound[name] = np.any(stock[name] >= 0, axis=0)
+            bound[name] = reduce(np.logical_or, (zone >= 0 for zone in stock[name]))
             asking |= bound[name]
         remaining = np.flatnonzero(asking & fits)
         for zones, nearest in sets:
@@ -64,15 +67,18 @@ def _fits(
     """Which of these nodes have what is asked for in these zones. Each zone has to report all of it."""
     fits = np.ones(len(rows), dtype=np.bool_)
     for name, amount in request.amounts:
-        available = stock[name][np.array(zones)[:, None], rows]
-        fits &= ~bound[name][rows] | ((available >= 0).all(axis=0) & (available.sum(axis=0) >= amount))
+        available = [stock[name][zone][rows] for zone in zones]
+        enough = sum(available) >= amount
+        for zone in available:
+            enough &= zone >= 0
+        fits &= enough | ~bound[name][rows]
     return fits
 
 
-def _take(available: FloatArray, rows: IntArray, zones: tuple[int, ...], amount: int) -> None:
+def _take(available: Sequence[FloatArray], rows: IntArray, zones: tuple[int, ...], amount: int) -> None:
     """Out of the first zones of a set, as much as is there."""
     missing = np.full(len(rows), float(amount))
     for zone in zones:
-        taken = np.minimum(np.maximum(available[zone, rows], 0), missing)
-        available[zone, rows] -= taken
+        taken = np.minimum(np.maximum(available[zone][rows], 0), missing)
+        available[zone][rows] -= taken
         missing -= taken

@@ -25,7 +25,7 @@ class Notes:
     def check(self) -> None:
         """A line when the number of nodes without object changes; an event for each node that is late."""
         nodes, columns = self._handle.nodes, self._cache.columns
-        missing = nodes.where(~columns.known[columns.places(nodes)])
+        missing = nodes.where(~columns.fact("known")[columns.places(nodes)])
         if len(missing) != self._missing:
             self._missing = len(missing)
             shown = ", ".join([*missing.names[:_SHOWN], *["…"] * (len(missing) > _SHOWN)])

@@ -70,33 +70,40 @@ class OverReserve(TopologyCache):
         return total
 
     def reserve(self, pod: Pod, name: str) -> None:
-        if name in self.topologies and pod.uid not in self._nodes:
+        if pod.uid not in self._nodes:
             self._nodes[pod.uid] = name
             self.reserved.setdefault(name, {})[pod.uid] = pod_requests(pod)
-            self.show(name)
+            if name in self.topologies:
+                self.show(name)
 
     def unreserve(self, pod: Pod, name: str = "") -> None:
-        if (node := self._nodes.pop(pod.uid, None)) is not None:
-            del self.reserved[node][pod.uid]
-            if not self.reserved[node]:
-                del self.reserved[node]
-                self.published(node)  # what was held back until now
-            else:
-                self.show(node)
+        node = self._nodes.pop(pod.uid, None)
+        if node is None:
+            return
+        del self.reserved[node][pod.uid]
+        if not self.reserved[node]:
+            del self.reserved[node]
+        if node not in self.topologies:
+            return
+        if node in self.reserved or node in self._foreign:
+            self.show(node)
+        else:
+            self.published(node)  # what was held back until now
 
     def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        """Pods that this profile has bound before a restart, or another replica has, are reserved as long as
-        they have not started."""
-        pod = new or old
-        if pod is None or new is None or new.is_terminal:
-            if pod is not None:
-                self.unreserve(pod)
-        elif new.is_assigned and (old is None or not old.is_assigned):
-            if new.scheduler_name in self.profiles:
-                if not has_started(new):
-                    self.reserve(new, new.spec.node_name)
-            elif self._is_foreign(new):
-                self._set_foreign(new.spec.node_name, True)
+        """Pods that were bound before a restart, or by another replica, are reserved as long as they have not
+        started."""
+        if new is None or new.is_terminal:
+            self.unreserve(new or old)  # type: ignore[arg-type]
+        elif new.is_assigned:
+            name, came = new.spec.node_name, old is None or not old.is_assigned
+            if new.scheduler_name not in self.profiles:
+                if came and self._is_foreign(new):
+                    self._set_foreign(name, True)
+            elif not has_started(new):
+                self.reserve(new, name)
+            elif name not in self.topologies:
+                self.unreserve(new)  # the first object will show it
 
     def _is_foreign(self, pod: Pod) -> bool:
         topology = self.topologies.get(pod.spec.node_name)
@@ -106,18 +113,18 @@ class OverReserve(TopologyCache):
 
     def _set_foreign(self, name: str, foreign: bool) -> None:
         (self._foreign.add if foreign else self._foreign.discard)(name)
-        self.columns.invalid[self.columns.place(name)] = foreign
+        self.columns.facts_of(name)["invalid"] = foreign
 
     async def resync(self, handle: Handle) -> None:
-        refused = (name for name in self.reserved if self.columns.refused[self.columns.place(name)])
-        names = sorted(self._foreign.union(refused))
+        reserved = self.reserved.keys() & self.topologies.keys()
+        names = self._foreign.union(name for name in reserved if self.columns.facts_of(name)["refused"])
         self.late = {name: since for name, since in self.late.items() if name in names}
         ended: dict[str, list[Pod]] = {}
         if names and self._args.informer_mode == DEDICATED:
             # The kubelet counts them until they are deleted; informers do not know them.
             for pod in (await handle.client.list(PODS, field_selector=ENDED)).items:
                 ended.setdefault(pod.spec.node_name, []).append(pod)
-        for name in names:
+        for name in sorted(names):
             node = handle.node(name)
             if node is None or name not in self.latest:
                 continue
@@ -151,7 +158,7 @@ class OverReserve(TopologyCache):
         if not self.reserved.get(name):
             self.reserved.pop(name, None)
         self._set_foreign(name, False)
-        self.columns.refused[self.columns.place(name)] = False
+        self.columns.facts_of(name)["refused"] = False
         self.late.pop(name, None)
         super().published(name)
         self._placements[name] = placement(self.topologies[name], pods)

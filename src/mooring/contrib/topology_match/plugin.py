@@ -83,8 +83,8 @@ class NodeResourceTopologyMatch(
             async with self.cache.turn:
                 while True:
                     await self.cache.resync(self.handle)
-                    notes.check()
                     await self.handle.clock.sleep(period if period > 0 else NOTE_PERIOD)
+                    notes.check()  # not at once: what publishes objects may start at the same time
         finally:
             self.cache.listeners.remove(self._changed)
 
@@ -109,6 +109,7 @@ class NodeResourceTopologyMatch(
         victims[node.name] = {**victims.get(node.name, {}), removed.uid: removed}
 
     def concerns(self, state: CycleState, pod: Pod, other: Pod) -> bool:
+        # Without the zones of pods, removing one changes nothing here.
         return bool(self.args.preemption_mode == ENABLED)
 
     def filter_nodes(self, state: CycleState, pod: Pod, nodes: Nodes) -> Refusals | None:
@@ -118,10 +119,10 @@ class NodeResourceTopologyMatch(
     def _refusals(self, demand: Demand, nodes: Nodes, victims: Victims) -> Refusals:
         columns, answer = self.cache.columns, nodes.refusals()
         places = columns.places(nodes)
-        invalid = columns.invalid[places]
+        invalid = columns.fact("invalid")[places]
         if invalid.any():
             answer.add(invalid, INVALID)
-        judged = columns.known[places] & columns.aligned[places] & ~invalid
+        judged = columns.fact("aligned")[places] & ~invalid
         for rows, requests in self._by_scope(demand, places, judged):
             stock = self._stock(requests, places[rows])
             for name in victims:
@@ -131,14 +132,14 @@ class NodeResourceTopologyMatch(
                 mask = np.zeros(len(nodes), dtype=np.bool_)
                 mask[rows[lacking]] = True
                 answer.add(mask, f"cannot align {what}")
-                columns.refused[places] |= mask
+                columns.fact("refused")[places[mask]] = True
         return answer
 
     def _by_scope(
         self, demand: Demand, places: IntArray, judged: BoolArray
     ) -> Iterator[tuple[IntArray, Sequence[Request]]]:
         """Rows, and what is aligned there."""
-        by_pod = self.cache.columns.by_pod[places]
+        by_pod = self.cache.columns.fact("by_pod")[places]
         for mask, requests in ((judged & by_pod, (demand.pod,)), (judged & ~by_pod, demand.containers)):
             rows = np.flatnonzero(mask)
             if len(rows) and any(request.amounts for request in requests):
@@ -160,7 +161,7 @@ class NodeResourceTopologyMatch(
         for position, zone in enumerate(topology.zones):
             there = remaining(zone, missing)
             for resource, available in stock.items():
-                available[position, found] = there.get(resource, NOT_REPORTED)
+                available[position][found] = there.get(resource, NOT_REPORTED)
 
     def score_into(self, state: CycleState, pod: Pod, nodes: Nodes, out: IntArray) -> int | None:
         demand = asked(state, pod)
@@ -168,9 +169,8 @@ class NodeResourceTopologyMatch(
             return scoring.BEST
         columns = self.cache.columns
         places, strategy = columns.places(nodes), self.args.scoring_strategy.type
-        judged = columns.known[places] & ~columns.invalid[places]
-        if strategy != LEAST_NUMA_NODES:
-            judged &= columns.aligned[places]
+        wanted = "known" if strategy == LEAST_NUMA_NODES else "aligned"
+        judged = columns.fact(wanted)[places] & ~columns.fact("invalid")[places]
         out[:] = np.where(judged, scoring.BEST, 0)
         for rows, requests in self._by_scope(demand, places, judged):
             mine = places[rows]
@@ -178,9 +178,8 @@ class NodeResourceTopologyMatch(
             if strategy == LEAST_NUMA_NODES:
                 out[rows] = least_numa.node_scores(columns, mine, requests, stock)
             else:
-                zones, points = columns.zones[mine], scoring.STRATEGIES[strategy]
-                real = None if (zones == columns.width).all() else np.arange(columns.width)[:, None] < zones
-                out[rows] = scoring.node_scores(points, requests, stock, real, self._weights)
+                points, zones = scoring.STRATEGIES[strategy], columns.fact("zones")[mine]
+                out[rows] = scoring.node_scores(points, requests, stock, zones, self._weights)
         return None
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
@@ -210,7 +209,7 @@ class NodeResourceTopologyMatch(
         return QueueingHint.SKIP if any(entry.mask.any() for entry in refused) else QueueingHint.QUEUE
 
     def sign(self, pod: Pod) -> Hashable:
-        return demand_of(pod)
+        return (demand_of(pod),)
 
     def reads(self, pod: Pod) -> Collection[Dependency]:
         return () if demand_of(pod) is None else (Reads.PODS,)

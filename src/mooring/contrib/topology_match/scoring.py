@@ -11,49 +11,51 @@ from mooring.api.requests import CPU
 from mooring.contrib.topology_match.aligning import Stock
 from mooring.contrib.topology_match.args import BALANCED_ALLOCATION, LEAST_ALLOCATED, MOST_ALLOCATED
 from mooring.contrib.topology_match.demands import Request
-from mooring.framework.nodes import BoolArray, FloatArray
+from mooring.framework.nodes import FloatArray, IntArray
 
 BEST = 100
 Weights = Mapping[str, int]
-Strategy = Callable[[Request, Stock, Weights], FloatArray]
-"""Points of each zone, zones by nodes; whole numbers."""
+Zone = Mapping[str, FloatArray]
+"""Resource → what one zone of each node has available."""
+Strategy = Callable[[Request, Zone, Weights], FloatArray]
+"""Points of a zone, one entry per node; whole numbers."""
 
 
 def node_scores(
-    strategy: Strategy, requests: Sequence[Request], stock: Stock, real: BoolArray | None, weights: Weights
+    strategy: Strategy, requests: Sequence[Request], stock: Stock, zones: IntArray, weights: Weights
 ) -> FloatArray:
-    """The mean of what the requests get. One that names nothing has nothing to align. `real` says which zones
-    a node has; None: all of them."""
+    """The mean of what the requests get. One that names nothing has nothing to align. `zones` is how many a
+    node has."""
     asking = [request for request in requests if request.amounts]
-    total: FloatArray | None = None
+    total = np.zeros(len(zones))
     for request in asking:
-        points = strategy(request, stock, weights)
-        if real is not None:
-            points = np.where(real, points, 0)
-        points[points == 0] = np.inf
-        lowest = points.min(axis=0)
+        lowest = np.full(len(zones), np.inf)
+        for number in range(len(stock[request.amounts[0][0]])):
+            zone = {name: stock[name][number] for name, _ in request.amounts}
+            points = strategy(request, zone, weights)
+            points[(points == 0) | (zones <= number)] = np.inf
+            np.minimum(lowest, points, out=lowest)
         lowest[lowest == np.inf] = 0
-        total = lowest if total is None else total + lowest
-    assert total is not None, "the caller has something to ask for"
+        total += lowest
     mean: FloatArray = np.floor(total / len(asking))
     return mean
 
 
-def least_allocated(request: Request, stock: Stock, weights: Weights) -> FloatArray:
-    return _weighted(request, stock, weights, lambda want, have: (have - want) * BEST)
+def least_allocated(request: Request, zone: Zone, weights: Weights) -> FloatArray:
+    return _weighted(request, zone, weights, lambda want, have: (have - want) * BEST)
 
 
-def most_allocated(request: Request, stock: Stock, weights: Weights) -> FloatArray:
-    return _weighted(request, stock, weights, lambda want, have: np.full(have.shape, want * BEST))
+def most_allocated(request: Request, zone: Zone, weights: Weights) -> FloatArray:
+    return _weighted(request, zone, weights, lambda want, have: np.full(have.shape, want * BEST))
 
 
 def _weighted(
-    request: Request, stock: Stock, weights: Weights, share: Callable[[float, FloatArray], FloatArray]
+    request: Request, zone: Zone, weights: Weights, share: Callable[[float, FloatArray], FloatArray]
 ) -> FloatArray:
     """The weighted mean; nothing for a resource of which there is too little, or none."""
-    total, sum_of_weights = np.zeros(stock[request.amounts[0][0]].shape), 0
+    total, sum_of_weights = np.zeros(len(zone[request.amounts[0][0]])), 0
     for name, amount in request.amounts:
-        available, weight = stock[name], weights.get(name, 1)
+        available, weight = zone[name], weights.get(name, 1)
         have, want = units(name, available), units(name, amount)
         points = np.floor(share(float(want), have) / np.maximum(have, 1))
         points[(available < amount) | (available <= 0)] = 0
@@ -63,12 +65,12 @@ def _weighted(
     return mean
 
 
-def balanced_allocation(request: Request, stock: Stock, weights: Weights) -> FloatArray:
+def balanced_allocation(request: Request, zone: Zone, weights: Weights) -> FloatArray:
     """1 less the variance of the shares that are used; weights have no part in it. A single share varies by
     nothing."""
     shares = []
     for name, amount in request.amounts:
-        have = units(name, stock[name])
+        have = units(name, zone[name])
         shares.append(np.where(have <= 0, 1.0, units(name, amount) / np.maximum(have, 1)))
     columns = np.array(shares)
     deviations = columns - columns.sum(axis=0) / len(columns)

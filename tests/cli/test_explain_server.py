@@ -1,0 +1,173 @@
+"""`mooring explain --server`: a running scheduler is asked over TLS, with a token, for its own records."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from typer.testing import Result
+
+from mooring.app.clock import SystemClock
+from mooring.app.up import kubeconfig
+from mooring.cli.root import app
+from mooring.serving.access import Authenticator, Authorizer, Guard
+from mooring.serving.api_v1 import RecordsQuery
+from mooring.serving.certificates import Authority, ServingCertificate
+from mooring.serving.endpoints import PING, Health, Inside, application
+from mooring.serving.server import ServingThread
+from mooring.testing import Cluster, make_node, make_pod
+from tests.app.running.asking import Asker
+from tests.cli.running import runner
+from tests.serving.test_endpoints import VIEWS, Reviews
+
+
+def recorded() -> dict[str, Any]:
+    """Answers about pods of a small cluster: one that waits, one that has a node, one that is not known."""
+    with Cluster() as cluster:
+        cluster.add(make_node("n", cpu="2"), make_node("cordoned", unschedulable=True))
+        cluster.settle()
+        cluster.add(make_pod("small", cpu="1", priority=0))
+        cluster.settle()
+        cluster.add(make_pod("big", cpu="4"))
+        cluster.settle()
+        cluster.add(make_node("late", cpu="1"))
+        cluster.settle(20)
+        ask = Asker(cluster)
+        return {name: ask.get(f"records?pod=default/{name}&nodes=3") for name in ("small", "big", "none")}
+
+
+class Endpoints:
+    """The endpoints of a scheduler that has `recorded` that."""
+
+    def __init__(self, folder: Path) -> None:
+        self.answers, authority = recorded(), Authority.new(SystemClock().wall())
+        certificate = ServingCertificate(pair=authority.server())
+        self._thread = ServingThread("127.0.0.1", 0, certificate.context, self._make_app)
+        self._thread.start()
+        self.stop = self._thread.stop
+        self.url = f"https://127.0.0.1:{self._thread.port}"
+        self.authority, self.kubeconfig = folder / "ca.crt", folder / "kubeconfig"
+        self.authority.write_bytes(authority.pem.certificate)
+        text = kubeconfig.text("https://127.0.0.1:1", "admin-token", authority.pem.certificate)
+        self.kubeconfig.write_text(text)
+        for name in ("admin", "stranger", "unknown"):
+            (folder / name).write_text(f"{name}-token\n")
+
+    async def _make_app(self) -> Guard:
+        inside: Any = SimpleNamespace(
+            **dict.fromkeys(Inside.__dataclass_fields__, None),
+        )
+        inside.health = Health(dict.fromkeys(("healthz", "livez", "readyz"), (PING,)))
+        inside.views = SimpleNamespace(**dict.fromkeys(VIEWS, self._records))
+        clock, client = SystemClock(), Reviews()
+        return Guard(
+            application(inside),
+            authenticator=Authenticator(client, clock, 10.0),  # type: ignore[arg-type]
+            authorizer=Authorizer(client, clock, 10.0, 10.0),  # type: ignore[arg-type]
+        )
+
+    async def _records(self, query: RecordsQuery) -> Any:
+        return self.answers[query.pod.partition("/")[2]]
+
+
+@pytest.fixture(scope="module")
+def endpoints(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoints]:
+    made = Endpoints(tmp_path_factory.mktemp("endpoints"))
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def explain(endpoints: Endpoints, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.chdir(endpoints.kubeconfig.parent)
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.setenv("HOME", str(endpoints.kubeconfig.parent))
+
+    def run(pod: str, *args: str) -> Result:
+        return runner.invoke(app, ["explain", pod, "--server", endpoints.url, *args], env={"COLUMNS": "160"})
+
+    return run
+
+
+def test_a_waiting_pod_shows_its_place_what_wakes_it_and_its_last_attempts(explain):
+    result = explain("pod/big", "--kubeconfig", "kubeconfig")
+    assert result.exit_code == 3, result.output
+    lines = result.output.splitlines()
+    assert lines[0].startswith("default/big is parked since ")
+    assert (
+        lines[1] == "Refused by NodeResourcesFit, NodeUnschedulable; waits for an event that may change that."
+    )
+    assert "  NodeUnschedulable: NodeAdd, NodeUpdateNodeTaint, PodUpdatePodToleration" in lines
+    assert any(line.startswith("In any case it moves on at ") for line in lines)
+    attempts = [line.split() for line in lines if line[:2] in ("1 ", "2 ")]
+    assert [row[2:4] for row in attempts[:2]] == [
+        ["UnschedulablePodAdd", "0"],
+        ["NodeAdd", "(NodeUnschedulable)"],
+    ]
+    assert any(
+        line.split() == ["2", "NodeResourcesFit", "Insufficient", "cpu", "n,", "late"] for line in lines
+    )
+
+
+def test_a_pod_that_has_a_node_shows_where_it_went_and_the_scores(explain):
+    result = explain("small", "-n", "default", "--kubeconfig", "kubeconfig")
+    assert result.exit_code == 0, result.output
+    assert result.output.startswith("default/small does not wait: it went to n\n")
+    assert "scheduled" in result.output
+
+
+def test_programs_get_the_answer_itself(explain, endpoints):
+    result = explain("pod/big", "--kubeconfig", "kubeconfig", "-o", "json")
+    assert json.loads(result.output) == endpoints.answers["big"]
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("--token-file", "admin", "--certificate-authority", "ca.crt"),
+        ("--token-file", "admin", "--insecure-skip-tls-verify"),
+        ("--token-file", "admin", "--kubeconfig", "kubeconfig"),
+        ("--kubeconfig", "kubeconfig", "--context", "mooring"),
+    ],
+)
+def test_who_asks_and_who_answers_is_said_by_files(explain, args):
+    assert explain("pod/small", *args).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("args", "problem"),
+    [
+        (("--token-file", "admin"), "certificate is not trusted"),
+        (("--token-file", "unknown", "--certificate-authority", "ca.crt"), "401 Unauthorized"),
+        (
+            ("--token-file", "stranger", "--certificate-authority", "ca.crt"),
+            "nonResourceURL /mooring/v1/records",
+        ),
+        (("--token-file", "nowhere"), "--token-file nowhere"),
+        (("--token-file", "/dev/null"), "is empty"),
+        (("--kubeconfig", "kubeconfig", "--snapshot", "s.json"), "drop --snapshot"),
+        (("--kubeconfig", "kubeconfig", "--node", "n"), "drop --snapshot, --node"),
+        ((), "no credentials"),
+        (("--server", "http://127.0.0.1:1"), "write https://HOST:PORT"),
+    ],
+)
+def test_what_is_wrong_is_one_sentence(explain, args, problem):
+    result = explain("pod/small", *args)
+    assert (result.exit_code, result.output.count("\n")) == (1, 1)
+    assert problem in result.output
+
+
+def test_a_pod_that_the_scheduler_does_not_know_is_named(explain):
+    result = explain("pod/none", "--kubeconfig", "kubeconfig")
+    assert result.exit_code == 1
+    assert "knows no attempt of pod default/none" in result.output
+
+
+def test_the_options_of_a_server_need_one():
+    result = runner.invoke(app, ["explain", "pod/small", "--insecure-skip-tls-verify"])
+    assert result.exit_code == 1
+    assert "belong to --server" in result.output

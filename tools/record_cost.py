@@ -1,0 +1,59 @@
+"""What decision records cost: attempts of one workload with and without them, in turn, in one process.
+
+    python tools/record_cost.py [WORKLOAD ...]     # plain: every pod another template, so a cold attempt
+
+Blocks of both kinds alternate, so that both see the same machine; medians are compared.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import sys
+from collections.abc import Callable
+
+from mooring.app.bench.measuring import Measurement, collected_as_when_running
+from mooring.app.bench.workloads import WORKLOADS
+from mooring.framework.record import DecisionRecord
+from mooring.scheduler import cycle
+
+NODES, PODS = 5000, 50_000
+BLOCK, BLOCKS = 10, 100
+
+
+async def measure(name: str) -> tuple[float, float]:
+    """Microseconds of an attempt with records, and without."""
+    workload = next(workload for workload in WORKLOADS if workload.name == name)
+    measurement = Measurement(workload, NODES, PODS, 0)
+    ring, make = measurement.world.engine.records, cycle.make_record
+    nothing = DecisionRecord("", "", "", 0, 0.0)
+
+    def switch(on: bool) -> None:
+        make_record: Callable[..., DecisionRecord] = make if on else lambda *args: nothing
+        cycle.make_record = make_record
+        if on:
+            vars(ring).pop("add", None)
+        else:
+            ring.add = lambda record: None  # type: ignore[method-assign]
+
+    times: dict[bool, list[int]] = {True: [], False: []}
+    with collected_as_when_running():
+        for _ in range(50):
+            await measurement._one()
+        for block in range(2 * BLOCKS):
+            on = block % 2 == 0
+            switch(on)
+            times[on] += [await measurement._one() for _ in range(BLOCK)]
+    switch(True)
+    return statistics.median(times[True]) / 1e3, statistics.median(times[False]) / 1e3
+
+
+def main() -> None:
+    for name in sys.argv[1:] or ["plain"]:
+        recorded, bare = asyncio.run(measure(name))
+        share = 100 * (recorded - bare) / recorded
+        print(f"{name}: {recorded:.1f} us with records, {bare:.1f} us without: {share:.1f} % of an attempt")
+
+
+if __name__ == "__main__":
+    main()
