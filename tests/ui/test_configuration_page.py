@@ -31,11 +31,9 @@ def test_profiles_are_shown_as_they_run(served, look):
 
 def test_every_mistake_of_another_one_is_named_with_its_place(served, look):
     page = look(served).open("/configuration")
-    check(
-        page, f"{HEAD}parallelism: -1\nprofiles: [{{plugins: {{score: {{enabled: [{{name: Absent}}]}}}}}}]\n"
-    )
+    check(page, f"{HEAD}parallelism: -1\npercentageOfNodesToScore: 200\n")
     page.wait_for_selector(".m-answer >> text=parallelism")
-    page.wait_for_selector(".m-answer >> text=Absent")
+    page.wait_for_selector(".m-answer >> text=percentageOfNodesToScore")
 
 
 def test_another_one_is_compared_with_the_present_one(served, look):
