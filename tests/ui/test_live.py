@@ -119,3 +119,13 @@ def test_a_wrong_address_is_said_before_anything_is_served(cluster):
     assert done.returncode == 1
     assert "127.0.0.1:1" in said
     assert "Traceback" not in said
+
+
+def test_a_scheduler_that_goes_away_is_said_and_what_was_seen_stays(tmp_path_factory, serve, look):
+    cluster = Cluster(tmp_path_factory.mktemp("gone"))
+    cluster.create_pod("seen", nodeSelector={"zone": "none"})
+    page = look(serve("--server", cluster.scheduler, "--kubeconfig", cluster.kubeconfig)).open("/")
+    page.wait_for_selector("text=default/seen")
+    cluster.stop()
+    page.wait_for_selector("text=No answer, trying again")
+    assert page.locator("text=default/seen").is_visible()

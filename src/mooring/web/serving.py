@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gc
 import logging
 import socket
 from collections.abc import Callable
@@ -32,6 +33,9 @@ STOP_SECONDS = 2
 async def serve(source: Any, port: int, ready: Callable[[str], None]) -> None:
     """Serve until a signal ends it. `ready` gets the address with the token."""
     listening = _listen(port)
+    # The million objects of a large cluster would put off the collection of pages that are gone.
+    gc.collect()
+    gc.freeze()
     guard = Guard(_application(source), listening.getsockname()[1])
     config = uvicorn.Config(
         guard,
@@ -69,7 +73,7 @@ def _application(source: Any) -> FastAPI:
         tailwind=False,
         gzip_middleware_factory=None,
         show_welcome_message=False,
-        reconnect_timeout=10.0,
+        reconnect_timeout=5.0,
         message_history_length=100,
     )
     return app
