@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from mooring.app.configuring import configure
 from mooring.explain.explanation import Explanation, explain
 from mooring.explain.remedies import Remedy
 from tests.cluster import objects
-from tests.cluster.api import Api, Json, eventually
+from tests.cluster.api import Api, ApiProblem, Json, eventually
 from tests.cluster.controlplane import ControlPlane
 from tests.cluster.pod_mix import Mix
 from tests.cluster.test_differential import all_bound, refused, start
@@ -72,6 +73,17 @@ def ask(kubeconfig: Path, name: str, namespace: str) -> Explanation:
         return await explain(loaded.judge(pod), pod)
 
     return asyncio.run(answer())
+
+
+def is_created(api: Api, obj: Json) -> bool:
+    """False: one of this name is still on its way out."""
+    try:
+        api.create(obj)
+    except ApiProblem as problem:
+        if problem.status != 409:
+            raise
+        return False
+    return True
 
 
 def decided(api: Api, meta: Json) -> Json:
@@ -155,7 +167,7 @@ def test_200_pending_pods_are_explained_in_kube_schedulers_words_and_their_first
     mix, api = Mix(SEED), plane.api
     api.create_all(mix.nodes())
     for obj in mix.others():
-        api.create(obj)
+        eventually(partial(is_created, api, obj), 60, f"{obj['kind']} of an earlier test is gone")
     eventually(lambda: all_bound(api), 60, "static claims are bound")
     kubeconfig = reader(plane)
     kube = plane.start_kube_scheduler(CONFIG)

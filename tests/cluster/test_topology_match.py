@@ -11,16 +11,21 @@ import pytest
 from mooring.api import decoding
 from mooring.api.pod import Pod
 from mooring.api.resources import CUSTOM_RESOURCE_DEFINITIONS, PODS
+from mooring.app.configuring import configure
+from mooring.app.deploying import DeployOptions, manifests
 from mooring.contrib.topology_match.definition import DEFINITION
 from mooring.contrib.topology_match.topology import NODE_RESOURCE_TOPOLOGIES
 from tests.cluster import objects
 from tests.cluster.api import Json, eventually, path
-from tests.cluster.conftest import grant
+from tests.cluster.conftest import RIGHTS
+from tests.cluster.controlplane import ControlPlane
 from tests.cluster.kubelet import StandIn
+from tests.cluster.mooring_process import NAMESPACE
 from tests.cluster.worlds import SCHEDULER, World
 from tests.contrib.configs import enabling
 from tests.contrib.topology_match.machines import topology
 
+NAME = "zones"
 ARGS = {"cacheResyncPeriodSeconds": 1, "cache": {"foreignPodsDetect": "None"}}
 CONFIG = enabling("NodeResourceTopologyMatch", ARGS)
 FREE, LESS = {"cpu": "4", "memory": "8Gi"}, {"cpu": "1", "memory": "7Gi"}
@@ -30,7 +35,13 @@ FREE, LESS = {"cpu": "4", "memory": "8Gi"}, {"cpu": "1", "memory": "7Gi"}
 def world(any_world: World, request: pytest.FixtureRequest) -> Iterator[World]:
     definition = DEFINITION["metadata"]["name"]
     if any_world.kind == "real":
-        grant(request.getfixturevalue("shared_plane"), CONFIG)
+        # An account of its own: its rights are more than those of the default profile.
+        plane: ControlPlane = request.getfixturevalue("shared_plane")
+        options = DeployOptions(name=NAME, image="mooring:test")
+        for obj in manifests(configure(CONFIG, discover=False), CONFIG, options):
+            if obj["kind"] in RIGHTS:
+                plane.api.apply(obj)
+        any_world.kubeconfig = plane.kubeconfig(NAME, token=plane.token(NAME, NAMESPACE))
     any_world.api.create(DEFINITION)
 
     def is_served() -> bool:
@@ -42,8 +53,6 @@ def world(any_world: World, request: pytest.FixtureRequest) -> Iterator[World]:
     yield any_world
     any_world.stop()
     any_world.api.delete(CUSTOM_RESOURCE_DEFINITIONS, definition, "")
-    if any_world.kind == "real":
-        grant(request.getfixturevalue("shared_plane"))
 
 
 def guaranteed(world: World, name: str, cpu: str) -> None:
@@ -71,7 +80,8 @@ def publish(world: World, changed: Json) -> None:
 def test_a_pod_waits_for_a_zone_and_gets_it_when_the_data_of_the_node_shows_one(world: World) -> None:
     world.nodes("n0", cpu="16")
     world.api.request("POST", path(NODE_RESOURCE_TOPOLOGIES), topology(pods=[]))
-    world.mooring({**json.loads(CONFIG)["profiles"][0], "schedulerName": SCHEDULER})
+    lease = (f"--leader-elect-resource-name={NAME}", f"--leader-elect-resource-namespace={NAMESPACE}")
+    world.mooring({**json.loads(CONFIG)["profiles"][0], "schedulerName": SCHEDULER}, arguments=lease)
     guaranteed(world, "large", "5")
     assert "1 cannot align container" in world.wait_refused("large")
     guaranteed(world, "first", "3")
