@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import enum
+import gc
 import json
 from pathlib import Path
 from typing import Annotated, Any
@@ -55,11 +56,15 @@ def print_data(value: Any, form: Form) -> None:
 
 def load(own: Configuration | None, kubeconfig: str, context: str, snapshot: Path | None) -> LoadedCluster:
     """The cluster, read once and loaded."""
+    gc.disable()  # all that is read stays; looking through it for garbage takes a third of the time
     try:
         configured = own or configure()
         return LoadedCluster(read(configured, kubeconfig, context, snapshot), configured)
     except MooringError as error:
         fail(str(error))
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def read(configured: Configuration, kubeconfig: str, context: str, snapshot: Path | None) -> LiveCluster:
