@@ -112,16 +112,18 @@ class Judge:
 
     async def find(self, pod: Pod) -> Attempt:
         """The scheduler's search alone: which nodes are feasible, and which is the best."""
+        return (await self._choose(pod))[0]
+
+    async def _choose(self, pod: Pod) -> tuple[Attempt, Status]:
         attempt = Attempt(QueuedPod(pod, 0.0), self.profile, self.nodes)
-        attempt_status = await NodeChooser().choose(attempt)
-        if attempt_status.code is Code.ERROR:
+        status = await NodeChooser().choose(attempt)
+        if status.code is Code.ERROR:
             attempt.feasible = 0
-        return attempt
+        return attempt, status
 
     async def ask(self, pod: Pod) -> Judgement:
         """Everything, preemption included."""
-        attempt = Attempt(QueuedPod(pod, 0.0), self.profile, self.nodes)
-        status = await NodeChooser().choose(attempt)
+        attempt, status = await self._choose(pod)
         held_back = run_pre_enqueue(self.profile, pod)
         if status is EMPTY_CLUSTER or status.code is Code.ERROR:
             return Judgement(attempt, status, status.message, held_back, ())

@@ -20,15 +20,13 @@ from mooring.api.requests import CPU, pod_requests
 from mooring.api.resources import NODES, PODS, Resource
 from mooring.api.taints import NO_EXECUTE, NO_SCHEDULE, Taint, Toleration, tolerates
 from mooring.explain.judging import Judgement, PluginVerdict
-from mooring.explain.showing import amount, taint_text
+from mooring.explain.showing import amount
 from mooring.framework.nodes import NodeView
 
 ObjectChange = tuple[Resource, Any, Any]
 """Kind, the object as it is and as it would be; None: it is not there."""
 
 REQUIRED = "required_during_scheduling_ignored_during_execution"
-_CANDIDATE_PODS = 32
-"""Pods of one node whose removal is considered, the smallest ones that would do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +59,7 @@ def _taints(judgement: Judgement, verdict: PluginVerdict, node: NodeView) -> Pro
     bad = [taint for taint in hard if not any(tolerates(each, taint) for each in tolerations)]
     if not bad:
         return
-    names = " and ".join(taint_text(taint) for taint in bad)
+    names = " and ".join(map(str, bad))
 
     def tolerate(pod: Pod) -> Pod:
         added = tuple(_toleration(taint) for taint in bad)
@@ -152,14 +150,15 @@ def _removals(judgement: Judgement, node: NodeView, missing: Mapping[str, int], 
         holds = pod_requests(other)
         if all(holds.get(name, 0) >= less for name, less in missing.items()) and (missing or full):
             enough.append((other.priority, sum(holds.get(name, 0) for name in missing), other.key, other))
-    for priority, size, _, other in sorted(enough, key=lambda each: each[:3])[:1]:
-        yield Relaxation(
-            "delete a pod",
-            f"delete the pod {other.key} on the node {node.name}",
-            7,
-            changes=((PODS, other, None),),
-            size=priority * 1e12 + size,
-        )
+    for _, size, _, other in sorted(enough, key=lambda each: each[:3])[:1]:
+        yield _deletion(other, node, size)
+
+
+def _deletion(other: Pod, node: NodeView, size: int = 0) -> Relaxation:
+    """Of a pod that is in the way; a less important one is less to ask for, then a smaller one."""
+    text = f"delete the pod {other.key} on the node {node.name}"
+    weight = other.priority * 1e12 + size
+    return Relaxation("delete a pod", text, 7, changes=((PODS, other, None),), size=weight)
 
 
 def _with_less(given: Pod, missing: Mapping[str, int]) -> Pod:
@@ -245,7 +244,7 @@ def _with_constraints(pod: Pod, change: Callable[[Any], Any]) -> Pod:
 def _inter_pod(judgement: Judgement, verdict: PluginVerdict, node: NodeView) -> Proposals:
     pod, reasons = judgement.pod, " ".join(verdict.statuses.get(node.name).reasons)
     own = compile_pod_terms(pod)
-    in_the_way = {name for each in judgement.details(verdict, node) for name in each.pods}
+    in_the_way = _named(judgement, verdict, node)
     if "existing pods" not in reasons:
         anti = "anti-affinity" in reasons
         terms = own.anti_affinity if anti else own.affinity
@@ -255,10 +254,7 @@ def _inter_pod(judgement: Judgement, verdict: PluginVerdict, node: NodeView) -> 
             yield Relaxation(f"drop {what}", f"drop the {what}", 5, lambda given: _without_terms(given, name))
     others = [other for other in node.pods if other.key in in_the_way]
     if len(in_the_way) == 1 and others and "affinity rules" in reasons:
-        text = f"delete the pod {others[0].key} on the node {node.name}"
-        yield Relaxation(
-            "delete a pod", text, 7, changes=((PODS, others[0], None),), size=float(others[0].priority)
-        )
+        yield _deletion(others[0], node)
 
 
 def _without_terms(pod: Pod, name: str) -> Pod:
@@ -285,13 +281,11 @@ def _ports(judgement: Judgement, verdict: PluginVerdict, node: NodeView) -> Prop
         yield Relaxation("host ports", "do without host ports", 4, close)
     others = [other for other in node.pods if other.key in _named(judgement, verdict, node)]
     if len(others) == 1:
-        text = f"delete the pod {others[0].key} on the node {node.name}"
-        yield Relaxation(
-            "delete a pod", text, 7, changes=((PODS, others[0], None),), size=float(others[0].priority)
-        )
+        yield _deletion(others[0], node)
 
 
 def _named(judgement: Judgement, verdict: PluginVerdict, node: NodeView) -> set[str]:
+    """The pods that the plugin says are in the way."""
     return {name for each in judgement.details(verdict, node) for name in each.pods}
 
 

@@ -1,8 +1,7 @@
-"""Amounts, taints and details as people read them."""
+"""Amounts and details as people read them."""
 
 from __future__ import annotations
 
-from mooring.api.taints import Taint
 from mooring.framework.explaining import BYTES, MILLI, Detail, Figure, unit_of
 
 _BINARY = (("Ti", 1 << 40), ("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10))
@@ -24,11 +23,6 @@ def figure(number: Figure, unit: str = "") -> str:
             if abs(number) >= size:
                 return f"{number / size:.2f}".rstrip("0").rstrip(".") + name
     return str(number)
-
-
-def taint_text(taint: Taint) -> str:
-    """As kubectl writes it."""
-    return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
 
 
 def detail_text(detail: Detail) -> str:
