@@ -25,7 +25,9 @@ from mooring.app.configuring import Configuration
 from mooring.cli.printing import Output, console, fail
 from mooring.cli.profile_options import Config, PluginPath, Plugins, ProfileName, configured
 
-app = typer.Typer(no_args_is_help=True, help="Measure Mooring on this machine.")
+app = typer.Typer(
+    name="bench", add_completion=False, no_args_is_help=True, help="Measure Mooring on this machine."
+)
 
 Seed = Annotated[int, typer.Option(help="Decides the cluster and the pods.")]
 Form = Annotated[Output, typer.Option("--output", "-o", help="For people or for programs.")]

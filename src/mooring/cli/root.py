@@ -3,53 +3,74 @@
 from __future__ import annotations
 
 import enum
-from typing import Annotated
+import importlib
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from mooring.cli import bench, printing
-from mooring.cli.check import check
-from mooring.cli.convert import convert
-from mooring.cli.demo import demo
-from mooring.cli.evaluate import evaluate
-from mooring.cli.explain import explain
-from mooring.cli.extender import extender
-from mooring.cli.manifests import manifests
-from mooring.cli.new import new
-from mooring.cli.record import record
-from mooring.cli.run import SETTINGS, run
-from mooring.cli.simulate import simulate
-from mooring.cli.snapshot import snapshot
-from mooring.cli.ui import ui
-from mooring.cli.up import up
-from mooring.cli.version import print_version, version
-from mooring.cli.what_if import what_if
+from mooring.cli import printing
+from mooring.cli.version import print_version
 from mooring.telemetry import logs
+
+_NAMES = (
+    "check",
+    "convert",
+    "new",
+    "run",
+    "extender",
+    "manifests",
+    "demo",
+    "up",
+    "explain",
+    "what-if",
+    "ui",
+    "snapshot",
+    "record",
+    "evaluate",
+    "simulate",
+    "bench",
+    "version",
+)
+"""Each is a module of this package, with a function of its name or a group `app` of several commands."""
+
+
+class _Commands(Mapping[str, Any]):
+    """Name → command, imported when it is looked up: no command needs what all the others do."""
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in _NAMES:
+            raise KeyError(name)
+        attribute = name.replace("-", "_")
+        module = importlib.import_module(f"mooring.cli.{attribute}")
+        if hasattr(module, "app"):
+            return typer.main.get_command(module.app)
+        alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")
+        alone.command(name, **getattr(module, "SETTINGS", {}))(getattr(module, attribute))
+        return typer.main.get_command(alone)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_NAMES)
+
+    def __len__(self) -> int:
+        return len(_NAMES)
+
+
+class _Group(TyperGroup):
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.commands = _Commands()  # type: ignore[assignment]  # none is ever added
+
 
 app = typer.Typer(
     name="mooring",
+    cls=_Group,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(check)
-app.command()(convert)
-app.command()(new)
-app.command(context_settings=SETTINGS, add_help_option=False)(run)
-app.command()(extender)
-app.command()(manifests)
-app.command()(demo)
-app.command()(up)
-app.command()(explain)
-app.command("what-if")(what_if)
-app.command()(ui)
-app.command()(snapshot)
-app.command()(record)
-app.command()(evaluate)
-app.command()(simulate)
-app.add_typer(bench.app, name="bench")
-app.command()(version)
 
 
 class LoggingFormat(enum.StrEnum):

@@ -20,7 +20,10 @@ from mooring.telemetry import logs
 
 _log = logs.get(__name__)
 
-SETTINGS = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
+SETTINGS = {
+    "context_settings": {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []},
+    "add_help_option": False,
+}
 """The flags are read by `app.running.flags`: Go's rules are not those of other command lines."""
 
 

@@ -89,7 +89,6 @@ class NodeChooser:
             )  # nothing was refused beyond what the baseline refuses
         else:
             attempt.feasible = int(np.count_nonzero(attempt.ok))
-        self.reuse.keep(attempt)
         if attempt.feasible == 0:
             return NO_FIT
         if attempt.feasible == 1:
@@ -121,6 +120,8 @@ class NodeChooser:
             return SUCCESS
         if pre.node_names is not None:
             self._narrow(attempt, pre.node_names)
+        else:
+            self.reuse.keep(attempt)
         if attempt.pod.status.nominated_node_name and await self._nominated_fits(attempt):
             lap(attempt, FILTER, SUCCESS)
             return SUCCESS

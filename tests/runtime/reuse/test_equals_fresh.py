@@ -218,14 +218,13 @@ def test_scores_do_not_become_incremental_in_an_attempt_beside_nominated_pods():
     nominator = clusters.world.engine.queue.nominator
     rival = make_pod("rival", cpu="1", priority=10)
     place("p0")
-    place("p1")
     nominator.nominate(rival, "n0")
-    beside = place("p2")
+    beside = place("p1")
     assert isinstance(beside.baseline, TemplateBaseline)
     assert beside.feasible == 5
     assert beside.baseline.incremental is None
     nominator.forget(rival.uid)
-    alone = place("p3")
+    alone = place("p2")
     assert alone.feasible == 6
     assert isinstance(alone.baseline, TemplateBaseline)
     assert alone.baseline.incremental is not None

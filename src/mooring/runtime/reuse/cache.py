@@ -177,20 +177,27 @@ class ReuseCache(NoReuse):
         return self._node_set(signature.about_nodes, attempt) or self._nothing_known(attempt.profile)
 
     def keep(self, attempt: Attempt) -> None:
-        """Keep what the local plugins said in an attempt that has filtered the nodes, if pods like this one
-        are likely to come."""
-        if attempt.baseline.by_template or attempt.narrowed_by or attempt.pre_filter_message:
+        """After PreFilter has left all nodes in play: make a baseline for pods like this one, if more of them
+        are likely to come. The attempt goes on from it, so that no plugin is asked twice."""
+        if attempt.baseline.by_template:
             return
         signature, special = attempt.info.signature, attempt.pod.status.nominated_node_name
         if special or attempt.profile.samples or type(signature) is not Signature:
             return
         if not self._sighted(signature).is_due(signature.waiting):
             return
-        state = attempt.state.settled()
-        found = template.build(attempt.profile, attempt.pod, state, attempt.every, self._version_of)
-        if found is not None:
-            self._drop(signature)
-            self.templates.put(signature, found)
+        before = attempt.state
+        found = template.build(
+            attempt.profile, attempt.pod, before.settled(), attempt.every, self._version_of
+        )
+        if found is None:
+            return
+        self._drop(signature)
+        self.templates.put(signature, found)
+        attempt.baseline = found
+        found.begin(attempt)
+        attempt.state.skip_filter |= before.skip_filter
+        attempt.state.to_activate = before.to_activate
 
     def clear(self) -> None:
         """Other plugins answer from now on."""

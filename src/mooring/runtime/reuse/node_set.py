@@ -168,10 +168,9 @@ def _score(baseline: NodeSetBaseline, profile: Profile, names: frozenset[str], p
 
 def one_for_all(raw: Scores, ok: BoolArray) -> Scores:
     """A column whose feasible rows are all equal is kept as that one number."""
-    if isinstance(raw, int) or not ok.any():
+    if isinstance(raw, int):
         return raw
-    low, high = int(raw.min(where=ok, initial=_HIGHEST)), int(raw.max(where=ok, initial=-_HIGHEST))
-    return low if low == high else raw
-
-
-_HIGHEST = 2**62
+    first = int(ok.argmax())
+    if not len(ok) or not ok[first] or ((raw != raw[first]) & ok).any():
+        return raw
+    return int(raw[first])

@@ -308,8 +308,8 @@ def _score_all(baseline: TemplateBaseline, pod: Pod) -> bool:
     scoring = Scoring(state, pod, baseline.every, baseline.ok)
     if not run_pre_score(plugins.pre_scores, state, pod, scoring.dense).is_success:
         return False
-    total = np.zeros(len(baseline.ok), dtype=np.int64)
-    fixed = np.full(len(baseline.ok), plugins.start, dtype=np.int64)
+    total: Scores = 0
+    fixed: Scores = plugins.start
     for step in plugins.scores:
         if step.name in state.skip_score:
             continue
@@ -326,8 +326,11 @@ def _score_all(baseline: TemplateBaseline, pod: Pod) -> bool:
             prepared = plugin.score_for(state, pod) if isinstance(plugin, PreparedScorePlugin) else None
             baseline.row_steps.append((step, prepared))
         if step.is_summed:
-            sums = total if reads_row else fixed
-            sums += raw * step.weight
+            weighted = raw if step.weight == 1 else raw * step.weight
+            if reads_row:
+                total = total + weighted
+            else:
+                fixed = fixed + weighted
     baseline.fixed = one_for_all(fixed, baseline.every.alive)
     baseline.totals = np.where(baseline.ok, total + fixed, NEVER)
     in_order = baseline.every.in_order
