@@ -33,7 +33,9 @@ ROUND = 30.0
 """Seconds between two rounds over cache and queue."""
 LISTING = 600.0
 """Seconds between two comparisons with lists of the API server."""
-PAGE = 500
+PAGE, PAGE_PAUSE = 100, 0.05
+"""Objects in one answer of a listing, and seconds until the next is asked for. Small ones, because objects that
+stay are made in between: a page that is forgotten leaves holes among them."""
 
 Repair = Callable[[], object]
 Finding = tuple[str, Hashable, Repair]
@@ -212,7 +214,7 @@ class Comparer:
             page, version = answer.next_page, answer.resource_version
             if not page:
                 break
-            await asyncio.sleep(0)
+            await self._clock.sleep(PAGE_PAUSE)
         for key, known in list(informer.objects.items()):
             if key not in listed and reached(version, known.resource_version):
                 missed[key] = WatchEvent(DELETED, known, "")
