@@ -18,7 +18,7 @@ from mooring.runtime.pre_filtering import run_pre_filter
 from mooring.runtime.profile import Profile
 from mooring.runtime.reuse import node_set, template
 from mooring.runtime.reuse.node_set import NodeSetBaseline
-from mooring.runtime.reuse.refreshing import refresh
+from mooring.runtime.reuse.refreshing import MOST_CHANGES, refresh
 from mooring.runtime.reuse.signatures import Key, Signature, VersionOf
 from mooring.runtime.reuse.template import TemplateBaseline
 
@@ -81,12 +81,12 @@ class Sightings:
     """How often pods with one signature came that no baseline served, and when building one is due.
 
     The first one is if enough of them wait behind it; the second one if none is known to wait, because most
-    signatures come once. A baseline that is lost before any pod has started from it
-    (many templates take turns, and more rows change meanwhile than can be judged again) costs more than it
+    signatures come once, and if it comes soon: where many templates take turns, more rows change meanwhile
+    than can be judged again. A baseline that is lost before any pod has started from it costs more than it
     brings, so the next one is built four times later each time. One that is lost because the nodes changed is
     not counted."""
 
-    __slots__ = ("_seen", "_unused", "_wait")
+    __slots__ = ("_generation", "_seen", "_unused", "_wait")
 
     def __init__(self) -> None:
         self._seen = -1
@@ -94,16 +94,20 @@ class Sightings:
         self._unused = False
         """Whether one was built that no pod has started from."""
         self._wait = 1
+        self._generation = 0
+        """Of the node table, when the last pod came."""
 
-    def is_due(self, waiting: int) -> bool:
+    def is_due(self, waiting: int, generation: int) -> bool:
         """Count one pod, behind which so many wait; whether a baseline is to be built for it."""
+        comes_late = generation - self._generation > MOST_CHANGES
+        self._generation = generation
         self._seen += 1
         if self._unused:
             self._unused, self._wait = False, min(4 * self._wait, _LONGEST_WAIT)
         if self._wait == 1 and waiting:
             if waiting < _WORTHWHILE:
                 return False
-        elif self._seen < self._wait:
+        elif comes_late or self._seen < self._wait:
             return False
         self._seen, self._unused = 0, True
         return True
@@ -184,7 +188,7 @@ class ReuseCache(NoReuse):
         signature, special = attempt.info.signature, attempt.pod.status.nominated_node_name
         if special or attempt.profile.samples or type(signature) is not Signature:
             return
-        if not self._sighted(signature).is_due(signature.waiting):
+        if not self._sighted(signature).is_due(signature.waiting, attempt.nodes.columns.generation):
             return
         before = attempt.state
         found = template.build(

@@ -13,6 +13,8 @@ from mooring.runtime.score_board import NEVER, ScoreStep
 
 MOST_CHANGED = 32
 """With more changed rows than this, starting from the node set is as fast as judging them one by one."""
+MOST_CHANGES = 4 * MOST_CHANGED
+"""After more changes than this, too many rows have changed as a rule: they are not even listed."""
 
 
 class Unusable(Exception):
@@ -23,7 +25,10 @@ def refresh(found: TemplateBaseline, pod: Pod, every: EveryRow) -> bool:
     """Bring a baseline up to date; `every` are the rows of now. False: it cannot be used any more."""
     if every is not found.every or not found.plugins.fingerprint.holds():
         return False
-    generation, node_generation, changed = every.nodes.columns.news(found.generation)
+    columns = every.nodes.columns
+    if columns.generation - found.generation > MOST_CHANGES:
+        return False
+    generation, node_generation, changed = columns.news(found.generation)
     if len(changed) > MOST_CHANGED:
         return False
     nodes_changed = node_generation != found.node_generation
