@@ -6,13 +6,13 @@ from math import isnan
 import numpy as np
 import pytest
 
+from mooring.api.node import ZONE
 from mooring.api.resources import NODES, PODS
 from mooring.app.configuring import configure
 from mooring.app.offline import offline_engine
 from mooring.framework.ports import Change
 from mooring.framework.record import ScoreColumn, TopScores
 from mooring.sim.measures import MOST_SAMPLES, Series, largest_pod, utilisation, waiting, zone_skew
-from mooring.sim.objects import ZONE
 from mooring.sim.tally import decisive
 from mooring.testing import make_node, make_pod
 
