@@ -81,4 +81,4 @@ def test_a_kind_that_may_not_be_listed_is_named_with_the_plugins_that_read_it():
 
 
 def test_the_kinds_are_those_that_the_plugins_read():
-    assert {PODS, SERVICES} <= live_cluster.resources_of(configure(discover=False))
+    assert {PODS, SERVICES} <= set(configure(discover=False).resources())

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from mooring.api.node import REGION, ZONE
 from mooring.app.configuring import configure
 from mooring.app.deploying import DeployOptions, manifests
 from mooring.contrib.gpu.requests import GPU_COUNT, GPU_INDEX, GPU_MILLI
 from mooring.contrib.network_aware.app_groups import GROUP, WORKLOAD
-from mooring.contrib.network_aware.costs import REGION, ZONE
 from mooring.contrib.preemption_toleration import MINIMUM, SECONDS
 from mooring.contrib.sysched import SECCOMP_PROFILES
 from tests.cluster import objects

@@ -67,8 +67,8 @@ def reader(plane: ControlPlane, *verbs: str) -> Path:
 def ask(kubeconfig: Path, name: str, namespace: str) -> Explanation:
     async def answer() -> Explanation:
         configured = configure(discover=False)
-        cluster = await live_cluster.read(live_cluster.resources_of(configured), str(kubeconfig))
-        loaded = LoadedCluster(cluster, configured)
+        cluster = await live_cluster.read(configured.resources(), str(kubeconfig))
+        loaded = LoadedCluster.load(cluster, configured)
         pod = loaded.pod(name, namespace)
         return await explain(loaded.judge(pod), pod)
 

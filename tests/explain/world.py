@@ -17,7 +17,7 @@ from mooring.explain.explanation import Explanation, explain
 
 def load(nodes: Iterable[Node], pods: Iterable[Pod] = ()) -> LoadedCluster:
     objects: dict[Resource, Any] = {NODES: list(nodes), PODS: list(pods)}
-    return LoadedCluster(LiveCluster(objects), configure(discover=False))
+    return LoadedCluster.load(LiveCluster(objects), configure(discover=False))
 
 
 def ask(loaded: LoadedCluster, pod: Pod, **options: Any) -> Explanation:

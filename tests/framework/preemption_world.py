@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mooring.api import resources as kinds
+from mooring.api.node import ZONE
 from mooring.api.pod import Pod
 from mooring.app.clock import SystemClock
 from mooring.app.configuring import Configuration, configure
@@ -26,7 +27,6 @@ from mooring.runtime.pre_filtering import run_pre_filter
 from mooring.scheduler.assembly import assemble
 from mooring.scheduler.generation import Ports
 from mooring.testing import make_node, make_pod
-from mooring.testing.builders import ZONE
 
 CPU = "example.com/slots"
 """A resource of the tests' own, so that no default plugin has a say in it."""

@@ -18,6 +18,7 @@ from mooring.framework.record import (
     NodeEpoch,
     RefusalCount,
     TopScores,
+    pack,
 )
 from mooring.framework.status import SUCCESS
 from mooring.state.node_table import NodeTable
@@ -28,6 +29,7 @@ FULL_TWICE = Status.unschedulable("full", "no ports").by("Fit")
 TAINTED = Status.unresolvable("tainted").by("Taint")
 SOON = Status.pending("soon").by("Gang")
 NAMELESS = Status.unresolvable("outside")
+TEN = pack(range(10))
 
 
 def statuses_of(*verdicts: Status) -> NodeStatuses:
@@ -112,7 +114,7 @@ def test_a_record_without_refusals_knows_none():
 
 def test_a_record_is_json():
     record = record_with_refusals()
-    record.top = TopScores([0, 1], [300, 295], [("Taint", 3, 0, [100, 98])])
+    record.top = TopScores(pack([0, 1]), pack([300, 295]), [("Taint", 3, 0, pack([100, 98]))])
     shown = json.loads(json.dumps(record.to_dict()))
     refusal = {"plugin": "Fit", "code": "Unschedulable", "reasons": ["full"], "nodes": 2}
     assert shown["refusals"] == [{**refusal, "nodeNames": ["a", "c"]}]
@@ -134,7 +136,7 @@ def test_the_size_grows_with_what_is_kept(part):
         "message": "x" * 1000,
         "refusals": record.refusals * 20,
         "reason_ids": np.zeros(1000, dtype=np.uint8),
-        "top": TopScores(range(10), range(10), [("T", 1, range(10), range(10))] * 10),
+        "top": TopScores(TEN, TEN, [("T", 1, TEN, TEN)] * 10),
     }
     if hasattr(Diagnosis, part):
         record.diagnosis = record.diagnosis._replace(**{part: bigger[part]})

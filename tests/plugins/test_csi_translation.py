@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from mooring.api.node import REGION, ZONE
 from mooring.api.pod import Volume
 from mooring.api.storage import (
     AWSElasticBlockStoreVolumeSource,
@@ -103,9 +104,9 @@ def test_what_cannot_be_translated_says_why(volume, error):
     ("labels", "handle"),
     [
         ({}, "zones/UNSPECIFIED"),
-        ({csi.ZONE: "us-east1-b"}, "zones/us-east1-b"),
-        ({csi.BETA_ZONE: "us-east1-c", csi.ZONE: "us-east1-b"}, "zones/us-east1-c"),
-        ({csi.ZONE: "us-east1-b__us-east1-c"}, "regions/us-east1"),
+        ({ZONE: "us-east1-b"}, "zones/us-east1-b"),
+        ({csi.BETA_ZONE: "us-east1-c", ZONE: "us-east1-b"}, "zones/us-east1-c"),
+        ({ZONE: "us-east1-b__us-east1-c"}, "regions/us-east1"),
     ],
 )
 def test_gce_handle_follows_the_zones(labels, handle):
@@ -116,7 +117,7 @@ def test_gce_handle_follows_the_zones(labels, handle):
 @pytest.mark.parametrize("zones", ["us-east1-b__us-west1-c", "a__b"])
 def test_gce_disk_over_no_single_region_cannot_be_translated(zones):
     with pytest.raises(csi.TranslationError, match="failed to get region from zones"):
-        csi.volume_handle(csi.GCE_PD, make_pv(labels={csi.ZONE: zones}, gce_persistent_disk=gce()))
+        csi.volume_handle(csi.GCE_PD, make_pv(labels={ZONE: zones}, gce_persistent_disk=gce()))
 
 
 def terms(selector) -> Any:
@@ -132,20 +133,20 @@ def terms(selector) -> Any:
     ("nodes", "labels", "expected"),
     [
         pytest.param(None, {}, None, id="no topology at all"),
-        pytest.param({csi.ZONE: ["a", "b"]}, {}, [{(EBS_ZONE, "In", ("a", "b"))}], id="zone in the terms"),
+        pytest.param({ZONE: ["a", "b"]}, {}, [{(EBS_ZONE, "In", ("a", "b"))}], id="zone in the terms"),
         pytest.param(
             {csi.BETA_ZONE: ["a"], csi.BETA_REGION: ["r"]},
             {},
-            [{(EBS_ZONE, "In", ("a",)), (csi.REGION, "In", ("r",))}],
+            [{(EBS_ZONE, "In", ("a",)), (REGION, "In", ("r",))}],
             id="beta labels in the terms",
         ),
         pytest.param(
-            {csi.ZONE: ["a"], csi.REGION: ["r"]},
-            {csi.ZONE: "z"},
-            [{(EBS_ZONE, "In", ("a",)), (csi.REGION, "In", ("r",))}],
+            {ZONE: ["a"], REGION: ["r"]},
+            {ZONE: "z"},
+            [{(EBS_ZONE, "In", ("a",)), (REGION, "In", ("r",))}],
             id="terms win over labels, the region stays",
         ),
-        pytest.param(None, {csi.ZONE: "b__a"}, [{(EBS_ZONE, "In", ("a", "b"))}], id="zones in the label"),
+        pytest.param(None, {ZONE: "b__a"}, [{(EBS_ZONE, "In", ("a", "b"))}], id="zones in the label"),
         pytest.param(
             {"disk": ["ssd"]},
             {csi.BETA_ZONE: "a"},
@@ -162,6 +163,6 @@ def test_topology_becomes_that_of_the_driver(nodes, labels, expected):
 
 
 def test_azure_keeps_its_topology():
-    volume = make_pv(nodes={csi.ZONE: ["a"]}, azure_disk=AzureDiskVolumeSource(disk_uri="/d"))
+    volume = make_pv(nodes={ZONE: ["a"]}, azure_disk=AzureDiskVolumeSource(disk_uri="/d"))
     found = csi.affinity_on(migrated_on("kubernetes.io/azure-disk"), volume)
-    assert terms(found) == [{(csi.ZONE, "In", ("a",))}]
+    assert terms(found) == [{(ZONE, "In", ("a",))}]

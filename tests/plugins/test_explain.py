@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from mooring.api.meta import LabelSelector
-from mooring.api.node import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from mooring.api.node import HOSTNAME, ZONE, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from mooring.api.pod import Affinity, NodeAffinity, Pod, PodAffinityTerm, PodAntiAffinity, Volume
 from mooring.api.storage import (
     AWSElasticBlockStoreVolumeSource,
@@ -24,14 +24,7 @@ from mooring.plugins.csi_translation import MIGRATED_PLUGINS
 from mooring.plugins.registry import DEFAULT
 from mooring.plugins.volumes import SELECTED_NODE
 from mooring.testing import make_node, make_pod
-from mooring.testing.builders import (
-    HOSTNAME,
-    ZONE,
-    host_port,
-    make_affinity,
-    make_metadata,
-    spread_over,
-)
+from mooring.testing.builders import host_port, make_affinity, make_metadata, spread_over
 from mooring.testing.volumes import make_csi_node, make_pv, make_pvc, make_storage_class
 from tests.plugins import one_plugin
 from tests.plugins.explained import explained

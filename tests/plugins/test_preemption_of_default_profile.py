@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mooring.api import resources as kinds
+from mooring.api.node import HOSTNAME, ZONE
 from mooring.app.clock import SystemClock
 from mooring.app.configuring import EMPTY, configure
 from mooring.app.offline import NoApi, NoEvents
@@ -20,7 +21,7 @@ from mooring.runtime.pre_filtering import run_pre_filter
 from mooring.scheduler.assembly import assemble
 from mooring.scheduler.generation import Ports
 from mooring.testing import make_node, make_pod
-from mooring.testing.builders import HOSTNAME, ZONE, make_affinity
+from mooring.testing.builders import make_affinity
 
 configuration = functools.cache(lambda: configure(EMPTY, discover=False))
 

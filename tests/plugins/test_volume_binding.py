@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mooring.api.meta import LabelSelector, LabelSelectorRequirement, ObjectMeta, OwnerReference
+from mooring.api.node import ZONE
 from mooring.api.pod import EphemeralVolumeSource, Volume
 from mooring.api.storage import (
     AWSElasticBlockStoreVolumeSource,
@@ -22,7 +23,7 @@ from mooring.api.storage import (
 )
 from mooring.framework.args import UtilizationShapePoint
 from mooring.framework.events import QueueingHint
-from mooring.plugins.csi_translation import MIGRATED_PLUGINS, ZONE
+from mooring.plugins.csi_translation import MIGRATED_PLUGINS
 from mooring.plugins.volume_binding import hints, scoring
 from mooring.plugins.volumes import BETA_CLASS, SELECTED_NODE, own_claim
 from mooring.testing.builders import make_node, make_pod

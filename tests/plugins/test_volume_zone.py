@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mooring.api.node import REGION, ZONE
 from mooring.framework.events import QueueingHint
 from mooring.plugins import volume_zone
-from mooring.plugins.csi_translation import BETA_REGION, BETA_ZONE, REGION, ZONE
+from mooring.plugins.csi_translation import BETA_REGION, BETA_ZONE
 from mooring.plugins.volumes import own_named_claim
 from mooring.testing.builders import make_node, make_pod
 from mooring.testing.volumes import make_pv, make_pvc, make_storage_class

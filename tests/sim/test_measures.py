@@ -6,13 +6,13 @@ from math import isnan
 import numpy as np
 import pytest
 
+from mooring.api.node import ZONE
 from mooring.api.resources import NODES, PODS
 from mooring.app.configuring import configure
 from mooring.app.offline import offline_engine
 from mooring.framework.ports import Change
-from mooring.framework.record import ScoreColumn, TopScores
+from mooring.framework.record import KeptScores, TopScores, pack
 from mooring.sim.measures import MOST_SAMPLES, Series, largest_pod, utilisation, waiting, zone_skew
-from mooring.sim.objects import ZONE
 from mooring.sim.tally import decisive
 from mooring.testing import make_node, make_pod
 
@@ -93,6 +93,10 @@ def test_a_series_with_an_interval_keeps_all_and_fills_in_what_comes_later():
     assert [isnan(value) for value in series.columns["late"]].count(True) == 6
 
 
+def packed(scores: list[int] | int) -> KeptScores:
+    return scores if isinstance(scores, int) else pack(scores)
+
+
 @pytest.mark.parametrize(
     ("columns", "expected"),
     [
@@ -103,7 +107,6 @@ def test_a_series_with_an_interval_keeps_all_and_fills_in_what_comes_later():
     ids=["one", "by weight", "equal"],
 )
 def test_the_deciding_plugin_put_the_best_node_before_the_second(columns, expected):
-    top = TopScores(
-        [3, 4], [0, 0], [ScoreColumn(name, weight, scores, scores) for name, weight, scores in columns]
-    )
+    kept = [(name, weight, packed(scores), packed(scores)) for name, weight, scores in columns]
+    top = TopScores(pack([3, 4]), pack([0, 0]), kept)
     assert decisive(top) == expected

@@ -9,15 +9,13 @@ import pytest
 
 from mooring.api import decoding
 from mooring.api.meta import LabelSelector, Object, OwnerReference
+from mooring.api.node import HOSTNAME, REGION, ZONE
 from mooring.api.pod import ContainerPort, Pod, PodSchedulingGroup, controller_of
 from mooring.api.requests import pod_requests
 from mooring.api.resources import by_kind
 from mooring.api.taints import Taint, Toleration
 from mooring.store.store import Store
-from mooring.testing import builders
 from mooring.testing.builders import (
-    HOSTNAME,
-    ZONE,
     host_port,
     make_affinity,
     make_container,
@@ -179,7 +177,7 @@ def test_owners(owner, kind, name):
 
 def test_nodes_have_their_places_as_labels():
     node = make_node("n1", zone="a", region="r", labels={"disk": "ssd"})
-    assert node.labels == {HOSTNAME: "n1", ZONE: "a", builders.REGION: "r", "disk": "ssd"}
+    assert node.labels == {HOSTNAME: "n1", ZONE: "a", REGION: "r", "disk": "ssd"}
     assert node.allocatable == {
         "cpu": "4",
         "memory": "16Gi",

@@ -6,6 +6,10 @@ from mooring.api.meta import EMPTY, Int32, Int64, Object, ReadOnlyDict, Record, 
 from mooring.api.quantity import ResourceList
 from mooring.api.taints import Taint
 
+HOSTNAME = "kubernetes.io/hostname"
+ZONE = "topology.kubernetes.io/zone"
+REGION = "topology.kubernetes.io/region"
+
 
 class NodeSelectorRequirement(Record):
     """One expression: In, NotIn, Exists, DoesNotExist, Gt or Lt; in matchFields only In and NotIn."""

@@ -16,19 +16,18 @@ from mooring.scheduler.engine import Engine
 class LoadedCluster:
     """An engine that holds the objects of a cluster and schedules nothing by itself."""
 
-    def __init__(self, cluster: LiveCluster, configured: Configuration, seed: int = 0) -> None:
-        self.namespace = cluster.namespace
-        self.engine: Engine = offline_engine(looking_at_all_nodes(configured), seed)
-        for change in cluster.changes():
-            self.engine.inbox.post(change)
-        self.engine.drain()
+    def __init__(self, engine: Engine, namespace: str) -> None:
+        self.engine = engine
+        self.namespace = namespace
 
     @classmethod
-    def of(cls, engine: Engine) -> LoadedCluster:
-        """An engine that holds a cluster already, and rests."""
-        made = cls.__new__(cls)
-        made.namespace, made.engine = "default", engine
-        return made
+    def load(cls, cluster: LiveCluster, configured: Configuration) -> LoadedCluster:
+        """By all profiles of the configuration, which look at all nodes."""
+        engine = offline_engine(looking_at_all_nodes(configured))
+        for change in cluster.changes():
+            engine.inbox.post(change)
+        engine.drain()
+        return cls(engine, cluster.namespace)
 
     def judge(self, pod: Pod, profile: str = "") -> Judge:
         """By the profile of this name, by the one that the pod asks for, or by the first: a cluster that has

@@ -11,12 +11,14 @@ from msgspec.structs import replace
 
 from mooring import config
 from mooring.api.errors import MooringError
+from mooring.api.resources import Resource
 from mooring.config import ConfigError, KubeSchedulerConfiguration, Problem, ResolvedProfile
 from mooring.config.gates import DEFAULT_GATES, FeatureGates
 from mooring.contrib.registry import PLUGINS as CONTRIB
 from mooring.framework.points import Plugin
 from mooring.plugins.registry import DEFAULT
 from mooring.runtime.registry import PluginError, Registry, look_in
+from mooring.scheduler.assembly import needed_resources
 
 EMPTY = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 """A configuration that says nothing: the default profile."""
@@ -57,6 +59,10 @@ class Configuration:
         """Those that a profile enables."""
         points = [refs for profile in self.profiles for refs in profile.points.values()]
         return [self.registry[name] for name in dict.fromkeys(ref.name for refs in points for ref in refs)]
+
+    def resources(self) -> list[Resource]:
+        """The kinds that these plugins read; nodes and pods in any case."""
+        return needed_resources(self.plugins())
 
     def _names(self) -> str:
         return ", ".join(profile.scheduler_name for profile in self.profiles)

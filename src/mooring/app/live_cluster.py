@@ -54,13 +54,6 @@ class LiveCluster:
         return lines
 
 
-def resources_of(configuration: Configuration) -> set[Resource]:
-    """The kinds that the plugins of its profiles read."""
-    names = {name for profile in configuration.profiles for name in profile.plugin_names}
-    needs = (need for name in names for need in configuration.registry[name].needs)
-    return {need.resource for need in needs if need.reads}
-
-
 async def read(resources: Iterable[Resource], kubeconfig: str = "", context: str = "") -> LiveCluster:
     """Connect with the credentials that `mooring run` would use, list, and disconnect."""
     credentials = await find(kubeconfig, context)

@@ -22,7 +22,7 @@ from mooring.framework.ports import ApiClient, Clock
 from mooring.queue.pending import Location
 from mooring.runtime.services import MayWrite, always
 from mooring.scheduler import reloading
-from mooring.scheduler.assembly import FLUSH_AFTER, assemble, needed_resources
+from mooring.scheduler.assembly import FLUSH_AFTER, assemble
 from mooring.scheduler.engine import GRACE_SECONDS, Engine
 from mooring.scheduler.generation import Ports
 from mooring.scheduler.records import RecordRing
@@ -92,7 +92,7 @@ class Scheduler:
             self.engine.inbox.post,
             self.clock,
             self.random,
-            needed_resources(self.configuration.plugins()),
+            self.configuration.resources(),
             use_streaming_list=streaming_lists,
             on_malformed=_count_malformed(metrics),
             on_served=self.engine.inbox.post,
@@ -147,7 +147,7 @@ class Scheduler:
         """Go on by another configuration, after `follow` or `start`. Returns when pods are scheduled by it; a
         MooringError says why they cannot be, and then the present one stays."""
         configuration = _configuration(config, plugins, self._discover)
-        await self.informers.extend(needed_resources(configuration.plugins()))
+        await self.informers.extend(configuration.resources())
         made = make_extenders(configuration.config.extenders, self.clock, self._metrics)
         given = configuration.config, configuration.profiles, configuration.registry
         await reloading.reload(self.engine, *given, made)

@@ -6,7 +6,6 @@ touched."""
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -18,20 +17,18 @@ from mooring.api import decoding
 from mooring.api.errors import MooringError
 from mooring.api.node import Node
 from mooring.api.pod import Pod, controller_of
-from mooring.api.resources import NODES, PODS, REPLICA_SETS, AnyObject, Unstructured
+from mooring.api.resources import NODES, PODS, REPLICA_SETS, AnyObject
 from mooring.app.asking import LoadedCluster
 from mooring.app.configuring import Configuration
 from mooring.app.evaluating import looking_at_all_nodes
 from mooring.app.live_cluster import LiveCluster
-from mooring.app.offline import NoEvents
+from mooring.app.offline import NoEvents, simulated_engine
 from mooring.explain.explanation import Explanation, explain
 from mooring.explain.judging import unassigned
+from mooring.explain.remedies import node_like
 from mooring.framework.ports import Served
-from mooring.scheduler.assembly import assemble
-from mooring.scheduler.engine import Engine
-from mooring.scheduler.generation import Ports
 from mooring.sim.loop import VirtualClock, VirtualLoop, finish
-from mooring.sim.objects import HOSTNAME, typed
+from mooring.sim.objects import typed
 from mooring.sim.world import World
 
 T = TypeVar("T")
@@ -75,7 +72,7 @@ class ClusterCopy:
         self._loop = VirtualLoop()
         asyncio.set_event_loop(self._loop)
         self._world = World(VirtualClock(self._loop))
-        self.engine = self._assemble(looking_at_all_nodes(configured), seed)
+        self.engine = simulated_engine(looking_at_all_nodes(configured), self._world, seed, NoEvents())
         for resource in (*cluster.unserved, *cluster.unread):
             self.engine.inbox.post(Served(resource, known=False))
         for objects in cluster.objects.values():
@@ -91,17 +88,6 @@ class ClusterCopy:
         self._removed: set[str] = set()
         self._sets: set[str] = set()
         """ReplicaSets that came with Deployments."""
-
-    def _assemble(self, configured: Configuration, seed: int) -> Engine:
-        world = self._world
-        ports = Ports(world, world.clock, random.Random(seed), NoEvents())
-        engine = assemble(configured.config, configured.profiles, configured.registry, ports)
-        world.post, world.profiles = engine.inbox.post, engine.profiles
-        for plugin in configured.plugins():
-            for need in plugin.needs:
-                if need.resource.type is Unstructured:
-                    world.custom[need.resource.kind, need.resource.api_version] = need.resource
-        return engine
 
     def __enter__(self) -> ClusterCopy:
         return self
@@ -215,10 +201,7 @@ class ClusterCopy:
         """Empty copies of a node, not cordoned."""
         node = self._node(like)
         for index in range(number):
-            name = f"{like}-copy-{index}"
-            labels = {**node.labels, HOSTNAME: name}
-            meta = replace(node.metadata, name=name, uid=f"what-if/{name}", labels=labels)
-            self._world.add(replace(node, metadata=meta, spec=replace(node.spec, unschedulable=False)))
+            self._world.add(node_like(node, f"{like}-copy-{index}"))
 
     def _node(self, name: str) -> Node:
         node = self._world.nodes.get(name)
@@ -284,7 +267,7 @@ def ended_by(copy: ClusterCopy, outcome: Outcome) -> Explanation | None:
     """Why the first pending pod is pending, on the copy as it is afterwards."""
     for key in outcome.pending:
         namespace, _, name = key.partition("/")
-        loaded = LoadedCluster.of(copy.engine)
+        loaded = LoadedCluster(copy.engine, copy.namespace)
         pod = loaded.pod(name, namespace)
         return copy.ask(explain(loaded.judge(pod), pod, remedies=0))
     return None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Annotated
@@ -22,7 +21,7 @@ from mooring.app.bench.measuring import Measurement, Result
 from mooring.app.bench.simulating import SimulationResult
 from mooring.app.bench.workloads import WORKLOADS, Workload
 from mooring.app.configuring import Configuration
-from mooring.cli.printing import Output, console, fail
+from mooring.cli.printing import Form, OutputForm, console, fail, print_data
 from mooring.cli.profile_options import Config, PluginPath, Plugins, ProfileName, configured
 
 app = typer.Typer(
@@ -30,7 +29,6 @@ app = typer.Typer(
 )
 
 Seed = Annotated[int, typer.Option(help="Decides the cluster and the pods.")]
-Form = Annotated[Output, typer.Option("--output", "-o", help="For people or for programs.")]
 
 
 @app.command()
@@ -46,7 +44,7 @@ def engine(
     profile: ProfileName = "",
     plugins: Plugins = None,
     plugin_path: PluginPath = None,
-    output: Form = Output.TABLE,
+    output: OutputForm = Form.TABLE,
 ) -> None:
     """Schedule pods of several kinds on a large cluster in memory, without any API.
 
@@ -58,8 +56,8 @@ def engine(
     chosen = _choose(workloads or [])
     own = configured(config, profile, plugins, plugin_path)
     results = [_measure(workload, nodes, pods, measure, seed, own) for workload in chosen]
-    if output is Output.JSON:
-        print(json.dumps([result.to_dict() for result in results], indent=2))
+    if output is not Form.TABLE:
+        print_data([result.to_dict() for result in results], output)
         return
     console().print(_table(results, chosen))
 
@@ -70,7 +68,7 @@ def extender(
     pods: Annotated[int, typer.Option(min=0, help="Pods that run already.")] = 4000,
     measure: Annotated[int, typer.Option(min=1, help="Pods to schedule in each way.")] = 300,
     seed: Seed = 0,
-    output: Form = Output.TABLE,
+    output: OutputForm = Form.TABLE,
 ) -> None:
     """Schedule pods through an extender on loopback, in a process of its own, that filters and prioritizes.
 
@@ -79,8 +77,8 @@ def extender(
     the other way round: Mooring is the extender, and the time of its two answers for all nodes is measured.
     """
     results = [_through(exchange, nodes, pods, measure, seed) for exchange in EXCHANGES]
-    if output is Output.JSON:
-        print(json.dumps([result.to_dict() for result in results], indent=2))
+    if output is not Form.TABLE:
+        print_data([result.to_dict() for result in results], output)
         return
     console().print(_exchange_table(results))
 
@@ -91,7 +89,7 @@ def simulate(
     plain: Annotated[int, typer.Option(min=0, help="Pods at once, each another template.")] = 100_000,
     day: Annotated[int, typer.Option(min=0, help="Short pods over a day of virtual time.")] = 1_000_000,
     seed: Seed = 0,
-    output: Form = Output.TABLE,
+    output: OutputForm = Form.TABLE,
 ) -> None:
     """Simulate clusters with many pods and measure how long that takes; 0 pods leave one out.
 
@@ -106,8 +104,8 @@ def simulate(
                     results.append(simulating.measure(name, make(nodes, pods), nodes, seed, advance))
                 except MooringError as error:
                     fail(f"{name}: {error}")
-    if output is Output.JSON:
-        print(json.dumps([result.to_dict() for result in results], indent=2))
+    if output is not Form.TABLE:
+        print_data([result.to_dict() for result in results], output)
         return
     console().print(_simulation_table(results, nodes))
 

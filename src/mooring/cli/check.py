@@ -16,7 +16,17 @@ from mooring import config
 from mooring.api.errors import MooringError
 from mooring.app import checking
 from mooring.app.configuring import Configuration, configure_file, find_plugin
-from mooring.cli.printing import Output, complain, console, current_folder, fail, line, printable
+from mooring.cli.printing import (
+    Form,
+    OutputForm,
+    complain,
+    console,
+    current_folder,
+    fail,
+    line,
+    print_data,
+    printable,
+)
 from mooring.config import ConfigError, PluginRef, ResolvedProfile
 
 
@@ -37,9 +47,7 @@ def check(
         list[str] | None,
         typer.Option("--plugin", metavar="MODULE:CLASS", help="Make a plugin known by its name. Repeatable."),
     ] = None,
-    output: Annotated[
-        Output, typer.Option("--output", "-o", help="For people or for programs.")
-    ] = Output.TABLE,
+    output: OutputForm = Form.TABLE,
 ) -> None:
     """Check a scheduler configuration and show what it means.
 
@@ -51,13 +59,13 @@ def check(
     configuration = _load(file, plugins or [], output)
     if write_config_to:
         _write(configuration, write_config_to)
-    elif output is Output.JSON:
-        print(json.dumps(_described(configuration, file), indent=2, ensure_ascii=False))
-    else:
+    elif output is Form.TABLE:
         _print(configuration, file)
+    else:
+        print_data(_described(configuration, file), output)
 
 
-def _load(file: Path, plugins: Iterable[str], output: Output) -> Configuration:
+def _load(file: Path, plugins: Iterable[str], output: Form) -> Configuration:
     try:
         here = current_folder()
         named = [find_plugin(reference, here) for reference in plugins]
@@ -66,9 +74,9 @@ def _load(file: Path, plugins: Iterable[str], output: Output) -> Configuration:
             raise ConfigError(mistakes, str(file))
         return found
     except ConfigError as error:
-        if output is Output.JSON:
+        if output is not Form.TABLE:
             problems = [msgspec.to_builtins(problem, enc_hook=str) for problem in error.problems]
-            print(json.dumps({"source": error.source, "problems": problems}, indent=2, ensure_ascii=False))
+            print_data({"source": error.source, "problems": problems}, output)
         complain(error)
     except MooringError as error:
         fail(str(error))

@@ -80,7 +80,7 @@ def evaluate(
 
 
 def _read_live(own: Configuration | None, kubeconfig: str, context: str) -> LiveCluster:
-    resources = live_cluster.resources_of(own or default_configuration())
+    resources = (own or default_configuration()).resources()
     return asyncio.run(live_cluster.read(resources, kubeconfig, context))
 
 

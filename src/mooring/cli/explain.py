@@ -12,19 +12,10 @@ from rich.table import Table
 from mooring.api.errors import MooringError
 from mooring.cli import explain_server
 from mooring.cli.explain_server import Authority, Insecure, Server, TokenFile
-from mooring.cli.printing import console, fail, line, printable
+from mooring.cli.printing import Form, OutputForm, console, fail, line, print_data, printable
 from mooring.cli.profile_options import Config, PluginPath, Plugins, ProfileName, configured
 from mooring.cli.scores import scores
-from mooring.cli.sources import (
-    Context,
-    Form,
-    Kubeconfig,
-    Namespace,
-    OutputForm,
-    SnapshotFile,
-    load,
-    print_data,
-)
+from mooring.cli.sources import Context, Kubeconfig, Namespace, SnapshotFile, load
 from mooring.explain.explanation import Explanation, Group, Placement
 from mooring.explain.explanation import explain as ask
 

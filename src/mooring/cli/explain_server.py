@@ -15,9 +15,8 @@ from rich.table import Table
 from mooring.api.errors import MooringError
 from mooring.api.times import format_time
 from mooring.app import running_scheduler
-from mooring.cli.printing import console, fail, line, printable
+from mooring.cli.printing import Form, console, fail, line, print_data, printable
 from mooring.cli.scores import scores
-from mooring.cli.sources import Form, print_data
 from mooring.client.credentials import Credentials
 from mooring.framework.record import UNSCHEDULABLE, NodeScore
 from mooring.serving.api_v1 import ROOT

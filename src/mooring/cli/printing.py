@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import enum
 import io
+import json
 import os
 import sys
-from typing import NoReturn
+from typing import Annotated, Any, NoReturn
 
+import msgspec
 import typer
+import yaml
 from rich.console import Console
 
 from mooring.config import ConfigError
@@ -17,11 +20,15 @@ FILE_WIDTH = 120
 """Columns where there is no terminal: tables in a file or a pipe need not fit a terminal."""
 
 
-class Output(enum.StrEnum):
+class Form(enum.StrEnum):
     """What to print for people, or for programs."""
 
     TABLE = "table"
     JSON = "json"
+    YAML = "yaml"
+
+
+OutputForm = Annotated[Form, typer.Option("--output", "-o", help="For people, or for programs.")]
 
 
 def console(*, stderr: bool = False, no_color: bool = False) -> Console:
@@ -35,6 +42,14 @@ def console(*, stderr: bool = False, no_color: bool = False) -> Console:
 def line(text: str, *, style: str = "", stderr: bool = False) -> None:
     """One line that the terminal may wrap and that is never cut."""
     console(stderr=stderr).print(printable(text), style=style or None, soft_wrap=True)
+
+
+def print_data(value: Any, form: Form) -> None:
+    """For programs."""
+    if form is Form.YAML:
+        print(yaml.safe_dump(msgspec.to_builtins(value), sort_keys=False, allow_unicode=True), end="")
+    else:
+        print(json.dumps(value, indent=2, ensure_ascii=False))
 
 
 def printable(text: str) -> str:

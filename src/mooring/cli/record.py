@@ -19,11 +19,10 @@ from mooring.api.errors import MooringError, QuantityError
 from mooring.api.times import DurationError, parse_duration
 from mooring.app.clock import SystemClock
 from mooring.app.configuring import Configuration, configure
-from mooring.app.live_cluster import resources_of
 from mooring.app.recording import Recording, RecordOptions, Written
 from mooring.cli.printing import console, fail, line
 from mooring.cli.profile_options import Config, PluginPath, Plugins, ProfileName, configured
-from mooring.cli.sources import Context, Kubeconfig
+from mooring.cli.sources import Annotations, Context, Kubeconfig, warn
 from mooring.client.connection import connect, default_user_agent, find
 
 
@@ -45,9 +44,7 @@ def record(
         str,
         typer.Option("--snapshots", metavar="DURATION", help="Keep a snapshot of the cluster this often."),
     ] = "",
-    annotations: Annotated[
-        bool, typer.Option("--annotations", help="Keep annotations; some plugins read theirs.")
-    ] = False,
+    annotations: Annotations = False,
     config: Config = None,
     profile: ProfileName = "",
     plugins: Plugins = None,
@@ -93,7 +90,7 @@ async def _record(
     client = connect(credentials, clock, user_agent=default_user_agent("record"))
     recording = Recording(
         client,
-        resources_of(own),
+        own.resources(),
         options,
         clock=clock,
         random=Random(),
@@ -108,8 +105,7 @@ async def _record(
             await task
     finally:
         await client.close()
-    for gap in (*recording.cluster().gaps(own), *recording.troubles()):
-        line(f"Warning: {gap}", style="yellow", stderr=True)
+    warn((*recording.cluster().gaps(own), *recording.troubles()))
     return recording.written
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,7 +19,7 @@ from mooring.api.times import DurationError, format_duration, parse_duration
 from mooring.app.configuring import plugin_folders
 from mooring.app.simulating.comparing import DIFFERENCES, Comparison, compare
 from mooring.app.simulating.jobs import Job, Setup, Source, plan, run_jobs
-from mooring.cli.printing import Output, complain, console, current_folder, fail, line
+from mooring.cli.printing import Form, complain, console, current_folder, fail, line, print_data
 from mooring.config import ConfigError
 from mooring.sim.results import Result
 from mooring.sim.tally import Tally
@@ -82,7 +81,7 @@ def simulate(
             metavar="FILE", help="Write what happens to a record (.jsonl, .jsonl.gz); one run only."
         ),
     ] = None,
-    output: Annotated[Output, typer.Option("--output", help="For people or for programs.")] = Output.TABLE,
+    output: Annotated[Form, typer.Option("--output", help="For people or for programs.")] = Form.TABLE,
     jobs: Annotated[
         int, typer.Option(help="Runs at a time, each in a process of its own; -1 is one for each core.")
     ] = -1,
@@ -206,13 +205,13 @@ def _time_bar() -> Iterator[Callable[[float, Tally], None]]:
         yield show
 
 
-def _print(results: list[Result], title: str, output: Output, folder: Path | None) -> None:
+def _print(results: list[Result], title: str, output: Form, folder: Path | None) -> None:
     comparison = compare(results)
     if folder is not None:
         comparison.write(folder, title)
-    if output is Output.JSON:
+    if output is not Form.TABLE:
         runs = [result.summary() for result in results]
-        print(json.dumps({"runs": runs, "comparison": comparison.to_dict()}, indent=2))
+        print_data({"runs": runs, "comparison": comparison.to_dict()}, output)
         return
     for result in results:
         for problem in result.problems[:SHOWN]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -10,11 +9,11 @@ from typing import Annotated
 import typer
 
 from mooring.api.errors import MooringError
-from mooring.app import live_cluster, snapshots
+from mooring.app import snapshots
 from mooring.app.configuring import configure
 from mooring.cli.printing import fail, line
 from mooring.cli.profile_options import Config, PluginPath, Plugins, ProfileName, configured
-from mooring.cli.sources import Context, Kubeconfig
+from mooring.cli.sources import Annotations, Context, Kubeconfig, read
 
 
 def snapshot(
@@ -23,9 +22,7 @@ def snapshot(
     ] = Path("cluster.json.gz"),
     kubeconfig: Kubeconfig = "",
     context: Context = "",
-    annotations: Annotated[
-        bool, typer.Option("--annotations", help="Keep annotations; some plugins read theirs.")
-    ] = False,
+    annotations: Annotations = False,
     config: Config = None,
     profile: ProfileName = "",
     plugins: Plugins = None,
@@ -39,12 +36,10 @@ def snapshot(
     """
     own = configured(config, profile, plugins, plugin_path) or configure()
     try:
-        cluster = asyncio.run(live_cluster.read(live_cluster.resources_of(own), kubeconfig, context))
+        cluster = read(own, kubeconfig, context, None)
         taken = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
         snapshots.save(cluster, output, taken=taken, annotations=annotations)
     except MooringError as error:
         fail(str(error))
     counts = ", ".join(f"{len(objects)} {kind}" for kind, objects in cluster.objects.items() if objects)
     line(f"{output}: {counts}")
-    for gap in cluster.gaps(own):
-        line(f"Warning: {gap}", style="yellow", stderr=True)

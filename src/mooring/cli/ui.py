@@ -99,7 +99,7 @@ def _cluster(given: Configuration | None, kubeconfig: str, context: str, snapsho
     from mooring.app.ui.snapshot_source import SnapshotSource
 
     own = given or configure()
-    resources = live_cluster.resources_of(own)
+    resources = own.resources()
 
     async def again() -> LiveCluster:
         if snapshot is not None:

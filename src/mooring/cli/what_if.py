@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,19 +11,17 @@ import typer
 from rich.table import Table
 
 from mooring.api.errors import MooringError
-from mooring.api.pod import Pod
-from mooring.api.resources import PODS
 from mooring.app.asking import LoadedCluster
 from mooring.app.configuring import configure
 from mooring.app.manifest_files import read_manifest
+from mooring.app.placing_again import placed_elsewhere
+from mooring.app.running.garbage import nothing_collected
 from mooring.app.what_if import ClusterCopy, Outcome, ended_by
 from mooring.cli.explain import UNSCHEDULABLE, refusals
-from mooring.cli.printing import console, fail, line, printable
-from mooring.cli.profile_options import Config, PluginPath, Plugins, ProfileName, configured
-from mooring.cli.sources import Context, Form, Kubeconfig, OutputForm, SnapshotFile, print_data, read
+from mooring.cli.printing import Form, OutputForm, console, fail, line, print_data, printable
+from mooring.cli.profile_options import Config, PluginPath, Plugins, ProfileName, configured, configured_by
+from mooring.cli.sources import Context, Kubeconfig, SnapshotFile, read
 from mooring.explain.explanation import Explanation
-from mooring.explain.judging import unassigned
-from mooring.explain.remedies import changed
 
 SHOWN = 40
 """Rows of a table for people; JSON has them all."""
@@ -71,14 +68,16 @@ def what_if(
         fail("--replicas is about the workloads of -f: name a file")
     own = configured(config, profile, plugins, plugin_path) or configure()
     try:
-        cluster = read(own, kubeconfig, context, snapshot)
         if with_config is not None:
-            other = configured(with_config, profile, plugins, plugin_path)
-            assert other is not None
-            _compare(LoadedCluster(cluster, other), output)
+            other = configured_by(with_config, profile, plugins, plugin_path)
+            with nothing_collected():
+                loaded = LoadedCluster.load(read(own, kubeconfig, context, snapshot), other)
+            _show_elsewhere(asyncio.run(placed_elsewhere(loaded)), output)
             return
         manifests = [manifest for file in files or () for manifest in read_manifest(file)]
-        with ClusterCopy(cluster, own) as copy:
+        with nothing_collected():
+            copied = ClusterCopy(read(own, kubeconfig, context, snapshot), own)
+        with copied as copy:
             if add_nodes:
                 copy.add_nodes(add_nodes, like)
             for name in cordon or ():
@@ -153,9 +152,7 @@ def _table(columns: tuple[str, ...], rows: Any) -> None:
         line(f"and {len(shown) - SHOWN} more")
 
 
-def _compare(loaded: LoadedCluster, output: Form) -> None:
-    """Each running pod as if it came now, by the other configuration."""
-    moved = list(_elsewhere(loaded))
+def _show_elsewhere(moved: list[dict[str, Any]], output: Form) -> None:
     if output is not Form.TABLE:
         print_data({"elsewhere": moved}, output)
         return
@@ -165,29 +162,3 @@ def _compare(loaded: LoadedCluster, output: Form) -> None:
     line(f"{len(moved)} running pods would be placed elsewhere:", style="bold")
     rows = ((m["pod"], m["from"], m["to"] or "nowhere", ", ".join(m["decidedBy"])) for m in moved)
     _table(("pod", "runs on", "would go to", "because of"), rows)
-
-
-def _elsewhere(loaded: LoadedCluster) -> Iterator[dict[str, Any]]:
-    running = [pod for pod in loaded.engine.stores.lister(PODS).list() if pod.is_assigned]
-    for pod in running:
-        answer = asyncio.run(_asked(loaded, pod))
-        if answer is not None:
-            yield answer
-
-
-async def _asked(loaded: LoadedCluster, pod: Pod) -> dict[str, Any] | None:
-    judge, here = loaded.judge(pod), pod.spec.node_name
-    with changed(judge, ((PODS, pod, None),)):
-        attempt = await judge.find(unassigned(pod))
-        if attempt.node == here:
-            return None
-        row = attempt.nodes.columns.row_of(here)
-        board = attempt.board
-        if attempt.feasible and attempt.ok[row] and board is not None:
-            best = attempt.nodes.columns.row_of(attempt.node)
-            if board.totals[best] == board.totals[row]:
-                return None  # among equals
-            ahead = [c.step.name for c in board.columns if c.weighted(best) > c.weighted(row)]
-        else:
-            ahead = list(attempt.statuses.get(here).reasons)
-    return {"pod": pod.key, "from": here, "to": attempt.node, "decidedBy": ahead}

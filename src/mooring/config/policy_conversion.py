@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import asdict
 
 from mooring.api import times
+from mooring.api.node import HOSTNAME, ZONE
 from mooring.api.problems import Problem, child, did_you_mean, required
 from mooring.config import versions
 from mooring.config.defaults import NEWER_THAN_BETA, default_plugins
@@ -45,7 +46,7 @@ from mooring.config.wire import to_wire, to_yaml
 from mooring.framework.args import weighted
 
 _ALWAYS = ("PrioritySort", "DefaultPreemption", "DefaultBinder", *NEWER_THAN_BETA)
-_SYSTEM_SKEWS = {"kubernetes.io/hostname": 3, "topology.kubernetes.io/zone": 5}
+_SYSTEM_SKEWS = {HOSTNAME: 3, ZONE: 5}
 _FILTERING = {name for names in PREDICATES.values() for name in names}
 _SCORING = {*PRIORITIES.values(), "VolumeBinding"}
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mooring.api.meta import Int32, Record
+from mooring.api.node import HOSTNAME
 from mooring.api.pod import Pod
 from mooring.api.problems import Problem, child, invalid, required
 from mooring.api.selectors import selector_from_labels
@@ -38,7 +39,6 @@ from mooring.framework.topology import DomainCounts
 from mooring.framework.vectorized import VectorFilterPlugin, VectorScorePlugin
 
 STATE = "AppAffinity"
-HOSTNAME = "kubernetes.io/hostname"
 
 
 class Limit(Record):

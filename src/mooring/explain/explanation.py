@@ -219,16 +219,18 @@ def _placement(judge: Judge, judgement: Judgement, assigned: str) -> Placement |
         row = attempt.nodes.columns.row_of(assigned)
         refused = attempt.statuses.get(assigned).reasons
         if board is not None and row >= 0 and not refused and assigned != attempt.node:
-            own = _scores_of(attempt, board, [row])[0]
+            own = _scores_of(attempt, board, np.array([row]))[0]
     if board is None or not attempt.node:
         return Placement("", (), None, (), own, refused) if refused else None
-    ranking = (attempt.ranking or [attempt.nodes.columns.row_of(attempt.node)])[:BEST]
-    best = _scores_of(attempt, board, ranking)
+    ranking = attempt.ranking
+    if ranking is None:
+        ranking = np.array([attempt.nodes.columns.row_of(attempt.node)])
+    best = _scores_of(attempt, board, ranking[:BEST])
     margin = best[0].total - best[1].total if len(best) > 1 else None
     return Placement(attempt.node, best, margin, _deciding(best), own, refused)
 
 
-def _scores_of(attempt: Attempt, board: ScoreBoard, rows: list[int]) -> tuple[NodeScore, ...]:
+def _scores_of(attempt: Attempt, board: ScoreBoard, rows: IntArray) -> tuple[NodeScore, ...]:
     return board.top(rows).by_node(attempt.nodes.columns.node_names())
 
 

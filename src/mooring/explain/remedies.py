@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from msgspec.structs import replace
 
-from mooring.api.node import Node
+from mooring.api.node import HOSTNAME, Node
 from mooring.api.pod import Pod
 from mooring.api.requests import pod_requests
 from mooring.api.resources import NODES
@@ -30,7 +30,6 @@ _GROUPS = 24
 _SHAPES = 6
 _PRIORITIES = 5
 _NEW = "one-more-node"
-HOSTNAME = "kubernetes.io/hostname"
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,11 +154,12 @@ def changed(judge: Judge, changes: Sequence[ObjectChange]) -> Iterator[None]:
 async def _others(judge: Judge, judgement: Judgement) -> AsyncIterator[Remedy]:
     """What has nothing to do with a certain node: one more of them, another priority."""
     for node in _shapes(judgement):
-        with changed(judge, ((NODES, None, _copy(node)),)):
+        new: ObjectChange = (NODES, None, node_like(node, _NEW))
+        with changed(judge, (new,)):
             attempt = await judge.find(judgement.pod)
         if attempt.feasible:
             text = f"one more node like {node.name}"
-            yield Remedy(text, attempt.feasible, _NEW, changes=((NODES, None, _copy(node)),), cost=8)
+            yield Remedy(text, attempt.feasible, _NEW, changes=(new,), cost=8)
             break
     if judgement.preemption is not None and judgement.preemption.nominated_node:
         return
@@ -184,9 +184,10 @@ def _shapes(judgement: Judgement) -> list[Node]:
     return [mine[0] for mine in sorted(groups.values(), key=len, reverse=True)[:_SHAPES]]
 
 
-def _copy(node: Node) -> Node:
-    labels = {**node.labels, HOSTNAME: _NEW} if HOSTNAME in node.labels else node.labels
-    meta = replace(node.metadata, name=_NEW, uid=_NEW, labels=labels)
+def node_like(node: Node, name: str) -> Node:
+    """A copy under another name, not cordoned."""
+    labels = {**node.labels, HOSTNAME: name} if HOSTNAME in node.labels else node.labels
+    meta = replace(node.metadata, name=name, uid=f"copy/{name}", labels=labels)
     return replace(node, metadata=meta, spec=replace(node.spec, unschedulable=False))
 
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -78,27 +79,49 @@ def _at(scores: FewScores, index: int) -> int:
     return scores if isinstance(scores, int) else scores[index]
 
 
-KeptColumn = tuple[str, int, FewScores, FewScores]
-"""What a `ScoreColumn` is made of. Most records are never looked at, and a plain tuple is written fastest."""
+KeptScores = bytes | int
+"""One for each row, as `pack` writes them, or one for all."""
+KeptColumn = tuple[str, int, KeptScores, KeptScores]
+"""What a `ScoreColumn` is made of."""
 
 
-class TopScores(NamedTuple):
+def pack(scores: Sequence[int] | npt.NDArray[np.int64]) -> bytes:
+    """As records keep numbers: most are never looked at, and a single object is made and freed fastest."""
+    return np.asarray(scores, dtype=np.int64).tobytes()
+
+
+def _unpacked(scores: KeptScores) -> FewScores:
+    return scores if isinstance(scores, int) else memoryview(scores).cast("q").tolist()
+
+
+class TopScores(msgspec.Struct, frozen=True, gc=False):
     """The best rows with their scores."""
 
-    rows: Sequence[int]
-    totals: Sequence[int]
+    packed_rows: bytes
+    packed_totals: bytes
     kept: Sequence[KeptColumn]
 
     @property
+    def rows(self) -> list[int]:
+        return memoryview(self.packed_rows).cast("q").tolist()
+
+    @property
+    def totals(self) -> list[int]:
+        return memoryview(self.packed_totals).cast("q").tolist()
+
+    @property
     def columns(self) -> list[ScoreColumn]:
-        return [ScoreColumn(*column) for column in self.kept]
+        return [
+            ScoreColumn(plugin, weight, _unpacked(raw), _unpacked(normalized))
+            for plugin, weight, raw, normalized in self.kept
+        ]
 
     def by_node(self, names: Sequence[str]) -> tuple[NodeScore, ...]:
         """The scores of each node, the best first."""
         columns = self.columns
         return tuple(
-            NodeScore(names[row], self.totals[i], tuple(column.at(i) for column in columns))
-            for i, row in enumerate(self.rows)
+            NodeScore(names[row], total, tuple(column.at(i) for column in columns))
+            for i, (row, total) in enumerate(zip(self.rows, self.totals, strict=True))
         )
 
 
@@ -135,10 +158,9 @@ SMALL_RECORD = 600
 """Bytes of a record that has neither a message nor scores."""
 
 
-@dataclass(init=False)
-class DecisionRecord:
-    """One attempt to schedule one pod. One is made for every attempt, and most of its fields stay as they are
-    by default: only the others are written."""
+class DecisionRecord(msgspec.Struct, gc=False):
+    """One attempt to schedule one pod. Nothing that it refers to refers to it, so that the garbage collector
+    need not know the thousands that are kept."""
 
     pod: str
     uid: str
@@ -149,6 +171,8 @@ class DecisionRecord:
     """Wall clock, seconds since the epoch."""
     sequence: int = 0
     """Position among all attempts of the process; set by the ring that keeps it."""
+    kept_bytes: int = 0
+    """What it counts for in that ring."""
     duration: float = 0.0
     """Seconds from pop to assume or refusal."""
     result: str = ""
@@ -175,13 +199,6 @@ class DecisionRecord:
     """The plugin whose hint said so, or that activated the pod."""
     plugin: str = ""
     """The plugin that failed or refused, where a single one did."""
-
-    def __init__(self, pod: str, uid: str, profile: str, attempt: int, started: float) -> None:
-        self.pod = pod
-        self.uid = uid
-        self.profile = profile
-        self.attempt = attempt
-        self.started = started
 
     @property
     def margin(self) -> int | None:
@@ -237,7 +254,7 @@ class DecisionRecord:
         many records share that."""
         size = SMALL_RECORD + len(self.message)
         if self.top is not None:
-            size += 700 + 210 * len(self.top.kept)
+            size += 300 + 100 * len(self.top.kept)
         if self.extenders:
             size += sum(200 + len(verdict.error) for verdict in self.extenders)
         return size

@@ -15,11 +15,10 @@ from typing import Any
 import msgspec
 
 from mooring.api.errors import MooringError
-from mooring.api.node import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from mooring.api.node import REGION, ZONE, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from mooring.api.pod import Volume
 from mooring.api.storage import CSINode, PersistentVolume
 
-ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"
 BETA_REGION = "failure-domain.beta.kubernetes.io/region"
 ZONE_DELIMITER = "__"

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mooring.api.node import REGION, ZONE
 from mooring.api.pod import Pod
 from mooring.api.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES
 from mooring.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
@@ -29,7 +30,7 @@ from mooring.framework.nodes import BoolArray, Nodes, NodeView, Refusals
 from mooring.framework.points import PreFilterPlugin
 from mooring.framework.reusable import ReusablePlugin
 from mooring.framework.status import Code, Status
-from mooring.plugins.csi_translation import BETA_REGION, BETA_ZONE, REGION, ZONE, ZONE_DELIMITER
+from mooring.plugins.csi_translation import BETA_REGION, BETA_ZONE, ZONE_DELIMITER
 from mooring.plugins.volumes import (
     SKIP,
     WAIT_FOR_FIRST_CONSUMER,

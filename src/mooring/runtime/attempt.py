@@ -145,7 +145,7 @@ class Attempt:
     statuses: NodeStatuses = NodeStatuses.empty()
     """Why nodes were refused."""
     baseline: Baseline = NothingKnown()
-    ranking: list[int] | None = None
+    ranking: IntArray | None = None
     """The best rows, the winner first; None when nothing was scored."""
     board: ScoreBoard | None = None
     node: str = ""

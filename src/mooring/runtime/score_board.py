@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -28,8 +27,6 @@ NEVER = -(2**40)
 """The total of a row that is not feasible: scores that are added to it leave it below zero."""
 
 
-Pick = Callable[[memoryview], tuple[int, ...]]
-"""The entries of a few rows. Ten of them are read faster this way than by an index array."""
 ScoreInto = Callable[[CycleState, Pod, Nodes, IntArray], Status | int | None]
 """Writes a score per node into the array, or returns one for all."""
 
@@ -99,7 +96,7 @@ class Column:
         self.raw = raw
         self.normalized = normalized
 
-    def of(self, pick: Pick) -> KeptColumn:
+    def of(self, rows: IntArray) -> KeptColumn:
         """A few rows, for the record."""
         raw, normalized, step = self.raw, self.normalized, self.step
         if type(raw) is int and type(normalized) is int:
@@ -107,10 +104,10 @@ class Column:
             if shared[2] != raw or shared[3] != normalized:
                 shared = step.shared = step.name, step.weight, raw, normalized
             return shared
-        few = raw if isinstance(raw, int) else pick(raw.data)
+        few = raw if isinstance(raw, int) else raw[rows].tobytes()
         if normalized is raw:
             return step.name, step.weight, few, few
-        counted = normalized if isinstance(normalized, int) else pick(normalized.data)
+        counted = normalized if isinstance(normalized, int) else normalized[rows].tobytes()
         return step.name, step.weight, few, counted
 
     def weighted(self, row: int) -> int:
@@ -130,9 +127,9 @@ class ExtenderColumn:
     weight: int
     raw: IntArray
 
-    def of(self, pick: Pick) -> KeptColumn:
-        few = pick(self.raw.data)
-        return self.name, self.weight, few, [score * EXTENDER_SCORE_FACTOR for score in few]
+    def of(self, rows: IntArray) -> KeptColumn:
+        few = self.raw[rows]
+        return self.name, self.weight, few.tobytes(), (few * EXTENDER_SCORE_FACTOR).tobytes()
 
 
 @dataclass(slots=True)
@@ -161,20 +158,19 @@ class ScoreBoard:
         """Totals, below zero in rows that are not feasible; totals of feasible ones never are."""
         return self.totals if self.is_masked else np.where(self.feasible, self.totals, NEVER)
 
-    def ranking(self, ranker: Ranker) -> list[int]:
+    def ranking(self, ranker: Ranker) -> IntArray:
         """The best rows, the winner first: highest total, among equals the first in snapshot order."""
         if self.tie_break is None:
             return ranker.rank(self.masked(), self.every, TOP_NODES)
         return rank(self.masked(), self.every.listed.rows, TOP_NODES, self.tie_break)
 
-    def top(self, ranking: list[int]) -> TopScores:
-        """These rows with their scores, as Python's integers: arrays this small and kept this long would
-        leave the C heap full of holes."""
-        pick: Pick = itemgetter(*ranking) if len(ranking) > 1 else lambda view: (view[ranking[0]],)
-        columns = [column.of(pick) for column in self.columns]
+    def top(self, ranking: IntArray) -> TopScores:
+        """These rows with their scores, as bytes: arrays this small and kept this long would leave the C heap
+        full of holes."""
+        columns = [column.of(ranking) for column in self.columns]
         if self.extended:
-            columns += [column.of(pick) for column in self.extended]
-        return TopScores(ranking, pick(self.totals.data), columns)
+            columns += [column.of(ranking) for column in self.extended]
+        return TopScores(ranking.tobytes(), self.totals[ranking].tobytes(), columns)
 
 
 class Ranker:
@@ -185,25 +181,24 @@ class Ranker:
         self._gap = 16
         """Points between the best row and the last one that is looked at."""
 
-    def rank(self, masked: IntArray, every: EveryRow, count: int) -> list[int]:
+    def rank(self, masked: IntArray, every: EveryRow, count: int) -> IntArray:
         """Up to `count` rows in order of their totals, equals in snapshot order, as `rank` gives them."""
         if not len(masked):
-            return []
+            return NO_ROWS
         best = int(masked[masked.argmax()])
         if best < 0:
-            return []
+            return NO_ROWS
         near = self._near(masked, best, count)
         if near is None:
             return rank(masked, every.listed.rows, count)
         totals = masked[near]
         if every.in_order and len(near) > _A_HANDFUL:
-            first: list[int] = near[:count].tolist()
-            return first
+            return near[:count]
         if every.in_order:
             order = (-totals).argsort(kind="stable")[:count]
         else:
             order = np.lexsort((every.positions[near], -totals))[:count]
-        nearest: list[int] = near[order].tolist()
+        nearest: IntArray = near[order]
         return nearest
 
     def _near(self, masked: IntArray, best: int, count: int) -> IntArray | None:
@@ -221,25 +216,27 @@ class Ranker:
         return None
 
 
+NO_ROWS: IntArray = np.zeros(0, dtype=np.int64)
 _A_HANDFUL = 400
 _TRIES = 4
 
 
-def rank(masked: IntArray, order: IntArray, count: int, tie_break: IntArray | None = None) -> list[int]:
+def rank(masked: IntArray, order: IntArray, count: int, tie_break: IntArray | None = None) -> IntArray:
     """Up to `count` rows in order of their totals; negative ones are left out. Equals stand in snapshot
     order (the rows of `order`), or by falling `tie_break` where there is one."""
     totals = masked.take(order)
     if tie_break is not None:
         by_tie = np.lexsort((-tie_break.take(order), -totals))[:count]
-        return [row for row in order[by_tie].tolist() if masked[row] >= 0]
+        best_rows: IntArray = order[by_tie]
+        return best_rows[masked[best_rows] >= 0]
     if count == 1:
         best = int(np.argmax(totals))
-        return [int(order[best])] if totals[best] >= 0 else []
+        return order[best : best + 1] if totals[best] >= 0 else NO_ROWS
     threshold = _threshold(totals, count)
     above = np.flatnonzero(totals > threshold)
     level = np.flatnonzero(totals == threshold)[: count - len(above)] if threshold >= 0 else above[:0]
     best_first = above[np.argsort(-totals[above], kind="stable")]
-    found: list[int] = order[np.concatenate((best_first, level))].tolist()
+    found: IntArray = order[np.concatenate((best_first, level))]
     return found
 
 

@@ -214,7 +214,7 @@ class NodeChooser:
     def _take_best(self, attempt: Attempt, board: ScoreBoard) -> None:
         attempt.board = board
         ranking = attempt.ranking = board.ranking(self._ranker)
-        attempt.node = attempt.nodes.columns.node_names()[ranking[0]]
+        attempt.node = attempt.nodes.columns.node_names()[int(ranking[0])]
         if _log.enabled(10):
             _log_scores(attempt, board)
 

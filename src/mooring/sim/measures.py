@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from mooring.api.node import ZONE
 from mooring.api.pod import Pod
 from mooring.api.requests import CPU, MEMORY
 from mooring.framework.nodes import FloatArray, Nodes
 from mooring.scheduler.engine import Engine
-from mooring.sim.objects import ZONE
 from mooring.sim.tally import Tally
 from mooring.sim.world import World
 

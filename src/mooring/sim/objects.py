@@ -9,12 +9,11 @@ from msgspec.structs import replace
 
 from mooring.api import decoding
 from mooring.api.errors import ObjectError
-from mooring.api.node import Node
+from mooring.api.node import HOSTNAME, ZONE, Node
 from mooring.api.pod import Pod
 from mooring.api.resources import NODES, PODS, REPLICA_SETS, AnyObject, Unstructured, by_kind
 from mooring.sim.scenario import Amount, NodeShape, PodWorkload
 
-HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 PODS_PER_NODE = "110"
 
 

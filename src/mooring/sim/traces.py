@@ -16,10 +16,11 @@ from typing import Any
 
 from mooring.api import decoding
 from mooring.api.errors import MooringError
+from mooring.api.node import HOSTNAME
 from mooring.api.resources import NODES, PODS, AnyObject
 from mooring.api.times import parse_time
 from mooring.sim.fields import FieldError, Fields, Seconds, parse_yaml, read_fields
-from mooring.sim.objects import HOSTNAME, PODS_PER_NODE, typed
+from mooring.sim.objects import PODS_PER_NODE, typed
 from mooring.sim.workload import Add, Settings, Timed
 from mooring.sim.world import Life
 

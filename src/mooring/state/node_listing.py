@@ -12,7 +12,7 @@ from itertools import chain, zip_longest
 
 import numpy as np
 
-from mooring.api.node import Node
+from mooring.api.node import REGION, ZONE, Node
 from mooring.framework.nodes import Columns, EveryRow, Nodes
 from mooring.framework.record import NodeEpoch
 from mooring.state.columns import read_only
@@ -20,8 +20,8 @@ from mooring.state.columns import read_only
 Zone = tuple[str, str]
 """Region and zone; two empty strings where a node has neither label."""
 
-_REGION = ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region")
-_ZONE = ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone")
+_REGION = ("failure-domain.beta.kubernetes.io/region", REGION)
+_ZONE = ("failure-domain.beta.kubernetes.io/zone", ZONE)
 _NOTHING = -1
 
 

@@ -13,6 +13,9 @@ from typing import Any, TypeVar
 from mooring.api.core import Namespace, NamespaceStatus
 from mooring.api.meta import LabelSelector, Object, ObjectMeta, OwnerReference, Record
 from mooring.api.node import (
+    HOSTNAME,
+    REGION,
+    ZONE,
     ContainerImage,
     Node,
     NodeCondition,
@@ -58,9 +61,6 @@ from mooring.api.workloads import (
 )
 
 T = TypeVar("T")
-HOSTNAME = "kubernetes.io/hostname"
-ZONE = "topology.kubernetes.io/zone"
-REGION = "topology.kubernetes.io/region"
 
 CREATED = "2026-01-01T00:00:00Z"
 """The creation time of everything built here, unless another is given."""

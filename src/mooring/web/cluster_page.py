@@ -12,7 +12,6 @@ from mooring.web.queue_page import show_tiles
 from mooring.web.source import ClusterSource, Json
 from mooring.web.text import address, node_url
 
-ZONE = "topology.kubernetes.io/zone"
 MOST_FOUND = 20
 NODES_SECONDS = 5.0
 """All nodes are much to ask for."""

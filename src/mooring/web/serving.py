@@ -15,8 +15,9 @@ from fastapi import FastAPI
 from nicegui import ui
 
 from mooring.api.errors import MooringError
+from mooring.api.node import ZONE
 from mooring.web import shell
-from mooring.web.cluster_page import ZONE, ClusterPage
+from mooring.web.cluster_page import ClusterPage
 from mooring.web.compare_page import ComparePage
 from mooring.web.configuration_page import ConfigurationPage
 from mooring.web.guard import Guard

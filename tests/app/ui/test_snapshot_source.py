@@ -8,7 +8,7 @@ import json
 import pytest
 
 from mooring.api.errors import MooringError
-from mooring.app import live_cluster, snapshots
+from mooring.app import snapshots
 from mooring.app.configuring import configure
 from mooring.app.ui.snapshot_source import SnapshotSource
 from mooring.web.source import Question, QueueQuery
@@ -20,7 +20,7 @@ def source(tmp_path):
     path = tmp_path / "story.json"
     path.write_text(json.dumps(clusters.story()))
     configured = configure()
-    resources = live_cluster.resources_of(configured)
+    resources = configured.resources()
 
     async def again():
         return snapshots.load(path, resources)

@@ -1,7 +1,7 @@
 import pytest
 
 from mooring.api.decoding import convert
-from mooring.api.node import Node
+from mooring.api.node import HOSTNAME, ZONE, Node
 from mooring.api.resources import NODES
 from mooring.app.up import pools
 from mooring.config import ConfigError
@@ -22,11 +22,11 @@ pools:
 def test_pools_become_nodes():
     nodes = [convert(NODES, raw) for raw in pools.nodes(pools.parse(GPU))]
     assert [node.name for node in nodes] == ["plain-0", "plain-1", "gpu-0"]
-    assert [node.labels.get(pools.ZONE) for node in nodes] == ["a", "b", None]
+    assert [node.labels.get(ZONE) for node in nodes] == ["a", "b", None]
     gpu = nodes[-1]
     assert isinstance(gpu, Node)
     assert gpu.labels["accelerator"] == "a100"
-    assert gpu.labels[pools.HOSTNAME] == "gpu-0"
+    assert gpu.labels[HOSTNAME] == "gpu-0"
     assert gpu.unschedulable
     assert [(taint.key, taint.value, taint.effect) for taint in gpu.taints] == [
         ("nvidia.com/gpu", "present", "NoSchedule")
@@ -36,7 +36,7 @@ def test_pools_become_nodes():
 
 def test_a_number_means_alike_nodes_over_three_zones():
     nodes = pools.nodes(pools.of_count(4))
-    assert [node["metadata"]["labels"][pools.ZONE] for node in nodes] == [
+    assert [node["metadata"]["labels"][ZONE] for node in nodes] == [
         "zone-a",
         "zone-b",
         "zone-c",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mooring.api.node import Node
+from mooring.api.node import REGION, ZONE, Node
 from mooring.api.pod import Pod
 from mooring.contrib.network_aware.app_groups import APPGROUPS, GROUP, WORKLOAD
-from mooring.contrib.network_aware.costs import NETWORKTOPOLOGIES, REGION, ZONE
+from mooring.contrib.network_aware.costs import NETWORKTOPOLOGIES
 from mooring.testing import make_node, make_pod
 
 Costs = Mapping[tuple[str, str], int]

@@ -10,12 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.api.errors import MooringError
+from mooring.api.node import ZONE
 from mooring.api.resources import NODES, PODS, Unstructured
 from mooring.app.configuring import configure
 from mooring.app.deploying import DeployOptions, manifests
 from mooring.config import ConfigError
 from mooring.contrib.network_aware.app_groups import APPGROUPS, GROUP, WORKLOAD, AppGroup, read
-from mooring.contrib.network_aware.costs import NETWORKTOPOLOGIES, ZONE, NetworkTopology
+from mooring.contrib.network_aware.costs import NETWORKTOPOLOGIES, NetworkTopology
 from mooring.testing import Cluster, make_pod
 from tests.contrib.configs import enabling
 from tests.contrib.network_aware.shop import app_group, at, member, topology

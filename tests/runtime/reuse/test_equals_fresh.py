@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from mooring.api.node import HOSTNAME, ZONE
 from mooring.api.resources import NODES, PODS, SERVICES
 from mooring.app.evaluating import World
 from mooring.framework.events import QueuedPod
@@ -19,7 +20,7 @@ from mooring.runtime.reuse.cache import ReuseCache
 from mooring.runtime.reuse.template import TemplateBaseline
 from mooring.scheduler.choosing import NodeChooser
 from mooring.testing import make_node, make_pod
-from mooring.testing.builders import HOSTNAME, ZONE, make_affinity, make_container, make_service, spread_over
+from mooring.testing.builders import make_affinity, make_container, make_service, spread_over
 
 TEMPLATES: tuple[dict[str, Any], ...] = (
     {"labels": {"app": "plain"}, "containers": [make_container("main", "500m", "1Gi", image="web:1")]},

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from mooring.api.node import REGION
+
 IMAGES = 8
 CONDITIONS = {
     "MemoryPressure": ("False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
@@ -26,7 +28,7 @@ def add_details(node: dict[str, Any]) -> None:
         "beta.kubernetes.io/os": "linux",
         "node.kubernetes.io/instance-type": "m5.4xlarge",
         "beta.kubernetes.io/instance-type": "m5.4xlarge",
-        "topology.kubernetes.io/region": "region-1",
+        REGION: "region-1",
         "failure-domain.beta.kubernetes.io/region": "region-1",
         "node.example.com/pool": "general-purpose",
         "node.example.com/capacity-type": "on-demand",

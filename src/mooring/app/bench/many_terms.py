@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any
 
+from mooring.api.node import HOSTNAME
 from mooring.api.resources import NAMESPACES
-from mooring.app.bench.world import HOSTNAME, World, make
+from mooring.app.bench.world import World, make
 
 Pods = Iterator[dict[str, Any]]
 

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from itertools import count
 from typing import Any
 
+from mooring.api.node import REGION, ZONE
 from mooring.api.resources import PODS
-from mooring.app.bench.world import ZONE, ZONES, World, make
+from mooring.app.bench.world import ZONES, World, make
 from mooring.contrib.network_aware.app_groups import APPGROUPS, GROUP, WORKLOAD
-from mooring.contrib.network_aware.costs import NETWORKTOPOLOGIES, REGION
+from mooring.contrib.network_aware.costs import NETWORKTOPOLOGIES
 
 CONFIG = """
 apiVersion: kubescheduler.config.k8s.io/v1

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from itertools import count, cycle
 from typing import Any
 
+from mooring.api.node import ZONE
 from mooring.api.resources import PODS
-from mooring.app.bench.world import ZONE, ZONES, World, make, meta
+from mooring.app.bench.world import ZONES, World, make, meta
 from mooring.contrib.capacity_scheduling.quotas import ELASTICQUOTAS, PARENT
 from mooring.contrib.coscheduling.groups import LABEL, PODGROUPS
 

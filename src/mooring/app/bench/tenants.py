@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping
 from itertools import count
 from typing import Any
 
+from mooring.api.node import ZONE
 from mooring.api.resources import NAMESPACES
-from mooring.app.bench.world import ZONE, World, make
+from mooring.app.bench.world import World, make
 from mooring.contrib.capacity_scheduling.quotas import ELASTICQUOTAS
 from mooring.contrib.sysched import SECCOMP_PROFILES
 

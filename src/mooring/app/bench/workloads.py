@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mooring.api.node import HOSTNAME, ZONE
 from mooring.api.resources import (
     POD_DISRUPTION_BUDGETS,
     PRIORITY_CLASSES,
@@ -15,7 +16,7 @@ from mooring.api.resources import (
     SERVICES,
 )
 from mooring.app.bench import gpus, many_terms, networks, numa, preempting, tenants
-from mooring.app.bench.world import HOSTNAME, ZONE, World, make, meta
+from mooring.app.bench.world import World, make, meta
 from mooring.contrib.capacity_scheduling.quotas import ELASTICQUOTAS
 from mooring.contrib.coscheduling.groups import LABEL, PODGROUPS
 from mooring.contrib.metrics import CPU, MEMORY, Sample

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from mooring.api import decoding
+from mooring.api.node import HOSTNAME, ZONE
 from mooring.api.pod import Pod
 from mooring.api.resources import NODES, PODS, Resource
 from mooring.app.configuring import Configuration, configure
@@ -18,7 +19,6 @@ from mooring.runtime.profile import Profile
 from mooring.scheduler.engine import Engine
 
 ZONES = 10
-HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 BATCH = 10_000
 
 

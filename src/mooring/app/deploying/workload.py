@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
+from mooring.api.node import HOSTNAME, ZONE
 from mooring.app.deploying.options import DeployOptions
 from mooring.app.deploying.rbac import metadata
 
@@ -72,11 +73,11 @@ def _pod_spec(options: DeployOptions, arguments: list[str]) -> Json:
             "fsGroup": USER,
             "seccompProfile": {"type": "RuntimeDefault"},
         },
-        "affinity": {"podAntiAffinity": _apart(options, "kubernetes.io/hostname")},
+        "affinity": {"podAntiAffinity": _apart(options, HOSTNAME)},
         "topologySpreadConstraints": [
             {
                 "maxSkew": 1,
-                "topologyKey": "topology.kubernetes.io/zone",
+                "topologyKey": ZONE,
                 "whenUnsatisfiable": "ScheduleAnyway",
                 "labelSelector": {"matchLabels": options.selector},
             }

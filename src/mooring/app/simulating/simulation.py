@@ -5,21 +5,17 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import importlib
-import random
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
 from mooring.api.errors import MooringError
-from mooring.api.resources import Unstructured
 from mooring.app.configuring import Configuration, configure, configure_file
+from mooring.app.offline import simulated_engine
 from mooring.app.running.garbage import collected_as_when_running
 from mooring.app.simulating.loading import load_workload, read_scenario
 from mooring.framework.points import Plugin
-from mooring.scheduler.assembly import assemble
-from mooring.scheduler.engine import Engine
-from mooring.scheduler.generation import Ports
 from mooring.sim.driving import Driver
 from mooring.sim.loop import VirtualClock, VirtualLoop, finish
 from mooring.sim.measures import OwnMeasure, Sampler
@@ -100,7 +96,9 @@ class Simulation:
             clock = VirtualClock(loop, epoch=self._settings.epoch)
             world = World(clock, grace=self._settings.grace, adopts_pods=self._settings.adopts_pods)
             tally = Tally(clock, note, self._settings.attempts)
-            engine = self._engine(world, tally)
+            records = AttemptRing(tally.attempted)
+            engine = simulated_engine(self.configuration, world, self.seed, tally, records)
+            world.watchers.append(tally)
             sampler = Sampler(engine, world, tally, self._measures)
             driver = Driver(engine, world, tally, sampler, self._settings, on_progress)
             with ExitStack() as stack:
@@ -127,19 +125,6 @@ class Simulation:
             problems=driver.problems.kept,
             problem_count=driver.problems.count,
         )
-
-    def _engine(self, world: World, tally: Tally) -> Engine:
-        configured = self.configuration
-        ports = Ports(world, world.clock, random.Random(self.seed), tally)
-        records = AttemptRing(tally.attempted)
-        engine = assemble(configured.config, configured.profiles, configured.registry, ports, records=records)
-        world.post, world.profiles = engine.inbox.post, engine.profiles
-        world.watchers.append(tally)
-        for plugin in configured.plugins():
-            for need in plugin.needs:
-                if need.resource.type is Unstructured:
-                    world.custom[need.resource.kind, need.resource.api_version] = need.resource
-        return engine
 
 
 def find_measure(reference: str) -> OwnMeasure:

@@ -43,7 +43,7 @@ class SnapshotSource:
 
     def _take(self, cluster: LiveCluster) -> None:
         self._cluster = cluster
-        self._loaded = LoadedCluster(cluster, self._configured)
+        self._loaded = LoadedCluster.load(cluster, self._configured)
         self._pending: PendingPods | None = None
 
     async def _ask(self, question: Callable[[], Coroutine[Any, Any, T]]) -> T:

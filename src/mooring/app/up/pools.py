@@ -22,6 +22,7 @@ import msgspec
 
 from mooring.api import quantity
 from mooring.api.errors import MooringError, QuantityError
+from mooring.api.node import HOSTNAME, ZONE
 from mooring.api.problems import Problem, child
 from mooring.config import yaml_source
 from mooring.config.types import ConfigError
@@ -30,7 +31,6 @@ MAX_NODES = 100_000
 MOST_NUMA_ZONES = 8
 """As many as a kubelet aligns unless it is configured otherwise."""
 CAPACITY = {"cpu": "8", "memory": "32Gi", "ephemeral-storage": "100Gi", "pods": "110"}
-ZONE, HOSTNAME = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 
 
 class Taint(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):

@@ -12,13 +12,13 @@ from typing import NamedTuple
 import numpy as np
 
 from mooring.api.meta import Int64, Record
+from mooring.api.node import REGION, ZONE
 from mooring.api.resources import custom
 from mooring.framework.nodes import BoolArray, Columns, FloatArray, IntArray, Nodes
 
 NETWORKTOPOLOGIES = custom(
     "networktopology.diktyo.x-k8s.io", "v1alpha1", "networktopologies", "NetworkTopology"
 )
-REGION, ZONE = "topology.kubernetes.io/region", "topology.kubernetes.io/zone"
 SAME_PLACE, UNKNOWN = 1, 100
 """Costs that no object names: within a zone, and where nothing is known."""
 HIGHEST = 2**31

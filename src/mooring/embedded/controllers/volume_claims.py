@@ -14,6 +14,7 @@ import msgspec
 from mooring.api import quantity
 from mooring.api.errors import AlreadyExists
 from mooring.api.meta import LabelSelector
+from mooring.api.node import HOSTNAME, ZONE
 from mooring.api.resources import Resource, Unstructured
 from mooring.api.selectors import compile_label_selector
 from mooring.embedded.controllers import kinds
@@ -33,7 +34,7 @@ NO_PROVISIONER = "kubernetes.io/no-provisioner"
 TOPOLOGY = "mooring.dev/topology"
 """Parameter of a StorageClass: where its volumes can be reached from once a node is chosen: `zone` (the
 default), `node` or `any`."""
-_TOPOLOGY_LABELS = {"zone": "topology.kubernetes.io/zone", "node": "kubernetes.io/hostname"}
+_TOPOLOGY_LABELS = {"zone": ZONE, "node": HOSTNAME}
 CLAIM_FINALIZER = "kubernetes.io/pvc-protection"
 VOLUME_FINALIZER = "kubernetes.io/pv-protection"
 USED = "claims"

@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 
 from mooring.api.meta import qualified_name_faults
+from mooring.api.node import HOSTNAME, ZONE
 from mooring.api.node_selectors import NodeTerm, RequiredNodeAffinity
 from mooring.api.pod import Pod, TopologySpreadConstraint
 from mooring.api.problems import Problem, child, duplicate, forbidden, invalid, required, unsupported
@@ -19,9 +20,6 @@ from mooring.api.taints import find_untolerated
 from mooring.framework.args import ArgsContext, PluginArgs
 from mooring.framework.nodes import BoolArray, Columns, Nodes, NodeView
 from mooring.plugins.node_masks import compute_term
-
-HOSTNAME = "kubernetes.io/hostname"
-ZONE = "topology.kubernetes.io/zone"
 
 DO_NOT_SCHEDULE = "DoNotSchedule"
 SCHEDULE_ANYWAY = "ScheduleAnyway"

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mooring.api.node import HOSTNAME
 from mooring.framework.access import Version
 from mooring.framework.counting import PodCounter
 from mooring.framework.nodes import BoolArray, IntArray, Nodes
 from mooring.framework.status import MAX_NODE_SCORE
 from mooring.framework.topology import Bins
-from mooring.plugins.pod_topology_spread.constraints import HOSTNAME
 from mooring.plugins.pod_topology_spread.counted import Counted
 from mooring.plugins.pod_topology_spread.grouped import rounded_one, turn
 from mooring.plugins.pod_topology_spread.scoring import ScoreState

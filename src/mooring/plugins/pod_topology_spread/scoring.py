@@ -14,9 +14,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mooring.api.node import HOSTNAME
 from mooring.framework.nodes import BoolArray, FloatArray, IntArray, Nodes
 from mooring.framework.status import MAX_NODE_SCORE
-from mooring.plugins.pod_topology_spread.constraints import HOSTNAME
 from mooring.plugins.pod_topology_spread.counted import Counted
 from mooring.plugins.pod_topology_spread.grouped import Grouped, group, rounded, turned
 
