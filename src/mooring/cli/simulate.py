@@ -16,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from mooring.api.errors import MooringError
-from mooring.api.times import DurationError, format_duration, parse_duration
+from mooring.api.times import format_duration
 from mooring.app.configuring import plugin_folders
 from mooring.app.simulating.comparing import DIFFERENCES, Comparison, compare
 from mooring.app.simulating.jobs import Job, Setup, Source, plan, run_jobs
@@ -50,8 +50,17 @@ def simulate(
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="So many seeds, counted from the first.")] = 1,
     until: Annotated[
-        str, typer.Option(metavar="DURATION", help="Stop at this virtual time, such as 90s or 1h30m.")
+        str,
+        typer.Option(
+            metavar="TIME|DURATION", help="Stop at this time of a record, or after 90s, 1h30m and so on."
+        ),
     ] = "",
+    speed: Annotated[
+        float | None,
+        typer.Option(
+            metavar="N", help="Virtual seconds in a real one; without, as fast as possible. One run only."
+        ),
+    ] = None,
     since: Annotated[
         str,
         typer.Option(
@@ -87,7 +96,11 @@ def simulate(
         int, typer.Option(help="Runs at a time, each in a process of its own; -1 is one for each core.")
     ] = -1,
     backend: Annotated[
-        str, typer.Option(metavar="dask://HOST:PORT", help="Do the runs on the workers of a Dask cluster.")
+        str,
+        typer.Option(
+            metavar="dask://HOST:PORT|ray://HOST:PORT",
+            help="Do the runs on the workers of a Dask or Ray cluster.",
+        ),
     ] = "",
 ) -> None:
     """Run a workload through the real scheduler in virtual time, and measure.
@@ -99,14 +112,14 @@ def simulate(
     try:
         folders = tuple(plugin_folders(plugin_path) if plugin_path else current_folder())
         own = _measures(measure or [])
-        source = Source(workload, mapping, as_scheduled, _until(until), own, since)
+        source = Source(workload, mapping, as_scheduled, until, own, since)
         setups = _setups(config or [], tuple(plugins or ()), folders)
         for setup in setups:
             setup.configuration()  # mistakes are found before the first run
         with _kept(folder) as results_in:
             planned = plan(source, setups, _seeds(seed or [], seeds), results_in)
-            if record is not None:
-                planned = [_recorded(planned, record)]
+            if record is not None or speed is not None:
+                planned = [_single(planned, backend, record, speed)]
             results = _run(planned, jobs, backend)
             _print(results, workload.name, output, folder)
     except ConfigError as error:
@@ -119,17 +132,17 @@ def simulate(
         raise typer.Exit(1)
 
 
-def _recorded(planned: list[Job], record: Path) -> Job:
-    if len(planned) > 1:
-        raise MooringError(f"--record: {record} would hold {len(planned)} runs; say one --config and --seed")
-    return dataclasses.replace(planned[0], record=record)
-
-
-def _until(text: str) -> float | None:
-    try:
-        return parse_duration(text) if text else None
-    except DurationError as error:
-        raise MooringError(f"--until: {error}; write 90s, 15m or 1h30m") from error
+def _single(planned: list[Job], backend: str, record: Path | None, speed: float | None) -> Job:
+    """The only run, with what only a single one on this machine can have."""
+    option = "--record" if record is not None else "--speed"
+    if len(planned) > 1 or backend:
+        runs = f"{len(planned)} runs on {backend}" if backend else f"{len(planned)} runs"
+        raise MooringError(
+            f"{option} belongs to one run here, and these are {runs}; say one --config and --seed"
+        )
+    if speed is not None and not speed > 0:
+        raise MooringError(f"--speed: {speed:g} is no speed; write 10 for ten virtual seconds in a real one")
+    return dataclasses.replace(planned[0], record=record, speed=speed)
 
 
 def _measures(given: list[str]) -> dict[str, str]:

@@ -1,8 +1,8 @@
 """Where many runs are done: in processes of this machine, or on an existing Dask or Ray cluster.
 
-The first two through joblib. Ray has tasks of its own: its backend for joblib gives up when a worker dies, while
-a task is repeated. The workers of a cluster need Mooring, the plugins, and the named files under the same paths;
-results are sent back as runs end, so they need not share the folder of the results.
+The first two through joblib. On Ray tasks are used, which are repeated when a worker dies; its backend for
+joblib gives up then. The workers of a cluster need Mooring, the plugins, and the named files under the same
+paths; results are sent back as runs end, so they need not share the folder of the results.
 """
 
 from __future__ import annotations

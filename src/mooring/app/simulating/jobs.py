@@ -13,7 +13,8 @@ from pathlib import Path
 from mooring.api.errors import MooringError
 from mooring.app.configuring import Configuration, configure, configure_file, find_plugin
 from mooring.app.simulating.backends import spread
-from mooring.app.simulating.loading import load_workload
+from mooring.app.simulating.loading import end_of, load_workload
+from mooring.app.simulating.pacing import Pace
 from mooring.app.simulating.simulation import OnProgress, Simulation, find_measure
 from mooring.runtime.registry import look_in
 from mooring.sim.results import SUMMARY, Result, read_result
@@ -29,7 +30,8 @@ class Source:
     file: Path
     mapping: Path | None = None
     as_scheduled: bool = False
-    until: float | None = None
+    until: str = ""
+    """When to end: a duration, or a time of a record."""
     measures: Mapping[str, str] = field(default_factory=dict)
     """Own measures, as `module:function`."""
     since: str = ""
@@ -65,6 +67,8 @@ class Job:
     folder: Path
     record: Path | None = None
     """A file for what happens, to be replayed."""
+    speed: float | None = None
+    """Virtual seconds in a real one; None: as fast as possible."""
 
     def into(self, folder: Path) -> Job:
         return replace(self, folder=folder)
@@ -72,15 +76,19 @@ class Job:
     def run(self, on_progress: OnProgress | None = None) -> Result:
         source = self.source
         look_in(self.setup.folders)
+        workload = load_workload(
+            source.file, source.mapping, as_scheduled=source.as_scheduled, since=source.since
+        )
         simulation = Simulation(
-            load_workload(source.file, source.mapping, as_scheduled=source.as_scheduled, since=source.since),
+            workload,
             config=self.setup.configuration(),
             seed=self.seed,
-            until=source.until,
+            until=end_of(workload, source.until),
             measures={name: find_measure(reference) for name, reference in source.measures.items()},
             name=self.setup.name,
         )
-        return simulation.run(self.folder, on_progress=on_progress, record=self.record)
+        pace = Pace(self.speed) if self.speed is not None else None
+        return simulation.run(self.folder, on_progress=on_progress, record=self.record, pace=pace)
 
 
 def plan(source: Source, setups: Sequence[Setup], seeds: Sequence[int | None], folder: Path) -> list[Job]:

@@ -16,6 +16,7 @@ from mooring.api.resources import Unstructured
 from mooring.app.configuring import Configuration, configure, configure_file
 from mooring.app.running.garbage import collected_as_when_running
 from mooring.app.simulating.loading import load_workload, read_scenario
+from mooring.app.simulating.pacing import Pace
 from mooring.framework.points import Plugin
 from mooring.scheduler.assembly import assemble
 from mooring.scheduler.engine import Engine
@@ -73,9 +74,10 @@ class Simulation:
         *,
         on_progress: OnProgress | None = None,
         record: Path | None = None,
+        pace: Pace | None = None,
     ) -> Result:
         """From the start to the end. The result is in the folder, or without one in memory; `record` is a
-        file for all changes of objects, to be replayed."""
+        file for all changes of objects, to be replayed. Without a pace it goes as fast as possible."""
         with ExitStack() as stack:
             placed: list[Placed] | None = None
             if folder is None:
@@ -84,17 +86,22 @@ class Simulation:
             else:
                 folder.mkdir(parents=True, exist_ok=True)
                 note = stack.enter_context(PlacementFile(folder / PLACEMENTS)).add
-            result = self._run(note, on_progress, record)
+            result = self._run(note, on_progress, record, pace)
         result.placed = placed
         if folder is not None:
             result.write(folder)
         return result
 
     def _run(
-        self, note: Callable[[Placed], None], on_progress: OnProgress | None, record: Path | None
+        self,
+        note: Callable[[Placed], None],
+        on_progress: OnProgress | None,
+        record: Path | None,
+        pace: Pace | None,
     ) -> Result:
         began = time.perf_counter()
         loop = VirtualLoop(spin_limit=SPIN_LIMIT)
+        loop.on_move = pace
         try:
             asyncio.set_event_loop(loop)
             clock = VirtualClock(loop, epoch=self._settings.epoch)
