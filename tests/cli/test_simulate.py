@@ -85,7 +85,8 @@ def test_problems_are_told_and_do_not_end_the_run(folder):
 
 
 def test_a_speed_paces_the_run(folder, monkeypatch):
-    speeds, seconds = [], []
+    speeds: list[float] = []
+    seconds: list[float] = []
 
     def pace(speed):
         speeds.append(speed)

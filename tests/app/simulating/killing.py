@@ -1,10 +1,10 @@
-"""A comparison on a cluster that loses a worker: waits for the first result of a command, kills a process, and
-waits for the end. As a program it does so beside a Ray cluster of its own:
+"""A comparison on a cluster that loses a worker: waits for the first result of a command, kills a process,
+and waits for the end. As a program it does so beside a Ray cluster of its own:
 
     python -m tests.app.simulating.killing FOLDER COMMAND…
 
-Ray listens on every address of the machine, so it belongs into a network namespace that has loopback only; and
-into a PID namespace, with whose first process everything ends.
+Ray listens on every address of the machine, so it belongs into a network namespace that has loopback only;
+and into a PID namespace, with whose first process everything ends.
 """
 
 import os
@@ -26,7 +26,7 @@ RAY = (
 
 
 def run_and_kill(command: Sequence[str], folder: Path, victim: Callable[[], int]) -> int:
-    """The exit code of a command with results in a folder. When the first of them is there, `victim` is killed."""
+    """The exit code of a command with results in a folder. With the first of them `victim` is killed."""
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     try:
         until(lambda: process.poll() is not None or _results(folder) > 0)

@@ -1,10 +1,9 @@
-"""A comparison in one command gives the same tables wherever it is done, although a worker is killed meanwhile."""
+"""A comparison gives the same tables wherever it is done, although a worker is killed in the middle."""
 
 import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 from random import Random
 
 import pytest
@@ -110,7 +109,7 @@ def test_a_ray_cluster_that_loses_a_worker_gives_the_same_tables(trace, expected
 
 def test_a_backend_that_is_not_known_is_refused():
     pytest.importorskip("joblib", reason="the extra sim is not installed")
-    with pytest.raises(MooringError, match="'spark://x' is not known; write dask://HOST:PORT .* ray://"):
+    with pytest.raises(MooringError, match=r"'spark://x' is not known; write dask://HOST:PORT .* ray://"):
         list(spread([], 1, "spark://x"))
 
 

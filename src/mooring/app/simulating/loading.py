@@ -63,7 +63,7 @@ def _record(path: Path, as_scheduled: bool, since: str) -> Record:
 
 
 def end_of(workload: Workload, until: str) -> float | None:
-    """The virtual second at which a run ends: a duration, or for a record a time; None where neither is said."""
+    """The virtual second at which a run ends: a duration, or for a record a time. None: not said."""
     if not until:
         return None
     moment = parse_time(until)

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 
 class Pace:
-    """Keeps virtual time from passing more than `speed` times as fast as the real one. A run that needs longer
-    for an instant catches up afterwards."""
+    """Keeps virtual time from passing more than `speed` times as fast as the real one. A run that needs
+    longer for an instant catches up afterwards."""
 
     def __init__(
         self,
