@@ -32,7 +32,9 @@ SHOWN = 20
 def simulate(
     workload: Annotated[
         Path,
-        typer.Argument(help="A scenario (.yaml), a record (.jsonl, .jsonl.gz), or a trace (.csv, .csv.gz)."),
+        typer.Argument(
+            help="A scenario (.yaml), a record (.jsonl, .jsonl.gz, .jsonl.zst), or a trace (.csv, .csv.gz)."
+        ),
     ],
     config: Annotated[
         list[Path] | None,
@@ -88,7 +90,8 @@ def simulate(
     record: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Write what happens to a record (.jsonl, .jsonl.gz); one run only."
+            metavar="FILE",
+            help="Write what happens to a record (.jsonl, .jsonl.gz, .jsonl.zst); one run only.",
         ),
     ] = None,
     output: Annotated[Output, typer.Option("--output", help="For people or for programs.")] = Output.TABLE,

@@ -9,7 +9,7 @@ from mooring.api.errors import MooringError
 from mooring.api.times import DurationError, format_time, parse_duration, parse_time
 from mooring.app import snapshots
 from mooring.app.manifest_files import read_manifest
-from mooring.app.record_files import snapshot_before
+from mooring.app.record_files import ENDINGS, snapshot_before
 from mooring.sim import scenario
 from mooring.sim.generating import ScenarioWorkload
 from mooring.sim.records import Record
@@ -33,7 +33,7 @@ def load_workload(
         return Trace(path, read_mapping(_read(mapping), str(mapping)), str(mapping))
     if mapping is not None:
         raise MooringError(f"{path}: a mapping belongs to a trace, whose name ends in .csv or .csv.gz")
-    if ending.endswith(".jsonl"):
+    if path.name.endswith(ENDINGS):
         return _record(path, as_scheduled, since)
     if as_scheduled or since:
         lacks = "placements to keep" if as_scheduled else "a time to begin at"
@@ -41,8 +41,8 @@ def load_workload(
     if ending.endswith(SCENARIOS):
         return read_scenario(_read(path), str(path), path.parent)
     raise MooringError(
-        f"{path}: not known what this is by its name; scenarios end in .yaml, records in .jsonl or "
-        ".jsonl.gz, traces in .csv or .csv.gz"
+        f"{path}: not known what this is by its name; scenarios end in .yaml, records in "
+        f"{', '.join(ENDINGS)}, traces in .csv or .csv.gz"
     )
 
 
