@@ -62,6 +62,22 @@ def test_compares_configurations_with_the_first(folder):
     assert kept == {f"{name}-{seed}" for name in ("plain", "packed", "packed-2") for seed in (0, 1)}
 
 
+def test_parquet_has_the_rows_of_csv(folder):
+    parquet = pytest.importorskip("pyarrow.parquet", reason="the extra parquet is not installed")
+    configs = ("--config", "plain.yaml", "--config", "packed.yaml", "--jobs", "1")
+    printed = []
+    for form in ("csv", "parquet"):
+        result = invoke("s.yaml", *configs, "-o", form, "--format", form)
+        assert result.exit_code == 0, result.output
+        printed.append(result.stdout.partition("measure")[2].replace(form, ""))
+    assert printed[0] == printed[1]
+    for table in ("differences", "plain/placements", "packed/series"):
+        rows = (folder / "csv" / f"{table}.csv").read_text().splitlines()
+        found = parquet.read_table(folder / "parquet" / f"{table}.parquet")
+        assert ",".join(found.column_names) == rows[0]
+        assert found.num_rows == len(rows) - 1 > 10
+
+
 def test_json_has_runs_and_comparison(folder):
     result = invoke("s.yaml", "--output", "json", "--seed", "7", "--until", "30s")
     found = json.loads(result.stdout)

@@ -23,6 +23,7 @@ from mooring.app.simulating.jobs import Job, Setup, Source, plan, run_jobs
 from mooring.cli.printing import Output, complain, console, current_folder, fail, line
 from mooring.config import ConfigError
 from mooring.sim.results import Result
+from mooring.sim.tables import TableFormat, check_format
 from mooring.sim.tally import Tally
 
 SHOWN = 20
@@ -94,6 +95,9 @@ def simulate(
             help="Write what happens to a record (.jsonl, .jsonl.gz, .jsonl.zst); one run only.",
         ),
     ] = None,
+    form: Annotated[
+        TableFormat, typer.Option("--format", help="Of the tables in the folder of the results.")
+    ] = TableFormat.CSV,
     output: Annotated[Output, typer.Option("--output", help="For people or for programs.")] = Output.TABLE,
     jobs: Annotated[
         int, typer.Option(help="Runs at a time, each in a process of its own; -1 is one for each core.")
@@ -113,6 +117,7 @@ def simulate(
     on other nodes. Exit code 1 when an assertion of the scenario does not hold.
     """
     try:
+        check_format(form)
         folders = tuple(plugin_folders(plugin_path) if plugin_path else current_folder())
         own = _measures(measure or [])
         source = Source(workload, mapping, as_scheduled, until, own, since)
@@ -120,11 +125,14 @@ def simulate(
         for setup in setups:
             setup.configuration()  # mistakes are found before the first run
         with _kept(folder) as results_in:
-            planned = plan(source, setups, _seeds(seed or [], seeds), results_in)
+            planned = plan(source, setups, _seeds(seed or [], seeds), results_in, form)
             if record is not None or speed is not None:
                 planned = [_single(planned, backend, record, speed)]
             results = _run(planned, jobs, backend)
-            _print(results, workload.name, output, folder)
+            comparison = compare(results)
+            if folder is not None:
+                comparison.write(folder, workload.name, form)
+            _print(results, comparison, output, form)
     except ConfigError as error:
         complain(error)
     except MooringError as error:
@@ -222,10 +230,7 @@ def _time_bar() -> Iterator[Callable[[float, Tally], None]]:
         yield show
 
 
-def _print(results: list[Result], title: str, output: Output, folder: Path | None) -> None:
-    comparison = compare(results)
-    if folder is not None:
-        comparison.write(folder, title)
+def _print(results: list[Result], comparison: Comparison, output: Output, form: TableFormat) -> None:
     if output is Output.JSON:
         runs = [result.summary() for result in results]
         print(json.dumps({"runs": runs, "comparison": comparison.to_dict()}, indent=2))
@@ -238,7 +243,7 @@ def _print(results: list[Result], title: str, output: Output, folder: Path | Non
             line(f"{result.name}, seed {result.seed}: {more} more problems", style="yellow", stderr=True)
     console().print(_table(comparison))
     if len(comparison.names) > 1:
-        _print_differences(comparison)
+        _print_differences(comparison, form)
 
 
 def _table(comparison: Comparison) -> Table:
@@ -255,7 +260,7 @@ def _table(comparison: Comparison) -> Table:
     return table
 
 
-def _print_differences(comparison: Comparison) -> None:
+def _print_differences(comparison: Comparison, form: TableFormat) -> None:
     found = list(islice(comparison.differences(), SHOWN + 1))
     if not found:
         line("Every pod is on the same node under all configurations.")
@@ -270,4 +275,4 @@ def _print_differences(comparison: Comparison) -> None:
         )  # fmt: skip
     console().print(table)
     if len(found) > SHOWN:
-        line(f"There are more; with -o DIR all of them are in {DIFFERENCES}.")
+        line(f"There are more; with -o DIR all of them are in {DIFFERENCES}.{form}.")

@@ -18,6 +18,7 @@ from mooring.app.simulating.pacing import Pace
 from mooring.app.simulating.simulation import OnProgress, Simulation, find_measure
 from mooring.runtime.registry import look_in
 from mooring.sim.results import SUMMARY, Result, read_result
+from mooring.sim.tables import TableFormat
 
 TRIES = 3
 """How often the runs of processes that died are done."""
@@ -69,6 +70,7 @@ class Job:
     """A file for what happens, to be replayed."""
     speed: float | None = None
     """Virtual seconds in a real one; None: as fast as possible."""
+    form: TableFormat = TableFormat.CSV
 
     def into(self, folder: Path) -> Job:
         return replace(self, folder=folder)
@@ -88,15 +90,23 @@ class Job:
             name=self.setup.name,
         )
         pace = Pace(self.speed) if self.speed is not None else None
-        return simulation.run(self.folder, on_progress=on_progress, record=self.record, pace=pace)
+        return simulation.run(
+            self.folder, on_progress=on_progress, record=self.record, pace=pace, form=self.form
+        )
 
 
-def plan(source: Source, setups: Sequence[Setup], seeds: Sequence[int | None], folder: Path) -> list[Job]:
+def plan(
+    source: Source,
+    setups: Sequence[Setup],
+    seeds: Sequence[int | None],
+    folder: Path,
+    form: TableFormat = TableFormat.CSV,
+) -> list[Job]:
     """Every configuration with every seed; a single run has the folder for itself."""
     if len(setups) == len(seeds) == 1:
-        return [Job(source, setups[0], seeds[0], folder)]
+        return [Job(source, setups[0], seeds[0], folder, form=form)]
     return [
-        Job(source, setup, seed, folder / (setup.name if seed is None else f"{setup.name}-{seed}"))
+        Job(source, setup, seed, folder / (setup.name if seed is None else f"{setup.name}-{seed}"), form=form)
         for setup in setups
         for seed in seeds
     ]

@@ -25,7 +25,8 @@ from mooring.sim.driving import Driver
 from mooring.sim.loop import VirtualClock, VirtualLoop, finish
 from mooring.sim.measures import OwnMeasure, Sampler
 from mooring.sim.records import Recorder
-from mooring.sim.results import PLACEMENTS, PlacementFile, Result
+from mooring.sim.results import PLACED, PLACEMENTS, Result
+from mooring.sim.tables import Table, TableFormat
 from mooring.sim.tally import AttemptRing, Placed, Tally
 from mooring.sim.workload import Settings, Workload
 from mooring.sim.world import World
@@ -75,6 +76,7 @@ class Simulation:
         on_progress: OnProgress | None = None,
         record: Path | None = None,
         pace: Pace | None = None,
+        form: TableFormat = TableFormat.CSV,
     ) -> Result:
         """From the start to the end. The result is in the folder, or without one in memory; `record` is a
         file for all changes of objects, to be replayed. Without a pace it goes as fast as possible."""
@@ -85,11 +87,11 @@ class Simulation:
                 note = placed.append
             else:
                 folder.mkdir(parents=True, exist_ok=True)
-                note = stack.enter_context(PlacementFile(folder / PLACEMENTS)).add
+                note = stack.enter_context(Table(folder, PLACEMENTS, PLACED, form)).add
             result = self._run(note, on_progress, record, pace)
         result.placed = placed
         if folder is not None:
-            result.write(folder)
+            result.write(folder, form)
         return result
 
     def _run(
