@@ -133,7 +133,7 @@ def plain(tmp_path) -> LiveCluster:
 
 @pytest.fixture
 def hashed(tmp_path, plain) -> Path:
-    path = tmp_path / "hashed.json"
+    path: Path = tmp_path / "hashed.json"
     snapshots.save(plain, path, taken="", salt=SALT)
     return path
 

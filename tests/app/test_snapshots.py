@@ -27,7 +27,7 @@ QUOTAS = custom("example.com", "v1", "quotas", "Quota")
 TAKEN = "2026-11-17T12:00:00Z"
 
 
-def saved(tmp_path: Path, name: str = "c.json.gz", **options: bool) -> Path:
+def saved(tmp_path: Path, name: str = "c.json.gz", **options: Any) -> Path:
     quota = Unstructured(
         {
             "apiVersion": "example.com/v1",

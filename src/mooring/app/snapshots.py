@@ -131,6 +131,28 @@ def custom_kinds(path: Path) -> list[Resource]:
     return found
 
 
+def raw(path: Path) -> Iterator[tuple[Resource, list[dict[str, Any]]]]:
+    """All objects of a file as they stand there, kind by kind."""
+    parts = _parts(path)
+    for key, resource in KEYS.items():
+        if key in parts:
+            yield resource, _raw_items(path, key, parts[key])
+    custom = msgspec.json.decode(parts[CUSTOM], type=dict[str, msgspec.Raw]) if CUSTOM in parts else {}
+    for resource in custom_kinds(path):
+        yield resource, _raw_items(path, f"{CUSTOM}.{resource}", custom[str(resource)])
+
+
+def _raw_items(path: Path, key: str, items: msgspec.Raw) -> list[dict[str, Any]]:
+    try:
+        return [
+            msgspec.json.decode(item)
+            for item in msgspec.json.decode(items, type=list[msgspec.Raw])
+            if msgspec.json.decode(item, type=Object).metadata.name
+        ]
+    except msgspec.DecodeError as error:
+        raise MooringError(f"the snapshot {path}, {key}: a list of objects is expected: {error}") from error
+
+
 def load(path: Path, resources: Iterable[Resource] = ()) -> LiveCluster:
     """The cluster in a file. Kinds of one's own are known by `resources`; others of the file are left out."""
     raw = _parts(path)
