@@ -1,4 +1,4 @@
-"""Puts the objects of a snapshot into the store of the embedded cluster, as they were: UIDs and status stay."""
+"""Puts the objects of a snapshot into the store of the embedded cluster, with their UIDs and status."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """The objects of a snapshot, made complete: what an API server wants to know and a snapshot leaves out.
 
 A snapshot has what schedulers read. Here controllers and kubelets run too, and nothing may make them change
-what is there: owners that are not in the snapshot are no longer named, or garbage collection would delete their
-pods; controllers get a template, that of their pods; priorities get a class. Which kinds are served, and what is
-refused, is the server's business.
+what is there: owners that are not in the snapshot are no longer named, or garbage collection would delete
+their pods; controllers get a template, that of their pods; priorities get a class. Which kinds are served,
+and what is refused, is the server's business.
 """
 
 from __future__ import annotations
