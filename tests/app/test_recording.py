@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import gzip
 import json
+import sys
 import zlib
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -30,6 +31,11 @@ from mooring.store.local import LocalClient
 from mooring.store.store import Store
 from mooring.testing import Cluster, make_node, make_pod
 
+ZSTANDARD = pytest.param(
+    ".jsonl.zst",
+    marks=pytest.mark.skipif(find_spec("zstandard") is None, reason="the extra sim is not installed"),
+)
+ENDINGS = [".jsonl", ".jsonl.gz", ZSTANDARD]
 QUOTAS = custom("example.com", "v1", "quotas", "Quota")
 
 
@@ -77,9 +83,16 @@ class Recorded:
         self.store.create(PODS, {"metadata": {"name": name, "namespace": "default"}, **fields})
 
 
+def unpacked(path: Path) -> bytes:
+    data = path.read_bytes()
+    if path.suffix == ".zst":
+        text: bytes = pytest.importorskip("zstandard").ZstdDecompressor().decompressobj().decompress(data)
+        return text
+    return zlib.decompressobj(31).decompress(data) if path.suffix == ".gz" else data
+
+
 def lines(path: Path) -> list[dict[str, Any]]:
-    text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    return [json.loads(line) for line in text.splitlines()]
+    return [json.loads(line) for line in unpacked(path).splitlines()]
 
 
 def told(path: Path) -> list[str]:
@@ -88,9 +101,9 @@ def told(path: Path) -> list[str]:
     return [f"{signs[line['event']]}{line['resource']['metadata']['name']}" for line in lines(path)]
 
 
-@pytest.mark.parametrize("name", ["day.jsonl", "day.jsonl.gz"])
-def test_what_is_there_comes_first_pods_last_and_then_each_change_with_its_time(tmp_path, name):
-    path = tmp_path / name
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_what_is_there_comes_first_pods_last_and_then_each_change_with_its_time(tmp_path, ending):
+    path = tmp_path / f"day{ending}"
 
     async def main() -> None:
         world = Recorded(path, SERVICES)
@@ -212,9 +225,10 @@ def test_a_record_is_the_cluster_whatever_happens_to_the_connection(tmp_path, se
     assert found == expected
 
 
-def test_every_file_begins_with_all_objects_and_all_together_are_one_record(tmp_path):
+@pytest.mark.parametrize("ending", ENDINGS[1:])
+def test_every_file_begins_with_all_objects_and_all_together_are_one_record(tmp_path, ending):
     async def main() -> list[Path]:
-        world = Recorded(tmp_path / "day.jsonl.gz", rotate_seconds=60.0)
+        world = Recorded(tmp_path / f"day{ending}", rotate_seconds=60.0)
         world.node("n")
         await world.start()
         for number in range(3):
@@ -224,9 +238,9 @@ def test_every_file_begins_with_all_objects_and_all_together_are_one_record(tmp_
         return world.recording.written.files
 
     files = loop.run(main())
-    assert [file.name for file in files] == [f"day-000{number}.jsonl.gz" for number in (1, 2, 3, 4)]
+    assert [file.name for file in files] == [f"day-000{number}{ending}" for number in (1, 2, 3, 4)]
     assert told(files[2]) == ["+n", "+p-0", "+p-1", "+p-2"]
-    (joined := tmp_path / "all.jsonl.gz").write_bytes(b"".join(file.read_bytes() for file in files))
+    (joined := tmp_path / f"all{ending}").write_bytes(b"".join(file.read_bytes() for file in files))
     for file, running in ((files[1], 2), (joined, 3)):
         result = Simulation(file).run()
         assert (result["running"], result.problems) == (running, [])
@@ -323,8 +337,9 @@ def test_a_moment_that_a_record_does_not_have_is_named(tmp_path, since, says):
         Simulation(load_workload(tmp_path / "day.jsonl", since=since)).run()
 
 
-def test_what_was_flushed_survives_a_kill(tmp_path):
-    path = tmp_path / "day.jsonl.gz"
+@pytest.mark.parametrize("ending", ENDINGS[1:])
+def test_what_was_flushed_survives_a_kill(tmp_path, ending):
+    path = tmp_path / f"day{ending}"
 
     async def main() -> bytes:
         world = Recorded(path)
@@ -336,17 +351,28 @@ def test_what_was_flushed_survives_a_kill(tmp_path):
         return written
 
     killed = loop.run(main())
-    text = zlib.decompressobj(31).decompress(killed)
-    assert [json.loads(line)["resource"]["metadata"]["name"] for line in text.splitlines()] == ["n", "a"]
     path.write_bytes(killed)
+    assert told(path) == ["+n", "+a"]
     result = Simulation(path).run()
     assert result["arrived"] == 1
     assert "cut off after line 2" in result.problems[0]
 
 
-@pytest.mark.parametrize("name", ["day.jsonl", "day.jsonl.gz"])
-def test_a_record_cut_anywhere_replays_up_to_there(tmp_path, name):
-    path = tmp_path / name
+def test_zstandard_that_is_not_installed_is_named_before_anything_is_read(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+
+    async def main() -> None:
+        Recorded(tmp_path / "day.jsonl.zst")
+
+    with pytest.raises(
+        MooringError, match=r"day.jsonl.zst: Zstandard needs a package: install mooring\[sim\]"
+    ):
+        loop.run(main())
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_record_cut_anywhere_replays_up_to_there(tmp_path, ending):
+    path = tmp_path / f"day{ending}"
     file = RecordFile(path)
     for number in range(20):
         pod = {
@@ -361,7 +387,7 @@ def test_a_record_cut_anywhere_replays_up_to_there(tmp_path, name):
     file.close()
     whole = path.read_bytes()
     arrived = []
-    for cut in range(3 * len(whole) // 10, len(whole), len(whole) // 10):
+    for cut in range(len(whole) // 2, len(whole), len(whole) // 10):
         path.write_bytes(whole[:cut])
         result = Simulation(path).run()
         arrived.append(int(result["arrived"]))
@@ -427,7 +453,7 @@ def test_what_is_in_the_way_is_named(tmp_path):
     assert (tmp_path / "day.jsonl").read_text() == "precious"
     with pytest.raises(MooringError, match=r"x.jsonl cannot be written: No such file"):
         loop.run(record(tmp_path / "none" / "x.jsonl"))
-    with pytest.raises(MooringError, match=r"ends in .jsonl or .jsonl.gz"):
+    with pytest.raises(MooringError, match=r"ends in .jsonl, .jsonl.gz, .jsonl.zst"):
         loop.run(record(tmp_path / "day.json"))
 
 

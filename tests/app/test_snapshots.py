@@ -9,16 +9,25 @@ from typing import Any
 import pytest
 
 from mooring.api.errors import MooringError
-from mooring.api.resources import NODES, PODS, SERVICES, Resource, Unstructured, custom
+from mooring.api.resources import (
+    NODES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PODS,
+    SERVICES,
+    Resource,
+    Unstructured,
+    custom,
+)
 from mooring.app import snapshots
 from mooring.app.live_cluster import LiveCluster
+from mooring.plugins.volumes import is_fully_bound
 from mooring.testing import make_node, make_pod
 
 QUOTAS = custom("example.com", "v1", "quotas", "Quota")
 TAKEN = "2026-11-17T12:00:00Z"
 
 
-def saved(tmp_path: Path, name: str = "c.json.gz", **options: bool) -> Path:
+def saved(tmp_path: Path, name: str = "c.json.gz", **options: Any) -> Path:
     quota = Unstructured(
         {
             "apiVersion": "example.com/v1",
@@ -52,6 +61,17 @@ def test_annotations_and_managed_fields_are_left_out(tmp_path):
     assert "secret" not in json.dumps(text)
     assert "managedFields" not in json.dumps(text)
     assert "secret" in saved(tmp_path, "d.json", annotations=True).read_text()
+
+
+def test_a_claim_that_is_bound_stays_so(tmp_path):
+    (tmp_path / "c.yaml").write_text(
+        "nodes: []\npvcs:\n- metadata: {name: c, namespace: default, annotations: "
+        "{pv.kubernetes.io/bind-completed: 'yes', own: x}}\n  spec: {volumeName: v}\n"
+    )
+    snapshots.save(snapshots.load(tmp_path / "c.yaml"), tmp_path / "d.json", taken=TAKEN)
+    [claim] = snapshots.load(tmp_path / "d.json").objects[PERSISTENT_VOLUME_CLAIMS]
+    assert is_fully_bound(claim)
+    assert list(claim.annotations) == ["pv.kubernetes.io/bind-completed"]
 
 
 def test_an_export_of_the_simulator_is_read(tmp_path):

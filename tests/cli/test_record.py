@@ -20,7 +20,7 @@ from tests.cli.running import runner
         (["--rotate", "often"], "--rotate: 'often' is neither a size nor a time; write 100Mi or 1h"),
         (["--rotate", "0"], "--rotate: 0 is no time"),
         (["--rotate", "-5Mi"], "--rotate: '-5Mi' is no size; write 100Mi or 1h"),
-        (["-o", "day.json"], "the name of a record ends in .jsonl or .jsonl.gz"),
+        (["-o", "day.json"], "the name of a record ends in .jsonl, .jsonl.gz, .jsonl.zst"),
         (["--kubeconfig", "none.yaml"], "none.yaml"),
         (["--plugin", "a:B"], "name it with --config"),
     ],

@@ -62,6 +62,22 @@ def test_compares_configurations_with_the_first(folder):
     assert kept == {f"{name}-{seed}" for name in ("plain", "packed", "packed-2") for seed in (0, 1)}
 
 
+def test_parquet_has_the_rows_of_csv(folder):
+    parquet = pytest.importorskip("pyarrow.parquet", reason="the extra parquet is not installed")
+    configs = ("--config", "plain.yaml", "--config", "packed.yaml", "--jobs", "1")
+    printed = []
+    for form in ("csv", "parquet"):
+        result = invoke("s.yaml", *configs, "-o", form, "--format", form)
+        assert result.exit_code == 0, result.output
+        printed.append(result.stdout.partition("measure")[2].replace(form, ""))
+    assert printed[0] == printed[1]
+    for table in ("differences", "plain/placements", "packed/series"):
+        rows = (folder / "csv" / f"{table}.csv").read_text().splitlines()
+        found = parquet.read_table(folder / "parquet" / f"{table}.parquet")
+        assert ",".join(found.column_names) == rows[0]
+        assert found.num_rows == len(rows) - 1 > 10
+
+
 def test_json_has_runs_and_comparison(folder):
     result = invoke("s.yaml", "--output", "json", "--seed", "7", "--until", "30s")
     found = json.loads(result.stdout)
@@ -84,6 +100,31 @@ def test_problems_are_told_and_do_not_end_the_run(folder):
     assert "default, seed 0: at 60 s: there is no node 'nope'" in result.stderr
 
 
+def test_a_speed_paces_the_run(folder, monkeypatch):
+    speeds: list[float] = []
+    seconds: list[float] = []
+
+    def pace(speed):
+        speeds.append(speed)
+        return seconds.append
+
+    monkeypatch.setattr("mooring.app.simulating.jobs.Pace", pace)
+    assert invoke("s.yaml", "--speed", "10").exit_code == 0
+    assert speeds == [10.0]
+    assert seconds == sorted(seconds)
+    assert 0 < seconds[0] < 120 <= seconds[-1]
+
+
+def test_a_record_is_replayed_up_to_a_moment(folder):
+    assert invoke("s.yaml", "--record", "r.jsonl.gz").exit_code == 0
+    for until in ("45s", "2026-01-01T00:00:45Z"):
+        [run] = json.loads(invoke("r.jsonl.gz", "--until", until, "--output", "json").stdout)["runs"]
+        assert run["virtualSeconds"] == 45.0
+    early = invoke("r.jsonl.gz", "--until", "2025-12-31T00:00:00Z")
+    assert early.exit_code == 1
+    assert "--until: 2025-12-31T00:00:00Z is not after the beginning, 2026-01-01T00:00:00Z" in early.stderr
+
+
 def test_a_run_is_recorded_and_replayed(folder):
     assert invoke("s.yaml", "--record", "r.jsonl.gz").exit_code == 0
     result = invoke("r.jsonl.gz", "--as-scheduled", "--output", "json")
@@ -94,12 +135,24 @@ def test_a_run_is_recorded_and_replayed(folder):
     ("args", "message"),
     [
         (["nope.yaml"], "nope.yaml cannot be read: there is no such file"),
-        (["s.yaml", "--until", "soon"], "--until: time: invalid duration"),
+        (["s.yaml", "--until", "soon"], "--until: 'soon' is neither a time nor a duration; write"),
         (["s.yaml", "--measure", "x"], "--measure: 'x' is not NAME=MODULE:FUNCTION"),
         (["s.yaml", "--measure", "x=nope:f"], "measure 'nope:f': No module named 'nope'"),
         (["s.yaml", "--config", "nope.yaml"], "cannot be read"),
         (["s.yaml", "--as-scheduled"], "only a record"),
-        (["s.yaml", "--seeds", "2", "--record", "r.jsonl"], "--record: r.jsonl would hold 2 runs"),
+        (
+            ["s.yaml", "--seeds", "2", "--record", "r.jsonl"],
+            "--record belongs to one run here, and these are 2",
+        ),
+        (
+            ["s.yaml", "--seeds", "2", "--speed", "10"],
+            "--speed belongs to one run here, and these are 2 runs",
+        ),
+        (["s.yaml", "--speed", "0"], "--speed: 0 is no speed; write 10"),
+        (
+            ["s.yaml", "--until", "2026-01-01T00:01:00Z"],
+            "--until: only a record has a time such as 2026-01-01",
+        ),
     ],
 )
 def test_mistakes_are_one_clear_sentence(folder, args, message):

@@ -1,4 +1,4 @@
-"""The files of a record: lines, compressed where the name ends in .gz, in parts where they are to be rotated;
+"""The files of a record: lines, compressed by the ending of the name, in parts where they are to be rotated;
 and the snapshots beside them.
 
 What was flushed survives the end of the process: of a file that was never closed everything up to the last
@@ -8,16 +8,13 @@ flush can be read. What the lines say is for `sim.records`, when to flush and to
 from __future__ import annotations
 
 import re
-import zlib
 from pathlib import Path
 
 from mooring.api.errors import MooringError
 from mooring.api.times import format_time, parse_time
+from mooring.sim.compression import packing
 
-ENDINGS = (".jsonl", ".jsonl.gz")
-LEVEL = 6
-_GZIP = 31
-"""zlib's window bits for a file with gzip's header."""
+ENDINGS = (".jsonl", ".jsonl.gz", ".jsonl.zst")
 
 
 class RecordFile:
@@ -27,7 +24,7 @@ class RecordFile:
         self.path = path
         self.size = 0
         """Bytes in the file."""
-        self._packed = zlib.compressobj(LEVEL, zlib.DEFLATED, _GZIP) if path.suffix == ".gz" else None
+        self._packing = packing(path)
         self._waiting: list[bytes] = []
         try:
             self._file = path.open("xb")
@@ -40,17 +37,17 @@ class RecordFile:
 
     def add(self, line: bytes) -> None:
         """Keep a line for the next flush. Cannot fail."""
-        self._waiting.append(line if self._packed is None else self._packed.compress(line))
+        self._waiting.append(self._packing.add(line))
 
     def flush(self) -> None:
         """Everything added so far is in the file."""
-        if self._packed is not None and self._waiting:
-            self._waiting.append(self._packed.flush(zlib.Z_SYNC_FLUSH))
+        if self._waiting:
+            self._waiting.append(self._packing.flush())
         self._write()
 
     def close(self) -> None:
-        if self._packed is not None and not self._file.closed:
-            self._waiting.append(self._packed.flush())
+        if not self._file.closed:
+            self._waiting.append(self._packing.finish())
         try:
             self._write()
         finally:
@@ -73,9 +70,10 @@ class RecordFile:
 
 
 def check_name(path: Path) -> None:
-    """Readers know records by their names."""
+    """Readers know records by their names. A package that is missing is named before anything is read."""
     if not path.name.endswith(ENDINGS):
-        raise MooringError(f"{path}: the name of a record ends in {' or '.join(ENDINGS)}")
+        raise MooringError(f"{path}: the name of a record ends in {', '.join(ENDINGS)}")
+    packing(path)
 
 
 def part(path: Path, number: int) -> Path:
@@ -85,7 +83,7 @@ def part(path: Path, number: int) -> Path:
 
 
 def stem_of(path: Path) -> str:
-    return path.name.removesuffix(".gz").removesuffix(".jsonl")
+    return path.name.removesuffix(".gz").removesuffix(".zst").removesuffix(".jsonl")
 
 
 def snapshot_folder(path: Path) -> Path:

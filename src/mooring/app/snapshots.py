@@ -2,7 +2,7 @@
 
 JSON, compressed where the name ends in .gz. The keys are those of kube-scheduler-simulator's export, with
 more kinds: either side reads the other's files. What no plugin reads is left out: containers' environment and
-commands, managed fields, annotations unless asked for."""
+commands, managed fields, and annotations, unless they are asked for or default plugins read them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ from mooring.api import resources as kinds
 from mooring.api.errors import MooringError, ObjectError
 from mooring.api.meta import Object
 from mooring.api.resources import Resource, Unstructured
+from mooring.app.hashed_names import hash_names
 from mooring.app.live_cluster import LiveCluster
+from mooring.plugins.csi_translation import MIGRATED_PLUGINS
+from mooring.plugins.volumes import BETA_CLASS, BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE
 from mooring.telemetry import logs
 
 KEYS: dict[str, Resource] = {
@@ -49,6 +52,8 @@ CUSTOM = "custom"
 """The key of all other kinds: `plural.version.group` → objects, Unstructured."""
 MOORING = "mooring"
 """The key of what is known about the snapshot itself."""
+READ_ANNOTATIONS = {BETA_CLASS, BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE, MIGRATED_PLUGINS}
+"""Those that default plugins read: without them a bound claim would not count as bound."""
 MOST_BYTES = 4 << 30
 
 _log = logs.get(__name__)
@@ -64,23 +69,29 @@ class About(msgspec.Struct, rename="camel", omit_defaults=True):
     annotations: bool = False
 
 
-def save(cluster: LiveCluster, path: Path, *, taken: str, annotations: bool = False) -> None:
-    """Write the cluster to a file, as a whole or not at all."""
+def save(
+    cluster: LiveCluster, path: Path, *, taken: str, annotations: bool = False, salt: str | None = None
+) -> None:
+    """Write the cluster to a file, as a whole or not at all. With a salt, names are hashed."""
+    plain = {
+        resource: [_plain(pruned(obj, annotations)) for obj in objects]
+        for resource, objects in cluster.objects.items()
+    }
+    namespace, unread = cluster.namespace, {str(kind): why for kind, why in cluster.unread.items()}
+    if salt is not None:
+        hashed, renamed = hash_names(
+            {kind: msgspec.to_builtins(items) for kind, items in plain.items()}, salt
+        )
+        plain, namespace = dict(hashed), renamed.get(namespace, namespace)
+        unread = dict.fromkeys(unread, "not allowed")  # what the server said may name users
     data: dict[str, Any] = {}
     names = {resource: key for key, resource in KEYS.items()}
-    for resource, objects in cluster.objects.items():
-        kept = [_plain(pruned(obj, annotations)) for obj in objects]
+    for resource, kept in plain.items():
         if resource in names:
             data[names[resource]] = kept
         else:
             data.setdefault(CUSTOM, {})[str(resource)] = kept
-    data[MOORING] = About(
-        taken,
-        cluster.namespace,
-        tuple(map(str, cluster.unserved)),
-        {str(resource): why for resource, why in cluster.unread.items()},
-        annotations,
-    )
+    data[MOORING] = About(taken, namespace, tuple(map(str, cluster.unserved)), unread, annotations)
     text = msgspec.json.encode(data)
     packed = gzip.compress(text, 6, mtime=0) if path.suffix == ".gz" else text
     partial = path.with_name(path.name + ".partial")
@@ -96,13 +107,16 @@ def _plain(obj: Any) -> Any:
 
 
 def pruned(obj: Any, annotations: bool) -> Any:
-    """Without managed fields and, unless they are asked for, annotations. Environment and commands of
-    containers are not even read."""
+    """Without managed fields and, unless they are asked for or default plugins read them, annotations.
+    Environment and commands of containers are not even read."""
     if isinstance(obj, Unstructured):
         dropped = {"managedFields"} if annotations else {"managedFields", "annotations"}
         meta = {key: value for key, value in obj.raw["metadata"].items() if key not in dropped}
         return Unstructured({**obj.raw, "metadata": meta})
-    return obj if annotations else replace(obj, metadata=replace(obj.metadata, annotations={}))
+    if annotations:
+        return obj
+    kept = {key: text for key, text in obj.metadata.annotations.items() if key in READ_ANNOTATIONS}
+    return replace(obj, metadata=replace(obj.metadata, annotations=kept))
 
 
 def custom_kinds(path: Path) -> list[Resource]:
@@ -115,6 +129,28 @@ def custom_kinds(path: Path) -> list[Resource]:
             namespaced = "namespace" in items[0]["metadata"]
             found.append(kinds.custom(group, version, plural, items[0]["kind"], namespaced))
     return found
+
+
+def raw(path: Path) -> Iterator[tuple[Resource, list[dict[str, Any]]]]:
+    """All objects of a file as they stand there, kind by kind."""
+    parts = _parts(path)
+    for key, resource in KEYS.items():
+        if key in parts:
+            yield resource, _raw_items(path, key, parts[key])
+    custom = msgspec.json.decode(parts[CUSTOM], type=dict[str, msgspec.Raw]) if CUSTOM in parts else {}
+    for resource in custom_kinds(path):
+        yield resource, _raw_items(path, f"{CUSTOM}.{resource}", custom[str(resource)])
+
+
+def _raw_items(path: Path, key: str, items: msgspec.Raw) -> list[dict[str, Any]]:
+    try:
+        return [
+            msgspec.json.decode(item)
+            for item in msgspec.json.decode(items, type=list[msgspec.Raw])
+            if msgspec.json.decode(item, type=Object).metadata.name
+        ]
+    except msgspec.DecodeError as error:
+        raise MooringError(f"the snapshot {path}, {key}: a list of objects is expected: {error}") from error
 
 
 def load(path: Path, resources: Iterable[Resource] = ()) -> LiveCluster:

@@ -29,7 +29,9 @@ from mooring.client.connection import connect, default_user_agent, find
 def record(
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", metavar="FILE", help="Where to; .jsonl, or .jsonl.gz compressed."),
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Where to; .jsonl, or compressed .jsonl.gz or .jsonl.zst."
+        ),
     ] = Path("record.jsonl.gz"),
     kubeconfig: Kubeconfig = "",
     context: Context = "",

@@ -15,13 +15,14 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from mooring.api.errors import MooringError
-from mooring.api.times import DurationError, format_duration, parse_duration
+from mooring.api.times import format_duration
 from mooring.app.configuring import plugin_folders
 from mooring.app.simulating.comparing import DIFFERENCES, Comparison, compare
 from mooring.app.simulating.jobs import Job, Setup, Source, plan, run_jobs
 from mooring.cli.printing import Form, complain, console, current_folder, fail, line, print_data
 from mooring.config import ConfigError
 from mooring.sim.results import Result
+from mooring.sim.tables import TableFormat, check_format
 from mooring.sim.tally import Tally
 
 SHOWN = 20
@@ -31,7 +32,9 @@ SHOWN = 20
 def simulate(
     workload: Annotated[
         Path,
-        typer.Argument(help="A scenario (.yaml), a record (.jsonl, .jsonl.gz), or a trace (.csv, .csv.gz)."),
+        typer.Argument(
+            help="A scenario (.yaml), a record (.jsonl, .jsonl.gz, .jsonl.zst), or a trace (.csv, .csv.gz)."
+        ),
     ],
     config: Annotated[
         list[Path] | None,
@@ -49,8 +52,17 @@ def simulate(
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="So many seeds, counted from the first.")] = 1,
     until: Annotated[
-        str, typer.Option(metavar="DURATION", help="Stop at this virtual time, such as 90s or 1h30m.")
+        str,
+        typer.Option(
+            metavar="TIME|DURATION", help="Stop at this time of a record, or after 90s, 1h30m and so on."
+        ),
     ] = "",
+    speed: Annotated[
+        float | None,
+        typer.Option(
+            metavar="N", help="Virtual seconds in a real one; without, as fast as possible. One run only."
+        ),
+    ] = None,
     since: Annotated[
         str,
         typer.Option(
@@ -78,15 +90,23 @@ def simulate(
     record: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Write what happens to a record (.jsonl, .jsonl.gz); one run only."
+            metavar="FILE",
+            help="Write what happens to a record (.jsonl, .jsonl.gz, .jsonl.zst); one run only.",
         ),
     ] = None,
+    form: Annotated[
+        TableFormat, typer.Option("--format", help="Of the tables in the folder of the results.")
+    ] = TableFormat.CSV,
     output: Annotated[Form, typer.Option("--output", help="For people or for programs.")] = Form.TABLE,
     jobs: Annotated[
         int, typer.Option(help="Runs at a time, each in a process of its own; -1 is one for each core.")
     ] = -1,
     backend: Annotated[
-        str, typer.Option(metavar="dask://HOST:PORT", help="Do the runs on the workers of a Dask cluster.")
+        str,
+        typer.Option(
+            metavar="dask://HOST:PORT|ray://HOST:PORT",
+            help="Do the runs on the workers of a Dask or Ray cluster.",
+        ),
     ] = "",
 ) -> None:
     """Run a workload through the real scheduler in virtual time, and measure.
@@ -96,18 +116,22 @@ def simulate(
     on other nodes. Exit code 1 when an assertion of the scenario does not hold.
     """
     try:
+        check_format(form)
         folders = tuple(plugin_folders(plugin_path) if plugin_path else current_folder())
         own = _measures(measure or [])
-        source = Source(workload, mapping, as_scheduled, _until(until), own, since)
+        source = Source(workload, mapping, as_scheduled, until, own, since)
         setups = _setups(config or [], tuple(plugins or ()), folders)
         for setup in setups:
             setup.configuration()  # mistakes are found before the first run
         with _kept(folder) as results_in:
-            planned = plan(source, setups, _seeds(seed or [], seeds), results_in)
-            if record is not None:
-                planned = [_recorded(planned, record)]
+            planned = plan(source, setups, _seeds(seed or [], seeds), results_in, form)
+            if record is not None or speed is not None:
+                planned = [_single(planned, backend, record, speed)]
             results = _run(planned, jobs, backend)
-            _print(results, workload.name, output, folder)
+            comparison = compare(results)
+            if folder is not None:
+                comparison.write(folder, workload.name, form)
+            _print(results, comparison, output, form)
     except ConfigError as error:
         complain(error)
     except MooringError as error:
@@ -118,17 +142,17 @@ def simulate(
         raise typer.Exit(1)
 
 
-def _recorded(planned: list[Job], record: Path) -> Job:
-    if len(planned) > 1:
-        raise MooringError(f"--record: {record} would hold {len(planned)} runs; say one --config and --seed")
-    return dataclasses.replace(planned[0], record=record)
-
-
-def _until(text: str) -> float | None:
-    try:
-        return parse_duration(text) if text else None
-    except DurationError as error:
-        raise MooringError(f"--until: {error}; write 90s, 15m or 1h30m") from error
+def _single(planned: list[Job], backend: str, record: Path | None, speed: float | None) -> Job:
+    """The only run, with what only a single one on this machine can have."""
+    option = "--record" if record is not None else "--speed"
+    if len(planned) > 1 or backend:
+        runs = f"{len(planned)} runs on {backend}" if backend else f"{len(planned)} runs"
+        raise MooringError(
+            f"{option} belongs to one run here, and these are {runs}; say one --config and --seed"
+        )
+    if speed is not None and not speed > 0:
+        raise MooringError(f"--speed: {speed:g} is no speed; write 10 for ten virtual seconds in a real one")
+    return dataclasses.replace(planned[0], record=record, speed=speed)
 
 
 def _measures(given: list[str]) -> dict[str, str]:
@@ -205,10 +229,7 @@ def _time_bar() -> Iterator[Callable[[float, Tally], None]]:
         yield show
 
 
-def _print(results: list[Result], title: str, output: Form, folder: Path | None) -> None:
-    comparison = compare(results)
-    if folder is not None:
-        comparison.write(folder, title)
+def _print(results: list[Result], comparison: Comparison, output: Form, form: TableFormat) -> None:
     if output is not Form.TABLE:
         runs = [result.summary() for result in results]
         print_data({"runs": runs, "comparison": comparison.to_dict()}, output)
@@ -221,7 +242,7 @@ def _print(results: list[Result], title: str, output: Form, folder: Path | None)
             line(f"{result.name}, seed {result.seed}: {more} more problems", style="yellow", stderr=True)
     console().print(_table(comparison))
     if len(comparison.names) > 1:
-        _print_differences(comparison)
+        _print_differences(comparison, form)
 
 
 def _table(comparison: Comparison) -> Table:
@@ -238,7 +259,7 @@ def _table(comparison: Comparison) -> Table:
     return table
 
 
-def _print_differences(comparison: Comparison) -> None:
+def _print_differences(comparison: Comparison, form: TableFormat) -> None:
     found = list(islice(comparison.differences(), SHOWN + 1))
     if not found:
         line("Every pod is on the same node under all configurations.")
@@ -253,4 +274,4 @@ def _print_differences(comparison: Comparison) -> None:
         )  # fmt: skip
     console().print(table)
     if len(found) > SHOWN:
-        line(f"There are more; with -o DIR all of them are in {DIFFERENCES}.")
+        line(f"There are more; with -o DIR all of them are in {DIFFERENCES}.{form}.")

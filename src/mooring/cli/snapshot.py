@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -23,6 +24,16 @@ def snapshot(
     kubeconfig: Kubeconfig = "",
     context: Context = "",
     annotations: Annotations = False,
+    hash_names: Annotated[
+        bool, typer.Option("--hash-names", help="Replace names of objects by hashes, each by one.")
+    ] = False,
+    salt: Annotated[
+        str,
+        typer.Option(
+            metavar="TEXT",
+            help="For equal hashes in several snapshots; without, a random one that is not kept.",
+        ),
+    ] = "",
     config: Config = None,
     profile: ProfileName = "",
     plugins: Plugins = None,
@@ -34,11 +45,16 @@ def snapshot(
     commands and annotations of pods are left out. Reading is all that is done: credentials that may list are
     enough. `mooring explain`, `what-if` and `simulate` take the file with --snapshot.
     """
+    if hash_names and annotations:
+        fail("--hash-names and --annotations exclude each other: annotations may hold any name; drop one")
+    if salt and not hash_names:
+        fail("--salt is for --hash-names: say both, or drop it")
     own = configured(config, profile, plugins, plugin_path) or configure()
+    salted = (salt or secrets.token_hex(16)) if hash_names else None
     try:
         cluster = read(own, kubeconfig, context, None)
         taken = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-        snapshots.save(cluster, output, taken=taken, annotations=annotations)
+        snapshots.save(cluster, output, taken=taken, annotations=annotations, salt=salted)
     except MooringError as error:
         fail(str(error))
     counts = ", ".join(f"{len(objects)} {kind}" for kind, objects in cluster.objects.items() if objects)

@@ -52,6 +52,14 @@ def up(
         list[Path] | None,
         typer.Option("--apply", metavar="FILE", help="Manifests to apply at start; may be repeated."),
     ] = None,
+    snapshot: Annotated[
+        Path | None,
+        typer.Option(
+            "--snapshot",
+            metavar="FILE",
+            help="Start with the nodes, pods and other objects of a file of `mooring snapshot`.",
+        ),
+    ] = None,
     data_dir: Annotated[
         Path | None,
         typer.Option("--data-dir", metavar="DIR", help="Keep the cluster here; without it, in memory only."),
@@ -89,6 +97,7 @@ def up(
             numa=numa,
             config=config,
             apply=tuple(apply or ()),
+            snapshot=snapshot,
             data_dir=data_dir,
             port=port,
             kubeconfig=kubeconfig,

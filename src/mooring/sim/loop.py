@@ -91,6 +91,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._look_at = min(_FIRST_LOOK, spin_limit + 1)
         self.on_standstill: Callable[[], None] | None = None
         """Called now and then while many callbacks run at one instant; may raise what it finds."""
+        self.on_move: Callable[[float], None] | None = None
+        """Called before time moves, with the second that it moves to."""
         self._orders = count()
         self._task_numbers = count(1)
         self.set_task_factory(_make_task)
@@ -176,6 +178,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
         if self.until is not None and when > self.until:
             raise OutOfTime(f"nothing ends before virtual second {self.until:g}:{self._report()}")
         if when > self._now:
+            if self.on_move is not None:
+                self.on_move(when)
             self._now = when
             self._spins = 0
             self._look_at = min(_FIRST_LOOK, self._spin_limit + 1)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import dataclasses
 import gzip
-import io
 import json
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -19,7 +18,7 @@ from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, cast
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -30,6 +29,7 @@ from mooring.api.pod import Pod
 from mooring.api.resources import AnyObject, Unstructured, by_kind
 from mooring.api.times import format_time, parse_time
 from mooring.framework.ports import Change, Clock
+from mooring.sim.compression import opened, packing
 from mooring.sim.objects import typed
 from mooring.sim.workload import Settings, Timed
 from mooring.sim.world import ENDED, World
@@ -92,7 +92,7 @@ class Record:
         """The time of every line, None where it cannot be read, and what it means."""
         number = 0
         try:
-            with _opened(self._path) as lines:
+            with opened(self._path) as lines:
                 for number, line in enumerate(lines, 1):
                     if line.strip() and (found := self._line(number, line, after)) is not None:
                         yield found
@@ -240,11 +240,12 @@ class Recorder:
     def __init__(self, path: Path, clock: Clock, post: Callable[[Change], None]) -> None:
         self._clock = clock
         self._post = post
-        self._file: BinaryIO = _created(path)
+        self._packing = packing(path)
+        self._file = path.open("wb")
 
     def post(self, change: Change) -> None:
         """Note a change and pass it on."""
-        self._file.write(as_line(self._clock.wall(), change))
+        self._file.write(self._packing.add(as_line(self._clock.wall(), change)))
         self._post(change)
 
     def __enter__(self) -> Recorder:
@@ -253,15 +254,5 @@ class Recorder:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._file.close()
-
-
-def _opened(path: Path) -> io.BufferedReader:
-    """The lines of a file, compressed or not, by what is in it."""
-    with path.open("rb") as start:
-        compressed = start.read(2) == b"\x1f\x8b"
-    return cast(io.BufferedReader, gzip.open(path, "rb")) if compressed else path.open("rb")
-
-
-def _created(path: Path) -> BinaryIO:
-    return cast(BinaryIO, gzip.open(path, "wb")) if path.suffix == ".gz" else path.open("wb")
+        with self._file:
+            self._file.write(self._packing.finish())

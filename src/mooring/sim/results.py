@@ -4,28 +4,31 @@
     series.csv        a row for every sample, a column for every measure
     placements.csv    a row for every pod that was bound, and for those that are still pending at the end
 
+or series.parquet and placements.parquet.
+
 The folder is the result: reports and comparisons read it, and so may anything else. Placements are written as
 they happen, so that a million of them take no memory.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from math import isnan, nan
+from math import isnan
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mooring.api.errors import MooringError
+from mooring.sim.tables import MEASURE, SECONDS, TEXT, Table, TableFormat, read_table
 from mooring.sim.tally import Placed
 
-SUMMARY, SERIES, PLACEMENTS = "summary.json", "series.csv", "placements.csv"
+SUMMARY, SERIES, PLACEMENTS = "summary.json", "series", "placements"
+PLACED = dict(zip(Placed._fields, (SECONDS, TEXT, TEXT, SECONDS, TEXT), strict=True))
+"""Columns of the placements."""
 
 
 @dataclass(slots=True)
@@ -70,7 +73,7 @@ class Result:
         if self.placed is not None:
             yield from self.placed
         elif self.folder is not None:
-            yield from read_placements(self.folder / PLACEMENTS)
+            yield from map(Placed._make, read_table(self.folder, PLACEMENTS, PLACED)[1])
 
     def nodes(self) -> dict[str, str]:
         """Pod → the node it was bound to last; empty for one that is pending."""
@@ -106,18 +109,17 @@ class Result:
             "problemCount": self.problem_count,
         }
 
-    def write(self, folder: Path) -> None:
+    def write(self, folder: Path, form: TableFormat = TableFormat.CSV) -> None:
         """Put it into a folder; placements that are there already stay."""
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / SUMMARY).write_text(json.dumps(self.summary(), indent=2) + "\n")
-        with (folder / SERIES).open("w", newline="") as file:
-            rows = csv.writer(file, lineterminator="\n")
-            rows.writerow(self.series)
-            rows.writerows(zip(*(map(_cell, column) for column in self.series.values()), strict=True))
+        with Table(folder, SERIES, dict.fromkeys(self.series, MEASURE), form) as samples:
+            for sample in zip(*self.series.values(), strict=True):
+                samples.add(sample)
         if self.placed is not None:
-            with PlacementFile(folder / PLACEMENTS) as placements:
+            with Table(folder, PLACEMENTS, PLACED, form) as placements:
                 for placed in self.placed:
                     placements.add(placed)
+        (folder / SUMMARY).write_text(json.dumps(self.summary(), indent=2) + "\n")
         self.folder = folder
 
 
@@ -129,15 +131,12 @@ def read_result(folder: Path) -> Result:
     """What `write` has put into a folder."""
     try:
         summary = json.loads((folder / SUMMARY).read_text())
-        with (folder / SERIES).open(newline="") as file:
-            names, *rows = csv.reader(file)
+        names, samples = read_table(folder, SERIES, {})
+        rows = list(samples)
     except (OSError, ValueError) as error:
         raise MooringError(f"{folder} has no result of a simulation: {error}") from error
     columns = zip(*rows, strict=True) if rows else ([] for _ in names)
-    series = {
-        name: array("d", (float(text) if text else nan for text in column))
-        for name, column in zip(names, columns, strict=True)
-    }
+    series = {name: array("d", column) for name, column in zip(names, columns, strict=True)}
     return Result(
         name=summary["name"],
         seed=summary["seed"],
@@ -150,34 +149,3 @@ def read_result(folder: Path) -> Result:
         problem_count=summary["problemCount"],
         folder=folder,
     )
-
-
-def _cell(value: float) -> str:
-    return "" if isnan(value) else f"{value:.9g}"
-
-
-class PlacementFile:
-    """placements.csv, written line by line."""
-
-    def __init__(self, path: Path) -> None:
-        self._file: io.TextIOWrapper = path.open("w", newline="")
-        self._rows = csv.writer(self._file, lineterminator="\n")
-        self._rows.writerow(Placed._fields)
-
-    def add(self, placed: Placed) -> None:
-        time, pod, node, wait, decided_by = placed
-        self._rows.writerow((f"{time:.6f}", pod, node, f"{wait:.6f}", decided_by))
-
-    def __enter__(self) -> PlacementFile:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
-
-
-def read_placements(path: Path) -> Iterable[Placed]:
-    with path.open(newline="") as file:
-        rows = csv.reader(file)
-        next(rows, None)
-        for time, pod, node, wait, decided_by in rows:
-            yield Placed(float(time), pod, node, float(wait), decided_by)

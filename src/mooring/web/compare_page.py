@@ -113,6 +113,6 @@ def _show_differences(found: Json) -> None:
         ]
         shell.table(columns, rows, "id", PER_PAGE)
         if found["more"]:
-            ui.label(f"The first {len(rows):,}; differences.csv in the folder has them all.").classes(
+            ui.label(f"The first {len(rows):,}; the differences in the folder are all of them.").classes(
                 "m-soft"
             )

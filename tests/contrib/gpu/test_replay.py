@@ -38,7 +38,7 @@ def published(file: str, policy: str, **wanted: str) -> dict[str, Any]:
     return next(row for row in rows if row["policy"] == name and wanted.items() <= row.items())
 
 
-def simulated(policy: str, seed: int, folder: Any, until: float | None = None) -> Any:
+def simulated(policy: str, seed: int, folder: Any, until: str = "") -> Any:
     setup = Setup(policy, EXAMPLE / f"{policy}.yaml", folders=(str(EXAMPLE),))
     source = Source(PODS, EXAMPLE / "openb.yaml", until=until)
     return Job(source, setup, seed, folder).run()
@@ -64,7 +64,7 @@ def test_the_typical_pods_are_the_most_frequent_classes_of_the_trace(example):
 
 
 def test_the_first_pods_of_the_replay_are_placed_and_measured(example, tmp_path):
-    result = simulated("FGD", 42, tmp_path, until=50.0)
+    result = simulated("FGD", 42, tmp_path, until="50s")
     assert (result["arrived"], result["nodes"], result["pending"], result.problems) == (51, 1213, 0, [])
     # 13.9445 per cent of the empty cluster's GPU are of no use to typical pods.
     assert result.series["gpu.fragmented"][0] == pytest.approx(0.139445 * 6_212_000, rel=0.001)

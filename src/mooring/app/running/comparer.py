@@ -34,8 +34,8 @@ ROUND = 30.0
 LISTING = 600.0
 """Seconds between two comparisons with lists of the API server."""
 PAGE, PAGE_PAUSE = 100, 0.05
-"""Objects in one answer of a listing, and seconds until the next is asked for. Small ones, because objects that
-stay are made in between: a page that is forgotten leaves holes among them."""
+"""Objects in one answer of a listing, and seconds until the next is asked for. Pages are small because other
+objects that stay are made in between: a page that is forgotten leaves holes among them."""
 
 Repair = Callable[[], object]
 Finding = tuple[str, Hashable, Repair]

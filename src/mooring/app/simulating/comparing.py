@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +10,9 @@ from typing import Any, NamedTuple
 
 from mooring.sim.report import report
 from mooring.sim.results import Result
+from mooring.sim.tables import NUMBER, TEXT, Table, TableFormat
 
-DIFFERENCES, REPORT = "differences.csv", "report.html"
+DIFFERENCES, REPORT = "differences", "report.html"
 OVER_TIME = ("running", "pending", "utilisation.", "largestPod", "zoneSkew")
 """Beginnings of the names of measures whose mean over the run says more than their last value."""
 
@@ -90,12 +90,12 @@ class Comparison:
                     if node and pod not in seen:
                         yield Different(first.seed, pod, node, other.name, "", "")
 
-    def write_differences(self, folder: Path) -> None:
+    def write_differences(self, folder: Path, form: TableFormat = TableFormat.CSV) -> None:
         """differences.csv."""
-        with (folder / DIFFERENCES).open("w", newline="") as file:
-            rows = csv.writer(file, lineterminator="\n")
-            rows.writerow(Different._fields)
-            rows.writerows(self.differences())
+        columns = {name: NUMBER if name == "seed" else TEXT for name in Different._fields}
+        with Table(folder, DIFFERENCES, columns, form) as table:
+            for different in self.differences():
+                table.add(different)
 
     def table(self) -> Iterator[list[str]]:
         """As people read it: a heading, then a row for every measure."""
@@ -112,10 +112,10 @@ class Comparison:
                     cells.append(f"{figure.change:+.4g}" if figure.change else "=")
             yield cells
 
-    def write(self, folder: Path, title: str) -> None:
+    def write(self, folder: Path, title: str, form: TableFormat = TableFormat.CSV) -> None:
         """Beside the results: the report, and with several configurations differences.csv."""
         if len(self.names) > 1:
-            self.write_differences(folder)
+            self.write_differences(folder, form)
         runs = [result for name in self.names for result in self.results[name]]
         (folder / REPORT).write_text(report(title, runs, self.table()), encoding="utf-8")
 

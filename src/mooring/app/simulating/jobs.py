@@ -13,10 +13,12 @@ from pathlib import Path
 from mooring.api.errors import MooringError
 from mooring.app.configuring import Configuration, configure, configure_file, find_plugin
 from mooring.app.simulating.backends import spread
-from mooring.app.simulating.loading import load_workload
+from mooring.app.simulating.loading import end_of, load_workload
+from mooring.app.simulating.pacing import Pace
 from mooring.app.simulating.simulation import OnProgress, Simulation, find_measure
 from mooring.runtime.registry import look_in
 from mooring.sim.results import SUMMARY, Result, read_result
+from mooring.sim.tables import TableFormat
 
 TRIES = 3
 """How often the runs of processes that died are done."""
@@ -29,7 +31,8 @@ class Source:
     file: Path
     mapping: Path | None = None
     as_scheduled: bool = False
-    until: float | None = None
+    until: str = ""
+    """When to end: a duration, or a time of a record."""
     measures: Mapping[str, str] = field(default_factory=dict)
     """Own measures, as `module:function`."""
     since: str = ""
@@ -65,6 +68,9 @@ class Job:
     folder: Path
     record: Path | None = None
     """A file for what happens, to be replayed."""
+    speed: float | None = None
+    """Virtual seconds in a real one; None: as fast as possible."""
+    form: TableFormat = TableFormat.CSV
 
     def into(self, folder: Path) -> Job:
         return replace(self, folder=folder)
@@ -72,23 +78,35 @@ class Job:
     def run(self, on_progress: OnProgress | None = None) -> Result:
         source = self.source
         look_in(self.setup.folders)
+        workload = load_workload(
+            source.file, source.mapping, as_scheduled=source.as_scheduled, since=source.since
+        )
         simulation = Simulation(
-            load_workload(source.file, source.mapping, as_scheduled=source.as_scheduled, since=source.since),
+            workload,
             config=self.setup.configuration(),
             seed=self.seed,
-            until=source.until,
+            until=end_of(workload, source.until),
             measures={name: find_measure(reference) for name, reference in source.measures.items()},
             name=self.setup.name,
         )
-        return simulation.run(self.folder, on_progress=on_progress, record=self.record)
+        pace = Pace(self.speed) if self.speed is not None else None
+        return simulation.run(
+            self.folder, on_progress=on_progress, record=self.record, pace=pace, form=self.form
+        )
 
 
-def plan(source: Source, setups: Sequence[Setup], seeds: Sequence[int | None], folder: Path) -> list[Job]:
+def plan(
+    source: Source,
+    setups: Sequence[Setup],
+    seeds: Sequence[int | None],
+    folder: Path,
+    form: TableFormat = TableFormat.CSV,
+) -> list[Job]:
     """Every configuration with every seed; a single run has the folder for itself."""
     if len(setups) == len(seeds) == 1:
-        return [Job(source, setups[0], seeds[0], folder)]
+        return [Job(source, setups[0], seeds[0], folder, form=form)]
     return [
-        Job(source, setup, seed, folder / (setup.name if seed is None else f"{setup.name}-{seed}"))
+        Job(source, setup, seed, folder / (setup.name if seed is None else f"{setup.name}-{seed}"), form=form)
         for setup in setups
         for seed in seeds
     ]

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from mooring.api.errors import MooringError
-from mooring.api.times import DurationError, parse_duration, parse_time
+from mooring.api.times import DurationError, format_time, parse_duration, parse_time
 from mooring.app import snapshots
 from mooring.app.manifest_files import read_manifest
-from mooring.app.record_files import snapshot_before
+from mooring.app.record_files import ENDINGS, snapshot_before
 from mooring.sim import scenario
 from mooring.sim.generating import ScenarioWorkload
 from mooring.sim.records import Record
@@ -33,7 +33,7 @@ def load_workload(
         return Trace(path, read_mapping(_read(mapping), str(mapping)), str(mapping))
     if mapping is not None:
         raise MooringError(f"{path}: a mapping belongs to a trace, whose name ends in .csv or .csv.gz")
-    if ending.endswith(".jsonl"):
+    if path.name.endswith(ENDINGS):
         return _record(path, as_scheduled, since)
     if as_scheduled or since:
         lacks = "placements to keep" if as_scheduled else "a time to begin at"
@@ -41,8 +41,8 @@ def load_workload(
     if ending.endswith(SCENARIOS):
         return read_scenario(_read(path), str(path), path.parent)
     raise MooringError(
-        f"{path}: not known what this is by its name; scenarios end in .yaml, records in .jsonl or "
-        ".jsonl.gz, traces in .csv or .csv.gz"
+        f"{path}: not known what this is by its name; scenarios end in .yaml, records in "
+        f"{', '.join(ENDINGS)}, traces in .csv or .csv.gz"
     )
 
 
@@ -53,18 +53,37 @@ def _record(path: Path, as_scheduled: bool, since: str) -> Record:
         return record
     moment = parse_time(since)
     if moment is None:
-        try:
-            moment = record.began + parse_duration(since)
-        except DurationError as error:
-            raise MooringError(
-                f"--since: {since!r} is neither a time nor a duration; write 2026-01-01T08:30:00Z or 90m"
-            ) from error
+        moment = record.began + _seconds("--since", since)
     if (found := snapshot_before(path, moment)) is not None:
         objects = snapshots.load(found[1], snapshots.custom_kinds(found[1])).objects
         record.since(moment, found[0], [obj for listed in objects.values() for obj in listed])
     else:
         record.since(moment)
     return record
+
+
+def end_of(workload: Workload, until: str) -> float | None:
+    """The virtual second at which a run ends: a duration, or for a record a time. None: not said."""
+    if not until:
+        return None
+    moment = parse_time(until)
+    if moment is None:
+        return _seconds("--until", until)
+    if not isinstance(workload, Record):
+        raise MooringError(f"--until: only a record has a time such as {until}; write 90s, 15m or 1h30m")
+    if moment <= workload.began:
+        began = format_time(workload.began)
+        raise MooringError(f"--until: {until} is not after the beginning, {began}; say a later time")
+    return moment - workload.began
+
+
+def _seconds(option: str, text: str) -> float:
+    try:
+        return parse_duration(text)
+    except DurationError as error:
+        raise MooringError(
+            f"{option}: {text!r} is neither a time nor a duration; write 2026-01-01T08:30:00Z or 90m"
+        ) from error
 
 
 def read_scenario(text: str | bytes, source: str, folder: Path) -> ScenarioWorkload:

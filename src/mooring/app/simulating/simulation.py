@@ -15,12 +15,14 @@ from mooring.app.configuring import Configuration, configure, configure_file
 from mooring.app.offline import simulated_engine
 from mooring.app.running.garbage import collected_as_when_running
 from mooring.app.simulating.loading import load_workload, read_scenario
+from mooring.app.simulating.pacing import Pace
 from mooring.framework.points import Plugin
 from mooring.sim.driving import Driver
 from mooring.sim.loop import VirtualClock, VirtualLoop, finish
 from mooring.sim.measures import OwnMeasure, Sampler
 from mooring.sim.records import Recorder
-from mooring.sim.results import PLACEMENTS, PlacementFile, Result
+from mooring.sim.results import PLACED, PLACEMENTS, Result
+from mooring.sim.tables import Table, TableFormat
 from mooring.sim.tally import AttemptRing, Placed, Tally
 from mooring.sim.workload import Settings, Workload
 from mooring.sim.world import World
@@ -69,9 +71,11 @@ class Simulation:
         *,
         on_progress: OnProgress | None = None,
         record: Path | None = None,
+        pace: Pace | None = None,
+        form: TableFormat = TableFormat.CSV,
     ) -> Result:
         """From the start to the end. The result is in the folder, or without one in memory; `record` is a
-        file for all changes of objects, to be replayed."""
+        file for all changes of objects, to be replayed. Without a pace it goes as fast as possible."""
         with ExitStack() as stack:
             placed: list[Placed] | None = None
             if folder is None:
@@ -79,18 +83,23 @@ class Simulation:
                 note = placed.append
             else:
                 folder.mkdir(parents=True, exist_ok=True)
-                note = stack.enter_context(PlacementFile(folder / PLACEMENTS)).add
-            result = self._run(note, on_progress, record)
+                note = stack.enter_context(Table(folder, PLACEMENTS, PLACED, form)).add
+            result = self._run(note, on_progress, record, pace)
         result.placed = placed
         if folder is not None:
-            result.write(folder)
+            result.write(folder, form)
         return result
 
     def _run(
-        self, note: Callable[[Placed], None], on_progress: OnProgress | None, record: Path | None
+        self,
+        note: Callable[[Placed], None],
+        on_progress: OnProgress | None,
+        record: Path | None,
+        pace: Pace | None,
     ) -> Result:
         began = time.perf_counter()
         loop = VirtualLoop(spin_limit=SPIN_LIMIT)
+        loop.on_move = pace
         try:
             asyncio.set_event_loop(loop)
             clock = VirtualClock(loop, epoch=self._settings.epoch)

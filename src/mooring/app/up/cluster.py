@@ -200,6 +200,7 @@ class EmbeddedCluster:
     def greeting(self) -> Iterator[str]:
         """What happened, and what to type next."""
         yield from self.ready.applied
+        yield from (f"Warning: {text}" for text in self.ready.warnings)
         profiles = " ".join(self.scheduler.engine.profiles) if self.scheduler is not None else "none"
         yield f"The cluster is up: {self.ready.nodes} nodes at {self.ready.server}, schedulers: {profiles}."
         if self._plan.orders.data_dir:

@@ -10,7 +10,7 @@ from mooring.api.errors import MooringError
 from mooring.app.configuring import Configuration, configure, configure_file
 from mooring.app.manifest_files import read_manifest
 from mooring.app.reloading import Source
-from mooring.app.up import pools
+from mooring.app.up import pools, snapshot_objects
 from mooring.app.up.process import Orders
 from mooring.scheduler.assembly import FLUSH_AFTER
 from mooring.telemetry import logs
@@ -45,6 +45,7 @@ class ClusterPlan:
         config: Path | None = None,
         numa: int = 0,
         apply: tuple[Path, ...] = (),
+        snapshot: Path | None = None,
         data_dir: Path | None = None,
         port: int | None = None,
         kubeconfig: Path | None = None,
@@ -60,8 +61,9 @@ class ClusterPlan:
             raise MooringError("--config configures the scheduler that --no-scheduler leaves out: drop one")
         chosen = pools.read(cluster) if cluster is not None else None
         if chosen is None:
-            # A kept cluster has its nodes; new ones are made only when the user asks for them.
-            chosen = pools.of_count(DEFAULT_NODES if nodes is None else nodes)
+            # A kept cluster has its nodes, and so has a snapshot; new ones are made when they are asked for.
+            usual = DEFAULT_NODES if snapshot is None else 0
+            chosen = pools.of_count(usual if nodes is None else nodes)
         verbosity, logging_format = logs.current()
         orders = Orders(
             port=DEFAULT_PORT if port is None else port,
@@ -71,6 +73,8 @@ class ClusterPlan:
             numa=numa,
             objects=[obj for path in apply for obj in read_manifest(path)],
             objects_source=", ".join(map(str, apply)),
+            snapshot=snapshot_objects.read(snapshot) if snapshot is not None else [],
+            snapshot_source=str(snapshot or ""),
             verbosity=verbosity,
             logging_format=logging_format,
         )

@@ -45,6 +45,9 @@ class Orders(msgspec.Struct, kw_only=True):
     """Applied in this order before the first request is answered."""
     objects_source: str = ""
     """Where the objects came from, for messages."""
+    snapshot: list[dict[str, Any]] = []
+    """Objects of another cluster, put in as they were there, before the others."""
+    snapshot_source: str = ""
     verbosity: int = 0
     logging_format: Literal["text", "json"] = "text"
 
@@ -63,6 +66,8 @@ class Ready(msgspec.Struct, tag=True, kw_only=True):
     nodes: int
     applied: list[str] = []
     """`deployment.apps/web created`, one line an object, as kubectl says it."""
+    warnings: list[str] = []
+    """What of a snapshot could not be taken."""
 
 
 class Refused(msgspec.Struct, tag=True):

@@ -19,6 +19,7 @@ from mooring.api.errors import MooringError
 from mooring.api.resources import NAMESPACES, NODES
 from mooring.app.clock import SystemClock
 from mooring.app.up import pools
+from mooring.app.up.loading import SnapshotLoader
 from mooring.app.up.numa import TopologyPublisher
 from mooring.app.up.process import Orders, Ready
 from mooring.client.transport import Request
@@ -182,11 +183,16 @@ class EmbeddedServer:
         await self._controllers.wait_synced()
         await self._until_namespaces()
         await self._make_nodes()
+        loader = SnapshotLoader(self.store, self.catalog)
+        unserved = await loader.load(self._orders.snapshot)
         applier = Applier(self.app, self.catalog, self._clock, self._token)
         if self._publisher is not None:
             await applier.apply([dict(DEFINITION)], "--numa")
             self._spawn(self._publisher.run(), "publisher of zones")
         applied = await applier.apply(self._orders.objects, self._orders.objects_source)
+        if self._orders.snapshot:
+            loader.give_up(await loader.load(unserved))
+            applied = [f"{self._orders.snapshot_source}: {loader.summary()}", *applied]
         await self._http.start()
         pair = self._authority.server()
         return Ready(
@@ -197,6 +203,7 @@ class EmbeddedServer:
             key=pair.key.decode(),
             nodes=len(self.store.every(NODES)),
             applied=applied,
+            warnings=[f"{self._orders.snapshot_source}: {text}" for text in loader.warnings()],
         )
 
     async def stop(self) -> None:
