@@ -14,15 +14,13 @@ from mooring.api.errors import MooringError
 from mooring.app import live_cluster, running_scheduler, snapshots
 from mooring.app.configuring import Configuration, configure
 from mooring.app.live_cluster import LiveCluster
+from mooring.app.ui.address import address, new_token, take_port
 from mooring.cli.explain_server import Authority, Insecure, Server, TokenFile
 from mooring.cli.explain_server import Source as Scheduler
 from mooring.cli.printing import fail, line
 from mooring.cli.profile_options import Config, PluginPath, Plugins, ProfileName, configured
 from mooring.cli.sources import Context, Kubeconfig, SnapshotFile, read
 from mooring.serving.api_v1 import ROOT
-
-PORT = 7480
-"""Beside the API server of `mooring up`; a free one where it is taken."""
 
 
 def ui(
@@ -113,15 +111,13 @@ def _cluster(given: Configuration | None, kubeconfig: str, context: str, snapsho
 async def _serve(source: Any, port: int | None, browser: bool) -> None:
     from mooring.web.serving import serve
 
-    def ready(address: str) -> None:
-        line(f"Open {address}")
+    listening, token = take_port(port), new_token()
+
+    def ready() -> None:
+        where = address(listening, token)
+        line(f"Open {where}")
         line("It is served on this machine only. Ctrl-C stops it.")
         if browser:
-            webbrowser.open(address)
+            webbrowser.open(where)
 
-    try:
-        await serve(source, PORT if port is None else port, ready)
-    except MooringError:
-        if port is not None:
-            raise
-        await serve(source, 0, ready)
+    await serve(source, listening, token, ready)

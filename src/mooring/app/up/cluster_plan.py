@@ -36,6 +36,9 @@ class ClusterPlan:
     flush_after: float | None = FLUSH_AFTER
     """Seconds after which a parked pod is tried again without a reason; None: never."""
 
+    ui: bool = False
+    """With the web UI beside the scheduler."""
+
     @classmethod
     def of(
         cls,
@@ -49,6 +52,7 @@ class ClusterPlan:
         port: int | None = None,
         kubeconfig: Path | None = None,
         scheduler: bool = True,
+        ui: bool = False,
         plugin_folders: tuple[str, ...] = (),
     ) -> ClusterPlan:
         """Reads the files; a MooringError or ConfigError says what is wrong with which."""
@@ -75,9 +79,10 @@ class ClusterPlan:
             logging_format=logging_format,
         )
         if config is None:
-            return cls(orders, configure() if scheduler else None, kubeconfig, port is None)
+            return cls(orders, configure() if scheduler else None, kubeconfig, port is None, ui=ui)
         load = functools.partial(configure_file, config, folders=plugin_folders)
-        return cls(orders, load(), kubeconfig, port is None, Source(load, (config,), plugins=True))
+        source = Source(load, (config,), plugins=True)
+        return cls(orders, load(), kubeconfig, port is None, source, ui=ui)
 
     def kubeconfig_at(self, port: int) -> Path:
         if self.kubeconfig is not None:
