@@ -16,14 +16,14 @@ from mooring.app.ui import address
 from mooring.app.up import pages
 from mooring.app.up.cluster import EmbeddedCluster
 from mooring.app.up.cluster_plan import ClusterPlan
-from tests.cli.test_up import up, until
+from tests.cli.test_up import Up, until, up
 
 installed = pytest.mark.skipif(find_spec("nicegui") is None, reason="the extra ui is not installed")
 
 
-def child_of(cluster) -> int:
+def child_of(cluster: Up) -> int:
     """The process of the pages."""
-    return next(p for p in cluster.children() if "ui.child" in Path(f"/proc/{p}/cmdline").read_text())
+    return next(p for p in cluster.children() if "ui_child" in Path(f"/proc/{p}/cmdline").read_text())
 
 
 @pytest.mark.slow

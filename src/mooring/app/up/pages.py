@@ -70,7 +70,7 @@ class Pages:
             logging_format=logging_format,
         )
         with listening:
-            self._process = await spawn("mooring.app.ui.child", orders.socket)
+            self._process = await spawn("mooring.app.up.ui_child", orders.socket)
             self.line = f"Or open {address(listening, orders.token)}"
         assert self._process.stdin is not None
         self._process.stdin.write(msgspec.json.encode(orders) + b"\n")
