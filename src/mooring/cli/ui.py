@@ -41,6 +41,9 @@ def ui(
     profile: ProfileName = "",
     plugins: Plugins = None,
     plugin_path: PluginPath = None,
+    read_only: Annotated[
+        bool, typer.Option("--read-only", help="With --server: show everything, change nothing.")
+    ] = False,
     port: Annotated[
         int | None,
         typer.Option(min=0, max=65535, help="0 takes any free one. Default: 7480, or a free one."),
@@ -59,8 +62,11 @@ def ui(
         fail(
             "--server shows what a scheduler sees and decides: drop --snapshot, and --config with its options"
         )
-    if not server and (token_file or authority or insecure):
-        fail("--token-file, --certificate-authority and --insecure-skip-tls-verify belong to --server")
+    if not server and (token_file or authority or insecure or read_only):
+        fail(
+            "--token-file, --certificate-authority, --insecure-skip-tls-verify and --read-only belong to "
+            "--server"
+        )
     scheduler = Scheduler(server, token_file, kubeconfig, context, authority, insecure)
     if results and (server or snapshot or kubeconfig or context or own):
         fail("--results shows simulations: drop the options that name a cluster or a configuration")
@@ -70,7 +76,9 @@ def ui(
         if results:
             source = _results(results)
         else:
-            source = _scheduler(scheduler) if server else _cluster(own, kubeconfig, context, snapshot)
+            source = (
+                _scheduler(scheduler, read_only) if server else _cluster(own, kubeconfig, context, snapshot)
+            )
         asyncio.run(_serve(source, port, browser))
     except MooringError as error:
         fail(str(error))
@@ -84,13 +92,18 @@ def _results(folders: list[Path]) -> Any:
     return FolderSource(folders)
 
 
-def _scheduler(given: Scheduler) -> Any:
+def _scheduler(given: Scheduler, read_only: bool) -> Any:
+    from mooring.app.ui.embedded_source import EmbeddedSource, api_objects, embedded_cluster
     from mooring.app.ui.server_source import ServerSource
 
     found = asyncio.run(given.credentials())
     # A wrong address or token is said here, not in the browser.
     asyncio.run(running_scheduler.ask(found, f"{ROOT}/summary", {}))
-    return ServerSource(found)
+    own = None if given.token_file else asyncio.run(embedded_cluster(given.kubeconfig, given.context))
+    if own is None:
+        return ServerSource(found, read_only=read_only)
+    server, first = own
+    return EmbeddedSource(found, api_objects(server), first, read_only=read_only)
 
 
 def _cluster(given: Configuration | None, kubeconfig: str, context: str, snapshot: Path | None) -> Any:

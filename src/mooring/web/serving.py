@@ -19,9 +19,18 @@ from mooring.web.compare_page import ComparePage
 from mooring.web.configuration_page import ConfigurationPage
 from mooring.web.guard import Guard
 from mooring.web.node_page import NodePage
+from mooring.web.object_page import NewObjectPage, ObjectPage
+from mooring.web.objects_page import ObjectsPage
 from mooring.web.pod_page import PodPage
 from mooring.web.queue_page import QueuePage
-from mooring.web.source import ClusterSource, ConfiguredSource, QueueQuery, ResultsSource, WhatIfSource
+from mooring.web.source import (
+    ClusterSource,
+    ConfiguredSource,
+    ObjectsSource,
+    QueueQuery,
+    ResultsSource,
+    WhatIfSource,
+)
 from mooring.web.what_if_page import WhatIfPage
 
 STOP_SECONDS = 2
@@ -67,6 +76,8 @@ def _application(source: Any) -> FastAPI:
         _add_cluster_pages(source)
     if isinstance(source, WhatIfSource):
         _add_what_if_page(source)
+    if isinstance(source, ObjectsSource):
+        _add_objects_pages(source)
     if isinstance(source, ConfiguredSource):
         _add_configuration_page(source)
     if isinstance(source, ResultsSource):
@@ -106,6 +117,20 @@ def _add_what_if_page(source: WhatIfSource) -> None:
     @ui.page("/what-if")
     async def what_if(drain: str = "", like: str = "") -> None:
         await WhatIfPage(source, drain, like).show()
+
+
+def _add_objects_pages(source: ObjectsSource) -> None:
+    @ui.page("/objects")
+    async def objects(kind: str = "pods", search: str = "") -> None:
+        await ObjectsPage(source, kind, search).show()
+
+    @ui.page("/new")
+    async def new(kind: str = "pods") -> None:
+        await NewObjectPage(source, kind).show()
+
+    @ui.page("/object/{kind}/{namespace}/{name:path}")
+    async def one(kind: str, namespace: str, name: str) -> None:
+        await ObjectPage(source, kind, "" if namespace == "-" else namespace, name).show()
 
 
 def _add_configuration_page(source: ConfiguredSource) -> None:

@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 from urllib.parse import quote
 
+from mooring.api.errors import MooringError
 from mooring.app.clock import SystemClock
 from mooring.app.running_scheduler import Endpoints
 from mooring.app.ui import configurations
@@ -26,7 +27,8 @@ ATTEMPTS = 50
 class ServerSource:
     refresh_seconds = 0.5
 
-    def __init__(self, given: Credentials) -> None:
+    def __init__(self, given: Credentials, *, read_only: bool = False) -> None:
+        self.read_only = read_only
         self.title = f"scheduler at {given.server}"
         self._given = given
         self._clock = SystemClock()
@@ -84,6 +86,10 @@ class ServerSource:
 
     async def check(self, text: str) -> Json:
         return await asyncio.to_thread(configurations.check, text)
+
+    def _may_change(self) -> None:
+        if self.read_only:
+            raise MooringError("these pages are read-only: start `mooring ui` without --read-only to change")
 
     async def _pages(self, path: str, key: str) -> list[Json]:
         """All pages of a list."""

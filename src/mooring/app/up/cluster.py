@@ -102,8 +102,7 @@ class EmbeddedCluster:
                     self._reloading = asyncio.ensure_future(reloader.run())
                 if self._plan.ui:
                     # Last, so that its start takes nothing from ours.
-                    ready = self.ready
-                    await self._pages.start(self.endpoints, ready.server, ready.token, ready.ca)
+                    await self._pages.start(self.endpoints, self.ready)
         except BaseException:
             await self.stop()
             raise

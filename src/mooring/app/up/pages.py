@@ -15,7 +15,7 @@ import msgspec
 
 from mooring.api.errors import MooringError
 from mooring.app.ui.address import address, new_token, take_port
-from mooring.app.up.process import end, spawn
+from mooring.app.up.process import Ready, end, spawn
 from mooring.telemetry import logs
 
 MISSING = "The web UI needs packages that are not installed: pip install 'mooring[ui]'"
@@ -37,6 +37,8 @@ class PagesOrders(msgspec.Struct, kw_only=True):
     bearer: str
     """The token for both."""
     ca: str
+    first: list[str]
+    """UIDs of the objects that the cluster was started with."""
     verbosity: int = 0
     logging_format: Literal["text", "json"] = "text"
 
@@ -49,7 +51,7 @@ class Pages:
         self._process: Process | None = None
         self._waiting: asyncio.Future[None] | None = None
 
-    async def start(self, scheduler: str, server: str, bearer: str, ca: str) -> None:
+    async def start(self, scheduler: str, cluster: Ready) -> None:
         if find_spec("nicegui") is None:
             self.line = MISSING
             return
@@ -63,9 +65,10 @@ class Pages:
             socket=listening.fileno(),
             token=new_token(),
             scheduler=scheduler,
-            server=server,
-            bearer=bearer,
-            ca=ca,
+            server=cluster.server,
+            bearer=cluster.token,
+            ca=cluster.ca,
+            first=cluster.first,
             verbosity=verbosity,
             logging_format=logging_format,
         )

@@ -62,6 +62,8 @@ class Ready(msgspec.Struct, tag=True, kw_only=True):
     key: str
     """A certificate of it for what else listens on this machine: the scheduler's endpoints."""
     nodes: int
+    first: list[str] = []
+    """UIDs of all objects."""
     applied: list[str] = []
     """`deployment.apps/web created`, one line an object, as kubectl says it."""
 

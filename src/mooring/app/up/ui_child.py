@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import socket
 import sys
+from dataclasses import replace
 
 import msgspec
 
-from mooring.app.ui.server_source import ServerSource
+from mooring.app.ui.embedded_source import EmbeddedSource, api_objects
 from mooring.app.up.pages import PagesOrders
 from mooring.app.up.process import end_of_input
 from mooring.client.credentials import Credentials, Pem
@@ -25,8 +26,9 @@ def main() -> None:
 async def _serve(orders: PagesOrders) -> None:
     ca = Pem(data=orders.ca.encode())
     scheduler = Credentials(orders.scheduler, "mooring up", ca=ca, token=orders.bearer)
+    source = EmbeddedSource(scheduler, api_objects(replace(scheduler, server=orders.server)), orders.first)
     listening = socket.socket(fileno=orders.socket)
-    await serve(ServerSource(scheduler), listening, orders.token, until=end_of_input())
+    await serve(source, listening, orders.token, until=end_of_input())
 
 
 if __name__ == "__main__":
