@@ -29,7 +29,16 @@ METADATA = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
 VERBS = frozenset({"list", "create", "update", "delete"})
 MADE_BY_THE_CLUSTER = frozenset({"events", "leases", "endpoints", "endpointslices"})
 """Kinds that come and go by themselves, and that users do not write."""
-FIRST = ("pods", "nodes", "deployments", "priorityclasses", "namespaces", "storageclasses")
+FIRST = (
+    "pods",
+    "nodes",
+    "deployments",
+    "priorityclasses",
+    "namespaces",
+    "storageclasses",
+    "persistentvolumeclaims",
+    "persistentvolumes",
+)
 """The kinds that schedulers are tried with, before the others."""
 
 
