@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 import yaml
@@ -168,7 +169,7 @@ def test_deleting_is_confirmed_with_the_keyboard_too(cluster, served, look):
     page.wait_for_function("!document.body.innerText.includes('goes')")
 
 
-def exported(page, name: str) -> dict:
+def exported(page, name: str) -> Any:
     with page.expect_download() as download:
         button(page, name).click()
     return json.loads(download.value.path().read_text())
@@ -202,7 +203,7 @@ def test_what_is_exported_in_either_form_can_be_imported_after_a_reset_which_lea
             page.wait_for_selector("text=none failed")
             page.wait_for_selector("text=There is none.")
 
-        def bring_in(content: dict, choice: str = "Keep objects that exist") -> None:
+        def bring_in(content: Any, choice: str = "Keep objects that exist") -> None:
             button(page, "Import").click()
             page.get_by_label(choice).click()
             body = json.dumps(content).encode()

@@ -54,7 +54,8 @@ def ui(
 
     Works on any cluster, also one without Mooring, and on a file of `mooring snapshot`: its objects are read
     once and judged in memory. With --server it shows what a running scheduler sees and decides, as it
-    happens; with --results, simulations side by side. Nothing is written. Serves on this machine only; the
+    happens; with --results, simulations side by side. Only objects of a `mooring up` can be changed, and its
+    configuration. Serves on this machine only; the
     address that is printed carries a token without which there is nothing to see.
     """
     own = configured(config, profile, plugins, plugin_path)

@@ -62,12 +62,12 @@ def result(obj: Json, says: str, failed: bool = False) -> Json:
 async def bring_in(objects: ApiObjects, content: bytes, replace: bool) -> list[Json]:
     """A result for each object; what exists is kept, or replaced."""
     brought, configured = read(content)
-    rows = [result(obj, why) for obj in brought if (why := _left_out(obj))]
+    rows = [result(obj, why) for obj in brought if (why := _skipped(obj))]
     if configured:
         says = "left out: the page Configuration applies one"
         rows.append({"object": "KubeSchedulerConfiguration", "result": says, "failed": False})
     kinds: dict[tuple[str, str], list[Json]] = {}
-    for obj in sorted((obj for obj in brought if not _left_out(obj)), key=_place):
+    for obj in sorted((obj for obj in brought if not _skipped(obj)), key=_place):
         kinds.setdefault((obj["apiVersion"], obj["kind"]), []).append(obj)
     for group in kinds.values():
         try:
@@ -112,7 +112,7 @@ def _checked(key: str, obj: Any) -> Json:
     raise MooringError(f"{SOURCE}, {key}: every item must be an object with metadata.name")
 
 
-def _left_out(obj: Json) -> str:
+def _skipped(obj: Json) -> str:
     if of_every_cluster(obj):
         return "left out: every cluster has its own"
     if obj["metadata"].get("deletionTimestamp"):

@@ -122,11 +122,13 @@ class EmbeddedCluster:
         server says whose tokens are good."""
         checks = (PING, loop_check(self._heart))
         health = Health(dict.fromkeys(ENDPOINTS, checks))
-        inside = inside_of(scheduler, metrics, health, started=time.time(), reloader=reloader, flags={})
+        inside = inside_of(
+            scheduler, metrics, health, started=time.time(), reloader=reloader, flags={}, writable=True
+        )
         pair = Certificate(self.ready.certificate.encode(), self.ready.key.encode())
 
         def listen(port: int) -> Endpoints:
-            options = ServingOptions(port=port, skip_client_ca_lookup=True)
+            options = ServingOptions(port=port, skip_client_ca_lookup=True, configuration_changes=True)
             credentials = self._credentials()
             return Endpoints(options, inside, credentials, credentials, pair=pair)
 
