@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mooring.api.errors import MooringError
-from mooring.app.configuration_history import KEPT
+from mooring.app.configuration_history import KEPT, shown
 from mooring.app.configuring import configure_file
 from mooring.app.reloading import Reloader, Source
 from mooring.telemetry.metrics import SchedulerMetrics
@@ -259,7 +259,7 @@ def test_a_configuration_that_is_sent_and_refused_changes_nothing_and_is_in_the_
     with Watched(path) as watched:
         entry = applied(watched, text)
         assert says in entry.error
-        assert (entry.generation, entry.text) == (1, text)
+        assert (entry.generation, entry.text) == (1, "")
         assert watched.profiles() == ["one"]
         watched.cluster.add(make_node("a"), make_pod("p", scheduler_name="one"))
         watched.cluster.settle(5)
@@ -301,3 +301,13 @@ def test_the_history_keeps_the_newest(tmp_path):
             applied(watched, "{")
         numbers = [entry.number for entry in watched.reloader.history]
         assert numbers == list(range(KEPT + 6, 6, -1))
+
+
+def test_private_keys_of_extenders_are_not_in_the_history(tmp_path):
+    path = tmp_path / "config.yaml"
+    path.write_text(ONE)
+    tls = "{insecure: true, certData: Y2VydA==, keyData: c2VjcmV0}"
+    with Watched(path) as watched:
+        loaded = watched.reloader.read(ONE + f"extenders: [{{urlPrefix: 'https://x', tlsConfig: {tls}}}]\n")
+        assert "Y2VydA==" in shown(loaded.config)
+        assert "c2VjcmV0" not in shown(loaded.config)

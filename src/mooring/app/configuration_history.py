@@ -7,9 +7,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from mooring.config.types import KubeSchedulerConfiguration
+from mooring.config.wire import to_wire, to_yaml
+
 KEPT = 20
 START, FILE, REQUEST = "start", "file", "request"
 """Where a configuration came from."""
+
+
+def shown(configuration: KubeSchedulerConfiguration) -> str:
+    """The completed configuration as YAML, without private keys: whoever may read it need not have them."""
+    wire = to_wire(configuration)
+    for extender in wire.get("extenders") or ():
+        if (extender.get("tlsConfig") or {}).get("keyData"):
+            extender["tlsConfig"]["keyData"] = ""
+    return to_yaml(wire)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +36,7 @@ class Entry:
     """Why it was refused; empty when it was applied."""
     needs_restart: tuple[str, ...] = ()
     text: str = ""
-    """Completed when it was applied, as it came when it was refused; empty when it could not be read."""
+    """Completed, as `shown`; empty when it was refused."""
 
     def to_wire(self) -> dict[str, Any]:
         """Without the text."""

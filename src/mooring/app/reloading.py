@@ -23,7 +23,7 @@ from mooring import config
 from mooring.api.core import Lease
 from mooring.api.errors import MooringError
 from mooring.api.meta import ObjectMeta
-from mooring.app.configuration_history import FILE, REQUEST, START, Entry, History
+from mooring.app.configuration_history import FILE, REQUEST, START, Entry, History, shown
 from mooring.app.configuring import Configuration, build_registry, configure
 from mooring.app.plugin_modules import files_of, imported_anew, modules_of
 from mooring.app.scheduler import Scheduler
@@ -153,7 +153,7 @@ class Reloader:
                 error = "the scheduler has not read the cluster yet: try again"
             else:
                 error = await self._exchange(partial(self.read, text))
-            return self._remember(REQUEST, error, text)
+            return self._remember(REQUEST, error)
 
     def read(self, text: str) -> Configuration:
         """A configuration that is sent brings no code: it may name the plugins that are installed and those
@@ -181,17 +181,14 @@ class Reloader:
         self._succeeded(_differences(present, found.config))
         return ""
 
-    def _remember(self, origin: str, error: str = "", text: str = "") -> Entry:
-        used = config.dump(self.scheduler.configuration.config)
-        restart = () if error else self.outcome.needs_restart
-        return self.history.add(
-            self.clock.wall(),
-            origin,
-            self.outcome.generation,
-            error=error,
-            needs_restart=restart,
-            text=text if error else used,
-        )
+    def _remember(self, origin: str, error: str = "") -> Entry:
+        about: dict[str, Any] = {"error": error}
+        if not error:
+            about = {
+                "needs_restart": self.outcome.needs_restart,
+                "text": shown(self.scheduler.configuration.config),
+            }
+        return self.history.add(self.clock.wall(), origin, self.outcome.generation, **about)
 
     def _load(self) -> Configuration:
         if not self.source.plugins:

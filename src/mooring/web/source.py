@@ -178,3 +178,19 @@ class ObjectsSource(Protocol):
     async def reset(self) -> list[Json]:
         """For each object `object`, `result`, and whether it `failed`."""
         ...
+
+
+@runtime_checkable
+class ReconfigurableSource(Protocol):
+    """A running scheduler, whose `configuration` has also its `generation`, whether it is `writable`, and the
+    `history`: number, time, origin, generation, error and needsRestart of each, newest first."""
+
+    read_only: bool
+
+    async def past_configuration(self, number: int) -> str:
+        """The text of one of the history."""
+        ...
+
+    async def apply(self, text: str) -> Json:
+        """Like one of the history; a MooringError if the pages are read-only."""
+        ...

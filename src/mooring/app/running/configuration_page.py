@@ -7,9 +7,9 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from mooring import config
 from mooring.api.errors import MooringError
 from mooring.app import checking
+from mooring.app.configuration_history import shown
 from mooring.app.configuring import Configuration
 from mooring.app.reloading import SENT, Reloader
 from mooring.app.running.loop_door import LoopDoor
@@ -73,4 +73,4 @@ class ConfigurationPage:
 
 
 def described(configuration: Configuration) -> dict[str, Any]:
-    return {"text": config.dump(configuration.config), **checking.described(configuration)}
+    return {"text": shown(configuration.config), **checking.described(configuration)}
