@@ -88,7 +88,8 @@ class ConfigurationPage:
                     ui.label(f"{age(now - entry['time'])} ago").classes("m-soft")
                     ui.label(ORIGINS.get(entry["origin"], entry["origin"])).classes("m-soft")
                     shell.text(outcome(entry)).classes("m-bad" if entry["error"] else "")
-                    if self._changeable is not None and not entry["error"]:
+                    old = not entry["error"] and entry["generation"] != self._found["generation"]
+                    if self._changeable is not None and old:
                         back = partial(self._roll_back, entry["number"])
                         label = f'aria-label="Roll back to generation {entry["generation"]}"'
                         ui.button("Roll back", on_click=back).props(f"no-caps outline dense {label}")
@@ -118,9 +119,11 @@ class ConfigurationPage:
             lines = difflib.unified_diff(
                 self._found["text"].splitlines(), found["text"].splitlines(), "present", "other", lineterm=""
             )
-            ui.label("\n".join(lines) or "It means what the present one means.").classes("m-text m-mono")
+            difference = "\n".join(lines) or "It means what the present one means."
+            ui.label(difference).classes("m-text m-mono m-diff").props("tabindex=0")
             if self._changeable is not None:
-                ui.button("Apply it", on_click=partial(self._apply, text)).props("no-caps unelevated")
+                with ui.element("div").classes("m-row"):
+                    ui.button("Apply it", on_click=partial(self._apply, text)).props("no-caps unelevated")
         show_profiles(found["profiles"])
 
     async def _roll_back(self, number: int) -> None:
