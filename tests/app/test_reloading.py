@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from mooring.api.errors import MooringError
+from mooring.app.configuration_history import KEPT, shown
 from mooring.app.configuring import configure_file
 from mooring.app.reloading import Reloader, Source
 from mooring.telemetry.metrics import SchedulerMetrics
@@ -221,3 +222,92 @@ def test_a_bug_in_loading_is_an_error_like_others(tmp_path):
 def test_reload_is_refused_with_the_reason_by_the_facade():
     with Cluster() as cluster, pytest.raises(MooringError, match="nobody"):
         cluster.reload(BROKEN)
+
+
+def applied(watched: Watched, text: str) -> Any:
+    return watched.cluster.run(watched.reloader.apply(text))
+
+
+def test_a_configuration_that_is_sent_is_used_until_the_file_changes(tmp_path):
+    path = tmp_path / "config.yaml"
+    path.write_text(ONE)
+    with Watched(path) as watched:
+        entry = applied(watched, TWO)
+        assert (entry.origin, entry.generation, entry.error) == ("request", 2, "")
+        assert watched.profiles() == ["one", "two"]
+        watched.cluster.settle(10)
+        assert watched.profiles() == ["one", "two"], "the file is as it was"
+        path.write_text(ONE + "parallelism: 3\n")
+        watched.cluster.settle(2)
+        assert watched.profiles() == ["one"]
+        origins = [(entry.number, entry.origin, entry.generation) for entry in watched.reloader.history]
+        assert origins == [(3, "file", 3), (2, "request", 2), (1, "start", 1)]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (BROKEN, "nobody"),
+        ("{", "not valid YAML"),
+        (HEAD + "profiles: [{plugins: {score: {enabled: [{name: 'os:path'}]}}}]", "imports no code"),
+    ],
+    ids=["a plugin that is not there", "no YAML", "code"],
+)
+def test_a_configuration_that_is_sent_and_refused_changes_nothing_and_is_in_the_history(tmp_path, text, says):
+    path = tmp_path / "config.yaml"
+    path.write_text(ONE)
+    with Watched(path) as watched:
+        entry = applied(watched, text)
+        assert says in entry.error
+        assert (entry.generation, entry.text) == (1, "")
+        assert watched.profiles() == ["one"]
+        watched.cluster.add(make_node("a"), make_pod("p", scheduler_name="one"))
+        watched.cluster.settle(5)
+        assert watched.cluster.node_of("p") == "a"
+        assert [entry.origin for entry in watched.reloader.history] == ["request", "start"]
+
+
+def test_the_text_of_an_applied_entry_leads_back_to_it_with_the_plugins_of_then(tmp_path):
+    path = tmp_path / "config.yaml"
+    enabled = "{multiPoint: {enabled: [{name: 'allowing:Allowed'}]}}"
+    path.write_text(HEAD + f"profiles: [{{schedulerName: one, plugins: {enabled}}}]\n")
+    write(tmp_path / "allowing.py", PLUGIN.format(helper="allowing_helper"))
+    write(tmp_path / "allowing_helper.py", "ALLOWED = {'a'}")
+    with Watched(path, folder=tmp_path) as watched:
+        before = watched.cluster.scheduler.configuration
+        for _ in range(2):
+            start = watched.reloader.history.find(1)
+            assert start is not None
+            assert applied(watched, start.text).error == ""
+        assert watched.cluster.scheduler.configuration.profiles == before.profiles
+
+
+def test_before_the_cluster_is_read_a_configuration_that_is_sent_is_refused(tmp_path):
+    path = tmp_path / "config.yaml"
+    path.write_text(ONE)
+    with Watched(path) as watched:
+        cluster = watched.cluster
+        early = Reloader(cluster.scheduler, watched.reloader.source, cluster.clock, load_in=at_once)
+        entry = cluster.run(early.apply(TWO))
+        assert "has not read the cluster yet" in entry.error
+        assert watched.profiles() == ["one"]
+
+
+def test_the_history_keeps_the_newest(tmp_path):
+    path = tmp_path / "config.yaml"
+    path.write_text(ONE)
+    with Watched(path) as watched:
+        for _ in range(KEPT + 5):
+            applied(watched, "{")
+        numbers = [entry.number for entry in watched.reloader.history]
+        assert numbers == list(range(KEPT + 6, 6, -1))
+
+
+def test_private_keys_of_extenders_are_not_in_the_history(tmp_path):
+    path = tmp_path / "config.yaml"
+    path.write_text(ONE)
+    tls = "{insecure: true, certData: Y2VydA==, keyData: c2VjcmV0}"
+    with Watched(path) as watched:
+        loaded = watched.reloader.read(ONE + f"extenders: [{{urlPrefix: 'https://x', tlsConfig: {tls}}}]\n")
+        assert "Y2VydA==" in shown(loaded.config)
+        assert "c2VjcmV0" not in shown(loaded.config)

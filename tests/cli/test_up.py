@@ -103,9 +103,10 @@ class Up:
 
 
 @contextmanager
-def up(folder: Path, *args: str) -> Iterator[Up]:
+def up(folder: Path, *args: str, ui: bool = False) -> Iterator[Up]:
     kubeconfig = folder / "kubeconfig"
     command = [sys.executable, "-m", "mooring", "up", "--port", "0", "--kubeconfig", str(kubeconfig), *args]
+    command += [] if ui else ["--no-ui"]
     process = subprocess.Popen(
         command, cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )

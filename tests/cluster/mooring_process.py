@@ -71,9 +71,11 @@ class MooringProcess(Daemon):
         except OSError:
             return False
 
-    def get(self, path: str, token: str = "") -> tuple[int, str]:
-        """(status, text) of an endpoint."""
-        request = urllib.request.Request(f"https://127.0.0.1:{self.port}{path}")
+    def get(self, path: str, token: str = "", sent: str | None = None) -> tuple[int, str]:
+        """(status, text) of an endpoint; `sent` is posted to it, as YAML."""
+        body = None if sent is None else sent.encode()
+        request = urllib.request.Request(f"https://127.0.0.1:{self.port}{path}", body)
+        request.add_header("Content-Type", "application/yaml")
         if token:
             request.add_header("Authorization", f"Bearer {token}")
         context = ssl._create_unverified_context()  # its certificate is its own

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tests.cluster import objects
 from tests.cluster.api import eventually
 from tests.cluster.controlplane import ControlPlane
 from tests.cluster.mooring_process import NAMESPACE
@@ -16,9 +17,9 @@ from tests.cluster.worlds import World
 PATHS = ("/mooring/v1/queue", "/mooring/v1/records")
 
 
-def reader(plane: ControlPlane, name: str, *paths: str) -> str:
+def reader(plane: ControlPlane, name: str, *paths: str, verbs: tuple[str, ...] = ("get",)) -> str:
     """A token whose owner may read these paths, as docs/api-v1.md grants them."""
-    rule = {"nonResourceURLs": list(paths), "verbs": ["get"]}
+    rule = {"nonResourceURLs": list(paths), "verbs": list(verbs)}
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
     owner = {"kind": "ServiceAccount", "name": name, "namespace": NAMESPACE}
     rbac = "rbac.authorization.k8s.io/v1"
@@ -69,3 +70,33 @@ def test_the_queue_is_shown_to_whom_rbac_allows_it_and_to_no_one_else(
     answer = json.loads(done.stdout)
     assert answer["waiting"]["place"] == "parked"
     assert answer["records"][-1]["refusals"][0]["nodeNames"] == ["n"]
+
+
+def test_a_configuration_is_taken_from_whom_rbac_allows_to_post_it_and_only_with_the_flag(
+    world: World, plane: ControlPlane
+) -> None:
+    path = "/mooring/v1/configuration"
+    may_read = reader(plane, "configuration-reader", path)
+    may_send = reader(plane, "configurer", path, f"{path}/*", verbs=("get", "post"))
+    two = json.dumps(objects.scheduler_config({"schedulerName": "mooring"}, {"schedulerName": "second"}))
+    world.nodes("n")
+    process = world.mooring(arguments=("--allow-configuration-changes",))
+    world.pod("waits", scheduler="second")
+
+    assert process.get(path, may_read, two)[0] == 403
+    assert process.get(path, "", two)[0] == 401
+    status, text = process.get(path, may_send, two.replace("second", "mooring"))
+    assert status == 422, text
+    assert json.loads(text)["generation"] == 1
+    status, text = process.get(path, may_send, two)
+    assert (status, json.loads(text)["generation"]) == (200, 2), text
+    assert world.wait_bound("waits") == "n"
+    found = json.loads(process.get(path, may_read)[1])
+    assert [bool(entry["error"]) for entry in found["history"]] == [False, True, False]
+    start = json.loads(process.get(f"{path}/1", may_send)[1])["text"]
+    assert json.loads(process.get(path, may_send, start)[1])["generation"] == 3
+    assert [p["schedulerName"] for p in json.loads(process.get(path, may_read)[1])["profiles"]] == ["mooring"]
+
+    process.stop()
+    process = world.mooring()
+    assert process.get(path, may_send, two)[0] == 405

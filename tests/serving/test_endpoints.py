@@ -51,9 +51,26 @@ class Reviews:
             user = {"username": name, "groups": groups}
             return answer(obj, {"authenticated": True, "user": user} if name else {"authenticated": False})
         assert resource == ACCESS_REVIEWS
-        assert spec["nonResourceAttributes"]["verb"] == "get"
+        if spec["nonResourceAttributes"]["verb"] != "get":
+            return answer(obj, {"allowed": False})
         allowed = spec["user"] == "scraper" and spec["nonResourceAttributes"]["path"] in SECRET
         return answer(obj, {"allowed": allowed})
+
+
+class Sent:
+    """Stands for the configurations of a scheduler: takes what begins with `good`."""
+
+    async def page(self) -> dict[str, Any]:
+        return {"generation": 1}
+
+    async def entry(self, number: int) -> dict[str, Any] | str:
+        return {"number": number} if number == 1 else "it is not in the history"
+
+    async def check(self, text: str) -> dict[str, Any]:
+        return {"error": "" if text.startswith("good") else "bad", "checked": True}
+
+    async def apply(self, text: str) -> dict[str, Any]:
+        return {"error": "" if text.startswith("good") else "bad", "generation": 2}
 
 
 def answer(obj: Unstructured, status: dict[str, Any]) -> Unstructured:
@@ -64,9 +81,13 @@ class Served:
     """Running endpoints and a client of them."""
 
     def __init__(
-        self, certificate: ServingCertificate | None = None, always_allow: tuple[str, ...] | None = None
+        self,
+        certificate: ServingCertificate | None = None,
+        always_allow: tuple[str, ...] | None = None,
+        writable: tuple[str, ...] = (),
     ) -> None:
         self.reviews = Reviews()
+        self.writable = writable
         self.sick = ""
         self.blocked = False
         self.certificate = certificate or ServingCertificate()
@@ -83,6 +104,7 @@ class Served:
             flags={"secure-port": "0"},
             status=lambda: {"Leads": "no"},
             views=SimpleNamespace(**dict.fromkeys(VIEWS, self._echo)),
+            configurations=Sent(),
         )
         self.thread = ServingThread("127.0.0.1", 0, self.certificate.context, self._make_app)
         self.thread.start()
@@ -106,6 +128,7 @@ class Served:
             authenticator=Authenticator(client, clock, 10.0),  # type: ignore[arg-type]
             authorizer=Authorizer(client, clock, 10.0, 10.0),  # type: ignore[arg-type]
             always_allow=self.allow,
+            writable=self.writable,
         )
 
     def ask(
@@ -116,11 +139,13 @@ class Served:
         method: str = "GET",
         body: bytes | None = None,
         client: ssl.SSLContext | None = None,
+        content_type: str = "",
     ) -> tuple[int, str]:
         context = client or ssl._create_unverified_context()
         connection = http.client.HTTPSConnection("127.0.0.1", self.thread.port, timeout=10, context=context)
         try:
             headers = {"Authorization": f"Bearer {token}"} if token else {}
+            headers |= {"Content-Type": content_type} if content_type else {}
             connection.request(method, path, body, headers)
             response = connection.getresponse()
             return response.status, response.read().decode()
@@ -400,3 +425,69 @@ def test_a_loop_that_is_blocked_does_not_block_the_endpoints():
         assert result[1] == 7
 
     asyncio.run(main())
+
+
+CONFIGURATION = "/mooring/v1/configuration"
+YAML = "application/yaml"
+
+
+@pytest.fixture
+def writable() -> Iterator[Served]:
+    made = Served(always_allow=("/mooring/*",), writable=(CONFIGURATION,))
+    yield made
+    made.thread.stop()
+
+
+def test_a_configuration_is_taken_only_where_that_is_allowed(served):
+    asked = served.ask(CONFIGURATION, "admin-token", method="POST", body=b"good", content_type=YAML)
+    assert asked == (405, "only GET is served\n")
+    assert served.ask(CONFIGURATION, "admin-token") == (200, '{"generation":1}')
+
+
+@pytest.mark.parametrize(("token", "status"), [("", 401), ("scraper-token", 403), ("admin-token", 200)])
+def test_who_changes_the_configuration_needs_the_verb_post_also_on_paths_that_are_open(
+    writable, token, status
+):
+    assert writable.ask(CONFIGURATION)[0] == 200, "open to read"
+    asked = writable.ask(CONFIGURATION, token, method="POST", body=b"good", content_type=YAML)
+    assert asked[0] == status
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "content_type", "expected"),
+    [
+        (CONFIGURATION, b"good", YAML, (200, '"generation":2')),
+        (CONFIGURATION, b"bad", YAML, (422, '"error":"bad"')),
+        (f"{CONFIGURATION}?dryRun=All", b"good", YAML, (200, '"checked":true')),
+        (f"{CONFIGURATION}?dryRun=All", b"bad", "application/json", (422, '"checked":true')),
+        (f"{CONFIGURATION}?dryRun=all", b"good", YAML, (400, "dryRun=All")),
+        (CONFIGURATION, b"\xff", YAML, (400, "not UTF-8")),
+        (CONFIGURATION, b"good", "text/plain", (415, "application/yaml")),
+        (CONFIGURATION, b"good" * 100_000, YAML, (413, "at most 262144")),
+        (f"{CONFIGURATION}/1", b"good", YAML, (405, "only GET")),
+        ("/configz", b"good", YAML, (405, "only GET")),
+    ],
+    ids=[
+        "applied",
+        "refused",
+        "checked",
+        "checked and refused",
+        "query",
+        "UTF-8",
+        "type",
+        "size",
+        "one",
+        "other",
+    ],
+)
+def test_a_configuration_that_is_sent_is_answered_with_what_became_of_it(
+    writable, path, body, content_type, expected
+):
+    status, text = writable.ask(path, "admin-token", method="POST", body=body, content_type=content_type)
+    assert status == expected[0]
+    assert expected[1] in text
+
+
+def test_one_of_the_history_is_asked_by_its_number(served):
+    assert served.ask(f"{CONFIGURATION}/1", "admin-token") == (200, '{"number":1}')
+    assert served.ask(f"{CONFIGURATION}/2", "admin-token")[0] == 404

@@ -21,7 +21,7 @@ class Cluster:
 
     def __init__(self, folder) -> None:
         self.kubeconfig = str(folder / "kubeconfig")
-        options = ("--nodes", "2", "--port", "0", "--kubeconfig", self.kubeconfig)
+        options = ("--no-ui", "--nodes", "2", "--port", "0", "--kubeconfig", self.kubeconfig)
         self.process = start("up", *options)
         assert self.process.stdout is not None
         found = None

@@ -36,13 +36,18 @@ def read_manifest(path: Path) -> list[dict[str, Any]]:
 
 def parse_manifest(text: str | bytes, source: str) -> list[dict[str, Any]]:
     """All objects of a text; `source` is what messages call it."""
+    found = documents(text, source)
+    return [obj for number, value in enumerate(found, 1) for obj in _objects(source, number, value)]
+
+
+def documents(text: str | bytes, source: str) -> list[Any]:
+    """What a text of YAML or JSON holds, objects or not."""
     if len(text) > MAX_BYTES:
         raise MooringError(f"{source} has {len(text)} bytes; at most {MAX_BYTES} are read")
     try:
-        documents = list(yaml.load_all(text, _Loader))
+        return list(yaml.load_all(text, _Loader))
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise MooringError(f"{source} is not YAML: {' '.join(str(error).split())}") from error
-    return [obj for number, value in enumerate(documents, 1) for obj in _objects(source, number, value)]
 
 
 def _objects(source: str, number: int, value: Any) -> Iterator[dict[str, Any]]:

@@ -1,4 +1,5 @@
-"""Watches the files that a scheduler is configured from, and hands it what they say when they change.
+"""Watches the files that a scheduler is configured from, and hands it what they say when they change, or a
+configuration that is sent to it.
 
 What a change means for pods and plugins is the scheduler's part (`Scheduler.reload`). Files are looked at,
 not subscribed to: a mounted ConfigMap is a link whose target is exchanged, an editor writes another file of
@@ -9,22 +10,26 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from msgspec import structs
 
+from mooring import config
 from mooring.api.core import Lease
 from mooring.api.errors import MooringError
 from mooring.api.meta import ObjectMeta
-from mooring.app.configuring import Configuration
+from mooring.app.configuration_history import FILE, REQUEST, START, Entry, History, shown
+from mooring.app.configuring import Configuration, build_registry, configure
 from mooring.app.plugin_modules import files_of, imported_anew, modules_of
 from mooring.app.scheduler import Scheduler
 from mooring.config.types import KubeSchedulerConfiguration
 from mooring.config.wire import to_wire
+from mooring.framework.points import Plugin
 from mooring.framework.ports import Clock
 from mooring.telemetry import logs
 from mooring.telemetry.metrics import SchedulerMetrics
@@ -34,6 +39,11 @@ _log = logs.get(__name__)
 LOOK_SECONDS = 0.5
 RETAINED = ("leader_election", "client_connection", "delay_cache_until_active")
 """Fields of a configuration that a running process does not exchange."""
+SENT = "the configuration that was sent"
+
+
+def read_sent(text: str, plugins: Sequence[type[Plugin]]) -> Configuration:
+    return configure(text, plugins=plugins, source=SENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +56,8 @@ class Source:
     """A change of one of these is a reason to."""
     plugins: bool = False
     """So is a change of the source code of plugins."""
+    read: Callable[[str, Sequence[type[Plugin]]], Configuration] = read_sent
+    """Reads one that is sent, beside the usual plugins with these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +89,18 @@ class Reloader:
     load_in: Callable[[Callable[[], Configuration]], Awaitable[Configuration]] = asyncio.to_thread
     """Where loading happens, so that it does not hold up the loop."""
     outcome: Outcome = Outcome()
+    history: History = field(default_factory=History)
+    _runs: bool = False
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """One exchange at a time."""
     _asked: asyncio.Event = field(default_factory=asyncio.Event)
     _loaded: dict[Path, str] = field(default_factory=dict)
     """File → digest of what was loaded from it last."""
     _known: dict[Path, object] = field(default_factory=dict)
     """File → stamp with which it has that content."""
+
+    def __post_init__(self) -> None:
+        self._remember(START)
 
     def request(self) -> None:
         """Reload as soon as possible, changed or not."""
@@ -90,6 +109,7 @@ class Reloader:
     async def run(self) -> None:
         """Until cancelled."""
         self._note()
+        self._runs = True
         while True:
             await self._until_due()
             await self.reload()
@@ -120,18 +140,55 @@ class Reloader:
 
     async def reload(self) -> None:
         """Load the configuration and hand it to the scheduler; whatever fails leaves the present one."""
-        self._note()
+        async with self._lock:
+            self._note()
+            error = await self._exchange(self._load)
+            self._remember(FILE, error)
+
+    async def apply(self, text: str) -> Entry:
+        """Go on by this configuration until another comes, from the source too; whatever fails leaves the
+        present one."""
+        async with self._lock:
+            if not self._runs:
+                error = "the scheduler has not read the cluster yet: try again"
+            else:
+                error = await self._exchange(partial(self.read, text))
+            return self._remember(REQUEST, error)
+
+    def read(self, text: str) -> Configuration:
+        """A configuration that is sent brings no code: it may name the plugins that are installed and those
+        that are in use."""
+        known = self.scheduler.configuration.registry
+        if strange := sorted(config.plugin_references(text) - known.aliases.keys()):
+            raise MooringError(
+                f"{strange[0]}: a configuration that is sent imports no code; write it into the file of "
+                "--config, or use the name of a plugin that is known"
+            )
+        own = known.keys() - build_registry().keys()
+        return self.source.read(text, [known[name] for name in sorted(own)])
+
+    async def _exchange(self, load: Callable[[], Configuration]) -> str:
+        """Why it failed; empty when it did not."""
         present = self.scheduler.configuration.config
         try:
-            found = await self.load_in(self._load)
+            found = await self.load_in(load)
             await self.scheduler.reload(replace(found, config=_retaining(present, found.config)))
         except MooringError as error:
-            self._failed(str(error))
+            return self._failed(str(error))
         except Exception as error:
             _log.error("Reloading broke", error=error, stack=True)
-            self._failed(f"{type(error).__name__}: {error}")
-        else:
-            self._succeeded(_differences(present, found.config))
+            return self._failed(f"{type(error).__name__}: {error}")
+        self._succeeded(_differences(present, found.config))
+        return ""
+
+    def _remember(self, origin: str, error: str = "") -> Entry:
+        about: dict[str, Any] = {"error": error}
+        if not error:
+            about = {
+                "needs_restart": self.outcome.needs_restart,
+                "text": shown(self.scheduler.configuration.config),
+            }
+        return self.history.add(self.clock.wall(), origin, self.outcome.generation, **about)
 
     def _load(self) -> Configuration:
         if not self.source.plugins:
@@ -139,11 +196,12 @@ class Reloader:
         with imported_anew(self._modules()):
             return self.source.load()
 
-    def _failed(self, why: str) -> None:
+    def _failed(self, why: str) -> str:
         self.outcome = replace(self.outcome, error=why)
         _log.error("The new configuration cannot be used; the present one stays", reason=why)
         line = " ".join(why.split())  # `kubectl get events` shows the first line of a note alone
         self._tell("failed", "Warning", "ReloadFailed", f"generation {self.outcome.generation} stays: {line}")
+        return why
 
     def _succeeded(self, needs_restart: tuple[str, ...]) -> None:
         if self._files() != list(self._known):

@@ -17,6 +17,8 @@ from mooring.client.credentials import Credentials, CredentialsError, Pem
 from mooring.client.transport import Request
 
 SECONDS = 30.0
+SEND_SECONDS = 90.0
+"""Plugins are built and kinds listed meanwhile."""
 ANSWER_LIMIT = 64 * 2**20
 _SOURCE = "--server and --certificate-authority"
 
@@ -76,11 +78,22 @@ class Endpoints:
 
     async def ask(self, path: str, query: Mapping[str, str]) -> dict[str, Any]:
         """A MooringError says who refused the question, or why there is no answer."""
-        headers = {"User-Agent": default_user_agent("read-scheduler")}
-        async with self._transport.send(Request("GET", path, query, headers, timeout=SECONDS)) as response:
+        return await self._exchange(Request("GET", path, query, timeout=SECONDS))
+
+    async def send(self, path: str, query: Mapping[str, str], text: str) -> dict[str, Any]:
+        """What the scheduler says of a text of YAML; also when it refuses what it says."""
+        headers = {"Content-Type": "application/yaml"}
+        request = Request("POST", path, query, headers, text.encode(), SEND_SECONDS)
+        return await self._exchange(request, also=422)
+
+    async def _exchange(self, request: Request, also: int = 200) -> dict[str, Any]:
+        headers = {"User-Agent": default_user_agent("read-scheduler"), **request.headers}
+        path = request.path
+        async with self._transport.send(replace(request, headers=headers)) as response:
             status, body = response.status, await response.read(ANSWER_LIMIT)
-        if status != 200:
-            raise MooringError(f"{self.server}{path}: {status} {_refusal(status, path, body)}")
+        if status not in (200, also):
+            refusal = _refusal(status, request.method.lower(), path, body)
+            raise MooringError(f"{self.server}{path}: {status} {refusal}")
         try:
             return msgspec.json.decode(body, type=dict[str, Any])
         except (msgspec.DecodeError, msgspec.ValidationError) as error:
@@ -90,13 +103,13 @@ class Endpoints:
         await self._transport.close()
 
 
-def _refusal(status: int, path: str, body: bytes) -> str:
+def _refusal(status: int, verb: str, path: str, body: bytes) -> str:
     said = body.decode(errors="replace").strip()[:1000]
     match status:
         case 401:
             return f"{said}: the cluster does not know this token; name another with --token-file"
         case 403:
-            return f"{said}; a ClusterRole with the nonResourceURL {path} and the verb get allows it"
+            return f"{said}; a ClusterRole with the nonResourceURL {path} and the verb {verb} allows it"
         case 404:
             return f"{said}; is there a scheduler of this version of Mooring?"
         case _:

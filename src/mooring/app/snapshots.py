@@ -55,6 +55,7 @@ MOORING = "mooring"
 READ_ANNOTATIONS = {BETA_CLASS, BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE, MIGRATED_PLUGINS}
 """Those that default plugins read: without them a bound claim would not count as bound."""
 MOST_BYTES = 4 << 30
+GZIP = b"\x1f\x8b"
 
 _log = logs.get(__name__)
 
@@ -180,11 +181,10 @@ def _parts(path: Path) -> Mapping[str, msgspec.Raw]:
     """The file's keys with their values, not read yet."""
     try:
         data = path.read_bytes()
-        if data[:2] == b"\x1f\x8b":
-            data = _unpacked(path, data)
-    except (OSError, EOFError, zlib.error) as error:
-        why = getattr(error, "strerror", None) or error
-        raise MooringError(f"the snapshot {path} cannot be read: {why}") from error
+    except OSError as error:
+        raise MooringError(f"the snapshot {path} cannot be read: {error.strerror}") from error
+    if data[:2] == GZIP:
+        data = unpacked(f"the snapshot {path}", data)
     try:
         if data.lstrip()[:1] != b"{":
             data = msgspec.json.encode(yaml.load(data, yaml.CSafeLoader))
@@ -199,11 +199,15 @@ def _parts(path: Path) -> Mapping[str, msgspec.Raw]:
     return found
 
 
-def _unpacked(path: Path, data: bytes) -> bytes:
-    with gzip.open(io.BytesIO(data)) as packed:
-        found = packed.read(MOST_BYTES + 1)
+def unpacked(source: str, data: bytes) -> bytes:
+    """What was packed by gzip; `source` is what messages call it."""
+    try:
+        with gzip.open(io.BytesIO(data)) as packed:
+            found = packed.read(MOST_BYTES + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise MooringError(f"{source} cannot be read: {error}") from error
     if len(found) > MOST_BYTES:
-        raise MooringError(f"the snapshot {path} has more than {MOST_BYTES >> 30} GiB of JSON")
+        raise MooringError(f"{source} has more than {MOST_BYTES >> 30} GiB of JSON")
     return found
 
 

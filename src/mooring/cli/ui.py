@@ -14,15 +14,13 @@ from mooring.api.errors import MooringError
 from mooring.app import live_cluster, running_scheduler, snapshots
 from mooring.app.configuring import Configuration, configure
 from mooring.app.live_cluster import LiveCluster
+from mooring.app.ui.address import address, new_token, take_port
 from mooring.cli.explain_server import Authority, Insecure, Server, TokenFile
 from mooring.cli.explain_server import Source as Scheduler
 from mooring.cli.printing import fail, line
 from mooring.cli.profile_options import Config, PluginPath, Plugins, ProfileName, configured
 from mooring.cli.sources import Context, Kubeconfig, SnapshotFile, read
 from mooring.serving.api_v1 import ROOT
-
-PORT = 7480
-"""Beside the API server of `mooring up`; a free one where it is taken."""
 
 
 def ui(
@@ -43,6 +41,9 @@ def ui(
     profile: ProfileName = "",
     plugins: Plugins = None,
     plugin_path: PluginPath = None,
+    read_only: Annotated[
+        bool, typer.Option("--read-only", help="With --server: show everything, change nothing.")
+    ] = False,
     port: Annotated[
         int | None,
         typer.Option(min=0, max=65535, help="0 takes any free one. Default: 7480, or a free one."),
@@ -53,7 +54,8 @@ def ui(
 
     Works on any cluster, also one without Mooring, and on a file of `mooring snapshot`: its objects are read
     once and judged in memory. With --server it shows what a running scheduler sees and decides, as it
-    happens; with --results, simulations side by side. Nothing is written. Serves on this machine only; the
+    happens; with --results, simulations side by side. Only objects of a `mooring up` can be changed, and its
+    configuration. Serves on this machine only; the
     address that is printed carries a token without which there is nothing to see.
     """
     own = configured(config, profile, plugins, plugin_path)
@@ -61,8 +63,11 @@ def ui(
         fail(
             "--server shows what a scheduler sees and decides: drop --snapshot, and --config with its options"
         )
-    if not server and (token_file or authority or insecure):
-        fail("--token-file, --certificate-authority and --insecure-skip-tls-verify belong to --server")
+    if not server and (token_file or authority or insecure or read_only):
+        fail(
+            "--token-file, --certificate-authority, --insecure-skip-tls-verify and --read-only belong to "
+            "--server"
+        )
     scheduler = Scheduler(server, token_file, kubeconfig, context, authority, insecure)
     if results and (server or snapshot or kubeconfig or context or own):
         fail("--results shows simulations: drop the options that name a cluster or a configuration")
@@ -72,7 +77,9 @@ def ui(
         if results:
             source = _results(results)
         else:
-            source = _scheduler(scheduler) if server else _cluster(own, kubeconfig, context, snapshot)
+            source = (
+                _scheduler(scheduler, read_only) if server else _cluster(own, kubeconfig, context, snapshot)
+            )
         asyncio.run(_serve(source, port, browser))
     except MooringError as error:
         fail(str(error))
@@ -86,13 +93,18 @@ def _results(folders: list[Path]) -> Any:
     return FolderSource(folders)
 
 
-def _scheduler(given: Scheduler) -> Any:
+def _scheduler(given: Scheduler, read_only: bool) -> Any:
+    from mooring.app.ui.embedded_source import EmbeddedSource, api_objects, embedded_cluster
     from mooring.app.ui.server_source import ServerSource
 
     found = asyncio.run(given.credentials())
     # A wrong address or token is said here, not in the browser.
     asyncio.run(running_scheduler.ask(found, f"{ROOT}/summary", {}))
-    return ServerSource(found)
+    own = None if given.token_file else asyncio.run(embedded_cluster(given.kubeconfig, given.context))
+    if own is None:
+        return ServerSource(found, read_only=read_only)
+    server, first = own
+    return EmbeddedSource(found, api_objects(server), first, read_only=read_only)
 
 
 def _cluster(given: Configuration | None, kubeconfig: str, context: str, snapshot: Path | None) -> Any:
@@ -113,15 +125,13 @@ def _cluster(given: Configuration | None, kubeconfig: str, context: str, snapsho
 async def _serve(source: Any, port: int | None, browser: bool) -> None:
     from mooring.web.serving import serve
 
-    def ready(address: str) -> None:
-        line(f"Open {address}")
+    listening, token = take_port(port), new_token()
+
+    def ready() -> None:
+        where = address(listening, token)
+        line(f"Open {where}")
         line("It is served on this machine only. Ctrl-C stops it.")
         if browser:
-            webbrowser.open(address)
+            webbrowser.open(where)
 
-    try:
-        await serve(source, PORT if port is None else port, ready)
-    except MooringError:
-        if port is not None:
-            raise
-        await serve(source, 0, ready)
+    await serve(source, listening, token, ready)

@@ -84,6 +84,9 @@ def up(
     scheduler: Annotated[
         bool, typer.Option("--scheduler/--no-scheduler", help="Without it, bring your own: `mooring run`.")
     ] = True,
+    ui: Annotated[
+        bool, typer.Option("--ui/--no-ui", help="The cluster in the browser, where the extra `ui` is there.")
+    ] = True,
 ) -> None:
     """Start a Kubernetes cluster on this machine in seconds, and keep it until Ctrl-C.
 
@@ -102,6 +105,7 @@ def up(
             port=port,
             kubeconfig=kubeconfig,
             scheduler=scheduler,
+            ui=ui,
             plugin_folders=current_folder(),
         )
         asyncio.run(_run(plan, console))

@@ -31,6 +31,9 @@ ACCESS_REVIEWS = Resource(
 MASTERS = "system:masters"
 CACHE_SIZE = 1024
 MAX_TOKEN = 16 * 1024
+MAX_BODY = 256 * 1024
+BODY_TYPES = ("application/yaml", "application/json")
+"""Types that no form of a web page can send."""
 
 T = TypeVar("T")
 Scope = MutableMapping[str, Any]
@@ -169,8 +172,11 @@ class Guard:
         authenticator: Authenticator | None,
         authorizer: Authorizer | None,
         always_allow: Sequence[str] = (),
+        writable: Sequence[str] = (),
     ) -> None:
+        """`writable`: paths that take a POST."""
         self._app = app
+        self._writable = frozenset(writable)
         self._authenticator = authenticator
         self._authorizer = authorizer
         self._open = frozenset(path.lstrip("/") for path in always_allow if not path.endswith("*"))
@@ -190,11 +196,10 @@ class Guard:
         await self._app(scope, receive, send)
 
     async def _refusal(self, request: Request) -> Response | None:
-        if request.method not in ("GET", "HEAD"):
-            return PlainTextResponse("only GET is served\n", 405, {"allow": "GET, HEAD"})
-        if request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers:
-            return PlainTextResponse("a GET has no body\n", 413)
-        if self._authenticator is None or self._is_open(request.url.path):
+        writes = request.method == "POST" and request.url.path in self._writable
+        if (refusal := _bad_body(request) if writes else _not_served(request)) is not None:
+            return refusal
+        if self._authenticator is None or (self._is_open(request.url.path) and not writes):
             return None
         try:
             who = await self._identify(request)
@@ -220,6 +225,25 @@ class Guard:
         if scheme.lower() != "bearer" or self._authenticator is None:
             return None
         return await self._authenticator.identify(token.strip())
+
+
+def _not_served(request: Request) -> Response | None:
+    if request.method not in ("GET", "HEAD"):
+        return PlainTextResponse("only GET is served\n", 405, {"allow": "GET, HEAD"})
+    if request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers:
+        return PlainTextResponse("a GET has no body\n", 413)
+    return None
+
+
+def _bad_body(request: Request) -> Response | None:
+    length = request.headers.get("content-length", "")
+    if not (length.isascii() and length.isdigit()):
+        return PlainTextResponse("send the body with its Content-Length\n", 411)
+    if int(length) > MAX_BODY:
+        return PlainTextResponse(f"the body has {length} bytes; at most {MAX_BODY} are taken\n", 413)
+    if request.headers.get("content-type", "").partition(";")[0].strip() not in BODY_TYPES:
+        return PlainTextResponse(f"send the body as {' or '.join(BODY_TYPES)}\n", 415)
+    return None
 
 
 def _plain(text: str) -> str:

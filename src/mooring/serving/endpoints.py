@@ -18,9 +18,10 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from mooring.serving import api_v1
+from mooring.serving import api_v1, configuration_api
 from mooring.serving.access import HEADERS
 from mooring.serving.api_v1 import NotNow, Views, as_json, later
+from mooring.serving.configuration_api import Configurations
 
 Reason = str
 """Why a check fails; empty when it passes."""
@@ -124,6 +125,7 @@ class Inside:
     status: Callable[[], Mapping[str, str]]
     views: Views
     """What /mooring/v1 shows."""
+    configurations: Configurations
 
 
 def application(inside: Inside) -> Starlette:
@@ -139,6 +141,7 @@ def application(inside: Inside) -> Starlette:
         Route("/flagz", pages.flagz),
         Route("/statusz", pages.statusz),
         *api_v1.routes(inside.views),
+        *configuration_api.routes(inside.configurations),
     ]
     return Starlette(routes=routes)
 

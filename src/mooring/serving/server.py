@@ -60,7 +60,7 @@ class Listener:
         connection: type[Connection] = PeerLimited,
         flag: str = "--secure-port",
     ) -> None:
-        self._socket = _listen(host, port, flag)
+        self._socket = listen(host, port, flag)
         self.port: int = self._socket.getsockname()[1]
         """The real one, also when 0 was asked for."""
         self._context = context
@@ -180,7 +180,7 @@ def _on_problem(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> Non
         loop.default_exception_handler(context)
 
 
-def _listen(host: str, port: int, flag: str) -> socket.socket:
+def listen(host: str, port: int, flag: str) -> socket.socket:
     """`flag` is where the user set the port."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)

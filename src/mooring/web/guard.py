@@ -37,9 +37,9 @@ HEADERS = {
 
 
 class Guard:
-    def __init__(self, app: App, port: int, token: str = "") -> None:
+    def __init__(self, app: App, port: int, token: str) -> None:
         self._app = app
-        self.token = token or secrets.token_urlsafe(24)
+        self._token = token
         # Cookies are shared by all ports of a host.
         self._cookie = f"mooring-ui-{port}"
         self._session = secrets.token_urlsafe(24)
@@ -74,7 +74,7 @@ class Guard:
 
     def _exchange(self, request: HTTPConnection, given: str) -> Response:
         """The token for a cookie, and the address without it: it shall not stay in the history."""
-        if not _same(given, self.token):
+        if not _same(given, self._token):
             return PlainTextResponse(WRONG_TOKEN, 401)
         rest = urlencode([pair for pair in parse_qsl(request.url.query) if pair[0] != "token"])
         path = f"/{request.url.path.lstrip('/')}"

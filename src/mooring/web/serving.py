@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import gc
 import logging
 import socket
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
 from nicegui import ui
 
-from mooring.api.errors import MooringError
 from mooring.api.node import ZONE
 from mooring.web import shell
 from mooring.web.cluster_page import ClusterPage
@@ -22,22 +20,35 @@ from mooring.web.compare_page import ComparePage
 from mooring.web.configuration_page import ConfigurationPage
 from mooring.web.guard import Guard
 from mooring.web.node_page import NodePage
+from mooring.web.object_page import NewObjectPage, ObjectPage
+from mooring.web.objects_page import ObjectsPage
 from mooring.web.pod_page import PodPage
 from mooring.web.queue_page import QueuePage
-from mooring.web.source import ClusterSource, ConfiguredSource, QueueQuery, ResultsSource, WhatIfSource
+from mooring.web.source import (
+    ClusterSource,
+    ConfiguredSource,
+    ObjectsSource,
+    QueueQuery,
+    ResultsSource,
+    WhatIfSource,
+)
 from mooring.web.what_if_page import WhatIfPage
 
-HOST = "127.0.0.1"
 STOP_SECONDS = 2
 
 
-async def serve(source: Any, port: int, ready: Callable[[str], None]) -> None:
-    """Serve until a signal ends it. `ready` gets the address with the token."""
-    listening = _listen(port)
+async def serve(
+    source: Any,
+    listening: socket.socket,
+    token: str,
+    ready: Callable[[], None] = lambda: None,
+    until: Awaitable[None] | None = None,
+) -> None:
+    """Serve to browsers with the token, until a signal or the end of `until` ends it."""
     # The million objects of a large cluster would put off the collection of pages that are gone.
     gc.collect()
     gc.freeze()
-    guard = Guard(_application(source), listening.getsockname()[1])
+    guard = Guard(_application(source), listening.getsockname()[1], token)
     config = uvicorn.Config(
         guard,
         log_config=None,
@@ -51,7 +62,10 @@ async def serve(source: Any, port: int, ready: Callable[[str], None]) -> None:
     while not (server.started or serving.done()):
         await asyncio.sleep(0.01)
     if server.started:
-        ready(f"http://localhost:{listening.getsockname()[1]}/?token={guard.token}")
+        ready()
+    if until is not None:
+        await asyncio.wait({serving, asyncio.ensure_future(until)}, return_when=asyncio.FIRST_COMPLETED)
+        server.should_exit = True
     await serving
 
 
@@ -63,6 +77,8 @@ def _application(source: Any) -> FastAPI:
         _add_cluster_pages(source)
     if isinstance(source, WhatIfSource):
         _add_what_if_page(source)
+    if isinstance(source, ObjectsSource):
+        _add_objects_pages(source)
     if isinstance(source, ConfiguredSource):
         _add_configuration_page(source)
     if isinstance(source, ResultsSource):
@@ -104,6 +120,20 @@ def _add_what_if_page(source: WhatIfSource) -> None:
         await WhatIfPage(source, drain, like).show()
 
 
+def _add_objects_pages(source: ObjectsSource) -> None:
+    @ui.page("/objects")
+    async def objects(kind: str = "pods", search: str = "") -> None:
+        await ObjectsPage(source, kind, search).show()
+
+    @ui.page("/new")
+    async def new(kind: str = "pods") -> None:
+        await NewObjectPage(source, kind).show()
+
+    @ui.page("/object/{kind}/{namespace}/{name:path}")
+    async def one(kind: str, namespace: str, name: str) -> None:
+        await ObjectPage(source, kind, "" if namespace == "-" else namespace, name).show()
+
+
 def _add_configuration_page(source: ConfiguredSource) -> None:
     @ui.page("/configuration")
     async def configuration() -> None:
@@ -115,15 +145,3 @@ def _add_compare_page(source: ResultsSource) -> None:
     @ui.page("/compare")
     async def compare(measure: str = "") -> None:
         await ComparePage(source, measure).show()
-
-
-def _listen(port: int) -> socket.socket:
-    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listening.bind((HOST, port))
-    except OSError as error:
-        listening.close()
-        way = "it is in use; set another --port" if error.errno == errno.EADDRINUSE else error.strerror
-        raise MooringError(f"cannot listen on {HOST} port {port}: {way}") from error
-    return listening

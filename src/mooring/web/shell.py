@@ -16,13 +16,21 @@ from nicegui.element import Element
 
 from mooring.api.errors import MooringError
 from mooring.telemetry import logs
-from mooring.web.source import ClusterSource, ConfiguredSource, RereadSource, ResultsSource, WhatIfSource
+from mooring.web.source import (
+    ClusterSource,
+    ConfiguredSource,
+    ObjectsSource,
+    RereadSource,
+    ResultsSource,
+    WhatIfSource,
+)
 
 CSS = Path(__file__).with_name("style.css")
 LINKS: Mapping[str, tuple[str, type[Any]]] = {
     "Queue": ("/", ClusterSource),
     "Cluster": ("/cluster", ClusterSource),
     "What if": ("/what-if", WhatIfSource),
+    "Objects": ("/objects", ObjectsSource),
     "Configuration": ("/configuration", ConfiguredSource),
     "Compare": ("/compare", ResultsSource),
 }
@@ -171,7 +179,10 @@ class Refresher:
     """Asks again at most twice a second, one question at a time, for sources that change."""
 
     def __init__(
-        self, source: ClusterSource, ask: Callable[[], Awaitable[None]], at_least: float = 0.5
+        self,
+        source: ClusterSource | ObjectsSource,
+        ask: Callable[[], Awaitable[None]],
+        at_least: float = 0.5,
     ) -> None:
         self._ask = ask
         self._busy = False

@@ -129,3 +129,68 @@ class ResultsSource(Protocol):
         of `points`, each with `name` and `seed`; `failed` assertions; `differences` between placements,
         whether there are `more`, or a `note` why there are none."""
         ...
+
+
+@runtime_checkable
+class ObjectsSource(Protocol):
+    """A cluster whose objects are the user's to change. With `read_only` everything that changes it is a
+    MooringError."""
+
+    title: str
+    refresh_seconds: float
+    read_only: bool
+
+    async def kinds(self) -> list[Json]:
+        """`id`, `kind` and `apiVersion` of each."""
+        ...
+
+    async def objects(self, kind: str, search: str) -> Json:
+        """`columns` as kubectl has them, `rows` with `metadata` and `cells`, and whether there are `more`."""
+        ...
+
+    async def object_text(self, kind: str, namespace: str, name: str) -> str:
+        """An object as YAML."""
+        ...
+
+    async def create(self, text: str) -> list[Json]:
+        """For each object of the text `object`, `result`, and whether it `failed`; of those that were made
+        also `kind`, `namespace` and `name`."""
+        ...
+
+    async def save(self, opened: str, text: str) -> None:
+        """`text` instead of what was `opened`, if that is still there as it was."""
+        ...
+
+    async def delete_object(self, opened: str) -> None: ...
+
+    async def export(self, form: str) -> bytes:
+        """`snapshot`, or `simulator`."""
+        ...
+
+    async def bring_in(self, content: bytes, replace: bool) -> list[Json]:
+        """For each object of the file `object`, `result`, and whether it `failed`."""
+        ...
+
+    async def created(self) -> list[str]:
+        """What `reset` would delete."""
+        ...
+
+    async def reset(self) -> list[Json]:
+        """For each object `object`, `result`, and whether it `failed`."""
+        ...
+
+
+@runtime_checkable
+class ReconfigurableSource(Protocol):
+    """A running scheduler, whose `configuration` has also its `generation`, whether it is `writable`, and the
+    `history`: number, time, origin, generation, error and needsRestart of each, newest first."""
+
+    read_only: bool
+
+    async def past_configuration(self, number: int) -> str:
+        """The text of one of the history."""
+        ...
+
+    async def apply(self, text: str) -> Json:
+        """Like one of the history; a MooringError if the pages are read-only."""
+        ...

@@ -47,6 +47,11 @@ def node_url(name: str) -> str:
     return f"/node/{quote(name, safe='')}"
 
 
+def object_url(kind: str, namespace: str, name: str) -> str:
+    """`-` stands for no namespace."""
+    return f"/object/{quote(kind, safe='')}/{quote(namespace or '-', safe='')}/{quote(name, safe='')}"
+
+
 def address(path: str, query: Mapping[str, str]) -> str:
     """With what is not empty as its query."""
     rest = urlencode({name: value for name, value in query.items() if value})

@@ -27,6 +27,7 @@ from mooring.app.running.options import ServingOptions
 from mooring.client.connection import connect, default_user_agent
 from mooring.client.credentials import Credentials
 from mooring.client.http_client import HttpClient
+from mooring.serving import configuration_api
 from mooring.serving.access import Authenticator, Authorizer, Guard
 from mooring.serving.api_v1 import NotNow
 from mooring.serving.certificates import Certificate, ServingCertificate
@@ -220,6 +221,7 @@ class Endpoints:
                 authorizing, clock, options.allow_cache_seconds, options.deny_cache_seconds
             ),
             always_allow=options.always_allow_paths,
+            writable=(configuration_api.PATH,) if options.configuration_changes else (),
         )
         return _App(guard, [reviewing, authorizing])
 

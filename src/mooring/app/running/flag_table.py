@@ -81,6 +81,12 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
             "Import plugins anew when their source files change. For development.",
         ),
         Flag(
+            "allow-configuration-changes",
+            _B,
+            "false",
+            "Take configurations that are posted to /mooring/v1/configuration.",
+        ),
+        Flag(
             "pod-max-in-unschedulable-pods-duration",
             _D,
             "5m0s",

@@ -10,6 +10,7 @@ from mooring.api.pod import Pod
 from mooring.api.resources import PODS
 from mooring.app.reloading import Reloader
 from mooring.app.running import gauges
+from mooring.app.running.configuration_page import ConfigurationPage
 from mooring.app.running.endpoints import Exposition, status_page
 from mooring.app.running.loop_door import LoopDoor
 from mooring.app.running.pages import Pages
@@ -34,8 +35,10 @@ def inside_of(
     reloader: Reloader | None = None,
     flags: Mapping[str, str],
     without: frozenset[str] = frozenset(),
+    writable: bool = False,
 ) -> Inside:
-    """Call it on the scheduler's loop. `without` names metrics that are not shown."""
+    """Call it on the scheduler's loop. `without` names metrics that are not shown; `writable`: the
+    configuration may be changed."""
     engine, door = scheduler.engine, LoopDoor(asyncio.get_running_loop())
     exposition = Exposition(
         metrics,
@@ -55,6 +58,7 @@ def inside_of(
         flags=flags,
         status=status_page(started, engine.profiles, leads),
         views=Pages(scheduler, door, leads, lambda: reloader.outcome.generation if reloader else 1),
+        configurations=ConfigurationPage(scheduler, reloader, door, writable),
     )
 
 

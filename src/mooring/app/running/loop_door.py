@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from mooring.serving.api_v1 import NotNow
@@ -34,3 +34,15 @@ class LoopDoor:
         except TimeoutError:
             asked.cancel()
             raise NotNow("the scheduling loop did not answer in time; try again") from None
+
+    async def run(self, work: Callable[[], Awaitable[T]], seconds: float) -> T:
+        """The result of work on that loop, which goes on when it takes longer: NotNow."""
+
+        async def answer() -> T:
+            return await work()
+
+        begun = asyncio.wrap_future(asyncio.run_coroutine_threadsafe(answer(), self._loop))
+        try:
+            return await asyncio.wait_for(asyncio.shield(begun), seconds)
+        except TimeoutError:
+            raise NotNow(f"it is not finished after {seconds:.0f} s; ask later what became of it") from None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -17,11 +17,12 @@ from mooring.app.configuring import (
     find_plugin,
     plugin_folders,
 )
-from mooring.app.reloading import Source
+from mooring.app.reloading import SENT, Source
 from mooring.app.running.flags import Flags
 from mooring.app.running.policy_source import policy_of
 from mooring.config.gates import DEFAULT_GATES, GATES, FeatureGates
 from mooring.config.types import ClientConnection, LeaderElection
+from mooring.framework.points import Plugin
 
 HEALTH_PATHS = ("/healthz", "/readyz", "/livez")
 
@@ -52,6 +53,8 @@ class ServingOptions:
     allow_cache_seconds: float = 10.0
     deny_cache_seconds: float = 10.0
     always_allow_paths: tuple[str, ...] = HEALTH_PATHS
+    configuration_changes: bool = False
+    """Whoever may `post` /mooring/v1/configuration may change what the scheduler does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +78,17 @@ class RunOptions:
     """What the configuration is loaded from when it changes; None: it does not."""
 
 
-def configuration_of(flags: Flags) -> Configuration:
-    """The configuration file with what flags say on top; ConfigError or MooringError where it is wrong."""
+def configuration_of(
+    flags: Flags, sent: str | None = None, known: Sequence[type[Plugin]] = ()
+) -> Configuration:
+    """The configuration file with what flags say on top; ConfigError or MooringError where it is wrong.
+    `sent` is instead of the file, and may name the plugins that are `known`."""
     folders = plugin_folders(flags.items("plugin-path"))
     plugins = [find_plugin(reference, folders) for reference in flags.items("plugin")]
     gates = FeatureGates.parse(flags.text("feature-gates"))
-    if policy := policy_of(flags, gates):
+    if sent is not None:
+        found = configure(sent, plugins=known, source=SENT, gates=gates)
+    elif policy := policy_of(flags, gates):
         found = configure(policy.text, plugins=plugins, source="the Policy", gates=gates)
         notes = (*policy.notes, *found.config.notes)
         found = replace(found, config=structs.replace(found.config, notes=notes))
@@ -143,12 +151,19 @@ def options_of(flags: Flags) -> RunOptions:
 
 
 def _source(flags: Flags) -> Source | None:
-    """The configuration's own file; a Policy in a ConfigMap is read again when that is asked for."""
+    """The configuration's own file; a Policy in a ConfigMap is read again when that is asked for. One that is
+    sent is read with the same flags."""
     files = [Path(path) for name in ("config", "policy-config-file") if (path := flags.text(name))]
     plugins = flags.boolean("reload-plugins")
-    if not files and not plugins and not flags.text("policy-configmap"):
+    changes = flags.boolean("allow-configuration-changes")
+    if not files and not plugins and not flags.text("policy-configmap") and not changes:
         return None
-    return Source(lambda: configuration_of(flags), tuple(files), plugins)
+    return Source(
+        lambda: configuration_of(flags),
+        tuple(files),
+        plugins,
+        lambda text, known: configuration_of(flags, text, known),
+    )
 
 
 def gate_warnings(gates: FeatureGates) -> list[str]:
@@ -169,6 +184,10 @@ def _serving(flags: Flags) -> ServingOptions:
         raise MooringError("--port and --secure-port name two ports, and there is one: drop --port")
     if flags.has("tls-cert-file") != flags.has("tls-private-key-file"):
         raise MooringError("--tls-cert-file and --tls-private-key-file go together: set both or none")
+    if flags.boolean("allow-configuration-changes") and flags.boolean("insecure-skip-authentication"):
+        raise MooringError(
+            "--allow-configuration-changes needs to know who changes: drop --insecure-skip-authentication"
+        )
     if flags.text("tls-min-version") not in ("VersionTLS12", "VersionTLS13"):
         raise MooringError("--tls-min-version: write VersionTLS12 or VersionTLS13")
     return ServingOptions(
@@ -189,4 +208,5 @@ def _serving(flags: Flags) -> ServingOptions:
         allow_cache_seconds=flags.seconds("authorization-webhook-cache-authorized-ttl"),
         deny_cache_seconds=flags.seconds("authorization-webhook-cache-unauthorized-ttl"),
         always_allow_paths=flags.items("authorization-always-allow-paths"),
+        configuration_changes=flags.boolean("allow-configuration-changes"),
     )

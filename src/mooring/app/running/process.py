@@ -251,6 +251,7 @@ class Process:
             reloader=self._reloader,
             flags=self._options.flags,
             without=self._options.disabled_metrics,
+            writable=self._options.serving.configuration_changes,
         )
 
     def _health(self) -> Health:

@@ -6,12 +6,12 @@ import asyncio
 from typing import Any
 from urllib.parse import quote
 
+from mooring.api.errors import MooringError
 from mooring.app.clock import SystemClock
 from mooring.app.running_scheduler import Endpoints
 from mooring.app.ui import configurations
 from mooring.app.ui.labels import label_columns
 from mooring.client.credentials import Credentials
-from mooring.config.wire import to_yaml
 from mooring.serving.api_v1 import ROOT
 from mooring.web.source import Json, QueueQuery
 
@@ -26,7 +26,8 @@ ATTEMPTS = 50
 class ServerSource:
     refresh_seconds = 0.5
 
-    def __init__(self, given: Credentials) -> None:
+    def __init__(self, given: Credentials, *, read_only: bool = False) -> None:
+        self.read_only = read_only
         self.title = f"scheduler at {given.server}"
         self._given = given
         self._clock = SystemClock()
@@ -74,16 +75,31 @@ class ServerSource:
         return await self._ask(f"nodes/{quote(name, safe='')}", limit=PER_PAGE)
 
     async def configuration(self) -> Json:
-        """Resolved here, where plugins of the scheduler may be unknown: then the text is all there is."""
-        found = await self._ask("/configz")
-        text = to_yaml({k: v for k, v in found["componentconfig"].items() if k not in ("apiVersion", "kind")})
-        known = await self.check(text)
-        error = (found.get("reload") or {}).get("error")
-        warnings = [f"A newer configuration is not used: {error}"] if error else []
-        return {"profiles": [], **known, "text": text, "warnings": warnings}
+        found = await self._ask("configuration")
+        warnings = [f"A newer configuration is not used: {found['error']}"] if found["error"] else []
+        return {**found, "problems": [], "warnings": [*warnings, *found["warnings"]]}
 
     async def check(self, text: str) -> Json:
-        return await asyncio.to_thread(configurations.check, text)
+        """By the scheduler, which knows its plugins; here where it takes no configuration."""
+        if self.read_only or not (await self._ask("configuration"))["writable"]:
+            return await asyncio.to_thread(configurations.check, text)
+        return await self._send(text, dryRun="All")
+
+    async def past_configuration(self, number: int) -> str:
+        return str((await self._ask(f"configuration/{number}"))["text"])
+
+    async def apply(self, text: str) -> Json:
+        self._may_change()
+        self._kept.clear()  # the next question is about what is new
+        return await self._send(text)
+
+    async def _send(self, text: str, **query: str) -> Json:
+        self._endpoints = self._endpoints or Endpoints(self._given)
+        return await self._endpoints.send(f"{ROOT}/configuration", query, text)
+
+    def _may_change(self) -> None:
+        if self.read_only:
+            raise MooringError("these pages are read-only: start `mooring ui` without --read-only to change")
 
     async def _pages(self, path: str, key: str) -> list[Json]:
         """All pages of a list."""

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import os
 import sys
 
 import msgspec
 import uvloop
 
 from mooring.api.errors import MooringError
-from mooring.app.up.process import Answer, Orders, Refused
+from mooring.app.up.process import Answer, Orders, Refused, end_of_input
 from mooring.app.up.server import EmbeddedServer
 from mooring.embedded.apiserver.server import PortInUse
 from mooring.telemetry import logs
@@ -25,7 +24,7 @@ def main() -> int:
 
 
 async def _serve(orders: Orders) -> int:
-    parent_gone = asyncio.ensure_future(_end_of_input())
+    parent_gone = asyncio.ensure_future(end_of_input())
     server: EmbeddedServer | None = None
     try:
         server = EmbeddedServer(orders)
@@ -52,21 +51,6 @@ def _calm_collector() -> None:
 def _say(answer: Answer) -> None:
     sys.stdout.buffer.write(msgspec.json.encode(answer) + b"\n")
     sys.stdout.buffer.flush()
-
-
-async def _end_of_input() -> None:
-    """Returns when the parent has closed our standard input, or died."""
-    loop = asyncio.get_running_loop()
-    ended = asyncio.Event()
-    os.set_blocking(0, False)
-
-    def readable() -> None:
-        if not os.read(0, 4096):
-            loop.remove_reader(0)
-            ended.set()
-
-    loop.add_reader(0, readable)
-    await ended.wait()
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ from mooring.app.running.watchdog import Heart, Signals, Watchdog
 from mooring.app.scheduler import Scheduler
 from mooring.app.up import kubeconfig
 from mooring.app.up.cluster_plan import ClusterPlan
+from mooring.app.up.pages import Pages
 from mooring.app.up.process import PortInUse, Ready, ServerProcess
 from mooring.client.connection import connect
 from mooring.client.credentials import Credentials, Pem
@@ -61,6 +62,7 @@ class EmbeddedCluster:
         self._signals: Signals | None = None
         self._reloading: asyncio.Future[None] | None = None
         self._endpoints: Endpoints | None = None
+        self._pages = Pages()
         self.scheduler: Scheduler | None = None
         self.kubeconfig = Path()
 
@@ -98,6 +100,9 @@ class EmbeddedCluster:
                 await self.scheduler.start()
                 if reloader is not None:
                     self._reloading = asyncio.ensure_future(reloader.run())
+                if self._plan.ui:
+                    # Last, so that its start takes nothing from ours.
+                    await self._pages.start(self.endpoints, self.ready)
         except BaseException:
             await self.stop()
             raise
@@ -117,11 +122,13 @@ class EmbeddedCluster:
         server says whose tokens are good."""
         checks = (PING, loop_check(self._heart))
         health = Health(dict.fromkeys(ENDPOINTS, checks))
-        inside = inside_of(scheduler, metrics, health, started=time.time(), reloader=reloader, flags={})
+        inside = inside_of(
+            scheduler, metrics, health, started=time.time(), reloader=reloader, flags={}, writable=True
+        )
         pair = Certificate(self.ready.certificate.encode(), self.ready.key.encode())
 
         def listen(port: int) -> Endpoints:
-            options = ServingOptions(port=port, skip_client_ca_lookup=True)
+            options = ServingOptions(port=port, skip_client_ca_lookup=True, configuration_changes=True)
             credentials = self._credentials()
             return Endpoints(options, inside, credentials, credentials, pair=pair)
 
@@ -149,7 +156,8 @@ class EmbeddedCluster:
         )
 
     async def stop(self) -> None:
-        """The scheduler first: it may have binds under way."""
+        """The scheduler before what it talks to: it may have binds under way."""
+        await self._pages.stop()
         if self._reloading is not None:
             self._reloading.cancel()
             await asyncio.gather(self._reloading, return_exceptions=True)
@@ -212,8 +220,11 @@ class EmbeddedCluster:
         yield "  kubectl get pods -o wide"
         if self.endpoints:
             yield f"  mooring explain pod/NAME --server {self.endpoints}"
-            yield f"  mooring ui --server {self.endpoints}"
+            if not self._plan.ui:
+                yield f"  mooring ui --server {self.endpoints}"
         yield ""
+        if self._pages.line:
+            yield f"{self._pages.line}\n"
 
     def _first_pods(self) -> Iterator[str]:
         """Commands whose pods are scheduled by what runs here."""

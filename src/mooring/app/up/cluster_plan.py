@@ -32,9 +32,12 @@ class ClusterPlan:
     any_port_will_do: bool = False
     """The port is our own choice: another one is taken when it is in use."""
     source: Source | None = None
-    """Where the configuration is read again when it changes; None: it is the default one."""
+    """Where the configuration is read again when it changes; None: it does not."""
     flush_after: float | None = FLUSH_AFTER
     """Seconds after which a parked pod is tried again without a reason; None: never."""
+
+    ui: bool = False
+    """With the web UI beside the scheduler."""
 
     @classmethod
     def of(
@@ -50,6 +53,7 @@ class ClusterPlan:
         port: int | None = None,
         kubeconfig: Path | None = None,
         scheduler: bool = True,
+        ui: bool = False,
         plugin_folders: tuple[str, ...] = (),
     ) -> ClusterPlan:
         """Reads the files; a MooringError or ConfigError says what is wrong with which."""
@@ -79,9 +83,11 @@ class ClusterPlan:
             logging_format=logging_format,
         )
         if config is None:
-            return cls(orders, configure() if scheduler else None, kubeconfig, port is None)
+            made = (configure(), Source(configure)) if scheduler else (None, None)
+            return cls(orders, made[0], kubeconfig, port is None, made[1], ui=ui)
         load = functools.partial(configure_file, config, folders=plugin_folders)
-        return cls(orders, load(), kubeconfig, port is None, Source(load, (config,), plugins=True))
+        source = Source(load, (config,), plugins=True)
+        return cls(orders, load(), kubeconfig, port is None, source, ui=ui)
 
     def kubeconfig_at(self, port: int) -> Path:
         if self.kubeconfig is not None:

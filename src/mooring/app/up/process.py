@@ -9,6 +9,7 @@ from the scheduler.
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from asyncio.subprocess import PIPE, Process
 from importlib.util import find_spec
@@ -64,6 +65,8 @@ class Ready(msgspec.Struct, tag=True, kw_only=True):
     key: str
     """A certificate of it for what else listens on this machine: the scheduler's endpoints."""
     nodes: int
+    first: list[str] = []
+    """UIDs of all objects."""
     applied: list[str] = []
     """`deployment.apps/web created`, one line an object, as kubectl says it."""
     warnings: list[str] = []
@@ -97,23 +100,14 @@ class ServerProcess:
         if missing := [package for package in EXTRA if find_spec(package) is None]:
             needs = f"the embedded cluster needs {', '.join(missing)}, which is not installed"
             raise MooringError(f"{needs}: pip install 'mooring[up]'")
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-I" if sys.flags.isolated else "-P",  # nothing is imported from the current folder
-            "-m",
-            "mooring.app.up.child",
-            stdin=PIPE,
-            stdout=PIPE,
-            limit=LINE_LIMIT,
-            start_new_session=True,  # Ctrl-C reaches the parent only, which stops the child in its turn
-        )
+        process = await spawn("mooring.app.up.child")
         try:
             ready = await asyncio.wait_for(_conversation(process, orders), START_SECONDS)
         except TimeoutError:
-            await _end(process)
+            await end(process)
             raise MooringError(f"the API server was not ready after {START_SECONDS:.0f} seconds") from None
         except BaseException:
-            await _end(process)
+            await end(process)
             raise
         return cls(process, ready)
 
@@ -122,12 +116,26 @@ class ServerProcess:
         return await self._process.wait()
 
     async def stop(self) -> None:
-        """Closing its standard input is the sign; what does not listen is killed."""
-        await _end(self._process)
+        await end(self._process)
 
     @property
     def pid(self) -> int:
         return self._process.pid
+
+
+async def spawn(module: str, *sockets: int) -> Process:
+    """A child that runs the module. It gets these sockets, and ends when its standard input does."""
+    return await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-I" if sys.flags.isolated else "-P",  # nothing is imported from the current folder
+        "-m",
+        module,
+        stdin=PIPE,
+        stdout=PIPE,
+        limit=LINE_LIMIT,
+        start_new_session=True,  # Ctrl-C reaches the parent only, which stops the child in its turn
+        pass_fds=sockets,
+    )
 
 
 async def _conversation(process: Process, orders: Orders) -> Ready:
@@ -150,7 +158,8 @@ async def _conversation(process: Process, orders: Orders) -> Ready:
     return answer
 
 
-async def _end(process: Process) -> None:
+async def end(process: Process) -> None:
+    """Closing its standard input is the sign; what does not listen is killed."""
     if process.stdin is not None:
         process.stdin.close()
     try:
@@ -160,3 +169,18 @@ async def _end(process: Process) -> None:
         await process.wait()
     if process.stdout is not None:
         await process.stdout.read()  # to its end: only then does the loop let go of the pipe
+
+
+async def end_of_input() -> None:
+    """In the child: returns when the parent has closed our standard input, or died."""
+    loop = asyncio.get_running_loop()
+    ended = asyncio.Event()
+    os.set_blocking(0, False)
+
+    def readable() -> None:
+        if not os.read(0, 4096):
+            loop.remove_reader(0)
+            ended.set()
+
+    loop.add_reader(0, readable)
+    await ended.wait()

@@ -202,6 +202,11 @@ class EmbeddedServer:
             certificate=pair.certificate.decode(),
             key=pair.key.decode(),
             nodes=len(self.store.every(NODES)),
+            first=[
+                obj["metadata"]["uid"]
+                for resource in {served.stored for served in self.catalog.all()}
+                for obj in self.store.every(resource)
+            ],
             applied=applied,
             warnings=[f"{self._orders.snapshot_source}: {text}" for text in loader.warnings()],
         )

@@ -1,0 +1,35 @@
+"""The process of the web UI that `mooring up` starts: reads its orders, serves, and ends with its parent."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import sys
+from dataclasses import replace
+
+import msgspec
+
+from mooring.app.ui.embedded_source import EmbeddedSource, api_objects
+from mooring.app.up.pages import PagesOrders
+from mooring.app.up.process import end_of_input
+from mooring.client.credentials import Credentials, Pem
+from mooring.telemetry import logs
+from mooring.web.serving import serve
+
+
+def main() -> None:
+    orders = msgspec.json.decode(sys.stdin.buffer.readline(), type=PagesOrders)
+    logs.setup(orders.verbosity, orders.logging_format)
+    asyncio.run(_serve(orders))
+
+
+async def _serve(orders: PagesOrders) -> None:
+    ca = Pem(data=orders.ca.encode())
+    scheduler = Credentials(orders.scheduler, "mooring up", ca=ca, token=orders.bearer)
+    source = EmbeddedSource(scheduler, api_objects(replace(scheduler, server=orders.server)), orders.first)
+    listening = socket.socket(fileno=orders.socket)
+    await serve(source, listening, orders.token, until=end_of_input())
+
+
+if __name__ == "__main__":
+    main()
