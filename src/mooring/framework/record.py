@@ -284,6 +284,8 @@ class DecisionRecord:
         """Everything, as JSON shows it, with so many node names for each refusal at most."""
         return {
             **self.outline(),
+            "preFilter": self.pre_filter,
+            "postFilter": self.post_filter,
             "refusals": [
                 {
                     "plugin": r.plugin,

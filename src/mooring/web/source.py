@@ -83,8 +83,8 @@ class ExplainingSource(Protocol):
 class RecordingSource(Protocol):
     """Keeps records of attempts: `pod` has some."""
 
-    async def refused_nodes(self, sequence: int) -> list[Json]:
-        """The nodes that were refused in one attempt: node, plugin, code, reasons."""
+    async def attempt(self, key: str, sequence: int) -> Json:
+        """One attempt of the pod, with the names of the nodes that were refused."""
         ...
 
 

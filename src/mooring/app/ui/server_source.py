@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 from urllib.parse import quote
 
+from mooring.api.errors import MooringError
 from mooring.app.clock import SystemClock
 from mooring.app.running_scheduler import Endpoints
 from mooring.app.ui import configurations
@@ -21,6 +22,8 @@ MOST_NODES = 10_000
 PER_PAGE = 1000
 ATTEMPTS = 50
 """Of one pod, the newest."""
+MOST_NAMES = 5000
+"""Of nodes that one plugin refused in an attempt."""
 
 
 class ServerSource:
@@ -47,11 +50,16 @@ class ServerSource:
         )
 
     async def pod(self, key: str) -> Json:
-        answer = await self._ask("records", pod=key, limit=ATTEMPTS, nodes=3)
+        answer = await self._ask("records", pod=key, limit=ATTEMPTS, nodes=0)
         return {**answer, "explanation": None}
 
-    async def refused_nodes(self, sequence: int) -> list[Json]:
-        return await self._pages(f"attempts/{sequence}", "refusedNodes")
+    async def attempt(self, key: str, sequence: int) -> Json:
+        answer = await self._ask("records", pod=key, before=sequence + 1, limit=1, nodes=MOST_NAMES)
+        if not answer["records"] or answer["records"][-1]["sequence"] != sequence:
+            raise MooringError(
+                f"attempt {sequence} of the pod {key} is not kept any more: choose another one"
+            )
+        return dict(answer["records"][-1])
 
     async def nodes(self) -> Json:
         found = await self._pages("nodes", "nodes")
