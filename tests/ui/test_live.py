@@ -137,9 +137,12 @@ def test_a_pod_that_was_created_again_is_kept_apart_from_the_one_before(cluster,
     page.wait_for_selector("text=They are of two pods: the name was used again.")
 
 
-def test_an_attempt_that_is_gone_is_said(served, look):
-    page = look(served).open("/pod/default/picky?attempt=999999&compare=888888")
-    page.wait_for_selector("text=attempt 888888 of the pod default/picky is not kept any more")
+def test_an_attempt_that_is_gone_is_said(cluster, served, look):
+    cluster.create_pod("tried")
+    page = look(served).open("/pod/default/tried")
+    page.wait_for_selector("text=Attempt 1: scheduled")
+    page = look(served).open("/pod/default/tried?attempt=999999&compare=888888")
+    page.wait_for_selector("text=attempt 888888 of the pod default/tried is not kept any more")
 
 
 def test_what_is_typed_stays_while_the_page_refreshes(cluster, served, look):
@@ -153,6 +156,28 @@ def test_what_is_typed_stays_while_the_page_refreshes(cluster, served, look):
     page.wait_for_selector("text=default/firm")
     assert page.get_by_label("Search pods").input_value() == "fir"
     assert "second" not in page.locator(".m-table").inner_text()
+
+
+def test_the_cluster_shows_its_last_minutes_and_what_its_nodes_use(cluster, served, look):
+    cluster.create_pod("runs")
+    looking = look(served)
+    page = looking.open("/cluster")
+    page.get_by_label("Attempts per second, the last minutes").locator("canvas").wait_for()
+    page.get_by_label("Milliseconds per attempt, the last minutes").locator("canvas").wait_for()
+    assert "Nodes" in page.locator(".m-tile").first.inner_text()
+    page.get_by_label("Show what is").click()
+    page.get_by_role("option", name="measured").click()
+    page.wait_for_url("**show=measured*")
+    page.wait_for_timeout(300)
+    looking.shot("live-cluster")
+    bound = page.locator(".m-tile", has_text="Bound").locator(".m-number")
+    before = int(bound.inner_text())
+    cluster.create_pod("one-more")
+    page.wait_for_function(
+        "before => [...document.querySelectorAll('.m-tile')].some("
+        "tile => tile.innerText.includes('Bound') && parseInt(tile.innerText) > before)",
+        arg=before,
+    )
 
 
 def test_a_wrong_address_is_said_before_anything_is_served(cluster):

@@ -88,15 +88,18 @@ def _results(folders: list[Path]) -> Any:
 
 def _scheduler(given: Scheduler) -> Any:
     from mooring.app.ui.server_source import ServerSource
+    from mooring.app.ui.usage import Usage
 
     found = asyncio.run(given.credentials())
     # A wrong address or token is said here, not in the browser.
     asyncio.run(running_scheduler.ask(found, f"{ROOT}/summary", {}))
-    return ServerSource(found)
+    measures = not given.token_file or given.kubeconfig or given.context
+    return ServerSource(found, Usage(given.kubeconfig, given.context) if measures else None)
 
 
 def _cluster(given: Configuration | None, kubeconfig: str, context: str, snapshot: Path | None) -> Any:
     from mooring.app.ui.snapshot_source import SnapshotSource
+    from mooring.app.ui.usage import Usage
 
     own = given or configure()
     resources = live_cluster.resources_of(own)
@@ -107,7 +110,8 @@ def _cluster(given: Configuration | None, kubeconfig: str, context: str, snapsho
         return await live_cluster.read(resources, kubeconfig, context)
 
     title = f"snapshot {snapshot.name}" if snapshot is not None else f"cluster {context}".strip()
-    return SnapshotSource(title, read(own, kubeconfig, context, snapshot), own, again)
+    usage = None if snapshot is not None else Usage(kubeconfig, context)
+    return SnapshotSource(title, read(own, kubeconfig, context, snapshot), own, again, usage)
 
 
 async def _serve(source: Any, port: int | None, browser: bool) -> None:

@@ -89,8 +89,8 @@ def _add_cluster_pages(source: ClusterSource) -> None:
         await PodPage(source, f"{namespace}/{name}", attempt, compare).show()
 
     @ui.page("/cluster")
-    async def cluster(resource: str = "cpu", group: str = ZONE) -> None:
-        await ClusterPage(source, resource, group).show()
+    async def cluster(resource: str = "cpu", group: str = ZONE, show: str = "") -> None:
+        await ClusterPage(source, resource, group, show).show()
 
     @ui.page("/node/{name:path}")
     async def node(name: str) -> None:

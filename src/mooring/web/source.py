@@ -49,7 +49,7 @@ class ClusterSource(Protocol):
     """How often the pages ask again by themselves; 0: never, because nothing changes."""
 
     async def summary(self) -> Json:
-        """`nodes`, and `pods` by place."""
+        """`nodes`, and `pods` by place; of a scheduler also `steps`, its attempts of the last minutes."""
         ...
 
     async def queue(self, query: QueueQuery) -> Json:
@@ -61,8 +61,8 @@ class ClusterSource(Protocol):
         ...
 
     async def nodes(self) -> Json:
-        """All nodes in columns: `names`, `labels` (key → values), `amounts` (resource → allocatable and
-        requested), `unschedulable`."""
+        """All nodes in columns: `names`, `labels` (key → values), `amounts` (resource → allocatable,
+        requested and, where it is known, measured), `unschedulable`."""
         ...
 
     async def node(self, name: str) -> Json:

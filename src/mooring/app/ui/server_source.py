@@ -11,6 +11,7 @@ from mooring.app.clock import SystemClock
 from mooring.app.running_scheduler import Endpoints
 from mooring.app.ui import configurations
 from mooring.app.ui.labels import label_columns
+from mooring.app.ui.usage import Usage
 from mooring.client.credentials import Credentials
 from mooring.config.wire import to_yaml
 from mooring.serving.api_v1 import ROOT
@@ -29,9 +30,10 @@ MOST_NAMES = 5000
 class ServerSource:
     refresh_seconds = 0.5
 
-    def __init__(self, given: Credentials) -> None:
+    def __init__(self, given: Credentials, usage: Usage | None = None) -> None:
         self.title = f"scheduler at {given.server}"
         self._given = given
+        self._usage = usage
         self._clock = SystemClock()
         self._endpoints: Endpoints | None = None
         self._kept: dict[tuple[str, str], tuple[float, asyncio.Task[Json]]] = {}
@@ -65,7 +67,7 @@ class ServerSource:
         found = await self._pages("nodes", "nodes")
         resources = dict.fromkeys(name for node in found for name in node["allocatable"])
         requested = [{**node["requested"], "pods": node["podCount"]} for node in found]
-        return {
+        columns = {
             "names": [node["name"] for node in found],
             "unschedulable": [node["unschedulable"] for node in found],
             "labels": label_columns([node["labels"] for node in found]),
@@ -77,6 +79,7 @@ class ServerSource:
                 for name in resources
             },
         }
+        return columns if self._usage is None else await self._usage.add_to(columns)
 
     async def node(self, name: str) -> Json:
         return await self._ask(f"nodes/{quote(name, safe='')}", limit=PER_PAGE)
