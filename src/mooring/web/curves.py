@@ -1,4 +1,4 @@
-"""The last minutes of a scheduler: attempts per second, and how long they took."""
+"""The last five minutes of a scheduler: attempts per second, and how long they took."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from mooring.web.source import Json
 
 RESULTS = {"scheduled": COLOURS[2], "unschedulable": COLOURS[1], "error": COLOURS[5]}
 QUANTILES = {"p50": COLOURS[0], "p99": COLOURS[3]}
+MILLISECONDS = 300_000
+"""As much as a summary covers."""
 Draw = Callable[[list[Json]], None]
 
 
@@ -37,22 +39,24 @@ def show_curves() -> Draw:
 
 def rates(steps: list[Json]) -> Json:
     """By result, on top of each other."""
-    stacked = {"stack": "attempts", "areaStyle": {"opacity": 0.7}, "lineStyle": {"width": 0}}
+    stacked = {"type": "bar", "stack": "attempts", "barWidth": 10}
     return _options(
+        steps,
         [
             _line(result, colour, steps, [step[result] / step["seconds"] for step in steps]) | stacked
             for result, colour in RESULTS.items()
-        ]
+        ],
     )
 
 
 def latencies(steps: list[Json]) -> Json:
     """Steps without attempts leave a gap."""
     return _options(
+        steps,
         [
             _line(name, colour, steps, [_milliseconds(step[f"{name}Seconds"]) for step in steps])
             for name, colour in QUANTILES.items()
-        ]
+        ],
     )
 
 
@@ -73,14 +77,16 @@ def _line(name: str, colour: str, steps: list[Json], values: Sequence[float | No
     }
 
 
-def _options(series: list[Json]) -> Json:
+def _options(steps: list[Json], series: list[Json]) -> Json:
     soft = {"color": "#7b8a99"}
+    end = round(1000 * (steps[-1]["from"] + steps[-1]["seconds"])) if steps else None
+    span = {} if end is None else {"min": end - MILLISECONDS, "max": end}
     return {
         "animation": False,
         "grid": {"left": 8, "right": 16, "top": 34, "bottom": 4, "containLabel": True},
         "legend": {"top": 0, "textStyle": soft},
         "tooltip": {"renderMode": "richText", "trigger": "axis", "confine": True},
-        "xAxis": {"type": "time", "axisLabel": {**soft, "hideOverlap": True}},
+        "xAxis": {"type": "time", **span, "axisLabel": {**soft, "hideOverlap": True}},
         "yAxis": {"type": "value", "axisLabel": soft, "splitNumber": 3},
         "series": series,
     }
