@@ -1,4 +1,4 @@
-"""`mooring ui --server` beside `mooring run` on the real API server: RBAC says what the user's token shows."""
+"""`mooring ui --server` on `mooring run` at the real API server: RBAC says what the token of a user shows."""
 
 from __future__ import annotations
 
