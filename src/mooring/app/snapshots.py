@@ -21,8 +21,10 @@ from mooring.api import decoding
 from mooring.api import resources as kinds
 from mooring.api.errors import MooringError, ObjectError
 from mooring.api.meta import Object
+from mooring.api.pod import Pod
 from mooring.api.resources import Resource, Unstructured
 from mooring.app.live_cluster import LiveCluster
+from mooring.app.shared_parts import SharedParts
 from mooring.telemetry import logs
 
 KEYS: dict[str, Resource] = {
@@ -173,7 +175,7 @@ def _unpacked(path: Path, data: bytes) -> bytes:
 
 def _objects(path: Path, key: str, resource: Resource, items: msgspec.Raw) -> Iterator[Any]:
     """The readable ones; the others are set aside and logged."""
-    read = decoding.reader(resource)
+    read, parts = decoding.reader(resource), SharedParts()
     try:
         given = msgspec.json.decode(items, type=list[msgspec.Raw])
     except msgspec.DecodeError as error:
@@ -188,4 +190,6 @@ def _objects(path: Path, key: str, resource: Resource, items: msgspec.Raw) -> It
         if isinstance(obj, Object) and not obj.metadata.uid:
             # The simulator's exports drop them; here pods are known by theirs.
             obj = replace(obj, metadata=replace(obj.metadata, uid=f"{resource.plural}/{obj.key}"))
+        if isinstance(obj, Pod):
+            parts.share(obj)
         yield obj
