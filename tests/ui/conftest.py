@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -71,9 +72,9 @@ class Served:
         return self._process.communicate(timeout=20)[1]
 
 
-@pytest.fixture(scope="package")
-def chromium() -> Iterator[Any]:
-    """Ends before tests of other packages: while it runs, its loop is the thread's."""
+@contextmanager
+def browsing() -> Iterator[Any]:
+    """Chromium. While it runs, its loop is the thread's."""
     from playwright.sync_api import sync_playwright
 
     found = next(filter(None, map(shutil.which, BROWSERS)))
@@ -82,6 +83,13 @@ def chromium() -> Iterator[Any]:
         browser = playwright.chromium.launch(executable_path=found, args=sandbox)
         yield browser
         browser.close()
+
+
+@pytest.fixture(scope="package")
+def chromium() -> Iterator[Any]:
+    """Ends before tests of other packages."""
+    with browsing() as browser:
+        yield browser
 
 
 @pytest.fixture(scope="session")
@@ -126,6 +134,10 @@ class Looking:
         self.page.goto(f"{self.served.root}{path}")
         return self.page
 
+    def close(self) -> None:
+        self.context.close()
+        assert self.problems == []
+
     def shot(self, name: str) -> None:
         SHOTS.mkdir(parents=True, exist_ok=True)
         self.page.screenshot(path=SHOTS / f"{name}.png", full_page=True)
@@ -141,5 +153,4 @@ def look(chromium) -> Iterator[Callable[..., Looking]]:
 
     yield looking
     for each in made:
-        each.context.close()
-        assert each.problems == []
+        each.close()

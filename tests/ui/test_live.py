@@ -79,7 +79,8 @@ def test_a_pending_pod_its_reason_the_label_that_helps_and_then_its_node(cluster
     page.locator("a", has_text="default/picky").click()
     page.wait_for_selector("text=Attempt 1: unschedulable")
     assert "NodeAffinity" in page.locator(".m-refusals").inner_text()
-    assert page.locator("section", has_text="Refused nodes").locator("tbody tr").count() == 2
+    page.wait_for_selector(".ag-cell >> text=node-1")
+    assert page.locator(".ag-center-cols-container .ag-row").count() == 2
     cluster.label("node-1", disk="ssd")
     page.wait_for_selector("text=Attempt 2: scheduled")
     page.wait_for_selector("text=Does not wait: was given node-1")
@@ -100,6 +101,50 @@ def test_a_chosen_attempt_stays_chosen_while_more_come(cluster, served, look):
     assert page.locator("text=Attempt 1: unschedulable").is_visible()
 
 
+def test_two_attempts_are_compared_under_an_address_to_share(cluster, served, look):
+    cluster.create_pod("moves", nodeSelector={"gpu": "a100"})
+    looking = look(served)
+    page = looking.open("/pod/default/moves")
+    page.wait_for_selector("text=Attempt 1: unschedulable")
+    cluster.label("node-1", gpu="a100")
+    page.wait_for_selector("text=Attempt 2: scheduled")
+    assert "NodeUpdateNodeLabel, by the hint of NodeAffinity" in page.locator(".m-move").first.inner_text()
+    page.locator("a", has_text="Compare with attempt 2").click()
+    page.wait_for_url("**attempt=*compare=*")
+    page.wait_for_selector("text=Nodes with another verdict")
+    difference = page.locator("section", has_text="Nodes with another verdict")
+    assert "not refused" in difference.locator("tbody").last.inner_text()
+    difference.locator(".ag-cell", has_text="node-1").wait_for()
+    assert difference.locator(".ag-pinned-left-cols-container .ag-row").all_inner_texts() == ["node-1"]
+    looking.shot("live-difference")
+    shared = look(served).open(page.url.removeprefix(served.root))
+    shared.wait_for_selector("text=Nodes with another verdict")
+    shared.locator("a", has_text="Close").click()
+    shared.wait_for_selector("text=Attempt 2: scheduled")
+    assert shared.locator("text=Nodes with another verdict").count() == 0
+
+
+def test_a_pod_that_was_created_again_is_kept_apart_from_the_one_before(cluster, served, look):
+    cluster.create_pod("again", nodeSelector={"zone": "none"})
+    page = look(served).open("/pod/default/again")
+    page.wait_for_selector("text=Attempt 1: unschedulable")
+    cluster.send("DELETE", "/api/v1/namespaces/default/pods/again", {"gracePeriodSeconds": 0})
+    page.wait_for_selector("text=Does not wait")
+    cluster.create_pod("again", nodeSelector={"zone": "nowhere"})
+    page.wait_for_selector("text=An earlier pod of this name")
+    assert page.locator("button.m-group >> text=Attempt 1").count() == 2
+    page.locator("a", has_text="Compare with attempt 1").click()
+    page.wait_for_selector("text=They are of two pods: the name was used again.")
+
+
+def test_an_attempt_that_is_gone_is_said(cluster, served, look):
+    cluster.create_pod("tried")
+    page = look(served).open("/pod/default/tried")
+    page.wait_for_selector("text=Attempt 1: scheduled")
+    page = look(served).open("/pod/default/tried?attempt=999999&compare=888888")
+    page.wait_for_selector("text=attempt 888888 of the pod default/tried is not kept any more")
+
+
 def test_what_is_typed_stays_while_the_page_refreshes(cluster, served, look):
     page = look(served).open("/")
     cluster.create_pod("first", nodeSelector={"zone": "none"})
@@ -111,6 +156,28 @@ def test_what_is_typed_stays_while_the_page_refreshes(cluster, served, look):
     page.wait_for_selector("text=default/firm")
     assert page.get_by_label("Search pods").input_value() == "fir"
     assert "second" not in page.locator(".m-table").inner_text()
+
+
+def test_the_cluster_shows_its_last_minutes_and_what_its_nodes_use(cluster, served, look):
+    cluster.create_pod("runs")
+    looking = look(served)
+    page = looking.open("/cluster")
+    page.get_by_label("Attempts per second, the last minutes").locator("canvas").wait_for()
+    page.get_by_label("Milliseconds per attempt, the last minutes").locator("canvas").wait_for()
+    assert "Nodes" in page.locator(".m-tile").first.inner_text()
+    page.get_by_label("Show what is").click()
+    page.get_by_role("option", name="measured").click()
+    page.wait_for_url("**show=measured*")
+    page.wait_for_timeout(300)
+    looking.shot("live-cluster")
+    bound = page.locator(".m-tile", has_text="Bound").locator(".m-number")
+    before = int(bound.inner_text())
+    cluster.create_pod("one-more")
+    page.wait_for_function(
+        "before => [...document.querySelectorAll('.m-tile')].some("
+        "tile => tile.innerText.includes('Bound') && parseInt(tile.innerText) > before)",
+        arg=before,
+    )
 
 
 def test_a_wrong_address_is_said_before_anything_is_served(cluster):

@@ -62,3 +62,14 @@ def test_a_pod_that_is_not_there_is_an_answer_with_a_way_out(served, look):
     page = look(served).open("/pod/default/absent")
     page.wait_for_selector("text=there is no pod 'absent' in the namespace 'default'")
     assert page.get_by_role("button", name="Try again").is_visible()
+
+
+@pytest.mark.parametrize(("cpu", "says"), [("1", "Fits: 1 of 1 nodes"), ("8", "Pending: none of 1 nodes")])
+def test_a_cluster_of_one_node_has_its_tables_too(serve, look, tmp_path_factory, cpu, says):
+    cluster = {"nodes": [clusters.node("only")], "pods": [clusters.pod("one", cpu)]}
+    served = serve("--snapshot", clusters.write(tmp_path_factory.mktemp("only"), cpu, cluster))
+    page = look(served).open("/pod/default/one")
+    page.wait_for_selector(f"text={says}")
+    page.wait_for_selector(".ag-cell >> text=only")
+    if cpu == "1":
+        page.wait_for_selector("canvas")

@@ -11,6 +11,7 @@ from mooring.api.errors import Forbidden, NotFound
 from mooring.api.resources import NODES, PODS, Resource
 from mooring.app.clock import SystemClock
 from mooring.app.configuring import Configuration
+from mooring.app.shared_parts import SharedParts
 from mooring.client.connection import connect, default_user_agent, find
 from mooring.client.informers import FIELD_SELECTORS, Mirror
 from mooring.client.lists import Lister
@@ -94,4 +95,7 @@ def _readable(resource: Resource, items: Iterable[Any]) -> list[Any]:
     mirror = Mirror(resource, lambda change: None, set_aside)
     for _ in mirror.replace(items, initial=True):
         pass
-    return list(mirror.objects.values())
+    parts, found = SharedParts(), list(mirror.objects.values())
+    for obj in found if resource == PODS else ():
+        parts.share(obj)
+    return found

@@ -21,9 +21,11 @@ from mooring.api import decoding
 from mooring.api import resources as kinds
 from mooring.api.errors import MooringError, ObjectError
 from mooring.api.meta import Object
+from mooring.api.pod import Pod
 from mooring.api.resources import Resource, Unstructured
 from mooring.app.hashed_names import hash_names
 from mooring.app.live_cluster import LiveCluster
+from mooring.app.shared_parts import SharedParts
 from mooring.plugins.csi_translation import MIGRATED_PLUGINS
 from mooring.plugins.volumes import BETA_CLASS, BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE
 from mooring.telemetry import logs
@@ -213,7 +215,7 @@ def unpacked(source: str, data: bytes) -> bytes:
 
 def _objects(path: Path, key: str, resource: Resource, items: msgspec.Raw) -> Iterator[Any]:
     """The readable ones; the others are set aside and logged."""
-    read = decoding.reader(resource)
+    read, parts = decoding.reader(resource), SharedParts()
     try:
         given = msgspec.json.decode(items, type=list[msgspec.Raw])
     except msgspec.DecodeError as error:
@@ -228,4 +230,6 @@ def _objects(path: Path, key: str, resource: Resource, items: msgspec.Raw) -> It
         if isinstance(obj, Object) and not obj.metadata.uid:
             # The simulator's exports drop them; here pods are known by theirs.
             obj = replace(obj, metadata=replace(obj.metadata, uid=f"{resource.plural}/{obj.key}"))
+        if isinstance(obj, Pod):
+            parts.share(obj)
         yield obj

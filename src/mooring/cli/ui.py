@@ -96,19 +96,23 @@ def _results(folders: list[Path]) -> Any:
 def _scheduler(given: Scheduler, read_only: bool) -> Any:
     from mooring.app.ui.embedded_source import EmbeddedSource, api_objects, embedded_cluster
     from mooring.app.ui.server_source import ServerSource
+    from mooring.app.ui.usage import Usage
 
     found = asyncio.run(given.credentials())
     # A wrong address or token is said here, not in the browser.
     asyncio.run(running_scheduler.ask(found, f"{ROOT}/summary", {}))
+    measures = not given.token_file or given.kubeconfig or given.context
+    usage = Usage(given.kubeconfig, given.context) if measures else None
     own = None if given.token_file else asyncio.run(embedded_cluster(given.kubeconfig, given.context))
     if own is None:
-        return ServerSource(found, read_only=read_only)
+        return ServerSource(found, usage, read_only=read_only)
     server, first = own
-    return EmbeddedSource(found, api_objects(server), first, read_only=read_only)
+    return EmbeddedSource(found, api_objects(server), first, usage, read_only=read_only)
 
 
 def _cluster(given: Configuration | None, kubeconfig: str, context: str, snapshot: Path | None) -> Any:
     from mooring.app.ui.snapshot_source import SnapshotSource
+    from mooring.app.ui.usage import Usage
 
     own = given or configure()
     resources = own.resources()
@@ -119,7 +123,8 @@ def _cluster(given: Configuration | None, kubeconfig: str, context: str, snapsho
         return await live_cluster.read(resources, kubeconfig, context)
 
     title = f"snapshot {snapshot.name}" if snapshot is not None else f"cluster {context}".strip()
-    return SnapshotSource(title, read(own, kubeconfig, context, snapshot), own, again)
+    usage = None if snapshot is not None else Usage(kubeconfig, context)
+    return SnapshotSource(title, read(own, kubeconfig, context, snapshot), own, again, usage)
 
 
 async def _serve(source: Any, port: int | None, browser: bool) -> None:

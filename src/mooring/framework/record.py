@@ -301,6 +301,8 @@ class DecisionRecord(msgspec.Struct, gc=False):
         """Everything, as JSON shows it, with so many node names for each refusal at most."""
         return {
             **self.outline(),
+            "preFilter": self.pre_filter,
+            "postFilter": self.post_filter,
             "refusals": [
                 {
                     "plugin": r.plugin,

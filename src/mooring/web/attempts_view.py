@@ -1,4 +1,4 @@
-"""The attempts of a pod, as a scheduler has recorded them: a list to choose from, and the chosen one."""
+"""The attempts of a pod, as a scheduler has recorded them: a timeline to choose from, and the chosen one."""
 
 from __future__ import annotations
 
@@ -9,47 +9,58 @@ from typing import Any
 from nicegui import ui
 
 from mooring.web import explanation_view as view
-from mooring.web import shell
-from mooring.web.source import Json, RecordingSource
-from mooring.web.text import node_url
+from mooring.web import grid, shell
+from mooring.web.source import Json
+from mooring.web.text import address, count, node_url, pod_url
 
-PER_PAGE = 50
 RESULTS = {"scheduled": "m-good", "unschedulable": "m-bad", "error": "m-bad"}
 
 
-def show_list(records: list[Json], chosen: int, on_choose: Callable[[int], Any]) -> None:
-    """The newest first."""
+def show_timeline(records: list[Json], chosen: Json, on_choose: Callable[[int], Any]) -> None:
+    """Attempts and what woke the pod for them, the newest first."""
+    newest = records[-1]
     for record in reversed(records):
-        sequence = record["sequence"]
-        button = ui.element("button").classes(f"m-group {'m-chosen' if sequence == chosen else ''}")
-        button.props(f"aria-pressed={'true' if sequence == chosen else 'false'}")
-        button.on("click", lambda _, sequence=sequence: on_choose(sequence))
-        with button, ui.element("div").classes("m-text"):
-            with ui.element("div").classes("m-row"):
-                ui.label(f"Attempt {record['attempt']}").classes("m-count")
-                ui.label(record["result"]).classes(RESULTS.get(record["result"], ""))
-                ui.label(f"{_clock(record['started'])}, {1000 * record['durationSeconds']:.1f} ms")
-            if record["wokenBy"]:
-                hint = f" (hint of {record['wokenHint']})" if record["wokenHint"] else ""
-                shell.text(f"woken by {record['wokenBy']}{hint}").classes("m-soft")
+        if record["uid"] != newest["uid"]:
+            ui.label("An earlier pod of this name").classes("m-soft")
+            newest = record
+        _show_entry(record, chosen, on_choose)
+        if record["wokenBy"]:
+            hint = f", by the hint of {record['wokenHint']}" if record["wokenHint"] else ""
+            shell.text(f"↑ {record['wokenBy']}{hint}").classes("m-soft m-move")
 
 
-async def show_attempt(source: RecordingSource, record: Json) -> None:
-    """What one attempt decided, and why."""
-    nodes = record["nodes"]
+def _show_entry(record: Json, chosen: Json, on_choose: Callable[[int], Any]) -> None:
+    sequence, is_chosen = record["sequence"], record["sequence"] == chosen["sequence"]
+    button = ui.element("button").classes(f"m-group {'m-chosen' if is_chosen else ''}")
+    button.props(f"aria-pressed={'true' if is_chosen else 'false'}")
+    button.on("click", lambda: on_choose(sequence))
+    with button, ui.element("div").classes("m-text"):
+        with ui.element("div").classes("m-row"):
+            ui.label(f"Attempt {record['attempt']}").classes("m-count")
+            ui.label(record["result"]).classes(RESULTS.get(record["result"], ""))
+        ui.label(f"{clock(record['started'])}, {1000 * record['durationSeconds']:.1f} ms")
+        refused = sorted({group["plugin"] for group in record["refusals"]})
+        if record["result"] == "unschedulable" and refused:
+            shell.text(f"refused by {', '.join(refused)}").classes("m-soft")
+    if not is_chosen:
+        query = {"attempt": str(chosen["sequence"]), "compare": str(sequence)}
+        ui.link(f"Compare with attempt {chosen['attempt']}", address(pod_url(record["pod"]), query)).classes(
+            "m-move"
+        )
+
+
+def show_attempt(record: Json) -> None:
+    """What one attempt decided, and why, at each extension point that is on record."""
     with shell.card():
         shell.section(f"Attempt {record['attempt']}: {record['result']}")
-        ui.label(
-            f"{nodes['feasible']:,} of {nodes['evaluated']:,} evaluated nodes feasible, "
-            f"{nodes['total']:,} nodes in all"
-        )
+        with ui.element("div").classes("m-pairs"):
+            for name, says in _points(record):
+                ui.label(name).classes("m-soft")
+                shell.text(says)
         if record["node"]:
             ui.link(record["node"], node_url(record["node"])).classes("m-text")
         if record["message"]:
             shell.text(record["message"]).classes("m-mono")
-        for extender in record["extenders"]:
-            error = f": {extender['error']}" if extender["error"] else ""
-            shell.text(f"extender {extender['extender']} removed {extender['removedNodes']} nodes{error}")
     if record["scores"]:
         with shell.card():
             shell.section("Best nodes")
@@ -57,31 +68,82 @@ async def show_attempt(source: RecordingSource, record: Json) -> None:
     if record["nominatedNode"]:
         with shell.card():
             shell.section("Preemption")
-            view.show_preemption(record)
+            view.show_preemption(record, "These pods were preempted on")
     if record["refusals"]:
         with shell.card():
             shell.section("Who refused nodes")
-            view.show_refusals(record["refusals"], nodes["total"])
+            view.show_refusals(record["refusals"], record["nodes"]["total"])
         with shell.card():
-            shell.section("Refused nodes")
-            _show_refused(await source.refused_nodes(record["sequence"]))
+            shell.section("Node by node")
+            ui.label("A node is refused by the plugin that came first; the others were not asked.").classes(
+                "m-soft"
+            )
+            show_missing(record)
+            grid.show_nodes(_table(record), open_node, refused_by=False)
 
 
-def _show_refused(refused: list[Json]) -> None:
-    rows = [
-        {
-            "node": each["node"],
-            "node_url": node_url(each["node"]),
-            "plugin": each["plugin"],
-            "why": "; ".join(each["reasons"]),
-        }
-        for each in refused
-    ]
-    columns = (("node", "Node"), ("plugin", "Plugin that came first"), ("why", "Reason"))
-    search = ui.input("Filter nodes").props("type=search dense outlined clearable debounce=200")
-    table = shell.table(columns, rows, "node", PER_PAGE)
-    search.classes("m-search").bind_value_to(table, "filter", lambda value: value or "")
+def _points(record: Json) -> list[tuple[str, str]]:
+    """Extension point → what came of it."""
+    nodes, scores = record["nodes"], record["scores"]
+    found = [("PreFilter", record["preFilter"])]
+    if nodes["total"]:
+        evaluated = f"{nodes['evaluated']:,} of {count(nodes['total'], 'node')} evaluated"
+        found.append(("Filter", f"{evaluated}, {nodes['feasible']:,} feasible"))
+    for each in record["extenders"]:
+        error = f": {each['error']}" if each["error"] else ""
+        found.append(
+            (f"Extender {each['extender']}", f"removed {count(each['removedNodes'], 'node')}{error}")
+        )
+    nominated = f"nominated {record['nominatedNode']}" if record["nominatedNode"] else ""
+    found.append(("PostFilter", record["postFilter"] or nominated))
+    if scores:
+        margin = "" if record["margin"] is None else f", {record['margin']} ahead of the second"
+        found.append(("Score", f"{scores[0]['node']} has {scores[0]['total']} points{margin}"))
+    found.append(("Failed or refused at", record["plugin"]))
+    return [(name, says) for name, says in found if says]
 
 
-def _clock(epoch: float) -> str:
+def _table(record: Json) -> Json:
+    """Refused and best nodes in the form of `explain.table`."""
+    groups = record["refusals"]
+    plugins = list(dict.fromkeys(group["plugin"] for group in groups))
+    reasons: dict[str, list[str]] = {plugin: [] for plugin in plugins}
+    verdicts: dict[str, tuple[str, int]] = {}
+    for group in groups:
+        known = reasons[group["plugin"]]
+        known.append("; ".join(group["reasons"]))
+        verdicts.update(dict.fromkeys(group["nodeNames"], (group["plugin"], len(known))))
+    totals = {each["node"]: each["total"] for each in record["scores"]}
+    nodes = [*totals, *verdicts]
+    return {
+        "nodes": nodes,
+        "scores": [totals.get(node) for node in nodes],
+        "plugins": [
+            {
+                "plugin": plugin,
+                "reasons": reasons[plugin],
+                "verdicts": [
+                    number if by == plugin else 0
+                    for by, number in (verdicts.get(node, ("", 0)) for node in nodes)
+                ],
+            }
+            for plugin in plugins
+        ],
+    }
+
+
+def show_missing(*records: Json) -> None:
+    """How many nodes of these attempts are not named."""
+    missing = sum(
+        group["nodes"] - len(group["nodeNames"]) for record in records for group in record["refusals"]
+    )
+    if missing:
+        ui.label(f"{count(missing, 'more refused node')} not shown.").classes("m-bad")
+
+
+async def open_node(node: str) -> None:
+    ui.navigate.to(node_url(node))
+
+
+def clock(epoch: float) -> str:
     return f"{datetime.fromtimestamp(epoch, UTC):%Y-%m-%d %H:%M:%S} UTC"

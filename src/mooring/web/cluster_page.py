@@ -1,4 +1,4 @@
-"""Cluster: all nodes at a glance, by any resource, grouped by any label."""
+"""Cluster: all nodes by any resource, grouped by any label; pods by state; a scheduler's last minutes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 from nicegui import ui
 
 from mooring.web import shell
-from mooring.web.heat_map import HeatMap, heat_map
+from mooring.web.curves import show_curves
+from mooring.web.heat_map import MEASURED, REQUESTED, HeatMap, heat_map
 from mooring.web.queue_page import show_tiles
 from mooring.web.source import ClusterSource, Json
 from mooring.web.text import address, node_url
@@ -18,10 +19,11 @@ NODES_SECONDS = 5.0
 
 
 class ClusterPage:
-    def __init__(self, source: ClusterSource, resource: str, group: str) -> None:
+    def __init__(self, source: ClusterSource, resource: str, group: str, used: str) -> None:
         self._source = source
-        self._resource = resource
-        self._group = group
+        self._chosen = {"resource": resource, "group": group, "show": used}
+        """As in the address."""
+        self._summary: Json = {}
         self._nodes: Json = {}
         self._map: HeatMap | None = None
 
@@ -32,12 +34,9 @@ class ClusterPage:
 
     async def _fill(self) -> None:
         summary, self._nodes = await self._source.summary(), await self._source.nodes()
-        with ui.element("div").classes("m-tiles"):
-            with ui.element("div").classes("m-tile"):
-                ui.label(f"{summary['nodes']:,}").classes("m-number")
-                ui.label("Nodes").classes("m-soft")
-            show_tiles(summary["pods"])
+        self._tiles = ui.element("div").classes("m-tiles")
         if not self._nodes["names"]:
+            self._show_summary(summary)
             shell.empty("There are no nodes.", "Pods wait until there are some.")
             return
         with shell.card():
@@ -45,39 +44,58 @@ class ClusterPage:
             self._found = ui.element("div").classes("m-row")
             self._show_map()
             ui.label("An orange frame is a cordoned node. Click a node to open it.").classes("m-soft")
+        if "steps" in summary:
+            self._draw_curves = show_curves()
+        self._show_summary(summary)
         shell.Refresher(self._source, self._ask, NODES_SECONDS)
+
+    def _show_summary(self, summary: Json) -> None:
+        before, self._summary = self._summary, summary
+        if (summary["nodes"], summary["pods"]) != (before.get("nodes"), before.get("pods")):
+            shell.refill(self._tiles, lambda: show_tiles({"nodes": summary["nodes"], **summary["pods"]}))
+        if "steps" in summary:
+            self._draw_curves(summary["steps"])
 
     def _show_choices(self) -> None:
         resources, labels = list(self._nodes["amounts"]), list(self._nodes["labels"])
-        self._resource = self._resource if self._resource in resources else resources[0]
-        self._group = self._group if self._group in labels else ""
+        used = [REQUESTED]
+        if any(MEASURED in amounts for amounts in self._nodes["amounts"].values()):
+            used.append(MEASURED)
         with ui.element("div").classes("m-row"):
-            resource = ui.select(resources, value=self._resource, label="Resource")
-            groups = {"": "no groups", **{key: key for key in labels}}
-            group = ui.select(groups, value=self._group, label="Group by")
+            self._select("Resource", "resource", {name: name for name in resources})
+            self._select("Group by", "group", {"": "no groups", **{key: key for key in labels}})
+            self._select("Show what is", "show", {name: name for name in used})
             search = ui.input("Find a node").props("type=search dense outlined clearable debounce=200")
-        for choice in (resource, group):
-            choice.props("dense outlined options-dense").style("min-width: 220px")
-        resource.on_value_change(lambda event: self._choose(event.value, self._group))
-        group.on_value_change(lambda event: self._choose(self._resource, event.value))
         search.on_value_change(lambda event: self._find(event.value or ""))
 
-    def _show_map(self) -> None:
-        self._map = heat_map(self._nodes, self._resource, self._group)
-        self._chart = ui.echart(self._map.options, on_point_click=self._open)
-        self._chart.style(f"height: {self._map.height}px; width: 100%")
-        self._chart.props('role="img" aria-label="Nodes by requested share; use Find a node by keyboard"')
+    def _select(self, label: str, choice: str, options: dict[str, str]) -> None:
+        if self._chosen[choice] not in options:
+            self._chosen[choice] = next(iter(options))
+        made = ui.select(options, value=self._chosen[choice], label=label)
+        made.props("dense outlined options-dense").style("min-width: 200px")
+        made.on_value_change(lambda event: self._choose(choice, event.value))
 
-    def _choose(self, resource: str, group: str) -> None:
-        self._resource, self._group = resource, group
-        ui.navigate.history.replace(address("/cluster", {"resource": resource, "group": group}))
+    def _choose(self, choice: str, value: str) -> None:
+        self._chosen[choice] = value
+        ui.navigate.history.replace(address("/cluster", self._chosen))
         self._draw()
 
+    def _made(self) -> HeatMap:
+        chosen = self._chosen
+        self._map = heat_map(self._nodes, chosen["resource"], chosen["group"], chosen["show"])
+        return self._map
+
+    def _show_map(self) -> None:
+        made = self._made()
+        self._chart = ui.echart(made.options, on_point_click=self._open)
+        self._chart.style(f"height: {made.height}px; width: 100%")
+        self._chart.props('role="img" aria-label="Nodes by share; use Find a node by keyboard"')
+
     def _draw(self) -> None:
-        self._map = heat_map(self._nodes, self._resource, self._group)
+        made = self._made()
         self._chart.options.clear()
-        self._chart.options.update(self._map.options)
-        self._chart.style(f"height: {self._map.height}px; width: 100%")
+        self._chart.options.update(made.options)
+        self._chart.style(f"height: {made.height}px; width: 100%")
         self._chart.update()
 
     def _find(self, part: str) -> None:
@@ -96,6 +114,7 @@ class ClusterPage:
         ui.navigate.to(node_url(self._map.nodes[event.data_index]))
 
     async def _ask(self) -> None:
+        self._show_summary(await self._source.summary())
         nodes = await self._source.nodes()
         if nodes != self._nodes:
             self._nodes = nodes

@@ -1,9 +1,6 @@
-"""The parts of an explanation: groups of refusals, remedies, scores, and the table of all nodes."""
+"""The parts of an explanation: groups of refusals, remedies, victims, scores."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
 
 from nicegui import ui
 
@@ -56,9 +53,9 @@ def show_remedies(remedies: list[Json]) -> None:
                 shell.text(gain).classes("m-soft")
 
 
-def show_preemption(preemption: Json) -> None:
+def show_preemption(preemption: Json, says: str = "Preemption would delete these pods on") -> None:
     with ui.element("div").classes("m-row"):
-        ui.label("Preemption would delete these pods on")
+        ui.label(says)
         ui.link(preemption["nominatedNode"], node_url(preemption["nominatedNode"])).classes("m-text")
     with ui.element("ul"):
         for victim in preemption["victims"]:
@@ -103,68 +100,3 @@ def show_scores(scores: list[Json], margin: int | None, decided_by: list[str] | 
 
 def _short(name: str) -> str:
     return name if len(name) <= 40 else f"{name[:28]}…{name[-ENOUGH_MARGIN:]}"
-
-
-def node_rows(table: Json) -> tuple[list[Json], list[Json]]:
-    """Columns and rows of the grid; fields are numbered, because a name may contain anything."""
-    plugins = table["plugins"]
-    columns: list[Json] = [
-        {"headerName": "Node", "field": "node", "pinned": "left", "width": 220},
-        {"headerName": "Refused by", "field": "number", "width": 130, "filter": "agNumberColumnFilter"},
-        {
-            "headerName": "Score",
-            "field": "score",
-            "width": 110,
-            "filter": "agNumberColumnFilter",
-            "sort": "desc",
-        },
-        *(
-            {"headerName": each["plugin"], "field": f"p{place}", "tooltipField": f"p{place}", "flex": 1}
-            for place, each in enumerate(plugins)
-        ),
-    ]
-    rows = []
-    for index, (name, score) in enumerate(zip(table["nodes"], table["scores"], strict=True)):
-        row: Json = {"node": name, "score": score, "number": 0}
-        for place, each in enumerate(plugins):
-            verdict = each["verdicts"][index]
-            if verdict:
-                row[f"p{place}"] = each["reasons"][verdict - 1]
-                row["number"] += 1
-        rows.append(row)
-    return columns, rows
-
-
-def show_nodes(table: Json, on_node: Callable[[str], Any]) -> None:
-    """Every node with what each plugin says; scrolls without drawing what is not seen."""
-    columns, rows = node_rows(table)
-    if not any(row["score"] is not None for row in rows):
-        del columns[2]
-
-    async def chosen(event: Any) -> None:
-        await on_node(event.args["data"]["node"])
-
-    search = ui.input("Filter nodes and reasons").props(
-        'type=search dense outlined clearable debounce=200 aria-label="Filter nodes"'
-    )
-    search.classes("m-search")
-    grid = ui.aggrid(
-        {
-            "columnDefs": columns,
-            "rowData": rows,
-            "defaultColDef": {"filter": "agTextColumnFilter", "sortable": True, "minWidth": 110},
-            "rowHeight": 30,
-            "headerHeight": 34,
-            "enableCellTextSelection": True,
-        },
-        auto_size_columns=False,
-    ).classes("m-grid")
-    grid.style(f"height: {min(480, 60 + 31 * max(3, len(rows)))}px")
-    search.on_value_change(
-        lambda event: grid.run_grid_method("setGridOption", "quickFilterText", event.value or "")
-    )
-    grid.on("cellClicked", chosen, ["data"])
-    grid.on("cellKeyDown", chosen, ["data"], js_handler=_ON_ENTER)
-
-
-_ON_ENTER = "(event) => { if (event.event?.key === 'Enter') emit(event); }"

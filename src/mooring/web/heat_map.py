@@ -1,4 +1,4 @@
-"""Nodes as squares, coloured by how much of a resource is requested there, in blocks of one group each.
+"""Nodes as squares, coloured by how much of a resource is requested or in use there, in a block per group.
 
 One canvas for all of them: thousands of elements would be too much for a browser."""
 
@@ -17,6 +17,9 @@ FEW = 400
 COLOURS = ["#00224e", "#35456c", "#666970", "#948e77", "#c8b866", "#fee838"]
 """Cividis, which looks alike to all eyes: dark is empty, bright is full."""
 CORDONED = "#d55e00"
+REQUESTED, MEASURED = "requested", "measured"
+_TOOLTIP = "(square) => `${square.value[3]}\\n${square.value[4]}`"
+"""Name and figures, which a square carries behind its place and share."""
 MOST_LABEL = 24
 """Characters of a group's name beside its block."""
 
@@ -30,24 +33,29 @@ class HeatMap:
     height: int
 
 
-def heat_map(nodes: Json, resource: str, group: str) -> HeatMap:
-    """Groups by name, nodes in each by how full they are."""
-    squares: list[Json] = []
+def heat_map(nodes: Json, resource: str, group: str, used: str = REQUESTED) -> HeatMap:
+    """Groups by name, nodes in each by how full they are. `used`: what is compared with the allocatable."""
+    squares: list[Any] = []
     names: list[str] = []
     labels: list[str] = []
-    shares = _shares(nodes["amounts"].get(resource))
-    for value, members in sorted(_groups(nodes, group).items()):
+    amounts = nodes["amounts"].get(resource)
+    shares = _shares(amounts, used)
+    for name, members in sorted(_groups(nodes, group).items()):
         labels += [""] * (1 if labels else 0)
         first = len(labels)
         members.sort(key=lambda index: -shares.get(index, -1.0))
         for place, index in enumerate(members):
-            squares.append(_square(nodes, resource, index, place % COLUMNS, first + place // COLUMNS, shares))
+            says = _says(resource, used, amounts, index)
+            square = [place % COLUMNS, first + place // COLUMNS, _rounded(shares.get(index))]
+            squares.append(
+                _square([*square, nodes["names"][index][:80], says], nodes["unschedulable"][index])
+            )
             names.append(nodes["names"][index])
         rows = -(-len(members) // COLUMNS)
-        title = f"{value[:MOST_LABEL] or 'without the label'} ({len(members):,})"
+        title = f"{name[:MOST_LABEL] or 'without the label'} ({len(members):,})"
         labels += [title, *[""] * (rows - 1)]
     height = (CELL if len(names) > FEW else LARGE_CELL) * len(labels) + 70
-    return HeatMap(_options(squares, labels, min(COLUMNS, max(20, len(names)))), names, height)
+    return HeatMap(_options(squares, labels, min(COLUMNS, max(20, len(names))), used), names, height)
 
 
 def _groups(nodes: Json, group: str) -> dict[str, list[int]]:
@@ -58,35 +66,42 @@ def _groups(nodes: Json, group: str) -> dict[str, list[int]]:
     return found
 
 
-def _shares(amounts: Json | None) -> dict[int, float]:
-    """Index → percent that is requested, of the nodes that have the resource."""
-    if amounts is None:
+def _shares(amounts: Json | None, used: str) -> dict[int, float]:
+    """Index → percent that is in use, of the nodes that have the resource."""
+    if amounts is None or used not in amounts:
         return {}
-    pairs = enumerate(zip(amounts["requested"], amounts["allocatable"], strict=True))
-    return {index: 100 * requested / there for index, (requested, there) in pairs if there > 0}
+    pairs = enumerate(zip(amounts[used], amounts["allocatable"], strict=True))
+    return {index: 100 * taken / there for index, (taken, there) in pairs if there > 0}
 
 
-def _square(nodes: Json, resource: str, index: int, x: int, y: int, shares: dict[int, float]) -> Json:
-    name = nodes["names"][index][:80]
-    cordoned = nodes["unschedulable"][index]
-    marks = {"borderColor": CORDONED, "borderWidth": 2} if cordoned else {}
-    note = "\ncordoned" if cordoned else ""
-    if index not in shares:
-        return {"value": [x, y, "-"], "name": f"{name}\nhas no {resource}{note}", "itemStyle": marks}
-    amounts = nodes["amounts"][resource]
-    used, there = amounts["requested"][index], amounts["allocatable"][index]
-    figures = f"{amount(resource, used)} of {amount(resource, there)} {resource} requested"
-    says = f"{name}\n{figures}, {shares[index]:.0f} %{note}"
-    return {"value": [x, y, round(shares[index], 1)], "name": says, "itemStyle": marks}
+def _rounded(share: float | None) -> float | str:
+    return "-" if share is None else round(share, 1)
 
 
-def _options(squares: list[Json], labels: list[str], columns: int) -> Json:
+def _says(resource: str, used: str, amounts: Json | None, index: int) -> str:
+    if amounts is None or amounts["allocatable"][index] <= 0:
+        return f"has no {resource}"
+    if used not in amounts:
+        return f"{resource} is not {used}"
+    there = amount(resource, amounts["allocatable"][index])
+    return f"{amount(resource, amounts[used][index])} of {there} {resource} {used}"
+
+
+def _square(value: list[Any], cordoned: bool) -> Any:
+    """A plain value, unless it looks different: there are thousands."""
+    if not cordoned:
+        return value
+    marks = {"borderColor": CORDONED, "borderWidth": 2}
+    return {"value": [*value[:-1], f"{value[-1]}\ncordoned"], "itemStyle": marks}
+
+
+def _options(squares: list[Any], labels: list[str], columns: int, used: str) -> Json:
     soft = {"color": "#7b8a99"}
     plain = {"axisLine": {"show": False}, "axisTick": {"show": False}, "splitLine": {"show": False}}
     return {
         "animation": False,
         "grid": {"left": 190, "right": 8, "top": 46, "bottom": 4},
-        "tooltip": {"renderMode": "richText", "formatter": "{b}", "confine": True},
+        "tooltip": {"renderMode": "richText", ":formatter": _TOOLTIP, "confine": True},
         "xAxis": {"type": "category", "data": list(range(columns)), "show": False},
         "yAxis": {
             **plain,
@@ -97,6 +112,7 @@ def _options(squares: list[Json], labels: list[str], columns: int) -> Json:
         },
         "visualMap": {
             "type": "continuous",
+            "dimension": 2,
             "min": 0,
             "max": 100,
             "calculable": True,
@@ -104,7 +120,7 @@ def _options(squares: list[Json], labels: list[str], columns: int) -> Json:
             "left": 184,
             "top": 0,
             "itemWidth": 14,
-            "text": ["100 % requested", "0 %"],
+            "text": [f"100 % {used}", "0 %"],
             "textStyle": soft,
             "inRange": {"color": COLOURS},
         },
@@ -112,6 +128,7 @@ def _options(squares: list[Json], labels: list[str], columns: int) -> Json:
             {
                 "type": "heatmap",
                 "data": squares,
+                "encode": {"x": 0, "y": 1, "value": 2},
                 "progressive": 0,
                 "itemStyle": {"borderColor": "#8884", "borderWidth": 1},
                 "emphasis": {"itemStyle": {"borderColor": "#ffffff", "borderWidth": 2}},

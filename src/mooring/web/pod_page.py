@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nicegui import ui
 
-from mooring.web import attempts_view, shell
+from mooring.web import attempts_view, difference_view, grid, shell
 from mooring.web import explanation_view as view
 from mooring.web.queue_page import PLACES
 from mooring.web.source import ClusterSource, ExplainingSource, Json, RecordingSource
@@ -12,13 +12,16 @@ from mooring.web.text import address, node_url, pod_url
 
 
 class PodPage:
-    def __init__(self, source: ClusterSource, key: str, attempt: int = 0) -> None:
+    def __init__(self, source: ClusterSource, key: str, attempt: int = 0, compare: int = 0) -> None:
         self._source = source
         self._key = key
         self._chosen = attempt
         """The sequence of the attempt that the user looks at; 0: the newest, whichever it is."""
+        self._compared = compare
+        """The sequence of the attempt that it is compared with; 0: none."""
         self._shown: Json = {}
         self._records: list[Json] = []
+        self._drawn: Json = {}
 
     async def show(self) -> None:
         with shell.frame(self._source, self._key) as content:
@@ -53,21 +56,33 @@ class PodPage:
             await self._choose(self._chosen)
 
     async def _choose(self, sequence: int) -> None:
-        self._chosen = sequence
-        ui.navigate.history.replace(address(pod_url(self._key), {"attempt": str(sequence or "")}))
+        if sequence != self._chosen:
+            self._chosen, self._compared = sequence, 0
+        query = {"attempt": str(sequence or ""), "compare": str(self._compared or "")}
+        ui.navigate.history.replace(address(pod_url(self._key), query))
         known = {record["sequence"]: record for record in self._records}
         shown = known.get(sequence) or self._records[-1] if self._records else None
         shell.refill(self._list, lambda: self._show_list(shown))
+        if shown is not None and shown != self._drawn:  # else the place in its table would be lost
+            await self._draw(shown["sequence"])
+            self._drawn = shown
+
+    async def _draw(self, sequence: int) -> None:
+        assert isinstance(self._source, RecordingSource)
+        compared = self._compared
+        shown = await self._source.attempt(self._key, sequence)
+        before = await self._source.attempt(self._key, compared) if compared else None
         self._attempt.clear()
-        if shown is not None and isinstance(self._source, RecordingSource):
-            with self._attempt:
-                await attempts_view.show_attempt(self._source, shown)
+        with self._attempt:
+            if before is not None:
+                difference_view.show_difference(before, shown)
+            attempts_view.show_attempt(shown)
 
     def _show_list(self, shown: Json | None) -> None:
         if shown is None:
             shell.empty("There is no record of an attempt.", "Only the replica that leads has records.")
         else:
-            attempts_view.show_list(self._records, shown["sequence"], self._choose)
+            attempts_view.show_timeline(self._records, shown, self._choose)
 
     def _show_explanation(self, found: Json) -> None:
         _show_state(found)
@@ -89,7 +104,7 @@ class PodPage:
             with shell.card():
                 shell.section("Every node")
                 self._details = ui.element("div")
-                view.show_nodes(found["table"], self._show_node)
+                grid.show_nodes(found["table"], self._show_node)
 
     def _show_placement(self, found: Json) -> None:
         placement, preemption = found["placement"], found["preemption"]
@@ -149,7 +164,9 @@ def _show_waiting(waiting: Json | None, records: list[Json]) -> None:
             node = records[-1]["node"] if records and records[-1]["result"] == "scheduled" else ""
             ui.label(f"Does not wait{': was given ' + node if node else ''}").classes("m-good")
             return
-        ui.label(PLACES[waiting["place"]][0]).classes("m-bad" if waiting["plugins"] else "m-good")
+        with ui.element("div").classes("m-row"):
+            ui.label(PLACES[waiting["place"]][0]).classes("m-bad" if waiting["plugins"] else "m-good")
+            ui.label(f"since {attempts_view.clock(waiting['since'])}").classes("m-soft")
         shell.text(waiting["why"])
         for each in waiting["wakes"]:
             shell.text(f"{each['plugin']} may wake it at: {', '.join(each['events'])}").classes("m-soft")

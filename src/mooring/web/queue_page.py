@@ -20,8 +20,9 @@ PLACES = {
     "inflight": ("In flight", "An attempt or a binding is under way"),
     "assumed": ("Assumed", "Has a node; the API server has not confirmed it"),
     "bound": ("Bound", "On nodes"),
+    "nodes": ("Nodes", "All nodes of the cluster"),
 }
-"""Place → what it is called, and what it means."""
+"""What is counted → what it is called, and what it means: places of pods, and nodes."""
 COLUMNS = (("pod", "Pod"), ("place", "State"), ("why", "Why"), ("age", "Waits"), ("priority", "Priority"))
 
 

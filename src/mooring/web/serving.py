@@ -102,12 +102,12 @@ def _add_cluster_pages(source: ClusterSource) -> None:
         await QueuePage(source, QueueQuery(reason, place, search, after)).show()
 
     @ui.page("/pod/{namespace}/{name:path}")
-    async def pod(namespace: str, name: str, attempt: int = 0) -> None:
-        await PodPage(source, f"{namespace}/{name}", attempt).show()
+    async def pod(namespace: str, name: str, attempt: int = 0, compare: int = 0) -> None:
+        await PodPage(source, f"{namespace}/{name}", attempt, compare).show()
 
     @ui.page("/cluster")
-    async def cluster(resource: str = "cpu", group: str = ZONE) -> None:
-        await ClusterPage(source, resource, group).show()
+    async def cluster(resource: str = "cpu", group: str = ZONE, show: str = "") -> None:
+        await ClusterPage(source, resource, group, show).show()
 
     @ui.page("/node/{name:path}")
     async def node(name: str) -> None:

@@ -49,7 +49,7 @@ class ClusterSource(Protocol):
     """How often the pages ask again by themselves; 0: never, because nothing changes."""
 
     async def summary(self) -> Json:
-        """`nodes`, and `pods` by place."""
+        """`nodes`, and `pods` by place; of a scheduler also `steps`, its attempts of the last minutes."""
         ...
 
     async def queue(self, query: QueueQuery) -> Json:
@@ -61,8 +61,8 @@ class ClusterSource(Protocol):
         ...
 
     async def nodes(self) -> Json:
-        """All nodes in columns: `names`, `labels` (key → values), `amounts` (resource → allocatable and
-        requested), `unschedulable`."""
+        """All nodes in columns: `names`, `labels` (key → values), `amounts` (resource → allocatable,
+        requested and, where it is known, measured), `unschedulable`."""
         ...
 
     async def node(self, name: str) -> Json:
@@ -83,8 +83,8 @@ class ExplainingSource(Protocol):
 class RecordingSource(Protocol):
     """Keeps records of attempts: `pod` has some."""
 
-    async def refused_nodes(self, sequence: int) -> list[Json]:
-        """The nodes that were refused in one attempt: node, plugin, code, reasons."""
+    async def attempt(self, key: str, sequence: int) -> Json:
+        """One attempt of the pod, with the names of the nodes that were refused."""
         ...
 
 

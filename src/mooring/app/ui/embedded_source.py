@@ -17,6 +17,7 @@ from mooring.app.manifest_files import parse_manifest
 from mooring.app.ui import exporting, importing, resetting
 from mooring.app.ui.api_objects import ApiObjects, in_namespace
 from mooring.app.ui.server_source import ServerSource
+from mooring.app.ui.usage import Usage
 from mooring.client.aiohttp_transport import AiohttpTransport
 from mooring.client.connection import find
 from mooring.client.credentials import Credentials
@@ -53,10 +54,16 @@ async def embedded_cluster(kubeconfig: str, context: str) -> tuple[Credentials, 
 
 class EmbeddedSource(ServerSource):
     def __init__(
-        self, scheduler: Credentials, objects: ApiObjects, first: Collection[str], *, read_only: bool = False
+        self,
+        scheduler: Credentials,
+        objects: ApiObjects,
+        first: Collection[str],
+        usage: Usage | None = None,
+        *,
+        read_only: bool = False,
     ) -> None:
         """`first`: the UIDs of the objects that a reset leaves."""
-        super().__init__(scheduler, read_only=read_only)
+        super().__init__(scheduler, usage, read_only=read_only)
         self._objects = objects
         self._first = frozenset(first)
 

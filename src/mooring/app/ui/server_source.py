@@ -11,6 +11,7 @@ from mooring.app.clock import SystemClock
 from mooring.app.running_scheduler import Endpoints
 from mooring.app.ui import configurations
 from mooring.app.ui.labels import label_columns
+from mooring.app.ui.usage import Usage
 from mooring.client.credentials import Credentials
 from mooring.serving.api_v1 import ROOT
 from mooring.web.source import Json, QueueQuery
@@ -21,15 +22,18 @@ MOST_NODES = 10_000
 PER_PAGE = 1000
 ATTEMPTS = 50
 """Of one pod, the newest."""
+MOST_NAMES = 5000
+"""Of nodes that one plugin refused in an attempt."""
 
 
 class ServerSource:
     refresh_seconds = 0.5
 
-    def __init__(self, given: Credentials, *, read_only: bool = False) -> None:
+    def __init__(self, given: Credentials, usage: Usage | None = None, *, read_only: bool = False) -> None:
         self.read_only = read_only
         self.title = f"scheduler at {given.server}"
         self._given = given
+        self._usage = usage
         self._clock = SystemClock()
         self._endpoints: Endpoints | None = None
         self._kept: dict[tuple[str, str], tuple[float, asyncio.Task[Json]]] = {}
@@ -48,17 +52,22 @@ class ServerSource:
         )
 
     async def pod(self, key: str) -> Json:
-        answer = await self._ask("records", pod=key, limit=ATTEMPTS, nodes=3)
+        answer = await self._ask("records", pod=key, limit=ATTEMPTS, nodes=0)
         return {**answer, "explanation": None}
 
-    async def refused_nodes(self, sequence: int) -> list[Json]:
-        return await self._pages(f"attempts/{sequence}", "refusedNodes")
+    async def attempt(self, key: str, sequence: int) -> Json:
+        answer = await self._ask("records", pod=key, before=sequence + 1, limit=1, nodes=MOST_NAMES)
+        if not answer["records"] or answer["records"][-1]["sequence"] != sequence:
+            raise MooringError(
+                f"attempt {sequence} of the pod {key} is not kept any more: choose another one"
+            )
+        return dict(answer["records"][-1])
 
     async def nodes(self) -> Json:
         found = await self._pages("nodes", "nodes")
         resources = dict.fromkeys(name for node in found for name in node["allocatable"])
         requested = [{**node["requested"], "pods": node["podCount"]} for node in found]
-        return {
+        columns = {
             "names": [node["name"] for node in found],
             "unschedulable": [node["unschedulable"] for node in found],
             "labels": label_columns([node["labels"] for node in found]),
@@ -70,6 +79,7 @@ class ServerSource:
                 for name in resources
             },
         }
+        return columns if self._usage is None else await self._usage.add_to(columns)
 
     async def node(self, name: str) -> Json:
         return await self._ask(f"nodes/{quote(name, safe='')}", limit=PER_PAGE)

@@ -20,6 +20,7 @@ from mooring.app.manifest_files import parse_manifest
 from mooring.app.ui import configurations
 from mooring.app.ui.labels import label_columns
 from mooring.app.ui.pending import PendingPods, judge_pending
+from mooring.app.ui.usage import Usage
 from mooring.app.what_if import ClusterCopy, Outcome, ended_by
 from mooring.explain.explanation import explain
 from mooring.framework.nodes import Nodes, NodeView
@@ -34,8 +35,16 @@ MOST_PODS = 1000
 class SnapshotSource:
     refresh_seconds = 0.0
 
-    def __init__(self, title: str, cluster: LiveCluster, configured: Configuration, read: Read) -> None:
+    def __init__(
+        self,
+        title: str,
+        cluster: LiveCluster,
+        configured: Configuration,
+        read: Read,
+        usage: Usage | None = None,
+    ) -> None:
         self.title = title
+        self._usage = usage
         self._configured = configured
         self._read = read
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="asking")
@@ -88,7 +97,8 @@ class SnapshotSource:
         return await self._ask(answer)
 
     async def nodes(self) -> Json:
-        return await self._call(lambda: _columns(self._nodes))
+        columns = await self._call(lambda: _columns(self._nodes))
+        return columns if self._usage is None else await self._usage.add_to(columns)
 
     async def node(self, name: str) -> Json:
         async def answer() -> Json:

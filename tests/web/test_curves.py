@@ -1,0 +1,36 @@
+"""The curves of the last minutes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mooring.web import curves
+
+BUSY: dict[str, Any] = {"from": 100.0, "seconds": 10, "scheduled": 50, "unschedulable": 10, "error": 0}
+STEPS = [
+    {**BUSY, "p50Seconds": 0.0012, "p99Seconds": 0.25},
+    {**BUSY, "from": 110.0, "scheduled": 0, "unschedulable": 0, "p50Seconds": None, "p99Seconds": None},
+]
+
+
+def points(options):
+    return {line["name"]: line["data"] for line in options["series"]}
+
+
+def test_attempts_are_per_second_and_stand_at_the_end_of_their_step():
+    assert points(curves.rates(STEPS)) == {
+        "scheduled": [[110_000, 5.0], [120_000, 0.0]],
+        "unschedulable": [[110_000, 1.0], [120_000, 0.0]],
+        "error": [[110_000, 0.0], [120_000, 0.0]],
+    }
+
+
+def test_a_step_without_attempts_is_a_gap_in_the_latencies():
+    assert points(curves.latencies(STEPS)) == {
+        "p50": [[110_000, 1.2], [120_000, None]],
+        "p99": [[110_000, 250.0], [120_000, None]],
+    }
+
+
+def test_a_scheduler_without_attempts_has_empty_curves():
+    assert points(curves.rates([])) == {"scheduled": [], "unschedulable": [], "error": []}
