@@ -61,6 +61,27 @@ def test_a_placed_pod_is_compared_with_the_next_best_node():
     assert found.placement.own.node == "a"
 
 
+def test_candidates_for_preemption_have_victims_reprieves_and_violated_budgets():
+    nodes = [make_node("a", cpu="4"), make_node("b", cpu="4"), make_node("c", cpu="1")]
+    running = [
+        make_pod("a-large", cpu="2", node="a"),
+        make_pod("a-small", cpu="1", node="a"),
+        make_pod("b-kept", cpu="3", node="b", labels={"app": "kept"}),
+    ]
+    budget = {
+        "metadata": {"name": "kept", "namespace": "default"},
+        "spec": {"selector": {"matchLabels": {"app": "kept"}}},
+        "status": {"disruptionsAllowed": 0},
+    }
+    pod = make_pod("p", cpu="2", priority=10)
+    found = ask(load(nodes, [*running, pod], [budget]), pod)
+    assert found.nominated == "a"
+    assert found.to_dict()["preemption"]["candidates"] == [
+        {"node": "a", "victims": ["default/a-small"], "reprieved": ["default/a-large"], "pdbViolations": 0},
+        {"node": "b", "victims": ["default/b-kept"], "reprieved": [], "pdbViolations": 1},
+    ]
+
+
 def test_the_state_is_as_before_after_a_question():
     nodes = [make_node("a", cpu="4"), make_node("b", cpu="8", unschedulable=True)]
     pods = [make_pod("p", cpu="1", node="a"), make_pod("q", cpu="6")]

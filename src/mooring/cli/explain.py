@@ -16,9 +16,11 @@ from mooring.cli.printing import Form, OutputForm, console, fail, line, print_da
 from mooring.cli.profile_options import Config, PluginPath, Plugins, ProfileName, configured
 from mooring.cli.scores import scores
 from mooring.cli.sources import Context, Kubeconfig, Namespace, SnapshotFile, load
-from mooring.explain.explanation import Explanation, Group, Placement
+from mooring.explain.explanation import Explanation, Group, Placement, Victims
 from mooring.explain.explanation import explain as ask
 
+NAMED = 4
+"""Pods that are named in a cell."""
 UNSCHEDULABLE = 3
 """Exit code for a pod that no node takes now."""
 
@@ -104,8 +106,9 @@ def show(answer: Explanation) -> None:
                 line(f"    {detail['text']}")
     if answer.placement is not None:
         _show_placement(answer.placement, pod.spec.node_name)
-    if answer.nominated:
-        line(f"Preemption would delete {', '.join(answer.victims)} on {answer.nominated}.")
+    if answer.candidates:
+        line(f"\nPreemption would nominate it to {answer.nominated}:", style="bold")
+        console().print(candidates(answer.candidates))
     if answer.remedies:
         line("\nWhat would help (tried on this state of the cluster):", style="bold")
         for remedy in answer.remedies:
@@ -132,6 +135,21 @@ def refusals(groups: Sequence[Group]) -> Table:
         more = f"\n  and {len(group.details) - 6} more" if len(group.details) > 6 else ""
         table.add_row(str(group.nodes), str(group.only), printable(group.plugin), f"{reasons}{behind}{more}")
     return table
+
+
+def candidates(found: Sequence[Victims]) -> Table:
+    """Nodes on which preemption would help, and whom it would cost."""
+    table = Table("node", "victims", "reprieved", "PDBs violated", box=None, pad_edge=False)
+    for each in found:
+        table.add_row(
+            printable(each.node), _some(each.victims), _some(each.reprieved), str(each.pdb_violations)
+        )
+    return table
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return printable(", ".join(names[:NAMED])) + more
 
 
 def _show_placement(placement: Placement, assigned: str) -> None:

@@ -18,12 +18,12 @@ from mooring.explain.table import node_table
 from mooring.framework.explaining import Detail
 from mooring.framework.nodes import IntArray, NodeView
 from mooring.framework.record import NodeScore
-from mooring.framework.status import SUCCESS
+from mooring.framework.status import SUCCESS, PostFilterResult
 from mooring.runtime.attempt import Attempt
 from mooring.runtime.score_board import ScoreBoard
 
 BEST = 5
-"""Nodes whose scores are shown."""
+"""Nodes whose scores are shown, and candidates for preemption."""
 _EXAMPLES = 5
 """Nodes that are named for a group."""
 
@@ -83,6 +83,26 @@ class Placement:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class Victims:
+    """What preemption on one node would cost."""
+
+    node: str
+    victims: tuple[str, ...]
+    reprieved: tuple[str, ...]
+    """Pods of lower priority that can stay."""
+    pdb_violations: int
+    """Victims whose loss violates a disruption budget."""
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "node": self.node,
+            "victims": list(self.victims),
+            "reprieved": list(self.reprieved),
+            "pdbViolations": self.pdb_violations,
+        }
+
+
 @dataclass(slots=True)
 class Explanation:
     """Why a pod waits, or is where it is."""
@@ -98,7 +118,8 @@ class Explanation:
     groups: list[Group] = field(default_factory=list)
     placement: Placement | None = None
     nominated: str = ""
-    victims: tuple[str, ...] = ()
+    candidates: list[Victims] = field(default_factory=list)
+    """The best nodes for preemption, the nominated one first."""
     remedies: list[Remedy] = field(default_factory=list)
     nodes: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     """Node → everything that is in the way there; for the nodes that were asked about."""
@@ -115,7 +136,10 @@ class Explanation:
             "heldBack": list(self.held_back),
             "refusals": [group.to_dict() for group in self.groups],
             "placement": None if self.placement is None else self.placement.to_dict(),
-            "preemption": {"nominatedNode": self.nominated, "victims": list(self.victims)},
+            "preemption": {
+                "nominatedNode": self.nominated,
+                "candidates": [candidate.to_dict() for candidate in self.candidates],
+            },
             "remedies": [_remedy_dict(remedy) for remedy in self.remedies],
             "byNode": self.nodes,
             **({} if self.table is None else {"table": self.table}),
@@ -142,7 +166,7 @@ async def explain(
         found.placement = _placement(judge, judgement, assigned)
         if judgement.preemption is not None:
             found.nominated = judgement.preemption.nominated_node or ""
-            found.victims = tuple(victim.key for victim in judgement.preemption.victims)
+            found.candidates = _candidates(judgement.preemption)
         found.nodes = (
             {
                 view.name: _in_the_way(judgement, view)
@@ -156,6 +180,31 @@ async def explain(
         if remedies:
             found.remedies = await find_remedies(judge, judgement, remedies)
     return found
+
+
+def _candidates(preemption: PostFilterResult) -> list[Victims]:
+    """A plugin that names no candidates has its victims, on any nodes."""
+    if not preemption.candidates:
+        victims = tuple(victim.key for victim in preemption.victims)
+        return [Victims(preemption.nominated_node or "", victims, (), 0)] if victims else []
+    cheapest = sorted(
+        preemption.candidates,
+        key=lambda each: (
+            each.node_name != preemption.nominated_node,
+            each.pdb_violations,
+            max((pod.priority for pod in each.victims), default=0),
+            len(each.victims),
+        ),
+    )
+    return [
+        Victims(
+            each.node_name,
+            tuple(pod.key for pod in each.victims),
+            tuple(pod.key for pod in each.reprieved),
+            each.pdb_violations,
+        )
+        for each in cheapest[:BEST]
+    ]
 
 
 def _groups(judgement: Judgement) -> list[Group]:

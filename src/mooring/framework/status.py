@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -217,16 +218,39 @@ class PreFilterResult:
     node_names: frozenset[str]
 
 
+class PreemptionCandidate(Protocol):
+    """A node on which the pod would fit once some pods were gone."""
+
+    @property
+    def node_name(self) -> str: ...
+    @property
+    def victims(self) -> Sequence[Pod]:
+        """Who has to go, most important first."""
+        ...
+
+    @property
+    def reprieved(self) -> Sequence[Pod]:
+        """Who might have had to go, and can stay."""
+        ...
+
+    @property
+    def pdb_violations(self) -> int:
+        """How many victims violate a disruption budget."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class PostFilterResult:
     """What PostFilter decided about the pod's nomination.
 
     `nominated_node` None leaves `status.nominatedNodeName` alone, "" clears it, a name sets it. `victims` are
-    the pods that have to go; for the decision record.
+    the pods that have to go, for the decision record; `candidates` are the nodes that were compared, for
+    explanations.
     """
 
     nominated_node: str | None = None
     victims: tuple[Pod, ...] = ()
+    candidates: Sequence[PreemptionCandidate] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ def show_remedies(remedies: list[Json]) -> None:
                 shell.text(gain).classes("m-soft")
 
 
-def show_preemption(preemption: Json, says: str = "Preemption would delete these pods on") -> None:
+def show_preemption(preemption: Json, says: str) -> None:
     with ui.element("div").classes("m-row"):
         ui.label(says)
         ui.link(preemption["nominatedNode"], node_url(preemption["nominatedNode"])).classes("m-text")
@@ -61,6 +61,17 @@ def show_preemption(preemption: Json, says: str = "Preemption would delete these
         for victim in preemption["victims"]:
             with ui.element("li"):
                 ui.link(victim, pod_url(victim)).classes("m-text")
+
+
+def show_candidates(candidates: list[Json]) -> None:
+    """The nodes that preemption would help on, the one that it would take first."""
+    for number, each in enumerate(candidates):
+        says = "Preemption would delete these pods on" if number == 0 else "or these on"
+        show_preemption({"nominatedNode": each["node"], "victims": each["victims"]}, says)
+        kept, violations = len(each["reprieved"]), each["pdbViolations"]
+        spared = f"{count(kept, 'pod')} of lower priority can stay" if kept else "no other pod has to go"
+        budgets = f"{count(violations, 'victim')} violate a disruption budget" if violations else ""
+        shell.text(", ".join(filter(None, (spared, budgets)))).classes("m-soft")
 
 
 def show_scores(scores: list[Json], margin: int | None, decided_by: list[str] | None = None) -> None:

@@ -24,11 +24,12 @@ Costs = npt.NDArray[np.int64]
 
 
 class Candidate(NamedTuple):
-    """A node, and the pods that would have to go, most important first."""
+    """A node, and the pods that would have to go, most important first; `reprieved` ones can stay."""
 
     node_name: str
     victims: Sequence[Pod]
     pdb_violations: int = 0
+    reprieved: Sequence[Pod] = ()
 
     @property
     def costs(self) -> tuple[int, int, int, int]:
@@ -77,10 +78,12 @@ class Batch:
 
     def candidate(self, row: int) -> Candidate:
         victims = self._trial.victims
-        start = int(victims.offsets[row])
-        gone = np.flatnonzero(self._away[start : start + int(victims.lengths[row])]).tolist()
-        pods = victims.by_node[row]
-        return Candidate(self.name(row), [pods[number] for number in gone], int(self.costs[row, 0]))
+        start, pods = int(victims.offsets[row]), victims.by_node[row]
+        gone: list[Pod] = []
+        kept: list[Pod] = []
+        for number, away in enumerate(self._away[start : start + int(victims.lengths[row])].tolist()):
+            (gone if away else kept).append(pods[number])
+        return Candidate(self.name(row), gone, int(self.costs[row, 0]), kept)
 
 
 class Candidates(Sequence[Candidate]):

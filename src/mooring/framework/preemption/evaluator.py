@@ -114,7 +114,7 @@ class Preemption:
         best = self._policy.choose(pod, candidates)
         _log.info(2, "The target node for the preemption is determined", node=best.node_name, pod=pod.key)
         self._executor.start(pod, best)
-        return PostFilterResult(best.node_name, tuple(best.victims)), Status.success()
+        return PostFilterResult(best.node_name, tuple(best.victims), candidates), Status.success()
 
 
 def _joined(errors: list[str]) -> str:
@@ -160,4 +160,4 @@ def _kept(extender: Extender, candidate: Candidate, answer: Mapping[str, Victims
             _log.info(2, "Ignored node without victims", extender=extender.name, node=candidate.node_name)
             return None
         raise ExtenderError(f'expected at least one victim pod on node "{candidate.node_name}"')
-    return Candidate(candidate.node_name, kept.pods, kept.pdb_violations)
+    return Candidate(candidate.node_name, kept.pods, kept.pdb_violations, candidate.reprieved)
