@@ -17,6 +17,7 @@ from mooring.app.configuring import Configuration, configure
 from mooring.app.scheduler import Scheduler
 from mooring.config import ConfigError
 from mooring.framework import FilterPlugin
+from mooring.sim.loop import run
 from mooring.store import faults
 from mooring.store.faults import Fault, Faults
 from mooring.store.local import LocalClient
@@ -164,3 +165,25 @@ def test_it_is_a_context_manager_on_an_ordinary_event_loop():
         return ""
 
     assert asyncio.run(story()) == "a"
+
+
+def test_it_starts_in_a_cluster_with_more_objects_than_may_wait_for_it(monkeypatch):
+    monkeypatch.setattr("mooring.client.reflector.BACKLOG", 5)
+    monkeypatch.setattr("mooring.client.reflector.SLICE", 2)
+
+    async def main() -> int:
+        clock = VirtualClock()
+        store = Store(clock.wall, random.Random(0))
+        for number in range(20):
+            node = {"metadata": {"name": f"n{number}"}, "status": {"allocatable": {"pods": "9"}}}
+            store.load(NODES, node)
+        for number in range(40):
+            meta = {"name": f"p{number}", "namespace": "default"}
+            store.create(PODS, {"metadata": meta, "spec": {"containers": [{"name": "c"}]}})
+        client = LocalClient(store, clock, Faults())
+        options: dict[str, Any] = {"clock": clock, "random": random.Random(0), "discover": False}
+        async with Scheduler(client, streaming_lists=True, instance="t", **options):
+            await clock.sleep(5.0)
+        return sum("nodeName" in stored.raw["spec"] for stored in store.list(PODS).items)
+
+    assert run(main(), timeout_virtual=60.0) == 40

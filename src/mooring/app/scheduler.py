@@ -116,10 +116,9 @@ class Scheduler:
         return self.engine.queue.pending.where(pod.uid)
 
     async def start(self) -> None:
-        """Start the informers, wait until all have synced, then schedule."""
-        self._spawn(self.informers.run(), "informers")
-        self._spawn(self._recorder.run(), "events")
-        await self.informers.wait_synced()
+        """Start the informers, wait until all have synced, then schedule. What they deliver is applied
+        meanwhile: they wait when too much of it lies there."""
+        await self.follow()
         await self.lead()
 
     async def follow(self) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -10,11 +9,6 @@ from typing import Any
 from mooring.api.errors import AlreadyExists, ApiError
 from mooring.embedded.catalog.kinds import Catalog, Served
 from mooring.store.store import Store
-
-AT_ONCE = 200
-"""Objects of a kind between two turns of the loop."""
-TOGETHER = ("PersistentVolume", "PersistentVolumeClaim")
-"""The volume controller must not see one without the other: a claim without its volume is lost."""
 
 
 class SnapshotLoader:
@@ -30,14 +24,12 @@ class SnapshotLoader:
     async def load(self, objects: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         """The objects whose kind is not served are given back."""
         unserved = []
-        for number, obj in enumerate(objects, 1):
+        for obj in objects:
             served = self._served(obj)
             if served is None:
                 unserved.append(obj)
-                continue
-            self._put(served, obj)
-            if number % AT_ONCE == 0 and obj["kind"] not in TOGETHER:
-                await asyncio.sleep(0)
+            else:
+                self._put(served, obj)
         await self._store.settled()
         return unserved
 

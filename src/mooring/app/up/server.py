@@ -178,13 +178,14 @@ class EmbeddedServer:
         loop = asyncio.get_running_loop()
         self._http.reserve()
         self._registrar = Registrar(self.store, self.catalog, self._clock.wall, loop.call_soon)
+        # Before the controllers: none may find a set without its pods, or a claim without its volume.
+        loader = SnapshotLoader(self.store, self.catalog)
+        unserved = await loader.load(self._orders.snapshot)
         self._spawn(self._controllers.run(), "controllers")
         self._spawn(self._kubelets.run(), "kubelets")
         await self._controllers.wait_synced()
         await self._until_namespaces()
         await self._make_nodes()
-        loader = SnapshotLoader(self.store, self.catalog)
-        unserved = await loader.load(self._orders.snapshot)
         applier = Applier(self.app, self.catalog, self._clock, self._token)
         if self._publisher is not None:
             await applier.apply([dict(DEFINITION)], "--numa")
