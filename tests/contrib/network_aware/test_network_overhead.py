@@ -20,6 +20,7 @@ from mooring.contrib.network_aware.costs import NETWORKTOPOLOGIES, NetworkTopolo
 from mooring.testing import Cluster, make_pod
 from tests.contrib.configs import enabling
 from tests.contrib.network_aware.shop import app_group, at, member, topology
+from tests.plugins.explained import explained
 from tests.plugins.one_plugin import ask
 
 REGIONS, ZONES = ("", "r1", "r2"), ("", "z1", "z2", "z3")
@@ -81,6 +82,7 @@ def test_verdicts_and_costs_are_those_of_the_plain_form(nodes, placed, needs, zo
     asked = ask("NetworkOverhead", member("p", "cart"), [at(*place) for place in places], pods, custom=custom)
     expected = {place[0]: plain(place, members, needs, zones, regions) for place in places}
     assert asked.scores() == {name: cost for name, (_, _, cost) in expected.items()}
+    explained(asked.plugin, asked.pod, asked.world.nodes)
     assert {name: reasons for name, (_, reasons) in asked.refused().items()} == {
         name: (f"Node {name} {REFUSED}: Satisfied: {satisfied} Violated: {violated}",)
         for name, (satisfied, violated, _) in expected.items()

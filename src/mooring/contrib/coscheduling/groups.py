@@ -80,6 +80,8 @@ class Progress:
     refused: Status | None = None
     """The plan failed: the answer for the members that come next, until something has changed."""
     refused_at: float = 0.0
+    fitting: int = 0
+    """How many members that plan had a node for, with those that have one."""
     failed_at: float | None = None
     """Wall clock. Until the group has started it sorts by this, so that it does not hold up younger ones."""
     backoff_until: float = 0.0

@@ -12,13 +12,13 @@ Reasons and order are those of scheduler-plugins; that the group is planned as a
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
 from mooring.api.pod import Pod
 from mooring.api.resources import PODS, Unstructured
-from mooring.contrib.coscheduling import planning
+from mooring.contrib.coscheduling import explaining, planning
 from mooring.contrib.coscheduling.args import DEFAULT_WAIT, CoschedulingArgs
 from mooring.contrib.coscheduling.controller import StatusController
 from mooring.contrib.coscheduling.definition import PODGROUP_DEFINITION
@@ -28,8 +28,9 @@ from mooring.contrib.coscheduling.waking import ROUNDS, Waking
 from mooring.framework.access import LISTED, Access
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import QueuedPod, Registration
+from mooring.framework.explaining import Detail, ExplainingPlugin
 from mooring.framework.handle import Handle
-from mooring.framework.nodes import Nodes
+from mooring.framework.nodes import Nodes, NodeView
 from mooring.framework.points import (
     PermitPlugin,
     PostBindPlugin,
@@ -58,6 +59,7 @@ class Coscheduling(
     PermitPlugin,
     PostBindPlugin,
     ReusablePlugin,
+    ExplainingPlugin,
 ):
     name = "Coscheduling"
     Args = CoschedulingArgs
@@ -157,13 +159,22 @@ class Coscheduling(
         with self._groups.planning(key):
             found = self._planner.plan(members, self._groups.planned_besides(key))
         if isinstance(found, planning.Misfit):
-            fitting = f"{len(progress.placed) + found.placed} of {group.min_member} members have a node"
+            progress.fitting = len(progress.placed) + found.placed
+            fitting = f"{progress.fitting} of {group.min_member} members have a node"
             reason = f"PodGroup {key} does not fit: {fitting}, Pod {found.pod.name} has none: {found.why}"
             progress.refused, progress.refused_at = Status.unresolvable(reason), now
             return progress.refused
         planned = {member.uid: (member, node) for member, node in found}
         self._groups.rounds[key] = Round(planned, now + self._timeout(group))
         return None
+
+    def explain(self, state: CycleState, pod: Pod, node: NodeView) -> Iterator[Detail]:
+        group = self._groups.podgroup(group_of(pod))
+        if group is not None:
+            members, progress = self._groups.members(group.key), self._groups.progress(group.key)
+            yield from explaining.details(
+                group, members, progress, self.handle.nodes, self.handle.clock.now()
+            )
 
     # PostFilter, Reserve, Permit, PostBind
 

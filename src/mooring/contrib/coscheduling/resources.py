@@ -15,13 +15,19 @@ _UNITS = (("Ei", 2**60), ("Pi", 2**50), ("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**
 
 
 def missing(group: PodGroup, placed: Sequence[tuple[Pod, str]], nodes: Nodes) -> str:
-    """What the free resources of all nodes lack for minResources and minMember pods; empty if nothing. The
+    """`gaps` as a text; empty if there are none."""
+    found = gaps(group, placed, nodes).items()
+    return ", ".join(f"{name} {_amount(name, wanted - free)}" for name, (wanted, free) in found)
+
+
+def gaps(group: PodGroup, placed: Sequence[tuple[Pod, str]], nodes: Nodes) -> dict[str, tuple[int, int]]:
+    """Resource → what minResources and minMember pods ask for, and the less that is free on all nodes. The
     group's own pods on nodes do not count as used; an overcommitted node has nothing free."""
     wanted = {name: resource_value(name, amount) for name, amount in (group.min_resources or {}).items()}
     wanted["pods"] = group.min_member
     own = [(nodes.columns.row_of(node), {**pod_requests(pod), "pods": 1}) for pod, node in placed]
-    gaps = {name: amount - _free(name, own, nodes) for name, amount in wanted.items()}
-    return ", ".join(f"{name} {_amount(name, gap)}" for name, gap in sorted(gaps.items()) if gap > 0)
+    found = {name: (amount, _free(name, own, nodes)) for name, amount in sorted(wanted.items())}
+    return {name: (amount, free) for name, (amount, free) in found.items() if free < amount}
 
 
 def _free(name: str, own: Sequence[tuple[int, dict[str, int]]], nodes: Nodes) -> int:

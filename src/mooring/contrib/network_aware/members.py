@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -71,6 +71,13 @@ class Neighbours:
             beside = np.where(matrices.nowhere[places], self._beside(nodes), 0)
             return satisfied[places] + beside, violated[places] - beside
         return satisfied[places], violated[places]
+
+    def by_workload(self, matrices: Matrices, node: Nodes) -> Iterator[tuple[Members, int, int]]:
+        """How many pods of each workload are near enough to one node, and how many too far away."""
+        for found in self._members:
+            alone = Neighbours([found], self._places)
+            [satisfied], [violated] = alone.satisfied_and_violated(matrices, node)
+            yield found, int(satisfied), int(violated)
 
     def costs(self, matrices: Matrices, nodes: Nodes) -> IntArray:
         """Per node, the sum over all of them; those on the node itself cost nothing."""

@@ -48,6 +48,7 @@ from mooring.framework.events import (
     QueueingHint,
     Registration,
 )
+from mooring.framework.explaining import Detail, ExplainingPlugin
 from mooring.framework.handle import Handle
 from mooring.framework.nodes import IntArray, Nodes, NodeView, Refusals
 from mooring.framework.points import PreFilterPlugin
@@ -75,7 +76,9 @@ class NetworkOverheadArgs(PluginArgs):
             yield required(child(path, "networkTopologyName"), "the name of a NetworkTopology")
 
 
-class NetworkOverhead(PreFilterPlugin, VectorFilterPlugin, VectorScorePlugin, ReusablePlugin):
+class NetworkOverhead(
+    PreFilterPlugin, VectorFilterPlugin, VectorScorePlugin, ReusablePlugin, ExplainingPlugin
+):
     name = "NetworkOverhead"
     Args = NetworkOverheadArgs
     needs = (Access(APPGROUPS, LISTED), Access(NETWORKTOPOLOGIES, LISTED))
@@ -156,6 +159,16 @@ class NetworkOverhead(PreFilterPlugin, VectorFilterPlugin, VectorScorePlugin, Re
             )
 
         return nodes.refuse(violated > satisfied, reason)
+
+    def explain(self, state: CycleState, pod: Pod, node: NodeView) -> Iterator[Detail]:
+        neighbours: Neighbours = state.read(STATE)
+        found = [*neighbours.by_workload(self._costs(), node.alone())]
+        if sum(violated - satisfied for _, satisfied, violated in found) <= 0:
+            return
+        for members, satisfied, violated in found:
+            if violated:
+                subject = f"pods of workload {members.workload} within network cost {members.limit}"
+                yield Detail(subject, satisfied + violated, satisfied, violated)
 
     def score_nodes(self, state: CycleState, pod: Pod, nodes: Nodes) -> Any:
         """What it costs to talk to all of them; 0 for a pod that depends on none."""

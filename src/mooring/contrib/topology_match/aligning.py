@@ -23,13 +23,15 @@ resource. An array per zone, because larger ones go back to the system after eac
 class Misaligned(NamedTuple):
     mask: BoolArray
     what: str
+    amounts: Sequence[tuple[str, int]]
 
 
 def misaligned(
     demand: Demand, requests: Sequence[Request], stock: Stock, known: Mapping[str, BoolArray]
 ) -> Iterator[Misaligned]:
     """Nodes without a zone for a request, each once. `known` says which nodes have a resource at all that not
-    all have. What is given is taken out of `stock`."""
+    all have. What is given is taken out of `stock`: it shows what there is for the request
+    that was yielded."""
     refused = np.zeros(len(next(iter(stock.values()))[0]), dtype=np.bool_)
     for number, request in enumerate(requests, 1):
         amounts = [(name, amount) for name, amount in request.amounts if amount]
@@ -39,7 +41,7 @@ def misaligned(
         lacking: BoolArray = ~(refused | reduce(np.logical_or, zones))
         refused |= lacking
         if lacking.any():
-            yield Misaligned(lacking, request.what)
+            yield Misaligned(lacking, request.what, amounts)
         if request.runs_on and number < len(requests):
             exact = [(name, amount) for name, amount in amounts if demand.exact(name)]
             take(stock, exact, zones)

@@ -13,8 +13,8 @@ from mooring.api.errors import MooringError
 from mooring.api.pod import Pod
 from mooring.api.requests import is_scalar_resource
 from mooring.api.resources import PODS
-from mooring.contrib.topology_match import least_numa, scoring
-from mooring.contrib.topology_match.aligning import Stock, misaligned
+from mooring.contrib.topology_match import explaining, least_numa, scoring
+from mooring.contrib.topology_match.aligning import Misaligned, Stock, misaligned
 from mooring.contrib.topology_match.args import ENABLED, LEAST_NUMA_NODES, NodeResourceTopologyMatchArgs
 from mooring.contrib.topology_match.caching import DiscardReserved, TopologyCache
 from mooring.contrib.topology_match.columns import NOT_REPORTED, remaining
@@ -26,6 +26,7 @@ from mooring.contrib.topology_match.topology import NODE_RESOURCE_TOPOLOGIES
 from mooring.framework.access import LISTED, Access, Dependency, Reads
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import NODE, ActionType, ClusterEvent, EventResource, QueueingHint, Registration
+from mooring.framework.explaining import Detail, ExplainingPlugin
 from mooring.framework.handle import Handle
 from mooring.framework.hot import WholeTableFilterPlugin, WholeTableScorePlugin
 from mooring.framework.nodes import BoolArray, IntArray, Nodes, NodeView, Refusals
@@ -51,6 +52,7 @@ class NodeResourceTopologyMatch(
     ReservePlugin,
     PostBindPlugin,
     ReusablePlugin,
+    ExplainingPlugin,
 ):
     name = "NodeResourceTopologyMatch"
     Args = NodeResourceTopologyMatchArgs
@@ -122,18 +124,35 @@ class NodeResourceTopologyMatch(
         invalid = columns.fact("invalid")[places]
         if invalid.any():
             answer.add(invalid, INVALID)
-        judged = columns.fact("aligned")[places] & ~invalid
+        for rows, found, _ in self._misaligned(demand, nodes, victims):
+            mask = np.zeros(len(nodes), dtype=np.bool_)
+            mask[rows[found.mask]] = True
+            answer.add(mask, f"cannot align {found.what}")
+            columns.fact("refused")[places[mask]] = True
+        return answer
+
+    def _misaligned(
+        self, demand: Demand, nodes: Nodes, victims: Victims
+    ) -> Iterator[tuple[IntArray, Misaligned, Stock]]:
+        """Rows, those of them that have no zone for a request, and what zones have at that moment."""
+        columns = self.cache.columns
+        places = columns.places(nodes)
+        judged = columns.fact("aligned")[places] & ~columns.fact("invalid")[places]
         for rows, requests in self._by_scope(demand, places, judged):
             stock = self._stock(requests, places[rows])
             for name in victims:
                 self._release(stock, rows, nodes, name, victims[name])
             known = {name: nodes.allocatable(name)[rows] > 0 for name in stock if is_scalar_resource(name)}
-            for lacking, what in misaligned(demand, requests, stock, known):
-                mask = np.zeros(len(nodes), dtype=np.bool_)
-                mask[rows[lacking]] = True
-                answer.add(mask, f"cannot align {what}")
-                columns.fact("refused")[places[mask]] = True
-        return answer
+            for found in misaligned(demand, requests, stock, known):
+                yield rows, found, stock
+
+    def explain(self, state: CycleState, pod: Pod, node: NodeView) -> Iterator[Detail]:
+        demand, nodes = asked(state, pod), node.alone()
+        if self.cache.columns.fact("invalid")[self.cache.columns.places(nodes)].any():
+            yield Detail("NodeResourceTopology", there="does not count all pods of the node yet")
+        elif demand is not None:
+            for _, found, stock in self._misaligned(demand, nodes, state.read(VICTIMS, {})):
+                yield from explaining.lacking(demand, found, stock, node)
 
     def _by_scope(
         self, demand: Demand, places: IntArray, judged: BoolArray
