@@ -60,8 +60,8 @@ class History:
         return self._entries[-1]
 
     def find(self, number: int) -> Entry | None:
-        return next((entry for entry in self._entries if entry.number == number), None)
+        return next((entry for entry in self if entry.number == number), None)
 
     def __iter__(self) -> Iterator[Entry]:
-        """Newest first."""
+        """Newest first; also while another thread adds one."""
         return iter(tuple(reversed(self._entries)))

@@ -139,6 +139,10 @@ def test_without_a_file_the_deprecated_flags_count():
         (["--port=10251", "--secure-port=10259"], "--port and --secure-port name two ports"),
         (["--tls-cert-file=x"], "go together"),
         (["--tls-min-version=VersionTLS10"], "VersionTLS12 or VersionTLS13"),
+        (
+            ["--allow-configuration-changes", "--insecure-skip-authentication"],
+            "drop --insecure-skip-authentication",
+        ),
     ],
 )
 def test_values_that_do_not_fit_together(args, text):

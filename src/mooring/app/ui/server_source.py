@@ -100,8 +100,9 @@ class ServerSource:
 
     async def apply(self, text: str) -> Json:
         self._may_change()
-        self._kept.clear()  # the next question is about what is new
-        return await self._send(text)
+        answer = await self._send(text)
+        self._kept.clear()  # what was asked before is of the former one
+        return answer
 
     async def _send(self, text: str, **query: str) -> Json:
         self._endpoints = self._endpoints or Endpoints(self._given)

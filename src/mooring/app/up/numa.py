@@ -87,8 +87,10 @@ class TopologyPublisher:
         content = self._content(found)
         if content == self._published.get(name):
             return
+        owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": found.uid}
+        meta = {"name": name, "ownerReferences": [owner]}
         try:
-            await self._client.create(NODE_RESOURCE_TOPOLOGIES, {"metadata": {"name": name}, **content})
+            await self._client.create(NODE_RESOURCE_TOPOLOGIES, {"metadata": meta, **content})
         except AlreadyExists:
             await self._client.patch(NODE_RESOURCE_TOPOLOGIES, name, content, patch_type=PatchType.MERGE)
         self._published[name] = content
