@@ -71,9 +71,9 @@ def main() -> None:
         for page, content in PAGES.items():
             found = [measure(looking, browser, page, content) for _ in range(REPEATS)]
             paint, ready, spent = (sorted(each) for each in zip(*found, strict=True))
-            middle = [statistics.median(each) for each in (paint, ready, spent)]
-            print(page, "first paint %.2f s, content %.2f s, processor %.2f s;" % tuple(middle), end=" ")
-            print(f"content from {ready[0]:.2f} to {ready[-1]:.2f} s")
+            print(f"{page}: first paint {paint[len(paint) // 2]:.2f} s, content {ready[0]:.2f}", end=" ")
+            print(f"to {ready[-1]:.2f} s, median {statistics.median(ready):.2f} s", end=", ")
+            print(f"processor {statistics.median(spent):.2f} s")
         for page, content in [*PAGES.items()] * 3:
             Looking(chromium, served).open(page).wait_for_selector(content)
         print(f"most, with {3 * len(PAGES)} pages open: {megabytes(served.pid)} MB")

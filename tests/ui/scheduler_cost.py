@@ -17,7 +17,8 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.cluster.processes import free_port
+from tests.cluster.mooring_process import MooringProcess
+from tests.cluster.objects import scheduler_config
 from tests.ui.conftest import Looking, Served, browsing, start
 from tests.ui.test_live import Client
 
@@ -63,11 +64,12 @@ class Measured:
         assert self.cluster.stdout is not None
         while "is up" not in (line := self.cluster.stdout.readline()):
             assert line, self.cluster.communicate()
-        port = free_port()
-        self.scheduler = start(
-            "run", f"--kubeconfig={kubeconfig}", "--leader-elect=false", f"--secure-port={port}"
-        )
-        self.flags = ("--server", f"https://127.0.0.1:{port}", "--kubeconfig", str(kubeconfig))
+        connection = {"qps": 5000, "burst": 5000}
+        config = scheduler_config({"schedulerName": "default-scheduler"}, clientConnection=connection)
+        self.scheduler = MooringProcess(folder, "scheduler", kubeconfig, config, "--leader-elect=false")
+        self.scheduler.start_ready()
+        server = f"https://127.0.0.1:{self.scheduler.port}"
+        self.flags = ("--server", server, "--kubeconfig", str(kubeconfig))
         self.client = Client(kubeconfig)
         self.wait("filler", pods)
         self.client.create_pod("stuck", nodeSelector={"none": "such"})
@@ -99,9 +101,9 @@ class Measured:
         return 1000 * main / pods, 100 * others / wall
 
     def stop(self) -> None:
-        for process in (self.scheduler, self.cluster):
-            process.terminate()
-            process.communicate(timeout=60)
+        self.scheduler.stop()
+        self.cluster.terminate()
+        self.cluster.communicate(timeout=60)
 
 
 def main() -> None:
@@ -121,7 +123,10 @@ def main() -> None:
                 for number in range(2 * given.blocks):
                     opened = [open_page(chromium, served, path) for path in (PAGES if number % 2 else ())]
                     found[len(opened)].append(measured.block(given.churn))
-                    print(f"{len(opened)} browsers: %.3f ms/pod, answers %.2f %%" % found[len(opened)][-1])
+                    main_ms, answers = found[len(opened)][-1]
+                    print(
+                        f"{len(opened)} browsers: {main_ms:.3f} ms/pod, answers {answers:.2f} %", flush=True
+                    )
                     for looking in opened:
                         looking.context.close()
             served.stop()
