@@ -94,7 +94,7 @@ def _scheduler(given: Scheduler) -> Any:
     # A wrong address or token is said here, not in the browser.
     asyncio.run(running_scheduler.ask(found, f"{ROOT}/summary", {}))
     measures = not given.token_file or given.kubeconfig or given.context
-    return ServerSource(found, Usage(given.kubeconfig, given.context) if measures else None)
+    return ServerSource(found, usage=Usage(given.kubeconfig, given.context) if measures else None)
 
 
 def _cluster(given: Configuration | None, kubeconfig: str, context: str, snapshot: Path | None) -> Any:

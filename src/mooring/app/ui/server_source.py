@@ -31,7 +31,7 @@ MOST_NAMES = 5000
 class ServerSource:
     refresh_seconds = 0.5
 
-    def __init__(self, given: Credentials, usage: Usage | None = None) -> None:
+    def __init__(self, given: Credentials, *, usage: Usage | None = None) -> None:
         self.title = f"scheduler at {given.server}"
         self._given = given
         self._usage = usage
