@@ -1,13 +1,16 @@
-"""docs/ui.md: the options it names are those of the command, and its pages exist."""
+"""docs/ui.md: the options it names are those of the command, and the tests it names exist."""
 
 import re
 
+import pytest
 import typer.main
 
 from mooring.cli.root import app
 from tests.docs.snippets import ROOT
+from tests.docs.test_faults_page import names_in
 
 TEXT = (ROOT / "docs" / "ui.md").read_text(encoding="utf-8")
+DEFECTS = dict(re.findall(r"^\| (\d+) \| .+? \| (.+) \|$", TEXT, re.MULTILINE))
 
 
 def test_every_option_of_the_command_is_on_the_page():
@@ -22,3 +25,15 @@ def test_pictures_are_small():
     pictures = list((ROOT / "docs" / "images").glob("ui-*.png"))
     assert len(pictures) == TEXT.count("![") == 4
     assert max(picture.stat().st_size for picture in pictures) < 150_000
+
+
+@pytest.mark.parametrize("number", DEFECTS)
+def test_a_defect_names_tests_that_exist_or_says_why_it_cannot_occur(number):
+    named = re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", DEFECTS[number])
+    assert named or DEFECTS[number].startswith("cannot occur: ")
+    for path, name in named:
+        assert name in names_in(path), f"{number}: {path} has no {name}"
+
+
+def test_defects_that_concern_a_ui_are_all_there():
+    assert {"1", "2", "6", "7", "8", "10", "11", "20"} <= DEFECTS.keys()

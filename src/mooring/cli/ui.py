@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import webbrowser
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,6 +21,7 @@ from mooring.cli.explain_server import Source as Scheduler
 from mooring.cli.printing import fail, line
 from mooring.cli.profile_options import Config, PluginPath, Plugins, ProfileName, configured
 from mooring.cli.sources import Context, Kubeconfig, SnapshotFile, read
+from mooring.client.connection import find
 from mooring.serving.api_v1 import ROOT
 
 
@@ -102,12 +104,12 @@ def _scheduler(given: Scheduler, read_only: bool) -> Any:
     # A wrong address or token is said here, not in the browser.
     asyncio.run(running_scheduler.ask(found, f"{ROOT}/summary", {}))
     measures = not given.token_file or given.kubeconfig or given.context
-    usage = Usage(given.kubeconfig, given.context) if measures else None
+    usage = Usage(partial(find, given.kubeconfig, given.context)) if measures else None
     own = None if given.token_file else asyncio.run(embedded_cluster(given.kubeconfig, given.context))
     if own is None:
-        return ServerSource(found, usage, read_only=read_only)
+        return ServerSource(found, usage=usage, read_only=read_only)
     server, first = own
-    return EmbeddedSource(found, api_objects(server), first, usage, read_only=read_only)
+    return EmbeddedSource(found, api_objects(server), first, usage=usage, read_only=read_only)
 
 
 def _cluster(given: Configuration | None, kubeconfig: str, context: str, snapshot: Path | None) -> Any:
@@ -123,7 +125,7 @@ def _cluster(given: Configuration | None, kubeconfig: str, context: str, snapsho
         return await live_cluster.read(resources, kubeconfig, context)
 
     title = f"snapshot {snapshot.name}" if snapshot is not None else f"cluster {context}".strip()
-    usage = None if snapshot is not None else Usage(kubeconfig, context)
+    usage = None if snapshot is not None else Usage(partial(find, kubeconfig, context))
     return SnapshotSource(title, read(own, kubeconfig, context, snapshot), own, again, usage)
 
 

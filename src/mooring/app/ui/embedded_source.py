@@ -58,12 +58,12 @@ class EmbeddedSource(ServerSource):
         scheduler: Credentials,
         objects: ApiObjects,
         first: Collection[str],
-        usage: Usage | None = None,
         *,
+        usage: Usage | None = None,
         read_only: bool = False,
     ) -> None:
         """`first`: the UIDs of the objects that a reset leaves."""
-        super().__init__(scheduler, usage, read_only=read_only)
+        super().__init__(scheduler, usage=usage, read_only=read_only)
         self._objects = objects
         self._first = frozenset(first)
 

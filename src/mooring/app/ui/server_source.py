@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Coroutine
 from typing import Any
 from urllib.parse import quote
 
@@ -16,8 +17,8 @@ from mooring.client.credentials import Credentials
 from mooring.serving.api_v1 import ROOT
 from mooring.web.source import Json, QueueQuery
 
-FRESH_SECONDS = 0.4
-"""Several browsers that ask at about the same time get one answer."""
+FRESH_SECONDS, NODES_FRESH_SECONDS = 0.4, 4.0
+"""Several browsers that ask at about the same time get one answer; all nodes are much to ask for."""
 MOST_NODES = 10_000
 PER_PAGE = 1000
 ATTEMPTS = 50
@@ -29,7 +30,7 @@ MOST_NAMES = 5000
 class ServerSource:
     refresh_seconds = 0.5
 
-    def __init__(self, given: Credentials, usage: Usage | None = None, *, read_only: bool = False) -> None:
+    def __init__(self, given: Credentials, *, usage: Usage | None = None, read_only: bool = False) -> None:
         self.read_only = read_only
         self.title = f"scheduler at {given.server}"
         self._given = given
@@ -37,6 +38,7 @@ class ServerSource:
         self._clock = SystemClock()
         self._endpoints: Endpoints | None = None
         self._kept: dict[tuple[str, str], tuple[float, asyncio.Task[Json]]] = {}
+        """What was asked → until when the answer is given again, and the answer."""
 
     async def summary(self) -> Json:
         return await self._ask("summary")
@@ -64,6 +66,9 @@ class ServerSource:
         return dict(answer["records"][-1])
 
     async def nodes(self) -> Json:
+        return await self._shared(("nodes", ""), NODES_FRESH_SECONDS, self._columns)
+
+    async def _columns(self) -> Json:
         found = await self._pages("nodes", "nodes")
         resources = dict.fromkeys(name for node in found for name in node["allocatable"])
         requested = [{**node["requested"], "pods": node["podCount"]} for node in found]
@@ -125,11 +130,24 @@ class ServerSource:
     async def _ask(self, path: str, **query: Any) -> Json:
         given = {name: str(value) for name, value in query.items() if value != ""}
         path = path if path.startswith("/") else f"{ROOT}/{path}"
-        key, now = (path, repr(given)), self._clock.now()
-        self._kept = {k: kept for k, kept in self._kept.items() if kept[0] > now - FRESH_SECONDS}
-        if key not in self._kept:
+
+        async def answer() -> Json:
             # Made on the loop that uses it.
             self._endpoints = self._endpoints or Endpoints(self._given)
-            asked = asyncio.ensure_future(self._endpoints.ask(path, given))
-            self._kept[key] = (now, asked)
-        return await asyncio.shield(self._kept[key][1])
+            return await self._endpoints.ask(path, given)
+
+        return await self._shared((path, repr(given)), FRESH_SECONDS, answer)
+
+    async def _shared(
+        self, key: tuple[str, str], seconds: float, ask: Callable[[], Coroutine[Any, Any, Json]]
+    ) -> Json:
+        """One answer for all who ask within these seconds; a failure is not kept."""
+        now = self._clock.now()
+        self._kept = {k: kept for k, kept in self._kept.items() if kept[0] > now}
+        if key not in self._kept:
+            self._kept[key] = (now + seconds, asyncio.ensure_future(ask()))
+        try:
+            return await asyncio.shield(self._kept[key][1])
+        except MooringError:
+            self._kept.pop(key, None)
+            raise

@@ -4,11 +4,13 @@ credentials. Not every cluster measures, and not every user may see it."""
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 from mooring.api.errors import MooringError
 from mooring.api.requests import resource_value
 from mooring.app.clock import SystemClock
-from mooring.client.connection import connect, default_user_agent, find
+from mooring.client.connection import connect, default_user_agent
+from mooring.client.credentials import Credentials
 from mooring.contrib.metrics.metrics_server import NODE_METRICS
 from mooring.telemetry import logs
 from mooring.web.source import Json
@@ -21,8 +23,9 @@ _log = logs.get(__name__)
 
 
 class Usage:
-    def __init__(self, kubeconfig: str, context: str) -> None:
-        self._where = (kubeconfig, context)
+    def __init__(self, find_server: Callable[[], Awaitable[Credentials]]) -> None:
+        """`find_server` may fail, as where there is no kubeconfig: then nothing is measured."""
+        self._find_server = find_server
         self._clock = SystemClock()
         self._found: dict[str, Json] = {}
         self._until = float("-inf")
@@ -54,7 +57,7 @@ class Usage:
 
     async def _list(self) -> dict[str, Json]:
         agent = default_user_agent("read-cluster")
-        client = connect(await find(*self._where), self._clock, user_agent=agent)
+        client = connect(await self._find_server(), self._clock, user_agent=agent)
         try:
             items = (await client.list(NODE_METRICS)).items
         finally:

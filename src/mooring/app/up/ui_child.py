@@ -10,6 +10,7 @@ from dataclasses import replace
 import msgspec
 
 from mooring.app.ui.embedded_source import EmbeddedSource, api_objects
+from mooring.app.ui.usage import Usage
 from mooring.app.up.pages import PagesOrders
 from mooring.app.up.process import end_of_input
 from mooring.client.credentials import Credentials, Pem
@@ -26,7 +27,12 @@ def main() -> None:
 async def _serve(orders: PagesOrders) -> None:
     ca = Pem(data=orders.ca.encode())
     scheduler = Credentials(orders.scheduler, "mooring up", ca=ca, token=orders.bearer)
-    source = EmbeddedSource(scheduler, api_objects(replace(scheduler, server=orders.server)), orders.first)
+    server = replace(scheduler, server=orders.server)
+
+    async def find_server() -> Credentials:
+        return server
+
+    source = EmbeddedSource(scheduler, api_objects(server), orders.first, usage=Usage(find_server))
     listening = socket.socket(fileno=orders.socket)
     await serve(source, listening, orders.token, until=end_of_input())
 
