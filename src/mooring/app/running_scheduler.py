@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,14 +10,21 @@ from typing import Any
 import msgspec
 
 from mooring.api.errors import MooringError
+from mooring.api.resources import Resource
+from mooring.app import snapshots
 from mooring.app.clock import SystemClock
+from mooring.app.configuring import Configuration, configure
+from mooring.app.live_cluster import LiveCluster
 from mooring.client.aiohttp_transport import AiohttpTransport
 from mooring.client.connection import default_user_agent, find
 from mooring.client.credentials import Credentials, CredentialsError, Pem
 from mooring.client.transport import Request
+from mooring.serving.api_v1 import ROOT
 
 SECONDS = 30.0
 ANSWER_LIMIT = 64 * 2**20
+SNAPSHOT_SECONDS, SNAPSHOT_LIMIT = 300.0, 2**30
+CONFIGZ = "/configz"
 _SOURCE = "--server and --certificate-authority"
 
 
@@ -67,6 +74,29 @@ async def ask(given: Credentials, path: str, query: Mapping[str, str]) -> dict[s
         await endpoints.close()
 
 
+async def configuration(given: Credentials) -> Configuration:
+    """That which the scheduler goes by; its own plugins have to be installed here too."""
+    shown = await ask(given, CONFIGZ, {})
+    try:
+        return configure(msgspec.json.encode(shown["componentconfig"]), source=f"{given.server}{CONFIGZ}")
+    except MooringError as error:
+        raise MooringError(f"{error}; name the configuration with --config, and its plugins") from error
+
+
+async def cluster(
+    given: Credentials, resources: Iterable[Resource], annotations: bool = False
+) -> LiveCluster:
+    """What the scheduler sees at this moment."""
+    endpoints = Endpoints(given)
+    path, query = f"{ROOT}/snapshot", {"annotations": str(annotations).lower()}
+    try:
+        data = await endpoints.get(path, query, SNAPSHOT_LIMIT, SNAPSHOT_SECONDS)
+    finally:
+        await endpoints.close()
+    found = snapshots.read(data, f"{given.server}{path}", resources)
+    return replace(found, namespace=given.namespace or found.namespace)
+
+
 class Endpoints:
     """For many questions: connections are kept."""
 
@@ -76,15 +106,22 @@ class Endpoints:
 
     async def ask(self, path: str, query: Mapping[str, str]) -> dict[str, Any]:
         """A MooringError says who refused the question, or why there is no answer."""
-        headers = {"User-Agent": default_user_agent("read-scheduler")}
-        async with self._transport.send(Request("GET", path, query, headers, timeout=SECONDS)) as response:
-            status, body = response.status, await response.read(ANSWER_LIMIT)
-        if status != 200:
-            raise MooringError(f"{self.server}{path}: {status} {_refusal(status, path, body)}")
+        body = await self.get(path, query)
         try:
             return msgspec.json.decode(body, type=dict[str, Any])
         except (msgspec.DecodeError, msgspec.ValidationError) as error:
             raise MooringError(f"{self.server}{path}: this is no scheduler of Mooring ({error})") from error
+
+    async def get(
+        self, path: str, query: Mapping[str, str], limit: int = ANSWER_LIMIT, seconds: float = SECONDS
+    ) -> bytes:
+        """The answer as it comes, of so many bytes at most and within that time."""
+        headers = {"User-Agent": default_user_agent("read-scheduler")}
+        async with self._transport.send(Request("GET", path, query, headers, timeout=seconds)) as response:
+            status, body = response.status, await response.read(limit)
+        if status != 200:
+            raise MooringError(f"{self.server}{path}: {status} {_refusal(status, path, body)}")
+        return body
 
     async def close(self) -> None:
         await self._transport.close()

@@ -50,6 +50,8 @@ CUSTOM = "custom"
 MOORING = "mooring"
 """The key of what is known about the snapshot itself."""
 MOST_BYTES = 4 << 30
+BLOCK = 64 * 1024
+"""Bytes of text that are compressed at once."""
 
 _log = logs.get(__name__)
 
@@ -66,29 +68,57 @@ class About(msgspec.Struct, rename="camel", omit_defaults=True):
 
 def save(cluster: LiveCluster, path: Path, *, taken: str, annotations: bool = False) -> None:
     """Write the cluster to a file, as a whole or not at all."""
-    data: dict[str, Any] = {}
+    text = pieces(cluster, taken=taken, annotations=annotations)
+    partial = path.with_name(path.name + ".partial")
+    try:
+        with partial.open("wb") as file:
+            file.writelines(packed(text) if path.suffix == ".gz" else text)
+        partial.replace(path)
+    except OSError as error:
+        raise MooringError(f"the snapshot {path} cannot be written: {error.strerror}") from error
+
+
+def pieces(cluster: LiveCluster, *, taken: str, annotations: bool = False) -> Iterator[bytes]:
+    """The text of a snapshot, object by object: as a whole it may be hundreds of megabytes."""
     names = {resource: key for key, resource in KEYS.items()}
-    for resource, objects in cluster.objects.items():
-        kept = [_plain(pruned(obj, annotations)) for obj in objects]
-        if resource in names:
-            data[names[resource]] = kept
-        else:
-            data.setdefault(CUSTOM, {})[str(resource)] = kept
-    data[MOORING] = About(
+    about = About(
         taken,
         cluster.namespace,
         tuple(map(str, cluster.unserved)),
         {str(resource): why for resource, why in cluster.unread.items()},
         annotations,
     )
-    text = msgspec.json.encode(data)
-    packed = gzip.compress(text, 6, mtime=0) if path.suffix == ".gz" else text
-    partial = path.with_name(path.name + ".partial")
-    try:
-        partial.write_bytes(packed)
-        partial.replace(path)
-    except OSError as error:
-        raise MooringError(f"the snapshot {path} cannot be written: {error.strerror}") from error
+    yield b'{"%b":%b' % (MOORING.encode(), msgspec.json.encode(about))
+    for resource, objects in cluster.objects.items():
+        if resource in names:
+            yield b',"%b":' % names[resource].encode()
+            yield from _listed(objects, annotations)
+    yield b',"%b":{' % CUSTOM.encode()
+    custom = [resource for resource in cluster.objects if resource not in names]
+    for number, resource in enumerate(custom):
+        yield b'%b"%b":' % (b"," if number else b"", str(resource).encode())
+        yield from _listed(cluster.objects[resource], annotations)
+    yield b"}}"
+
+
+def _listed(objects: Iterable[Any], annotations: bool) -> Iterator[bytes]:
+    encode = msgspec.json.Encoder().encode
+    before = b"["
+    for obj in objects:
+        yield before + encode(_plain(pruned(obj, annotations)))
+        before = b","
+    yield b"[]" if before == b"[" else b"]"
+
+
+def packed(text: Iterable[bytes]) -> Iterator[bytes]:
+    """The text compressed by gzip, a block at a time."""
+    packer, block = zlib.compressobj(6, wbits=zlib.MAX_WBITS | 16), bytearray()
+    for piece in text:
+        block += piece
+        if len(block) >= BLOCK:
+            yield packer.compress(block)
+            block.clear()
+    yield packer.compress(block) + packer.flush()
 
 
 def _plain(obj: Any) -> Any:
@@ -107,7 +137,7 @@ def pruned(obj: Any, annotations: bool) -> Any:
 
 def custom_kinds(path: Path) -> list[Resource]:
     """The kinds of one's own in a file, as far as there are objects of them."""
-    raw, found = _parts(path), []
+    raw, found = _parts(_bytes(path), path), []
     given: dict[str, list[Any]] = msgspec.json.decode(raw[CUSTOM]) if CUSTOM in raw else {}
     for name, items in given.items():
         if items:
@@ -119,17 +149,22 @@ def custom_kinds(path: Path) -> list[Resource]:
 
 def load(path: Path, resources: Iterable[Resource] = ()) -> LiveCluster:
     """The cluster in a file. Kinds of one's own are known by `resources`; others of the file are left out."""
-    raw = _parts(path)
+    return read(_bytes(path), path, resources)
+
+
+def read(data: bytes, source: Path | str, resources: Iterable[Resource] = ()) -> LiveCluster:
+    """The cluster of a snapshot that is at hand; `source` is for messages."""
+    raw = _parts(data, source)
     about = msgspec.json.decode(raw[MOORING], type=About) if MOORING in raw else About()
     objects: dict[Resource, Sequence[Any]] = {}
     for key, resource in KEYS.items():
         if key in raw:
-            objects[resource] = list(_objects(path, key, resource, raw[key]))
+            objects[resource] = list(_objects(source, key, resource, raw[key]))
     wanted = {str(resource): resource for resource in resources}
     given = msgspec.json.decode(raw[CUSTOM], type=dict[str, msgspec.Raw]) if CUSTOM in raw else {}
     for name, items in given.items():
         if name in wanted:
-            objects[wanted[name]] = list(_objects(path, f"{CUSTOM}.{name}", wanted[name], items))
+            objects[wanted[name]] = list(_objects(source, f"{CUSTOM}.{name}", wanted[name], items))
     objects = {resource: objects[resource] for resource in sorted(objects, key=lambda r: r == kinds.PODS)}
     known = {**{str(resource): resource for resource in KEYS.values()}, **wanted}
     return LiveCluster(
@@ -140,44 +175,51 @@ def load(path: Path, resources: Iterable[Resource] = ()) -> LiveCluster:
     )
 
 
-def _parts(path: Path) -> Mapping[str, msgspec.Raw]:
-    """The file's keys with their values, not read yet."""
+def _bytes(path: Path) -> bytes:
     try:
-        data = path.read_bytes()
+        return path.read_bytes()
+    except OSError as error:
+        raise MooringError(f"the snapshot {path} cannot be read: {error.strerror or error}") from error
+
+
+def _parts(data: bytes, source: Path | str) -> Mapping[str, msgspec.Raw]:
+    """The keys with their values, not read yet."""
+    try:
         if data[:2] == b"\x1f\x8b":
-            data = _unpacked(path, data)
+            data = _unpacked(data, source)
     except (OSError, EOFError, zlib.error) as error:
-        why = getattr(error, "strerror", None) or error
-        raise MooringError(f"the snapshot {path} cannot be read: {why}") from error
+        raise MooringError(f"the snapshot {source} cannot be read: {error}") from error
     try:
         if data.lstrip()[:1] != b"{":
             data = msgspec.json.encode(yaml.load(data, yaml.CSafeLoader))
         found: dict[str, msgspec.Raw] = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
     except (msgspec.DecodeError, yaml.YAMLError, UnicodeDecodeError, TypeError) as error:
         why = " ".join(str(error).split())
-        raise MooringError(f"the snapshot {path} is neither JSON nor YAML of lists by kind: {why}") from error
+        raise MooringError(
+            f"the snapshot {source} is neither JSON nor YAML of lists by kind: {why}"
+        ) from error
     if not found.keys() & KEYS.keys():
         raise MooringError(
-            f"the snapshot {path} has none of the keys {', '.join(KEYS)}: make one by `mooring snapshot`"
+            f"the snapshot {source} has none of the keys {', '.join(KEYS)}: make one by `mooring snapshot`"
         )
     return found
 
 
-def _unpacked(path: Path, data: bytes) -> bytes:
+def _unpacked(data: bytes, source: Path | str) -> bytes:
     with gzip.open(io.BytesIO(data)) as packed:
         found = packed.read(MOST_BYTES + 1)
     if len(found) > MOST_BYTES:
-        raise MooringError(f"the snapshot {path} has more than {MOST_BYTES >> 30} GiB of JSON")
+        raise MooringError(f"the snapshot {source} has more than {MOST_BYTES >> 30} GiB of JSON")
     return found
 
 
-def _objects(path: Path, key: str, resource: Resource, items: msgspec.Raw) -> Iterator[Any]:
+def _objects(source: Path | str, key: str, resource: Resource, items: msgspec.Raw) -> Iterator[Any]:
     """The readable ones; the others are set aside and logged."""
     read = decoding.reader(resource)
     try:
         given = msgspec.json.decode(items, type=list[msgspec.Raw])
     except msgspec.DecodeError as error:
-        raise MooringError(f"the snapshot {path}, {key}: a list of objects is expected: {error}") from error
+        raise MooringError(f"the snapshot {source}, {key}: a list of objects is expected: {error}") from error
     for item in given:
         try:
             obj = read(item)

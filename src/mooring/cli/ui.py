@@ -14,10 +14,9 @@ from mooring.api.errors import MooringError
 from mooring.app import live_cluster, running_scheduler, snapshots
 from mooring.app.configuring import Configuration, configure
 from mooring.app.live_cluster import LiveCluster
-from mooring.cli.explain_server import Authority, Insecure, Server, TokenFile
-from mooring.cli.explain_server import Source as Scheduler
 from mooring.cli.printing import fail, line
 from mooring.cli.profile_options import Config, PluginPath, Plugins, ProfileName, configured
+from mooring.cli.server_options import Authority, Insecure, Scheduler, Server, TokenFile, scheduler_of
 from mooring.cli.sources import Context, Kubeconfig, SnapshotFile, read
 from mooring.serving.api_v1 import ROOT
 
@@ -61,9 +60,7 @@ def ui(
         fail(
             "--server shows what a scheduler sees and decides: drop --snapshot, and --config with its options"
         )
-    if not server and (token_file or authority or insecure):
-        fail("--token-file, --certificate-authority and --insecure-skip-tls-verify belong to --server")
-    scheduler = Scheduler(server, token_file, kubeconfig, context, authority, insecure)
+    scheduler = scheduler_of(server, token_file, kubeconfig, context, authority, insecure)
     if results and (server or snapshot or kubeconfig or context or own):
         fail("--results shows simulations: drop the options that name a cluster or a configuration")
     if importlib.util.find_spec("nicegui") is None:
@@ -71,8 +68,10 @@ def ui(
     try:
         if results:
             source = _results(results)
+        elif scheduler is not None:
+            source = _scheduler(scheduler)
         else:
-            source = _scheduler(scheduler) if server else _cluster(own, kubeconfig, context, snapshot)
+            source = _cluster(own, kubeconfig, context, snapshot)
         asyncio.run(_serve(source, port, browser))
     except MooringError as error:
         fail(str(error))
