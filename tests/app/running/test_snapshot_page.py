@@ -9,17 +9,9 @@ import pytest
 
 from mooring.api.resources import NODES, PODS
 from mooring.app import snapshots
-from mooring.framework import PermitPlugin, Status
 from mooring.testing import Cluster, make_node, make_nodes, make_pod
 from tests.app.running.asking import Asker
-from tests.app.running.test_pages import CONFIG
-
-
-class Doorman(PermitPlugin):
-    name = "Doorman"
-
-    def permit(self, state, pod, node_name):
-        return Status.wait(timeout=60.0) if pod.labels.get("wait") else None
+from tests.app.running.test_pages import CONFIG, Doorman
 
 
 @pytest.fixture
