@@ -84,6 +84,11 @@ def test_the_fields_of_extenders_are_those_of_the_record():
     assert found == {name for name in documented("An attempt in full", "field") if "extenders" in name}
 
 
+def test_the_parameters_of_a_snapshot_are_those_on_the_page():
+    known = msgspec.structs.fields(QUERIES["snapshot"])
+    assert documented("/mooring/v1/snapshot", "query") == {field.name for field in known}
+
+
 @pytest.mark.parametrize(
     ("section", "view"),
     [(f"/mooring/v1/{view}", view) for view in ("queue", "records", "attempts", "nodes")]

@@ -28,7 +28,7 @@ from mooring.serving.endpoints import PING, Check, Health, Inside, application
 from mooring.serving.server import PER_PEER, ServingThread
 
 SECRET = ("/metrics", "/metrics/resources", "/metrics/slis", "/configz", "/flagz", "/statusz")
-VIEWS = ("records", "queue", "attempts", "attempt", "nodes", "node", "summary")
+VIEWS = ("records", "queue", "attempts", "attempt", "nodes", "node", "summary", "snapshot")
 
 
 class Reviews:

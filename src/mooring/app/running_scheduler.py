@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,16 +10,23 @@ from typing import Any
 import msgspec
 
 from mooring.api.errors import MooringError
+from mooring.api.resources import Resource
+from mooring.app import snapshots
 from mooring.app.clock import SystemClock
+from mooring.app.configuring import Configuration, configure
+from mooring.app.live_cluster import LiveCluster
 from mooring.client.aiohttp_transport import AiohttpTransport
 from mooring.client.connection import default_user_agent, find
 from mooring.client.credentials import Credentials, CredentialsError, Pem
 from mooring.client.transport import Request
+from mooring.serving.api_v1 import ROOT
 
 SECONDS = 30.0
 SEND_SECONDS = 90.0
 """Plugins are built and kinds listed meanwhile."""
 ANSWER_LIMIT = 64 * 2**20
+SNAPSHOT_SECONDS, SNAPSHOT_LIMIT = 300.0, 2**30
+CONFIGZ = "/configz"
 _SOURCE = "--server and --certificate-authority"
 
 
@@ -69,6 +76,29 @@ async def ask(given: Credentials, path: str, query: Mapping[str, str]) -> dict[s
         await endpoints.close()
 
 
+async def configuration(given: Credentials) -> Configuration:
+    """That which the scheduler goes by; its own plugins have to be installed here too."""
+    shown = await ask(given, CONFIGZ, {})
+    try:
+        return configure(msgspec.json.encode(shown["componentconfig"]), source=f"{given.server}{CONFIGZ}")
+    except MooringError as error:
+        raise MooringError(f"{error}; name the configuration with --config, and its plugins") from error
+
+
+async def cluster(
+    given: Credentials, resources: Iterable[Resource], annotations: bool = False
+) -> LiveCluster:
+    """What the scheduler sees at this moment."""
+    endpoints = Endpoints(given)
+    path, query = f"{ROOT}/snapshot", {"annotations": str(annotations).lower()}
+    try:
+        data = await endpoints.get(path, query, SNAPSHOT_LIMIT, SNAPSHOT_SECONDS)
+    finally:
+        await endpoints.close()
+    found = snapshots.read(data, f"{given.server}{path}", resources)
+    return replace(found, namespace=given.namespace or found.namespace)
+
+
 class Endpoints:
     """For many questions: connections are kept."""
 
@@ -78,22 +108,31 @@ class Endpoints:
 
     async def ask(self, path: str, query: Mapping[str, str]) -> dict[str, Any]:
         """A MooringError says who refused the question, or why there is no answer."""
-        return await self._exchange(Request("GET", path, query, timeout=SECONDS))
+        return self._decoded(path, await self.get(path, query))
 
     async def send(self, path: str, query: Mapping[str, str], text: str) -> dict[str, Any]:
         """What the scheduler says of a text of YAML; also when it refuses what it says."""
         headers = {"Content-Type": "application/yaml"}
         request = Request("POST", path, query, headers, text.encode(), SEND_SECONDS)
-        return await self._exchange(request, also=422)
+        return self._decoded(path, await self._exchange(request, ANSWER_LIMIT, also=422))
 
-    async def _exchange(self, request: Request, also: int = 200) -> dict[str, Any]:
+    async def get(
+        self, path: str, query: Mapping[str, str], limit: int = ANSWER_LIMIT, seconds: float = SECONDS
+    ) -> bytes:
+        """The answer as it comes, of so many bytes at most and within that time."""
+        return await self._exchange(Request("GET", path, query, timeout=seconds), limit)
+
+    async def _exchange(self, request: Request, limit: int, also: int = 200) -> bytes:
         headers = {"User-Agent": default_user_agent("read-scheduler"), **request.headers}
         path = request.path
         async with self._transport.send(replace(request, headers=headers)) as response:
-            status, body = response.status, await response.read(ANSWER_LIMIT)
+            status, body = response.status, await response.read(limit)
         if status not in (200, also):
             refusal = _refusal(status, request.method.lower(), path, body)
             raise MooringError(f"{self.server}{path}: {status} {refusal}")
+        return body
+
+    def _decoded(self, path: str, body: bytes) -> dict[str, Any]:
         try:
             return msgspec.json.decode(body, type=dict[str, Any])
         except (msgspec.DecodeError, msgspec.ValidationError) as error:

@@ -58,6 +58,8 @@ READ_ANNOTATIONS = {BETA_CLASS, BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NO
 """Those that default plugins read: without them a bound claim would not count as bound."""
 MOST_BYTES = 4 << 30
 GZIP = b"\x1f\x8b"
+BLOCK = 64 * 1024
+"""Bytes of text that are compressed at once."""
 
 _log = logs.get(__name__)
 
@@ -76,33 +78,65 @@ def save(
     cluster: LiveCluster, path: Path, *, taken: str, annotations: bool = False, salt: str | None = None
 ) -> None:
     """Write the cluster to a file, as a whole or not at all. With a salt, names are hashed."""
-    plain = {
-        resource: [_plain(pruned(obj, annotations)) for obj in objects]
-        for resource, objects in cluster.objects.items()
-    }
-    namespace, unread = cluster.namespace, {str(kind): why for kind, why in cluster.unread.items()}
-    if salt is not None:
-        hashed, renamed = hash_names(
-            {kind: msgspec.to_builtins(items) for kind, items in plain.items()}, salt
-        )
-        plain, namespace = dict(hashed), renamed.get(namespace, namespace)
-        unread = dict.fromkeys(unread, "not allowed")  # what the server said may name users
-    data: dict[str, Any] = {}
-    names = {resource: key for key, resource in KEYS.items()}
-    for resource, kept in plain.items():
-        if resource in names:
-            data[names[resource]] = kept
-        else:
-            data.setdefault(CUSTOM, {})[str(resource)] = kept
-    data[MOORING] = About(taken, namespace, tuple(map(str, cluster.unserved)), unread, annotations)
-    text = msgspec.json.encode(data)
-    packed = gzip.compress(text, 6, mtime=0) if path.suffix == ".gz" else text
+    text = pieces(cluster, taken=taken, annotations=annotations, salt=salt)
     partial = path.with_name(path.name + ".partial")
     try:
-        partial.write_bytes(packed)
+        with partial.open("wb") as file:
+            file.writelines(packed(text) if path.suffix == ".gz" else text)
         partial.replace(path)
     except OSError as error:
         raise MooringError(f"the snapshot {path} cannot be written: {error.strerror}") from error
+
+
+def pieces(
+    cluster: LiveCluster, *, taken: str, annotations: bool = False, salt: str | None = None
+) -> Iterator[bytes]:
+    """The text of a snapshot, object by object: as a whole it may be hundreds of megabytes. Hashing names
+    takes all objects at once."""
+    objects: Mapping[Resource, Iterable[Any]] = {
+        resource: (_plain(pruned(obj, annotations)) for obj in found)
+        for resource, found in cluster.objects.items()
+    }
+    namespace, unread = cluster.namespace, {str(kind): why for kind, why in cluster.unread.items()}
+    if salt is not None:
+        objects, renamed = hash_names(
+            {kind: msgspec.to_builtins(list(items)) for kind, items in objects.items()}, salt
+        )
+        namespace = renamed.get(namespace, namespace)
+        unread = dict.fromkeys(unread, "not allowed")  # what the server said may name users
+    about = About(taken, namespace, tuple(map(str, cluster.unserved)), unread, annotations)
+    yield b'{"%b":%b' % (MOORING.encode(), msgspec.json.encode(about))
+    names = {resource: key for key, resource in KEYS.items()}
+    for resource, items in objects.items():
+        if resource in names:
+            yield b',"%b":' % names[resource].encode()
+            yield from _listed(items)
+    yield b',"%b":{' % CUSTOM.encode()
+    custom = [resource for resource in objects if resource not in names]
+    for number, resource in enumerate(custom):
+        yield b'%b"%b":' % (b"," if number else b"", str(resource).encode())
+        yield from _listed(objects[resource])
+    yield b"}}"
+
+
+def _listed(items: Iterable[Any]) -> Iterator[bytes]:
+    encode = msgspec.json.Encoder().encode
+    before = b"["
+    for item in items:
+        yield before + encode(item)
+        before = b","
+    yield b"[]" if before == b"[" else b"]"
+
+
+def packed(text: Iterable[bytes]) -> Iterator[bytes]:
+    """The text compressed by gzip, a block at a time."""
+    packer, block = zlib.compressobj(6, wbits=zlib.MAX_WBITS | 16), bytearray()
+    for piece in text:
+        block += piece
+        if len(block) >= BLOCK:
+            yield packer.compress(block)
+            block.clear()
+    yield packer.compress(block) + packer.flush()
 
 
 def _plain(obj: Any) -> Any:
@@ -124,7 +158,7 @@ def pruned(obj: Any, annotations: bool) -> Any:
 
 def custom_kinds(path: Path) -> list[Resource]:
     """The kinds of one's own in a file, as far as there are objects of them."""
-    raw, found = _parts(path), []
+    raw, found = _parts(_bytes(path), path), []
     given: dict[str, list[Any]] = msgspec.json.decode(raw[CUSTOM]) if CUSTOM in raw else {}
     for name, items in given.items():
         if items:
@@ -136,7 +170,7 @@ def custom_kinds(path: Path) -> list[Resource]:
 
 def raw(path: Path) -> Iterator[tuple[Resource, list[dict[str, Any]]]]:
     """All objects of a file as they stand there, kind by kind."""
-    parts = _parts(path)
+    parts = _parts(_bytes(path), path)
     for key, resource in KEYS.items():
         if key in parts:
             yield resource, _raw_items(path, key, parts[key])
@@ -158,17 +192,22 @@ def _raw_items(path: Path, key: str, items: msgspec.Raw) -> list[dict[str, Any]]
 
 def load(path: Path, resources: Iterable[Resource] = ()) -> LiveCluster:
     """The cluster in a file. Kinds of one's own are known by `resources`; others of the file are left out."""
-    raw = _parts(path)
+    return read(_bytes(path), path, resources)
+
+
+def read(data: bytes, source: Path | str, resources: Iterable[Resource] = ()) -> LiveCluster:
+    """The cluster of a snapshot that is at hand; `source` is for messages."""
+    raw = _parts(data, source)
     about = msgspec.json.decode(raw[MOORING], type=About) if MOORING in raw else About()
     objects: dict[Resource, Sequence[Any]] = {}
     for key, resource in KEYS.items():
         if key in raw:
-            objects[resource] = list(_objects(path, key, resource, raw[key]))
+            objects[resource] = list(_objects(source, key, resource, raw[key]))
     wanted = {str(resource): resource for resource in resources}
     given = msgspec.json.decode(raw[CUSTOM], type=dict[str, msgspec.Raw]) if CUSTOM in raw else {}
     for name, items in given.items():
         if name in wanted:
-            objects[wanted[name]] = list(_objects(path, f"{CUSTOM}.{name}", wanted[name], items))
+            objects[wanted[name]] = list(_objects(source, f"{CUSTOM}.{name}", wanted[name], items))
     objects = {resource: objects[resource] for resource in sorted(objects, key=lambda r: r == kinds.PODS)}
     known = {**{str(resource): resource for resource in KEYS.values()}, **wanted}
     return LiveCluster(
@@ -179,24 +218,29 @@ def load(path: Path, resources: Iterable[Resource] = ()) -> LiveCluster:
     )
 
 
-def _parts(path: Path) -> Mapping[str, msgspec.Raw]:
-    """The file's keys with their values, not read yet."""
+def _bytes(path: Path) -> bytes:
     try:
-        data = path.read_bytes()
+        return path.read_bytes()
     except OSError as error:
-        raise MooringError(f"the snapshot {path} cannot be read: {error.strerror}") from error
+        raise MooringError(f"the snapshot {path} cannot be read: {error.strerror or error}") from error
+
+
+def _parts(data: bytes, source: Path | str) -> Mapping[str, msgspec.Raw]:
+    """The keys with their values, not read yet."""
     if data[:2] == GZIP:
-        data = unpacked(f"the snapshot {path}", data)
+        data = unpacked(f"the snapshot {source}", data)
     try:
         if data.lstrip()[:1] != b"{":
             data = msgspec.json.encode(yaml.load(data, yaml.CSafeLoader))
         found: dict[str, msgspec.Raw] = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
     except (msgspec.DecodeError, yaml.YAMLError, UnicodeDecodeError, TypeError) as error:
         why = " ".join(str(error).split())
-        raise MooringError(f"the snapshot {path} is neither JSON nor YAML of lists by kind: {why}") from error
+        raise MooringError(
+            f"the snapshot {source} is neither JSON nor YAML of lists by kind: {why}"
+        ) from error
     if not found.keys() & KEYS.keys():
         raise MooringError(
-            f"the snapshot {path} has none of the keys {', '.join(KEYS)}: make one by `mooring snapshot`"
+            f"the snapshot {source} has none of the keys {', '.join(KEYS)}: make one by `mooring snapshot`"
         )
     return found
 
@@ -213,13 +257,13 @@ def unpacked(source: str, data: bytes) -> bytes:
     return found
 
 
-def _objects(path: Path, key: str, resource: Resource, items: msgspec.Raw) -> Iterator[Any]:
+def _objects(source: Path | str, key: str, resource: Resource, items: msgspec.Raw) -> Iterator[Any]:
     """The readable ones; the others are set aside and logged."""
     read, parts = decoding.reader(resource), SharedParts()
     try:
         given = msgspec.json.decode(items, type=list[msgspec.Raw])
     except msgspec.DecodeError as error:
-        raise MooringError(f"the snapshot {path}, {key}: a list of objects is expected: {error}") from error
+        raise MooringError(f"the snapshot {source}, {key}: a list of objects is expected: {error}") from error
     for item in given:
         try:
             obj = read(item)

@@ -11,10 +11,10 @@ from rich.table import Table
 
 from mooring.api.errors import MooringError
 from mooring.cli import explain_server
-from mooring.cli.explain_server import Authority, Insecure, Server, TokenFile
 from mooring.cli.printing import Form, OutputForm, console, fail, line, print_data, printable
 from mooring.cli.profile_options import Config, PluginPath, Plugins, ProfileName, configured
 from mooring.cli.scores import scores
+from mooring.cli.server_options import Authority, Insecure, Server, TokenFile, scheduler_of
 from mooring.cli.sources import Context, Kubeconfig, Namespace, SnapshotFile, load
 from mooring.explain.explanation import Explanation, Group, Placement, Victims
 from mooring.explain.explanation import explain as ask
@@ -59,15 +59,13 @@ def explain(
     kind, slash, name = pod.rpartition("/")
     if slash and kind not in ("pod", "pods", "po"):
         fail(f"{pod}: only pods are explained; write pod/NAME, and the namespace with -n")
-    if server:
+    scheduler = scheduler_of(server, token_file, kubeconfig, context, authority, insecure)
+    if scheduler is not None:
         if snapshot or config or profile or plugins or plugin_path or node:
             fail("--server shows what was recorded: drop --snapshot, --node and --config with its options")
-        source = explain_server.Source(server, token_file, kubeconfig, context, authority, insecure)
-        if explain_server.explain(source, name, namespace, output):
+        if explain_server.explain(scheduler, name, namespace, output):
             raise typer.Exit(UNSCHEDULABLE)
         return
-    if token_file or authority or insecure:
-        fail("--token-file, --certificate-authority and --insecure-skip-tls-verify belong to --server")
     loaded = load(configured(config, profile, plugins, plugin_path), kubeconfig, context, snapshot)
     try:
         found = loaded.pod(name, namespace or loaded.namespace)

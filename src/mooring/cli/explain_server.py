@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
-import typer
 from rich.table import Table
 
 from mooring.api.errors import MooringError
@@ -17,7 +14,7 @@ from mooring.api.times import format_time
 from mooring.app import running_scheduler
 from mooring.cli.printing import Form, console, fail, line, print_data, printable
 from mooring.cli.scores import scores
-from mooring.client.credentials import Credentials
+from mooring.cli.server_options import Scheduler
 from mooring.framework.record import UNSCHEDULABLE, NodeScore
 from mooring.serving.api_v1 import ROOT
 
@@ -26,64 +23,18 @@ ATTEMPTS = 10
 NAMES = 3
 """Node names for each refusal."""
 
-Server = Annotated[
-    str,
-    typer.Option(
-        metavar="URL",
-        help="The endpoints of a running `mooring run` or `mooring up`: show its own records.",
-    ),
-]
-TokenFile = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="A token for --server; without, the user of the kubeconfig."),
-]
-Authority = Annotated[
-    Path | None,
-    typer.Option(
-        "--certificate-authority",
-        metavar="FILE",
-        help="Who signed the certificate of --server; without, the authority of the kubeconfig.",
-    ),
-]
-Insecure = Annotated[
-    bool,
-    typer.Option("--insecure-skip-tls-verify", help="Do not check who answers at --server."),
-]
 
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """Which scheduler to ask, and as whom."""
-
-    server: str
-    token_file: Path | None
-    kubeconfig: str
-    context: str
-    authority: Path | None
-    insecure: bool
-
-    async def credentials(self) -> Credentials:
-        return await running_scheduler.credentials(
-            self.server,
-            token_file=str(self.token_file or ""),
-            kubeconfig=self.kubeconfig,
-            context=self.context,
-            authority=str(self.authority or ""),
-            verify=not self.insecure,
-        )
-
-
-def explain(source: Source, name: str, namespace: str, form: Form) -> bool:
+def explain(scheduler: Scheduler, name: str, namespace: str, form: Form) -> bool:
     """Print the records of a pod; whether the scheduler has refused it and it still waits."""
     try:
-        answer = asyncio.run(_ask(source, name, namespace))
+        answer = asyncio.run(_ask(scheduler, name, namespace))
     except MooringError as error:
         fail(str(error))
     waiting, records = answer["waiting"], answer["records"]
     if waiting is None and not records:
         fail(
-            f"the scheduler at {source.server} knows no attempt of pod {answer['pod']}, and it does not wait "
-            "there; name its namespace with -n, or ask the replica that leads"
+            f"the scheduler at {scheduler.server} knows no attempt of pod {answer['pod']}, and it does not "
+            "wait there; name its namespace with -n, or ask the replica that leads"
         )
     if form is Form.TABLE:
         show(answer)
@@ -92,8 +43,8 @@ def explain(source: Source, name: str, namespace: str, form: Form) -> bool:
     return waiting is not None and bool(records) and records[-1]["result"] == UNSCHEDULABLE
 
 
-async def _ask(source: Source, name: str, namespace: str) -> dict[str, Any]:
-    given = await source.credentials()
+async def _ask(scheduler: Scheduler, name: str, namespace: str) -> dict[str, Any]:
+    given = await scheduler.credentials()
     pod = f"{namespace or given.namespace or 'default'}/{name}"
     query = {"pod": pod, "limit": str(ATTEMPTS), "nodes": str(NAMES)}
     return await running_scheduler.ask(given, f"{ROOT}/records", query)

@@ -11,10 +11,10 @@ import typer
 
 from mooring.api.errors import MooringError
 from mooring.app import snapshots
-from mooring.app.configuring import configure
 from mooring.cli.printing import fail, line
 from mooring.cli.profile_options import Config, PluginPath, Plugins, ProfileName, configured
-from mooring.cli.sources import Annotations, Context, Kubeconfig, read
+from mooring.cli.server_options import Authority, Insecure, Server, TokenFile, scheduler_of
+from mooring.cli.sources import Annotations, Context, Kubeconfig, configured_as, read
 
 
 def snapshot(
@@ -23,6 +23,10 @@ def snapshot(
     ] = Path("cluster.json.gz"),
     kubeconfig: Kubeconfig = "",
     context: Context = "",
+    server: Server = "",
+    token_file: TokenFile = None,
+    authority: Authority = None,
+    insecure: Insecure = False,
     annotations: Annotations = False,
     hash_names: Annotated[
         bool, typer.Option("--hash-names", help="Replace names of objects by hashes, each by one.")
@@ -43,16 +47,19 @@ def snapshot(
 
     Nodes, pods and every kind that the plugins of the configuration read. Secrets are not read; environment,
     commands and annotations of pods are left out. Reading is all that is done: credentials that may list are
-    enough. `mooring explain`, `what-if` and `simulate` take the file with --snapshot.
+    enough. With --server it is what a running scheduler sees at this moment. `mooring explain`, `what-if` and
+    `simulate` take the file with --snapshot.
     """
     if hash_names and annotations:
         fail("--hash-names and --annotations exclude each other: annotations may hold any name; drop one")
     if salt and not hash_names:
         fail("--salt is for --hash-names: say both, or drop it")
-    own = configured(config, profile, plugins, plugin_path) or configure()
     salted = (salt or secrets.token_hex(16)) if hash_names else None
+    scheduler = scheduler_of(server, token_file, kubeconfig, context, authority, insecure)
+    given = configured(config, profile, plugins, plugin_path)
     try:
-        cluster = read(own, kubeconfig, context, None)
+        own = configured_as(given, scheduler)
+        cluster = read(own, kubeconfig, context, None, scheduler, annotations)
         taken = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
         snapshots.save(cluster, output, taken=taken, annotations=annotations, salt=salted)
     except MooringError as error:

@@ -16,6 +16,7 @@ from mooring.app.configuring import Configuration, configure
 from mooring.app.live_cluster import LiveCluster
 from mooring.app.running.garbage import nothing_collected
 from mooring.cli.printing import fail, line
+from mooring.cli.server_options import Scheduler
 
 Kubeconfig = Annotated[
     str,
@@ -48,12 +49,28 @@ def load(own: Configuration | None, kubeconfig: str, context: str, snapshot: Pat
         fail(str(error))
 
 
-def read(configured: Configuration, kubeconfig: str, context: str, snapshot: Path | None) -> LiveCluster:
+def configured_as(own: Configuration | None, scheduler: Scheduler | None) -> Configuration:
+    """By what to judge: by the user's configuration, by that of the scheduler, or as kube-scheduler does."""
+    if own is None and scheduler is not None:
+        return asyncio.run(scheduler.configuration())
+    return own or configure()
+
+
+def read(
+    configured: Configuration,
+    kubeconfig: str,
+    context: str,
+    snapshot: Path | None,
+    scheduler: Scheduler | None = None,
+    annotations: bool = True,
+) -> LiveCluster:
     """The objects of the cluster, read once. What could not be read is said on standard error."""
-    if snapshot is not None and (kubeconfig or context):
-        fail("--snapshot and --kubeconfig or --context exclude each other: drop one")
+    if snapshot is not None and (kubeconfig or context or scheduler):
+        fail("--snapshot excludes --kubeconfig, --context and --server: drop one")
     resources = configured.resources()
-    if snapshot is not None:
+    if scheduler is not None:
+        cluster = asyncio.run(scheduler.cluster(resources, annotations))
+    elif snapshot is not None:
         cluster = snapshots.load(snapshot, resources)
     else:
         cluster = asyncio.run(live_cluster.read(resources, kubeconfig, context))

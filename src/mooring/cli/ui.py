@@ -16,10 +16,9 @@ from mooring.app import live_cluster, running_scheduler, snapshots
 from mooring.app.configuring import Configuration, configure
 from mooring.app.live_cluster import LiveCluster
 from mooring.app.ui.address import address, new_token, take_port
-from mooring.cli.explain_server import Authority, Insecure, Server, TokenFile
-from mooring.cli.explain_server import Source as Scheduler
 from mooring.cli.printing import fail, line
 from mooring.cli.profile_options import Config, PluginPath, Plugins, ProfileName, configured
+from mooring.cli.server_options import Authority, Insecure, Scheduler, Server, TokenFile, scheduler_of
 from mooring.cli.sources import Context, Kubeconfig, SnapshotFile, read
 from mooring.client.connection import find
 from mooring.serving.api_v1 import ROOT
@@ -65,12 +64,9 @@ def ui(
         fail(
             "--server shows what a scheduler sees and decides: drop --snapshot, and --config with its options"
         )
-    if not server and (token_file or authority or insecure or read_only):
-        fail(
-            "--token-file, --certificate-authority, --insecure-skip-tls-verify and --read-only belong to "
-            "--server"
-        )
-    scheduler = Scheduler(server, token_file, kubeconfig, context, authority, insecure)
+    if read_only and not server:
+        fail("--read-only belongs to --server: nothing else is ever changed")
+    scheduler = scheduler_of(server, token_file, kubeconfig, context, authority, insecure)
     if results and (server or snapshot or kubeconfig or context or own):
         fail("--results shows simulations: drop the options that name a cluster or a configuration")
     if importlib.util.find_spec("nicegui") is None:
@@ -78,10 +74,10 @@ def ui(
     try:
         if results:
             source = _results(results)
+        elif scheduler is not None:
+            source = _scheduler(scheduler, read_only)
         else:
-            source = (
-                _scheduler(scheduler, read_only) if server else _cluster(own, kubeconfig, context, snapshot)
-            )
+            source = _cluster(own, kubeconfig, context, snapshot)
         asyncio.run(_serve(source, port, browser))
     except MooringError as error:
         fail(str(error))

@@ -12,7 +12,6 @@ from rich.table import Table
 
 from mooring.api.errors import MooringError
 from mooring.app.asking import LoadedCluster
-from mooring.app.configuring import configure
 from mooring.app.manifest_files import read_manifest
 from mooring.app.placing_again import placed_elsewhere
 from mooring.app.running.garbage import nothing_collected
@@ -20,7 +19,8 @@ from mooring.app.what_if import ClusterCopy, Outcome, ended_by
 from mooring.cli.explain import UNSCHEDULABLE, refusals
 from mooring.cli.printing import Form, OutputForm, console, fail, line, print_data, printable
 from mooring.cli.profile_options import Config, PluginPath, Plugins, ProfileName, configured, configured_by
-from mooring.cli.sources import Context, Kubeconfig, SnapshotFile, read
+from mooring.cli.server_options import Authority, Insecure, Server, TokenFile, scheduler_of
+from mooring.cli.sources import Context, Kubeconfig, SnapshotFile, configured_as, read
 from mooring.explain.explanation import Explanation
 
 SHOWN = 40
@@ -49,6 +49,10 @@ def what_if(
     kubeconfig: Kubeconfig = "",
     context: Context = "",
     snapshot: SnapshotFile = None,
+    server: Server = "",
+    token_file: TokenFile = None,
+    authority: Authority = None,
+    insecure: Insecure = False,
     config: Config = None,
     profile: ProfileName = "",
     plugins: Plugins = None,
@@ -57,26 +61,29 @@ def what_if(
 ) -> None:
     """Say what would happen, and change nothing.
 
-    The cluster is read once and copied into memory; there the scheduler runs in virtual time with what is
-    asked for: new pods, drained, cordoned or added nodes, deleted pods. Shown is where pods go, whom they
-    preempt, and why others stay pending. Exit code 0: every pod has a node, 3: some do not, 1: the question
-    cannot be answered.
+    The cluster is read once and copied into memory, with --server as a running scheduler sees it, to be
+    judged by its configuration unless --config names another. There the scheduler runs in virtual time with
+    what is asked for: new pods, drained, cordoned or added nodes, deleted pods. Shown is where pods go, whom
+    they preempt, and why others stay pending. Exit code 0: every pod has a node, 3: some do not, 1: the
+    question cannot be answered.
     """
     if bool(add_nodes) != bool(like):
         fail("--add-nodes and --like belong together: say how many nodes, and like which one")
     if replicas and not files:
         fail("--replicas is about the workloads of -f: name a file")
-    own = configured(config, profile, plugins, plugin_path) or configure()
+    scheduler = scheduler_of(server, token_file, kubeconfig, context, authority, insecure)
+    given = configured(config, profile, plugins, plugin_path)
     try:
+        own = configured_as(given, scheduler)
         if with_config is not None:
             other = configured_by(with_config, profile, plugins, plugin_path)
             with nothing_collected():
-                loaded = LoadedCluster.load(read(own, kubeconfig, context, snapshot), other)
+                loaded = LoadedCluster.load(read(own, kubeconfig, context, snapshot, scheduler), other)
             _show_elsewhere(asyncio.run(placed_elsewhere(loaded)), output)
             return
         manifests = [manifest for file in files or () for manifest in read_manifest(file)]
         with nothing_collected():
-            copied = ClusterCopy(read(own, kubeconfig, context, snapshot), own)
+            copied = ClusterCopy(read(own, kubeconfig, context, snapshot, scheduler), own)
         with copied as copy:
             if add_nodes:
                 copy.add_nodes(add_nodes, like)

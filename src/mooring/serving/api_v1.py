@@ -6,13 +6,13 @@ What the answers consist of is the process's part, behind `Views`; docs/api-v1.m
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Annotated, Any, Protocol, TypeVar, get_type_hints
 
 import msgspec
 from msgspec import Meta
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from mooring.serving.access import HEADERS
@@ -105,6 +105,13 @@ class SummaryQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """There is nothing to choose."""
 
 
+class SnapshotQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The whole cluster as the scheduler sees it."""
+
+    annotations: Annotated[bool, Meta(description="true or false")] = False
+    """Whether to keep them."""
+
+
 class NotNow(Exception):
     """The scheduler's loop did not answer in time."""
 
@@ -126,6 +133,8 @@ class Views(Protocol):
 
     async def summary(self, query: SummaryQuery) -> Answer: ...
 
+    async def snapshot(self, query: SnapshotQuery) -> AsyncIterator[bytes]: ...
+
 
 def routes(views: Views) -> list[Route]:
     return [
@@ -136,10 +145,13 @@ def routes(views: Views) -> list[Route]:
         Route(f"{ROOT}/nodes", _serve(NodesQuery, views.nodes)),
         Route(f"{ROOT}/nodes/{{name}}", _serve(NodeQuery, views.node)),
         Route(f"{ROOT}/summary", _serve(SummaryQuery, views.summary)),
+        Route(f"{ROOT}/snapshot", _serve(SnapshotQuery, views.snapshot)),
     ]
 
 
-def _serve(kind: type[Q], view: Callable[..., Awaitable[Answer]]) -> Callable[[Request], Awaitable[Response]]:
+def _serve(
+    kind: type[Q], view: Callable[..., Awaitable[Answer | AsyncIterator[bytes]]]
+) -> Callable[[Request], Awaitable[Response]]:
     async def serve(request: Request) -> Response:
         query = read_query(kind, request.query_params)
         if isinstance(query, Reason):
@@ -148,6 +160,8 @@ def _serve(kind: type[Q], view: Callable[..., Awaitable[Answer]]) -> Callable[[R
             answer = await view(query, **request.path_params)
         except NotNow as error:
             return later(error)
+        if isinstance(answer, AsyncIterator):
+            return StreamingResponse(answer, headers={**HEADERS, "content-type": "application/gzip"})
         return PlainTextResponse(f"{answer}\n", 404, HEADERS) if isinstance(answer, str) else as_json(answer)
 
     return serve

@@ -21,6 +21,7 @@ QUERIES: dict[str, type[msgspec.Struct]] = {
     "nodes": api_v1.NodesQuery,
     "node": api_v1.NodeQuery,
     "summary": api_v1.SummaryQuery,
+    "snapshot": api_v1.SnapshotQuery,
 }
 
 
@@ -54,3 +55,12 @@ class Asker:
         assert not isinstance(query, str), query
         answer = self.cluster.run(getattr(self.pages, view)(query, **given))
         return msgspec.json.decode(msgspec.json.encode(answer))
+
+    def snapshot(self, *, annotations: bool = False) -> list[bytes]:
+        """The blocks of /mooring/v1/snapshot."""
+
+        async def blocks() -> list[bytes]:
+            found = await self.pages.snapshot(api_v1.SnapshotQuery(annotations))
+            return [block async for block in found]
+
+        return self.cluster.run(blocks())

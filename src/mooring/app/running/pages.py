@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 
-from mooring.app.running import nodes_page, records_page
+from mooring.app.running import nodes_page, records_page, snapshot_page
 from mooring.app.running.loop_door import LoopDoor
 from mooring.app.running.nodes_page import NodesPage
 from mooring.app.running.queue_page import QueuePage
@@ -18,6 +18,7 @@ from mooring.serving.api_v1 import (
     NodesQuery,
     QueueQuery,
     RecordsQuery,
+    SnapshotQuery,
     SummaryQuery,
 )
 
@@ -58,3 +59,6 @@ class Pages:
 
     async def summary(self, query: SummaryQuery) -> Answer:
         return await self._summary.page()
+
+    async def snapshot(self, query: SnapshotQuery) -> AsyncIterator[bytes]:
+        return await snapshot_page.page(self._scheduler, self._door, query)
