@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
+from mooring.api import resources
 from mooring.api.errors import MooringError
+from mooring.app import snapshots
 from mooring.app.ui import resetting
 from mooring.app.ui.api_objects import ApiObjects
 from mooring.app.ui.embedded_source import EmbeddedSource
@@ -234,13 +236,17 @@ def test_a_reset_says_what_a_finalizer_holds():
     with_source(scenario)
 
 
-def test_an_export_is_a_snapshot_that_an_import_takes_back():
+def test_an_export_is_a_snapshot_that_commands_read_and_an_import_takes_back(tmp_path):
     async def scenario(world: World, source: EmbeddedSource) -> None:
         await world.create(PODS, pod("a"))
         content = await source.export("snapshot")
         found = json.loads(content)
         assert [item["metadata"]["name"] for item in found["pods"]] == ["a"]
         assert found["namespaces"] == [], "every cluster has those"
+        (tmp_path / "snapshot.json").write_bytes(content)
+        loaded = snapshots.load(tmp_path / "snapshot.json")
+        assert [obj.name for obj in loaded.objects[resources.PODS]] == ["a"]
+        assert [obj.name for obj in loaded.objects[resources.NODES]] == ["first"]
         await source.reset()
         assert results(await source.bring_in(content, False))["Pod default/a"] == "created"
 
