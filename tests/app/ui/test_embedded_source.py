@@ -17,6 +17,7 @@ from mooring.app.ui import resetting
 from mooring.app.ui.api_objects import ApiObjects
 from mooring.app.ui.embedded_source import EmbeddedSource
 from mooring.client.credentials import Credentials
+from mooring.client.transport import Request
 from mooring.embedded.catalog.builtin import built_in_catalog
 from mooring.embedded.catalog.discovery import Discovery
 from tests.embedded.apiserver.kit import NODES, PODS, World, node, pod, serve
@@ -249,5 +250,22 @@ def test_an_export_is_a_snapshot_that_commands_read_and_an_import_takes_back(tmp
         assert [obj.name for obj in loaded.objects[resources.NODES]] == ["first"]
         await source.reset()
         assert results(await source.bring_in(content, False))["Pod default/a"] == "created"
+
+    with_source(scenario)
+
+
+def test_no_answer_is_asked_for_packed():
+    """API servers pack large answers for those who do not say otherwise."""
+    asked: list[Request] = []
+
+    async def scenario(world: World, source: EmbeddedSource) -> None:
+        class Noting:
+            def send(self, request: Request) -> Any:
+                asked.append(request)
+                return world.transport.send(request)
+
+        objects = ApiObjects(Noting)  # type: ignore[arg-type]
+        await objects.table((await objects.kinds())["pods"], "", 10)
+        assert {request.headers["Accept-Encoding"] for request in asked} == {"identity"}
 
     with_source(scenario)
