@@ -186,7 +186,7 @@ class Refresher:
     ) -> None:
         self._ask = ask
         self._busy = False
-        if source.refresh_seconds:
+        if source.refresh_seconds and not ui.context.client.is_deleted:  # the user may have gone on
             with ui.element("div").classes("m-bad m-card").props('role="status"') as self._lost:
                 self._why = text("")
             self._lost.set_visibility(False)

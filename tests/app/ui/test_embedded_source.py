@@ -10,11 +10,14 @@ from typing import Any
 import pytest
 import yaml
 
+from mooring.api import resources
 from mooring.api.errors import MooringError
+from mooring.app import snapshots
 from mooring.app.ui import resetting
 from mooring.app.ui.api_objects import ApiObjects
 from mooring.app.ui.embedded_source import EmbeddedSource
 from mooring.client.credentials import Credentials
+from mooring.client.transport import Request
 from mooring.embedded.catalog.builtin import built_in_catalog
 from mooring.embedded.catalog.discovery import Discovery
 from tests.embedded.apiserver.kit import NODES, PODS, World, node, pod, serve
@@ -234,14 +237,35 @@ def test_a_reset_says_what_a_finalizer_holds():
     with_source(scenario)
 
 
-def test_an_export_is_a_snapshot_that_an_import_takes_back():
+def test_an_export_is_a_snapshot_that_commands_read_and_an_import_takes_back(tmp_path):
     async def scenario(world: World, source: EmbeddedSource) -> None:
         await world.create(PODS, pod("a"))
         content = await source.export("snapshot")
         found = json.loads(content)
         assert [item["metadata"]["name"] for item in found["pods"]] == ["a"]
         assert found["namespaces"] == [], "every cluster has those"
+        (tmp_path / "snapshot.json").write_bytes(content)
+        loaded = snapshots.load(tmp_path / "snapshot.json")
+        assert [obj.name for obj in loaded.objects[resources.PODS]] == ["a"]
+        assert [obj.name for obj in loaded.objects[resources.NODES]] == ["first"]
         await source.reset()
         assert results(await source.bring_in(content, False))["Pod default/a"] == "created"
+
+    with_source(scenario)
+
+
+def test_no_answer_is_asked_for_packed():
+    """API servers pack large answers for those who do not say otherwise."""
+    asked: list[Request] = []
+
+    async def scenario(world: World, source: EmbeddedSource) -> None:
+        class Noting:
+            def send(self, request: Request) -> Any:
+                asked.append(request)
+                return world.transport.send(request)
+
+        objects = ApiObjects(Noting)  # type: ignore[arg-type]
+        await objects.table((await objects.kinds())["pods"], "", 10)
+        assert {request.headers["Accept-Encoding"] for request in asked} == {"identity"}
 
     with_source(scenario)

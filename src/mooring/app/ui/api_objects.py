@@ -51,7 +51,8 @@ class ApiObjects:
     async def ask(self, request: Request) -> Json:
         if self._transport is None:
             self._transport = self._connect()
-        async with self._transport.send(request) as response:
+        headers = {"Accept-Encoding": "identity", **request.headers}
+        async with self._transport.send(replace(request, headers=headers)) as response:
             answer = Answer(response.status, response.headers, await response.read(ANSWER_LIMIT))
         if not answer.succeeded:
             raise responses.failure(answer, request, time.time())

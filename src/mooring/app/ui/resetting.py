@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterator
+from itertools import groupby
 
 from mooring.api.errors import MooringError, NotFound
 from mooring.api.resources import Resource
 from mooring.app.ui.api_objects import METADATA, ApiObjects, Json
 from mooring.app.ui.exporting import of_every_cluster
-from mooring.app.ui.importing import FIRST, LAST, result
+from mooring.app.ui.importing import AT_ONCE, FIRST, LAST, result
 
 LOOKS, LOOK_SECONDS = 100, 0.2
 """How often it is looked whether all are gone: 20 s."""
@@ -21,20 +22,20 @@ LOOKS, LOOK_SECONDS = 100, 0.2
 
 async def uids(objects: ApiObjects) -> frozenset[str]:
     """Of everything that there is."""
-    return frozenset(obj["metadata"]["uid"] for _, obj in await _everything(objects))
+    return frozenset(_uid(obj) for _, obj in await _everything(objects))
 
 
 async def since(objects: ApiObjects, first: Collection[str]) -> list[tuple[Resource, Json]]:
     """What has come since there were these, and belongs to none of them; owners before what they own."""
     found = await _everything(objects)
-    owners = {obj["metadata"]["uid"]: set(_owners(obj)) for _, obj in found}
+    owners = {_uid(obj): set(_owners(obj)) for _, obj in found}
 
     def is_old(uid: str, seen: frozenset[str] = frozenset()) -> bool:
         if uid in first:
             return True
         return any(is_old(owner, seen | {uid}) for owner in owners.get(uid, ()) if owner not in seen)
 
-    new = [(resource, obj) for resource, obj in found if not is_old(obj["metadata"]["uid"])]
+    new = [(resource, obj) for resource, obj in found if not is_old(_uid(obj))]
     return sorted(new, key=lambda pair: _place(pair[0]))
 
 
@@ -45,20 +46,23 @@ async def reset(objects: ApiObjects, first: Collection[str]) -> list[Json]:
         remaining = await since(objects, first)
         if not remaining:
             break
-        for resource, obj in remaining:
-            uid = obj["metadata"]["uid"]
-            if uid not in rows or rows[uid]["failed"]:
-                rows[uid] = await _delete(objects, resource, obj)
+        due = [pair for pair in remaining if rows.get(_uid(pair[1]), {"failed": True})["failed"]]
+        for _, group in groupby(due, key=lambda pair: _place(pair[0])):
+            limit = asyncio.Semaphore(AT_ONCE)
+            pairs = list(group)
+            done = await asyncio.gather(*(_delete(objects, *pair, limit) for pair in pairs))
+            rows |= {_uid(obj): row for (_, obj), row in zip(pairs, done, strict=True)}
         await asyncio.sleep(LOOK_SECONDS)
     for _, obj in await since(objects, first):
         held = ", ".join(obj["metadata"].get("finalizers") or ()) or "none"
-        rows[obj["metadata"]["uid"]] = result(obj, f"still there; its finalizers: {held}", failed=True)
+        rows[_uid(obj)] = result(obj, f"still there; its finalizers: {held}", failed=True)
     return list(rows.values())
 
 
-async def _delete(objects: ApiObjects, resource: Resource, obj: Json) -> Json:
+async def _delete(objects: ApiObjects, resource: Resource, obj: Json, limit: asyncio.Semaphore) -> Json:
     try:
-        await objects.delete(resource, obj, at_once=True)
+        async with limit:
+            await objects.delete(resource, obj, at_once=True)
     except NotFound:
         pass  # gone with its owner
     except MooringError as error:
@@ -71,6 +75,10 @@ async def _everything(objects: ApiObjects) -> list[tuple[Resource, Json]]:
     lists = await asyncio.gather(*(objects.list(kind, METADATA) for kind in kinds))
     pairs = ((kind, obj) for kind, items in zip(kinds, lists, strict=True) for obj in items)
     return [(kind, obj) for kind, obj in pairs if not of_every_cluster(obj)]
+
+
+def _uid(obj: Json) -> str:
+    return str(obj["metadata"]["uid"])
 
 
 def _owners(obj: Json) -> Iterator[str]:
