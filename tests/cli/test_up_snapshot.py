@@ -187,7 +187,7 @@ def test_a_kind_whose_definition_is_applied_is_taken_too(tmp_path, program):
 
 
 def test_an_export_of_the_simulator_starts_a_cluster(tmp_path, program):
-    export = {
+    export: dict[str, Any] = {
         "nodes": [{"metadata": {"name": "n"}, "status": NODE}],
         "namespaces": [{"metadata": {"name": "shop"}}],
         "pods": [pod("a", "n"), pod("b")],

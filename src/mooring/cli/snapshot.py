@@ -46,7 +46,7 @@ def snapshot(
 
     Nodes, pods and every kind that the plugins of the configuration read. Secrets are not read; environment,
     commands and annotations of pods are left out. Reading is all that is done: credentials that may list are
-    enough. `mooring explain`, `what-if` and `simulate` take the file with --snapshot.
+    enough. `mooring explain`, `what-if` and `up` take the file with --snapshot.
     """
     if hash_names and annotations:
         fail("--hash-names and --annotations exclude each other: annotations may hold any name; drop one")
