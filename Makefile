@@ -4,7 +4,7 @@ VENV    ?= .venv
 BIN     := $(VENV)/bin
 STAMP   := $(VENV)/.installed
 RUNTIME := $(VENV)/.runtime
-BACKENDS := $(VENV)/.backends
+RAY     := $(VENV)/.ray
 
 .DEFAULT_GOAL := help
 .PHONY: help up test test-slow test-ui test-cluster test-cluster-versions conformance bench check lint types layers format lock clean
@@ -30,9 +30,9 @@ $(STAMP): $(RUNTIME) requirements-dev.lock
 	$(INSTALL) --require-hashes -r requirements-dev.lock
 	@touch $@
 
-# Dask, Ray and Parquet are half a gigabyte, which only tests of several machines need.
-$(BACKENDS): $(STAMP) requirements-backends.lock
-	$(INSTALL) --require-hashes -r requirements-backends.lock
+# Ray is large, and only one slow test needs it.
+$(RAY): $(STAMP) requirements-ray.lock
+	$(INSTALL) --require-hashes -r requirements-ray.lock
 	@touch $@
 
 up: $(RUNTIME) ## Create the environment, install, and start a cluster on this machine (Ctrl-C stops it)
@@ -41,7 +41,7 @@ up: $(RUNTIME) ## Create the environment, install, and start a cluster on this m
 test: $(STAMP) ## Create the environment and run all tests that need nothing outside
 	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not slow and not cluster"
 
-test-slow: $(BACKENDS) ## Run the slower tests (long property runs, package installs)
+test-slow: $(RAY) ## Run the slower tests (long property runs, package installs)
 	$(BIN)/python -m pytest -q -n auto --dist loadfile -m "slow and not cluster and not ui"
 
 test-ui: $(STAMP) ## Drive the pages of `mooring ui` in Chromium; without one (apt-get install chromium) they are skipped
@@ -90,8 +90,8 @@ lock: ## Resolve the dependencies anew into the hashed lock files
 	$(BIN)/pip-compile --quiet --strip-extras --generate-hashes --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header --output-file requirements.lock pyproject.toml
 	$(BIN)/pip-compile --quiet --strip-extras --generate-hashes --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header --extra up --extra sim --extra ui --output-file requirements-up.lock pyproject.toml
 	$(BIN)/pip-compile --quiet --strip-extras --generate-hashes --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header --only-build-deps --build-deps-for editable --output-file requirements-build.lock pyproject.toml
-	$(BIN)/pip-compile --quiet --strip-extras --generate-hashes --allow-unsafe --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header --extra up --extra sim --extra ui --extra otel --extra dev --output-file requirements-dev.lock pyproject.toml
-	$(BIN)/pip-compile --quiet --strip-extras --generate-hashes --allow-unsafe --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header --extra sim --extra dask --extra ray --extra parquet --constraint requirements-dev.lock --output-file requirements-backends.lock pyproject.toml
+	$(BIN)/pip-compile --quiet --strip-extras --generate-hashes --allow-unsafe --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header --extra up --extra sim --extra ui --extra otel --extra dask --extra parquet --extra dev --output-file requirements-dev.lock pyproject.toml
+	$(BIN)/pip-compile --quiet --strip-extras --generate-hashes --allow-unsafe --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header --extra ray --constraint requirements-dev.lock --output-file requirements-ray.lock pyproject.toml
 
 clean: ## Remove the environment and caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist

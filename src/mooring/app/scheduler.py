@@ -96,8 +96,10 @@ class Scheduler:
             use_streaming_list=streaming_lists,
             on_malformed=_count_malformed(metrics),
             on_served=self.engine.inbox.post,
-            backlog=self.engine.inbox.__len__,
+            backlog=self._backlog,
         )
+        self._takes = False
+        """Whether the engine takes what informers deliver."""
         self._following: asyncio.Task[None] | None = None
         self._tasks: list[asyncio.Task[Any]] = []
 
@@ -115,10 +117,15 @@ class Scheduler:
         """In which place of the queue a pending pod is, and why."""
         return self.engine.queue.pending.where(pod.uid)
 
+    def _backlog(self) -> int:
+        """What informers wait for when it is too much; `start` waits for them before anything is taken."""
+        return len(self.engine.inbox) if self._takes else 0
+
     async def start(self) -> None:
-        """Start the informers, wait until all have synced, then schedule. What they deliver is applied
-        meanwhile: they wait when too much of it lies there."""
-        await self.follow()
+        """Start the informers, wait until all have synced, then schedule."""
+        self._spawn(self.informers.run(), "informers")
+        self._spawn(self._recorder.run(), "events")
+        await self.informers.wait_synced()
         await self.lead()
 
     async def follow(self) -> None:
@@ -126,6 +133,7 @@ class Scheduler:
         and what they delivered is applied."""
         self._spawn(self.informers.run(), "informers")
         self._spawn(self._recorder.run(), "events")
+        self._takes = True
         self._following = self._spawn(self.engine.stand_by(), "follow")
         await self.informers.wait_synced()
         self.engine.drain()
@@ -136,6 +144,7 @@ class Scheduler:
             self._following.cancel()
             await asyncio.gather(self._following, return_exceptions=True)
             self._following = None
+        self._takes = True
         task = self._spawn(self.engine.run(), "engine")
         _log.info(1, "Scheduling", profiles=" ".join(self.engine.profiles))
         return task

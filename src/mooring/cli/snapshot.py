@@ -48,7 +48,7 @@ def snapshot(
     Nodes, pods and every kind that the plugins of the configuration read. Secrets are not read; environment,
     commands and annotations of pods are left out. Reading is all that is done: credentials that may list are
     enough. With --server it is what a running scheduler sees at this moment. `mooring explain`, `what-if` and
-    `simulate` take the file with --snapshot.
+    `up` take the file with --snapshot.
     """
     if hash_names and annotations:
         fail("--hash-names and --annotations exclude each other: annotations may hold any name; drop one")

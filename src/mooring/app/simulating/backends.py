@@ -86,8 +86,9 @@ def _connected(backend: str) -> Iterator[None]:
         import joblib
     except ImportError as error:
         raise MooringError("--backend: Dask is not installed; install mooring[dask]") from error
+    connect: Any = distributed.Client
     try:
-        client = distributed.Client(f"tcp://{backend.removeprefix(DASK)}", timeout=10)
+        client = connect(f"tcp://{backend.removeprefix(DASK)}", timeout=10)
     except OSError as error:
         raise MooringError(f"--backend: no Dask scheduler answers at {backend}: {error}") from error
     with client, joblib.parallel_config(backend="dask"):
