@@ -18,7 +18,7 @@ from mooring.explain.table import node_table
 from mooring.framework.explaining import Detail
 from mooring.framework.nodes import IntArray, NodeView
 from mooring.framework.record import NodeScore
-from mooring.framework.status import SUCCESS
+from mooring.framework.status import SUCCESS, PostFilterResult
 from mooring.runtime.attempt import Attempt
 from mooring.runtime.score_board import ScoreBoard
 
@@ -26,6 +26,7 @@ BEST = 5
 """Nodes whose scores are shown."""
 _EXAMPLES = 5
 """Nodes that are named for a group."""
+_CANDIDATES = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +100,8 @@ class Explanation:
     placement: Placement | None = None
     nominated: str = ""
     victims: tuple[str, ...] = ()
+    candidates: list[dict[str, Any]] = field(default_factory=list)
+    """Nodes that preemption could have chosen, those that cost least first."""
     remedies: list[Remedy] = field(default_factory=list)
     nodes: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     """Node → everything that is in the way there; for the nodes that were asked about."""
@@ -115,7 +118,11 @@ class Explanation:
             "heldBack": list(self.held_back),
             "refusals": [group.to_dict() for group in self.groups],
             "placement": None if self.placement is None else self.placement.to_dict(),
-            "preemption": {"nominatedNode": self.nominated, "victims": list(self.victims)},
+            "preemption": {
+                "nominatedNode": self.nominated,
+                "victims": list(self.victims),
+                "candidates": self.candidates,
+            },
             "remedies": [_remedy_dict(remedy) for remedy in self.remedies],
             "byNode": self.nodes,
             **({} if self.table is None else {"table": self.table}),
@@ -143,6 +150,7 @@ async def explain(
         if judgement.preemption is not None:
             found.nominated = judgement.preemption.nominated_node or ""
             found.victims = tuple(victim.key for victim in judgement.preemption.victims)
+            found.candidates = _candidates(judgement.preemption)
         found.nodes = (
             {
                 view.name: _in_the_way(judgement, view)
@@ -156,6 +164,21 @@ async def explain(
         if remedies:
             found.remedies = await find_remedies(judge, judgement, remedies)
     return found
+
+
+def _candidates(result: PostFilterResult) -> list[dict[str, Any]]:
+    """A few, by violated budgets, the most important victim, and how many there are."""
+    found: list[dict[str, Any]] = [
+        {
+            "node": node,
+            "violatedBudgets": violated,
+            "highestPriority": max(pod.priority for pod in victims),
+            "victims": [pod.key for pod in victims],
+        }
+        for node, victims, violated in result.candidates
+    ]
+    found.sort(key=lambda each: (each["violatedBudgets"], each["highestPriority"], len(each["victims"])))
+    return found[:_CANDIDATES]
 
 
 def _groups(judgement: Judgement) -> list[Group]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -222,11 +222,13 @@ class PostFilterResult:
     """What PostFilter decided about the pod's nomination.
 
     `nominated_node` None leaves `status.nominatedNodeName` alone, "" clears it, a name sets it. `victims` are
-    the pods that have to go; for the decision record.
+    the pods that have to go; for the decision record. `candidates` are the nodes that there were to choose
+    from, each with its victims and how many budgets they violate; for `mooring explain`.
     """
 
     nominated_node: str | None = None
     victims: tuple[Pod, ...] = ()
+    candidates: Sequence[tuple[str, Sequence[Pod], int]] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,6 +61,21 @@ def show_preemption(preemption: Json, says: str = "Preemption would delete these
         for victim in preemption["victims"]:
             with ui.element("li"):
                 ui.link(victim, pod_url(victim)).classes("m-text")
+    _show_candidates(preemption.get("candidates", []))
+
+
+def _show_candidates(candidates: list[Json]) -> None:
+    if len(candidates) < 2:
+        return
+    ui.label("Nodes that it could choose from, those that cost least first").classes("m-soft")
+    columns = (
+        ("node", "Node"),
+        ("pods", "Victims"),
+        ("highestPriority", "Highest priority"),
+        ("violatedBudgets", "Violated budgets"),
+    )
+    rows = [{**each, "node_url": node_url(each["node"]), "pods": len(each["victims"])} for each in candidates]
+    shell.table(columns, rows, "node")
 
 
 def show_scores(scores: list[Json], margin: int | None, decided_by: list[str] | None = None) -> None:

@@ -114,7 +114,7 @@ class Preemption:
         best = self._policy.choose(pod, candidates)
         _log.info(2, "The target node for the preemption is determined", node=best.node_name, pod=pod.key)
         self._executor.start(pod, best)
-        return PostFilterResult(best.node_name, tuple(best.victims)), Status.success()
+        return PostFilterResult(best.node_name, tuple(best.victims), candidates), Status.success()
 
 
 def _joined(errors: list[str]) -> str:
