@@ -77,8 +77,20 @@ def test_candidates_for_preemption_have_victims_reprieves_and_violated_budgets()
     found = ask(load(nodes, [*running, pod], [budget]), pod)
     assert found.nominated == "a"
     assert found.to_dict()["preemption"]["candidates"] == [
-        {"node": "a", "victims": ["default/a-small"], "reprieved": ["default/a-large"], "pdbViolations": 0},
-        {"node": "b", "victims": ["default/b-kept"], "reprieved": [], "pdbViolations": 1},
+        {
+            "node": "a",
+            "victims": ["default/a-small"],
+            "reprieved": ["default/a-large"],
+            "pdbViolations": 0,
+            "highestPriority": 0,
+        },
+        {
+            "node": "b",
+            "victims": ["default/b-kept"],
+            "reprieved": [],
+            "pdbViolations": 1,
+            "highestPriority": 0,
+        },
     ]
 
 
@@ -176,3 +188,20 @@ def test_details_of_many_nodes_become_a_line_for_each_subject():
         "cpu: 2 nodes, 1 short to 1500m",
         "taint a:NoSchedule: 1 nodes",
     ]
+
+
+def test_preemption_names_the_nodes_that_it_could_choose_from_those_that_cost_least_first():
+    nodes = [make_node(name, cpu="2") for name in ("dear", "cheap", "large")]
+    pods = [
+        make_pod("a", cpu="2", node="dear", priority=50),
+        make_pod("b", cpu="2", node="cheap", priority=1),
+        make_pod("c", cpu="1", node="large", priority=1),
+        make_pod("d", cpu="1", node="large", priority=1),
+    ]
+    pod = make_pod("p", cpu="2", priority=100)
+    found = ask(load(nodes, [*pods, pod]), pod).to_dict()["preemption"]
+    assert (found["nominatedNode"], found["victims"]) == ("cheap", ["default/b"])
+    assert [(each["node"], len(each["victims"])) for each in found["candidates"]] == [
+        ("cheap", 1), ("large", 2), ("dear", 1),
+    ]  # fmt: skip
+    assert [each["highestPriority"] for each in found["candidates"]] == [1, 1, 50]

@@ -71,18 +71,29 @@ class Measured:
         server = f"https://127.0.0.1:{self.scheduler.port}"
         self.flags = ("--server", server, "--kubeconfig", str(kubeconfig))
         self.client = Client(kubeconfig)
-        self.wait("filler", pods)
+        try:
+            self.wait("filler", pods)
+        except BaseException:
+            self.stop()
+            raise
         self.client.create_pod("stuck", nodeSelector={"none": "such"})
 
     def wait(self, name: str, pods: int) -> None:
         """Until the API server has so many pods of a Deployment, all running: the scheduler is not asked."""
-        deadline, path = time.monotonic() + 1800, f"/apis/apps/v1/namespaces/default/deployments/{name}"
-        remaining = f"/api/v1/namespaces/default/pods?limit=1&labelSelector=app%3D{name}"
-        while self.client.get(path)["status"].get("readyReplicas", 0) != pods or (
-            not pods and self.client.get(remaining)["items"]
-        ):
+        deadline = time.monotonic() + 1800
+        while not self._has(name, pods):
             assert time.monotonic() < deadline, f"{name} has not {pods} pods that run"
             time.sleep(0.5)
+
+    def _has(self, name: str, pods: int) -> bool:
+        path = f"/apis/apps/v1/namespaces/default/deployments/{name}"
+        try:
+            if self.client.get(path)["status"].get("readyReplicas", 0) != pods:
+                return False
+            query = f"limit=1&labelSelector=app%3D{name}"
+            return bool(pods) or not self.client.get(f"/api/v1/namespaces/default/pods?{query}")["items"]
+        except OSError:  # a server under load refuses connections now and then
+            return False
 
     def scale(self, replicas: int) -> None:
         body = {"spec": {"replicas": replicas}}

@@ -64,6 +64,18 @@ def test_a_pod_that_is_not_there_is_an_answer_with_a_way_out(served, look):
     assert page.get_by_role("button", name="Try again").is_visible()
 
 
+def test_preemption_shows_its_victims_and_the_nodes_it_could_choose_from(serve, look, tmp_path_factory):
+    pods = [clusters.pod(f"low-{name}", "4", name, priority=number) for number, name in enumerate("ab")]
+    cluster = {"nodes": [clusters.node("a"), clusters.node("b")]}
+    cluster["pods"] = [*pods, clusters.pod("high", "4", priority=100)]
+    served = serve("--snapshot", clusters.write(tmp_path_factory.mktemp("high"), "high", cluster))
+    page = look(served).open("/pod/default/high")
+    page.wait_for_selector("text=Preemption would delete these pods on")
+    card = page.locator("section", has_text="Nodes that it could choose from")
+    assert card.locator("li").all_inner_texts() == ["default/low-a"]
+    assert [row.split()[0] for row in card.locator("tbody tr").all_inner_texts()] == ["a", "b"]
+
+
 @pytest.mark.parametrize(("cpu", "says"), [("1", "Fits: 1 of 1 nodes"), ("8", "Pending: none of 1 nodes")])
 def test_a_cluster_of_one_node_has_its_tables_too(serve, look, tmp_path_factory, cpu, says):
     cluster = {"nodes": [clusters.node("only")], "pods": [clusters.pod("one", cpu)]}

@@ -93,6 +93,8 @@ class Victims:
     """Pods of lower priority that can stay."""
     pdb_violations: int
     """Victims whose loss violates a disruption budget."""
+    highest_priority: int
+    """Of the victims."""
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -100,6 +102,7 @@ class Victims:
             "victims": list(self.victims),
             "reprieved": list(self.reprieved),
             "pdbViolations": self.pdb_violations,
+            "highestPriority": self.highest_priority,
         }
 
 
@@ -138,6 +141,7 @@ class Explanation:
             "placement": None if self.placement is None else self.placement.to_dict(),
             "preemption": {
                 "nominatedNode": self.nominated,
+                "victims": list(self.candidates[0].victims) if self.candidates else [],
                 "candidates": [candidate.to_dict() for candidate in self.candidates],
             },
             "remedies": [_remedy_dict(remedy) for remedy in self.remedies],
@@ -183,28 +187,28 @@ async def explain(
 
 
 def _candidates(preemption: PostFilterResult) -> list[Victims]:
-    """A plugin that names no candidates has its victims, on any nodes."""
-    if not preemption.candidates:
-        victims = tuple(victim.key for victim in preemption.victims)
-        return [Victims(preemption.nominated_node or "", victims, (), 0)] if victims else []
-    cheapest = sorted(
-        preemption.candidates,
+    """Those that cost least. A plugin that names no candidates has its victims, on any nodes."""
+    if preemption.candidates:
+        found = [
+            _victims(each.node_name, each.victims, each.reprieved, each.pdb_violations)
+            for each in preemption.candidates
+        ]
+    else:
+        found = [_victims(preemption.nominated_node or "", preemption.victims)] if preemption.victims else []
+    return sorted(
+        found,
         key=lambda each: (
-            each.node_name != preemption.nominated_node,
+            each.node != preemption.nominated_node,
             each.pdb_violations,
-            max((pod.priority for pod in each.victims), default=0),
+            each.highest_priority,
             len(each.victims),
         ),
-    )
-    return [
-        Victims(
-            each.node_name,
-            tuple(pod.key for pod in each.victims),
-            tuple(pod.key for pod in each.reprieved),
-            each.pdb_violations,
-        )
-        for each in cheapest[:BEST]
-    ]
+    )[:BEST]
+
+
+def _victims(node: str, gone: Sequence[Pod], kept: Sequence[Pod] = (), violations: int = 0) -> Victims:
+    top = max(pod.priority for pod in gone)
+    return Victims(node, tuple(pod.key for pod in gone), tuple(pod.key for pod in kept), violations, top)
 
 
 def _groups(judgement: Judgement) -> list[Group]:

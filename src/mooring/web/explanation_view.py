@@ -53,7 +53,7 @@ def show_remedies(remedies: list[Json]) -> None:
                 shell.text(gain).classes("m-soft")
 
 
-def show_preemption(preemption: Json, says: str) -> None:
+def show_preemption(preemption: Json, says: str = "Preemption would delete these pods on") -> None:
     with ui.element("div").classes("m-row"):
         ui.label(says)
         ui.link(preemption["nominatedNode"], node_url(preemption["nominatedNode"])).classes("m-text")
@@ -61,17 +61,30 @@ def show_preemption(preemption: Json, says: str) -> None:
         for victim in preemption["victims"]:
             with ui.element("li"):
                 ui.link(victim, pod_url(victim)).classes("m-text")
+    _show_candidates(preemption.get("candidates", []))
 
 
-def show_candidates(candidates: list[Json]) -> None:
-    """The nodes that preemption would help on, the one that it would take first."""
-    for number, each in enumerate(candidates):
-        says = "Preemption would delete these pods on" if number == 0 else "or these on"
-        show_preemption({"nominatedNode": each["node"], "victims": each["victims"]}, says)
-        kept, violations = len(each["reprieved"]), each["pdbViolations"]
-        spared = f"{count(kept, 'pod')} of lower priority can stay" if kept else "no other pod has to go"
-        budgets = f"{count(violations, 'victim')} violate a disruption budget" if violations else ""
-        shell.text(", ".join(filter(None, (spared, budgets)))).classes("m-soft")
+def _show_candidates(candidates: list[Json]) -> None:
+    if len(candidates) < 2:
+        return
+    ui.label("Nodes that it could choose from, those that cost least first").classes("m-soft")
+    columns = (
+        ("node", "Node"),
+        ("pods", "Victims"),
+        ("highestPriority", "Highest priority"),
+        ("spared", "Pods that can stay"),
+        ("pdbViolations", "Violated budgets"),
+    )
+    rows = [
+        {
+            **each,
+            "node_url": node_url(each["node"]),
+            "pods": len(each["victims"]),
+            "spared": len(each["reprieved"]),
+        }
+        for each in candidates
+    ]
+    shell.table(columns, rows, "node")
 
 
 def show_scores(scores: list[Json], margin: int | None, decided_by: list[str] | None = None) -> None:

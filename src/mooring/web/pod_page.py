@@ -114,7 +114,7 @@ class PodPage:
             view.show_scores([*placement["scores"], *own], placement["margin"], placement["decidedBy"])
         elif preemption["nominatedNode"]:
             shell.section("Preemption")
-            view.show_candidates(preemption["candidates"])
+            view.show_preemption(preemption)
         else:
             shell.section("Best nodes")
             shell.empty("No node takes the pod, and no preemption would help.")
