@@ -193,7 +193,7 @@ class Ranker:
             return rank(masked, every.listed.rows, count)
         totals = masked[near]
         if every.in_order and len(near) > _A_HANDFUL:
-            return near[:count]
+            return near[:count].copy()  # an attempt may wait long, and a slice would keep all of them
         if every.in_order:
             order = (-totals).argsort(kind="stable")[:count]
         else:
@@ -231,7 +231,7 @@ def rank(masked: IntArray, order: IntArray, count: int, tie_break: IntArray | No
         return best_rows[masked[best_rows] >= 0]
     if count == 1:
         best = int(np.argmax(totals))
-        return order[best : best + 1] if totals[best] >= 0 else NO_ROWS
+        return order[[best]] if totals[best] >= 0 else NO_ROWS
     threshold = _threshold(totals, count)
     above = np.flatnonzero(totals > threshold)
     level = np.flatnonzero(totals == threshold)[: count - len(above)] if threshold >= 0 else above[:0]
