@@ -29,7 +29,7 @@ MOST_NAMES = 5000
 
 
 class ServerSource:
-    refresh_seconds = 0.5
+    refresh_seconds = 1.0
 
     def __init__(self, given: Credentials, *, usage: Usage | None = None) -> None:
         self.title = f"scheduler at {given.server}"
