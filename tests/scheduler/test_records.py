@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mooring.framework import FilterPlugin, ScorePlugin, Status
-from mooring.framework.record import DecisionRecord, Diagnosis, NodeEpoch
+from mooring.framework.record import SMALL_RECORD, DecisionRecord, Diagnosis, NodeEpoch
 from mooring.scheduler.records import RecordRing
 from mooring.testing import Cluster, make_node, make_nodes, make_pod
 from tests.scheduler.kit import config
@@ -154,3 +154,15 @@ def test_twins_share_what_they_saw_until_a_node_is_full():
             full = sum(taken.count(node) == 3 for node in set(taken))
             assert number + 1 == len(taken)
         assert len({id(record.diagnosis) for record in records}) < 24
+
+
+@pytest.mark.parametrize(
+    ("after", "expected"), [(0, [3, 4, 5]), (2, [3, 4, 5]), (3, [4, 5]), (5, []), (9, [])]
+)
+def test_a_copy_has_the_records_behind_a_sequence(after, expected):
+    ring = RecordRing(max_bytes=3 * SMALL_RECORD)
+    for number in range(5):
+        ring.add(record(number))
+    assert ring.first_sequence == 3
+    assert [record.sequence for record in ring.copy(after)] == expected
+    assert ring.copy(after).last_sequence == 5

@@ -23,6 +23,8 @@ from tests.ui.conftest import Looking, Served, browsing, start
 from tests.ui.test_live import Client
 
 TICKS = os.sysconf("SC_CLK_TCK")
+GONE_SECONDS = 8
+"""Pages that were closed go on for a while, in case that they come back."""
 PAGES = {"/": "text=default/stuck", "/cluster": "canvas", "/pod/default/stuck": "text=Attempt 1"}
 
 
@@ -140,6 +142,7 @@ def main() -> None:
                     )
                     for looking in opened:
                         looking.context.close()
+                    time.sleep(GONE_SECONDS)
             served.stop()
         finally:
             measured.stop()

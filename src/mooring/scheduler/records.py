@@ -89,10 +89,23 @@ class RecordRing:
         later = max(0, self._sequence + 1 - before)
         return islice(reversed(self._ring), later, None)
 
-    def copy(self) -> RecordRing:
-        """The records of this moment, for a reader on another thread."""
+    @property
+    def last_sequence(self) -> int:
+        return self._sequence
+
+    @property
+    def first_sequence(self) -> int:
+        """The smallest sequence that is kept; one more than the last where nothing is."""
+        return self._sequence + 1 - len(self._ring)
+
+    def copy(self, after: int = 0) -> RecordRing:
+        """The records of this moment with a greater sequence, for a reader on another thread."""
         made = RecordRing(self._max_bytes)
-        made._ring, made._bytes, made._sequence = self._ring.copy(), self._bytes, self._sequence
+        made._sequence = self._sequence
+        if after < self.first_sequence:
+            made._ring, made._bytes = self._ring.copy(), self._bytes
+        else:
+            made._ring.extendleft(islice(reversed(self._ring), max(0, self._sequence - after)))
         return made
 
     def last(self, pod_key: str) -> DecisionRecord | None:

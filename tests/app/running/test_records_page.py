@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from mooring.app.running import records_page
 from mooring.testing import Cluster, make_node, make_nodes, make_pod
 from tests.app.running.asking import Asker
 
@@ -79,3 +80,25 @@ def test_pages_go_from_the_newest_records_to_the_oldest_and_meet_each_record_onc
         query["before"] = str(answer["before"])
     assert attempts == [record.attempt for record in cluster.scheduler.records.of("default/big")]
     assert len(attempts) == 7
+
+
+def test_asking_again_shows_new_attempts_and_no_longer_those_that_the_ring_has_dropped(
+    cluster: Cluster,
+) -> None:
+    asker = Asker(cluster)
+
+    def attempts() -> list[int]:
+        return [record["attempt"] for record in asker.get("records?pod=default/big")["records"]]
+
+    assert attempts() == [1]
+    cluster.add(make_node("late", cpu="1"))
+    cluster.settle(20)
+    assert attempts() == [1, 2]
+    ring = cluster.scheduler.records
+    oldest = ring.of("default/big")[0].sequence
+    while ring.first_sequence <= oldest:
+        ring._bytes -= ring._ring.popleft()[0]
+    assert attempts() == [2]
+    for number in range(records_page.MOST_KNOWN + 1):
+        asker.get(f"records?pod=default/other-{number}")
+    assert attempts() == [2]

@@ -8,6 +8,7 @@ from mooring.app.running import nodes_page, records_page, snapshot_page
 from mooring.app.running.loop_door import LoopDoor
 from mooring.app.running.nodes_page import NodesPage
 from mooring.app.running.queue_page import QueuePage
+from mooring.app.running.records_page import RecordsPage
 from mooring.app.running.summary_page import SummaryPage
 from mooring.app.scheduler import Scheduler
 from mooring.serving.api_v1 import (
@@ -35,12 +36,13 @@ class Pages:
     ) -> None:
         self._scheduler = scheduler
         self._door = door
+        self._records = RecordsPage(scheduler, door)
         self._queue = QueuePage(scheduler, door)
         self._nodes = NodesPage(scheduler, door)
         self._summary = SummaryPage(scheduler, door, leads, generation)
 
     async def records(self, query: RecordsQuery) -> Answer:
-        return await records_page.page(self._scheduler, self._door, query)
+        return await self._records.page(query)
 
     async def queue(self, query: QueueQuery) -> Answer:
         return await self._queue.page(query)

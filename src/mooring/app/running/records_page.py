@@ -12,20 +12,47 @@ from mooring.api.resources import PODS
 from mooring.app.running import queue_page
 from mooring.app.running.loop_door import LoopDoor
 from mooring.app.scheduler import Scheduler
+from mooring.framework.record import DecisionRecord
+from mooring.scheduler.records import RecordRing
 from mooring.serving.api_v1 import AttemptQuery, AttemptsQuery, RecordsQuery
 
+MOST_KNOWN = 16
+"""Pods whose records are remembered; those that were asked about longest ago are dropped."""
 
-async def page(scheduler: Scheduler, door: LoopDoor, query: RecordsQuery) -> dict[str, Any]:
-    """Where a pod waits, and its records, oldest first."""
-    waiting, ring = await door.ask(lambda: (_waiting(scheduler, query.pod), scheduler.records.copy()))
-    kept = [record for record in ring.of(query.pod) if record.sequence < query.before]
-    shown = kept[-query.limit :]
-    return {
-        "pod": query.pod,
-        "waiting": waiting,
-        "records": [record.to_dict(query.nodes) for record in shown],
-        "before": shown[0].sequence if len(kept) > len(shown) else None,
-    }
+
+class RecordsPage:
+    """The records of a pod. Pages that stay open ask again and again: then only new records are looked
+    through, of the tens of thousands that are kept."""
+
+    def __init__(self, scheduler: Scheduler, door: LoopDoor) -> None:
+        self._scheduler = scheduler
+        self._door = door
+        self._known: dict[str, tuple[int, list[DecisionRecord]]] = {}
+        """Pod → the last sequence that was looked at, and its records up to there."""
+
+    async def page(self, query: RecordsQuery) -> dict[str, Any]:
+        """Where a pod waits, and its records, oldest first."""
+        last, known = self._known.pop(query.pod, (0, []))
+        waiting, ring, first = await self._door.ask(lambda: self._look(query.pod, last))
+        found = [record for record in known if record.sequence >= first] + ring.of(query.pod)
+        self._remember(query.pod, ring.last_sequence, found)
+        kept = [record for record in found if record.sequence < query.before]
+        shown = kept[-query.limit :]
+        return {
+            "pod": query.pod,
+            "waiting": waiting,
+            "records": [record.to_dict(query.nodes) for record in shown],
+            "before": shown[0].sequence if len(kept) > len(shown) else None,
+        }
+
+    def _look(self, pod: str, last: int) -> tuple[dict[str, Any] | None, RecordRing, int]:
+        records = self._scheduler.records
+        return _waiting(self._scheduler, pod), records.copy(last), records.first_sequence
+
+    def _remember(self, pod: str, last: int, found: list[DecisionRecord]) -> None:
+        while len(self._known) >= MOST_KNOWN:
+            del self._known[next(iter(self._known))]
+        self._known[pod] = (last, found)
 
 
 def _waiting(scheduler: Scheduler, key: str) -> dict[str, Any] | None:

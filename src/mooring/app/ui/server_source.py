@@ -28,7 +28,7 @@ MOST_NAMES = 5000
 
 
 class ServerSource:
-    refresh_seconds = 0.5
+    refresh_seconds = 1.0
 
     def __init__(self, given: Credentials, *, usage: Usage | None = None, read_only: bool = False) -> None:
         self.read_only = read_only
