@@ -86,8 +86,10 @@ def test_kinds_and_objects_are_listed_and_searched(cluster, served, look):
 
 
 def test_an_empty_kind_says_how_to_make_one(served, look):
-    page = look(served, "dark").open("/objects?kind=persistentvolumes")
+    looking = look(served, "dark")
+    page = looking.open("/objects?kind=persistentvolumes")
     page.wait_for_selector("text=There is none.")
+    looking.shot("objects-dark")
     page.get_by_role("link", name="New PersistentVolume").click()
     page.wait_for_selector("text=New object")
 
@@ -206,6 +208,7 @@ def test_what_is_exported_in_either_form_can_be_imported_after_a_reset_which_lea
         def bring_in(content: Any, choice: str = "Keep objects that exist") -> None:
             button(page, "Import").click()
             page.get_by_label(choice).click()
+            looking.shot("import")
             body = json.dumps(content).encode()
             page.set_input_files(
                 "input[type=file]", {"name": "f.json", "mimeType": "application/json", "buffer": body}

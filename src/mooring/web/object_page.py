@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from nicegui import ui
 
-from mooring.api.errors import MooringError
 from mooring.web import shell
 from mooring.web.source import ObjectsSource
 from mooring.web.templates import TEMPLATES, template
@@ -21,12 +20,6 @@ def editor(value: str) -> ui.textarea:
     )
 
 
-def refused(answer: ui.element, error: MooringError) -> None:
-    """What the server says, beside the text that it is about."""
-    with answer, ui.element("div").classes("m-bad").props('role="alert"'):
-        shell.text(error)
-
-
 class ObjectPage:
     def __init__(self, source: ObjectsSource, kind: str, namespace: str, name: str) -> None:
         self._source = source
@@ -39,7 +32,7 @@ class ObjectPage:
         await shell.load(content, self._fill)
 
     async def _fill(self) -> None:
-        self._opened = await self._source.object_text(self._kind, self._namespace, self._name)
+        self._opened = await self._read()
         with ui.element("div").classes("m-row"):
             ui.link("All of this kind", address("/objects", {"kind": self._kind}))
             if self._kind == "pods":
@@ -63,37 +56,33 @@ class ObjectPage:
                 ui.button("Keep it", on_click=self._dialog.close).props("outline")
 
     async def _save(self) -> None:
-        self._answer.clear()
-        try:
+        async def saved() -> str:
             await self._source.save(self._opened, self._text.value)
-            await self._load()
-        except MooringError as error:
-            refused(self._answer, error)
-            return
-        with self._answer:
-            ui.label("Saved.").classes("m-good")
+            return await self._read()
+
+        if (text := await shell.answered(self._answer, saved())) is not None:
+            self._opened = self._text.value = text
+            with self._answer:
+                ui.label("Saved.").classes("m-good")
 
     async def _load(self) -> None:
-        self._answer.clear()
-        try:
-            self._opened = await self._source.object_text(self._kind, self._namespace, self._name)
-        except MooringError as error:
-            refused(self._answer, error)
-        else:
-            self._text.value = self._opened
+        if (text := await shell.answered(self._answer, self._read())) is not None:
+            self._opened = self._text.value = text
+
+    async def _read(self) -> str:
+        return await self._source.object_text(self._kind, self._namespace, self._name)
 
     def _confirm(self) -> None:
         self._dialog.open()
 
     async def _delete(self) -> None:
-        self._dialog.close()
-        try:
+        async def deleted() -> bool:
             await self._source.delete_object(self._opened)
-        except MooringError as error:
-            self._answer.clear()
-            refused(self._answer, error)
-            return
-        ui.navigate.to(address("/objects", {"kind": self._kind}))
+            return True
+
+        self._dialog.close()
+        if await shell.answered(self._answer, deleted()):
+            ui.navigate.to(address("/objects", {"kind": self._kind}))
 
 
 class NewObjectPage:
@@ -122,11 +111,8 @@ class NewObjectPage:
             ui.button("Create", on_click=self._create).props("unelevated")
 
     async def _create(self) -> None:
-        self._answer.clear()
-        try:
-            rows = await self._source.create(self._text.value)
-        except MooringError as error:
-            refused(self._answer, error)
+        rows = await shell.answered(self._answer, self._source.create(self._text.value))
+        if rows is None:
             return
         if len(rows) == 1 and not rows[0]["failed"]:
             made = rows[0]

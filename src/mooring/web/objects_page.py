@@ -64,7 +64,8 @@ class ObjectsPage:
     async def _ask(self) -> None:
         search = self._search
         answer = await self._source.objects(self._kind, search)
-        if answer != self._shown and search == self._search:  # more may have been typed meanwhile
+        gone = self._table.is_deleted or search != self._search  # more may have been typed meanwhile
+        if answer != self._shown and not gone:
             self._render(answer)
 
     def _render(self, answer: Json) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from nicegui import ui
 from nicegui.element import Element
@@ -45,6 +45,7 @@ document.addEventListener("keydown", (event) => {
 </script>"""
 """`/` goes to the search of a page."""
 _DARK = "mooring-dark"
+T = TypeVar("T")
 
 _log = logs.get(__name__)
 
@@ -151,6 +152,21 @@ async def load(content: Element, fill: Callable[[], Awaitable[None]]) -> None:
     finally:
         if not client.is_deleted:
             waiting.delete()
+
+
+async def answered(place: Element, work: Awaitable[T]) -> T | None:
+    """The result of what the user has asked for. None: it was refused, and `place` says why; or the user is
+    gone meanwhile, and nothing can be shown."""
+    client = ui.context.client
+    place.clear()
+    try:
+        found = await work
+    except MooringError as error:
+        if not client.is_deleted:
+            with place, ui.element("div").classes("m-bad").props('role="alert"'):
+                text(error)
+        return None
+    return None if client.is_deleted else found
 
 
 def problem(error: Exception, again: Callable[[], Awaitable[None]]) -> None:

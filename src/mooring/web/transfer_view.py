@@ -7,7 +7,6 @@ from functools import partial
 
 from nicegui import events, ui
 
-from mooring.api.errors import MooringError
 from mooring.web import shell
 from mooring.web.source import Json, ObjectsSource
 from mooring.web.text import count
@@ -41,19 +40,17 @@ class Transfer:
                 if not self._source.read_only:
                     ui.button("Import", on_click=self._open_import).props("outline dense")
                     ui.button("Reset", on_click=self._open_reset).props("outline dense color=negative")
+            self._working = ui.spinner(size="lg").props('aria-label="Working"')
+            self._working.set_visibility(False)
             self._answer = ui.element("div").classes("m-answer").props('role="status"')
         if not self._source.read_only:
             self._make_import()
             self._reset = ui.dialog()
 
     async def _export(self, form: str, name: str) -> None:
-        self._answer.clear()
-        try:
-            content = await self._source.export(form)
-        except MooringError as error:
-            self._refuse(error)
-            return
-        ui.download.content(content, name, "application/json")
+        content = await shell.answered(self._answer, self._source.export(form))
+        if content is not None:
+            ui.download.content(content, name, "application/json")
 
     # Import
 
@@ -69,14 +66,17 @@ class Transfer:
                 max_files=1,
                 max_file_size=MOST_BYTES,
                 on_upload=self._bring_in,
-                on_rejected=lambda: self._refuse(
-                    MooringError(f"the file is too large: {MOST_BYTES >> 20} MiB at most")
-                ),
+                on_rejected=self._refuse_file,
             )
             ui.button("Close", on_click=self._import.close).props("outline")
 
     def _open_import(self) -> None:
         self._import.open()
+
+    def _refuse_file(self) -> None:
+        self._import.close()
+        with self._answer:
+            shell.text(f"The file is too large: {MOST_BYTES >> 20} MiB at most.").classes("m-bad")
 
     async def _bring_in(self, event: events.UploadEventArguments) -> None:
         self._import.close()
@@ -85,11 +85,8 @@ class Transfer:
     # Reset
 
     async def _open_reset(self) -> None:
-        self._answer.clear()
-        try:
-            created = await self._source.created()
-        except MooringError as error:
-            self._refuse(error)
+        created = await shell.answered(self._answer, self._source.created())
+        if created is None:
             return
         self._reset.clear()
         with self._reset, ui.card():
@@ -113,17 +110,13 @@ class Transfer:
     # What became of it
 
     async def _report(self, what: str, work: Awaitable[list[Json]]) -> None:
-        self._answer.clear()
-        with self._answer:
-            waiting = ui.spinner(size="lg").props('aria-label="Working"')
-        try:
-            rows = await work
-        except MooringError as error:
-            self._refuse(error)
-        else:
+        self._working.set_visibility(True)
+        rows = await shell.answered(self._answer, work)
+        if not self._working.is_deleted:
+            self._working.set_visibility(False)
+        if rows is not None:
             with self._answer:
                 self._show_rows(what, rows)
-        waiting.delete()
 
     def _show_rows(self, what: str, rows: list[Json]) -> None:
         failed = [row for row in rows if row["failed"]]
@@ -133,7 +126,3 @@ class Transfer:
         ordered = [{**row, "key": number} for number, row in enumerate(rows)]
         if ordered:
             shell.table((("object", "Object"), ("result", "Result")), ordered, "key", PER_PAGE)
-
-    def _refuse(self, error: MooringError) -> None:
-        with self._answer, ui.element("div").classes("m-bad").props('role="alert"'):
-            shell.text(error)
