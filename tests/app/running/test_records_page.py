@@ -97,7 +97,7 @@ def test_asking_again_shows_new_attempts_and_no_longer_those_that_the_ring_has_d
     ring = cluster.scheduler.records
     oldest = ring.of("default/big")[0].sequence
     while ring.first_sequence <= oldest:
-        ring._bytes -= ring._ring.popleft()[0]
+        ring._bytes -= ring._ring.popleft().kept_bytes
     assert attempts() == [2]
     for number in range(records_page.MOST_KNOWN + 1):
         asker.get(f"records?pod=default/other-{number}")
