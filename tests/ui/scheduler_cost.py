@@ -62,7 +62,7 @@ class Measured:
         items = [deployment("filler", pods), deployment("churn", 0)]
         manifest.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
         flags = ("--nodes", str(nodes), "--port", "0", "--no-scheduler", "--apply", str(manifest))
-        self.cluster = start("up", *flags, "--kubeconfig", str(kubeconfig))
+        self.cluster = start("up", "--no-ui", *flags, "--kubeconfig", str(kubeconfig))
         assert self.cluster.stdout is not None
         while "is up" not in (line := self.cluster.stdout.readline()):
             assert line, self.cluster.communicate()
