@@ -5,6 +5,7 @@ HTML, a style or a script."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -141,9 +142,20 @@ async def load(content: Element, fill: Callable[[], Awaitable[None]]) -> None:
     with content:
         waiting = ui.spinner(size="lg").props('role="status" aria-label="Loading"')
     await client.connected()
-    try:
+    if client.is_deleted:  # before it was connected
+        return
+
+    async def filled() -> None:
         with content:
             await fill()
+
+    filling = asyncio.ensure_future(filled())
+    client.on_delete(lambda: filling.cancel())  # the user has gone: nothing may be made on that page any more
+    try:
+        await filling
+    except asyncio.CancelledError:
+        if not client.is_deleted:
+            raise
     except Exception as error:
         if client.is_deleted:
             return
@@ -202,7 +214,7 @@ class Refresher:
     ) -> None:
         self._ask = ask
         self._busy = False
-        if source.refresh_seconds and not ui.context.client.is_deleted:  # the user may have gone on
+        if source.refresh_seconds:
             with ui.element("div").classes("m-bad m-card").props('role="status"') as self._lost:
                 self._why = text("")
             self._lost.set_visibility(False)
