@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from nicegui import ui
+from nicegui import Client, ui
 from nicegui.element import Element
 
 from mooring.api.errors import MooringError
@@ -142,7 +142,7 @@ async def load(content: Element, fill: Callable[[], Awaitable[None]]) -> None:
     with content:
         waiting = ui.spinner(size="lg").props('role="status" aria-label="Loading"')
     await client.connected()
-    if client.is_deleted:  # before it was connected
+    if _is_gone(client):
         return
 
     async def filled() -> None:
@@ -150,20 +150,25 @@ async def load(content: Element, fill: Callable[[], Awaitable[None]]) -> None:
             await fill()
 
     filling = asyncio.ensure_future(filled())
-    client.on_delete(lambda: filling.cancel())  # the user has gone: nothing may be made on that page any more
+    client.on_delete(lambda: filling.cancel())  # nothing may be made any more on a page that is gone
     try:
         await filling
     except asyncio.CancelledError:
-        if not client.is_deleted:
+        if not _is_gone(client):
             raise
     except Exception as error:
-        if client.is_deleted:
+        if _is_gone(client):
             return
         with content:
             problem(error, partial(load, content, fill))
     finally:
-        if not client.is_deleted:
+        if not _is_gone(client):
             waiting.delete()
+
+
+def _is_gone(client: Client) -> bool:
+    """Whether the user has left the page."""
+    return client.is_deleted
 
 
 async def answered(place: Element, work: Awaitable[T]) -> T | None:
@@ -174,11 +179,11 @@ async def answered(place: Element, work: Awaitable[T]) -> T | None:
     try:
         found = await work
     except MooringError as error:
-        if not client.is_deleted:
+        if not _is_gone(client):
             with place, ui.element("div").classes("m-bad").props('role="alert"'):
                 text(error)
         return None
-    return None if client.is_deleted else found
+    return None if _is_gone(client) else found
 
 
 def problem(error: Exception, again: Callable[[], Awaitable[None]]) -> None:
