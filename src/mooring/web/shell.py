@@ -5,13 +5,14 @@ HTML, a style or a script."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from nicegui import ui
+from nicegui import Client, ui
 from nicegui.element import Element
 
 from mooring.api.errors import MooringError
@@ -141,17 +142,33 @@ async def load(content: Element, fill: Callable[[], Awaitable[None]]) -> None:
     with content:
         waiting = ui.spinner(size="lg").props('role="status" aria-label="Loading"')
     await client.connected()
-    try:
+    if _is_gone(client):
+        return
+
+    async def filled() -> None:
         with content:
             await fill()
+
+    filling = asyncio.ensure_future(filled())
+    client.on_delete(lambda: filling.cancel())  # nothing may be made any more on a page that is gone
+    try:
+        await filling
+    except asyncio.CancelledError:
+        if not _is_gone(client):
+            raise
     except Exception as error:
-        if client.is_deleted:
+        if _is_gone(client):
             return
         with content:
             problem(error, partial(load, content, fill))
     finally:
-        if not client.is_deleted:
+        if not _is_gone(client):
             waiting.delete()
+
+
+def _is_gone(client: Client) -> bool:
+    """Whether the user has left the page."""
+    return client.is_deleted
 
 
 async def answered(place: Element, work: Awaitable[T]) -> T | None:
@@ -162,11 +179,11 @@ async def answered(place: Element, work: Awaitable[T]) -> T | None:
     try:
         found = await work
     except MooringError as error:
-        if not client.is_deleted:
+        if not _is_gone(client):
             with place, ui.element("div").classes("m-bad").props('role="alert"'):
                 text(error)
         return None
-    return None if client.is_deleted else found
+    return None if _is_gone(client) else found
 
 
 def problem(error: Exception, again: Callable[[], Awaitable[None]]) -> None:
@@ -202,7 +219,7 @@ class Refresher:
     ) -> None:
         self._ask = ask
         self._busy = False
-        if source.refresh_seconds and not ui.context.client.is_deleted:  # the user may have gone on
+        if source.refresh_seconds:
             with ui.element("div").classes("m-bad m-card").props('role="status"') as self._lost:
                 self._why = text("")
             self._lost.set_visibility(False)
