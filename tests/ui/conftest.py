@@ -16,6 +16,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tests.ui.live_cluster import Cluster
+
 ROOT = Path(__file__).parents[2]
 SHOTS = ROOT / "build" / "ui"
 SIZE = {"width": 1280, "height": 800}
@@ -105,6 +107,20 @@ def serve() -> Iterator[Callable[..., Served]]:
     yield served
     said = [served.stop() for served in running.values()]
     assert not (broken := [text for text in said if "Traceback" in text]), "\n".join(broken)
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A `mooring up` of one's own."""
+    made = Cluster(tmp_path_factory.mktemp("up"), start)
+    yield made
+    made.stop()
+
+
+@pytest.fixture(scope="module")
+def live(serve: Callable[..., Served], cluster: Cluster) -> Served:
+    """The pages on its scheduler."""
+    return serve("--server", cluster.scheduler, "--kubeconfig", cluster.kubeconfig)
 
 
 class Looking:

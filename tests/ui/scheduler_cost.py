@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from tests.cluster.mooring_process import MooringProcess
 from tests.cluster.objects import scheduler_config
 from tests.ui.conftest import Looking, Served, browsing, start
-from tests.ui.test_live import Client
+from tests.ui.live_cluster import Client
 
 TICKS = os.sysconf("SC_CLK_TCK")
 GONE_SECONDS = 8

@@ -5,27 +5,14 @@ from __future__ import annotations
 import pytest
 
 from tests.ui.test_configuration_page import HEAD, check
-from tests.ui.test_live import Cluster
 
 pytestmark = [pytest.mark.ui, pytest.mark.slow]
 
 TWO = f"{HEAD}profiles: [{{schedulerName: default-scheduler}}, {{schedulerName: other}}]\n"
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
-    made = Cluster(tmp_path_factory.mktemp("configured"))
-    yield made
-    made.stop()
-
-
-@pytest.fixture(scope="module")
-def served(serve, cluster):
-    return serve("--server", cluster.scheduler, "--kubeconfig", cluster.kubeconfig)
-
-
-def test_another_configuration_is_applied_and_the_history_leads_back(cluster, served, look):
-    looking = look(served)
+def test_another_configuration_is_applied_and_the_history_leads_back(cluster, live, look):
+    looking = look(live)
     page = looking.open("/configuration")
     page.wait_for_selector("text=Generation 1")
     cluster.create_pod("waits", schedulerName="other")
@@ -46,8 +33,8 @@ def test_another_configuration_is_applied_and_the_history_leads_back(cluster, se
     page.wait_for_selector("text=Profile other", state="detached")
 
 
-def test_what_is_refused_changes_nothing_says_why_and_is_not_offered(cluster, served, look):
-    page = look(served, "dark").open("/configuration")
+def test_what_is_refused_changes_nothing_says_why_and_is_not_offered(cluster, live, look):
+    page = look(live, "dark").open("/configuration")
     page.wait_for_selector("text=History")
     before = page.locator(".m-soft", has_text="Generation").inner_text()
     check(page, f"{HEAD}profiles: [{{plugins: {{score: {{enabled: [{{name: Nowhere}}]}}}}}}]\n")
@@ -58,8 +45,8 @@ def test_what_is_refused_changes_nothing_says_why_and_is_not_offered(cluster, se
     assert page.locator(".m-soft", has_text="Generation").inner_text() == before
 
 
-def test_the_present_one_can_be_edited(served, look):
-    page = look(served).open("/configuration")
+def test_the_present_one_can_be_edited(live, look):
+    page = look(live).open("/configuration")
     page.get_by_role("button", name="Start from the present one").click()
     page.wait_for_function("document.querySelector('textarea').value.includes('kind: KubeScheduler')")
     page.get_by_role("button", name="Check it").click()
@@ -67,8 +54,8 @@ def test_the_present_one_can_be_edited(served, look):
 
 
 def test_read_only_pages_apply_nothing(cluster, serve, look):
-    served = serve("--server", cluster.scheduler, "--kubeconfig", cluster.kubeconfig, "--read-only")
-    page = look(served).open("/configuration")
+    live = serve("--server", cluster.scheduler, "--kubeconfig", cluster.kubeconfig, "--read-only")
+    page = look(live).open("/configuration")
     page.wait_for_selector("text=History")
     assert page.get_by_role("button", name="Roll back").count() == 0
     check(page, TWO)

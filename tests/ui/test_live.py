@@ -2,88 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import re
-import ssl
-import urllib.request
-from pathlib import Path
-from typing import Any
-
 import pytest
-import yaml
 
 from tests.ui.conftest import start
+from tests.ui.live_cluster import Cluster
 
 pytestmark = [pytest.mark.ui, pytest.mark.slow]
 
 
-class Client:
-    """The API server of a kubeconfig of `mooring up`."""
-
-    def __init__(self, kubeconfig: Path) -> None:
-        config = yaml.safe_load(kubeconfig.read_text())
-        self._server = config["clusters"][0]["cluster"]["server"]
-        self._headers = {"Authorization": f"Bearer {config['users'][0]['user']['token']}"}
-        self._tls = ssl.create_default_context()
-        self._tls.check_hostname, self._tls.verify_mode = False, ssl.CERT_NONE
-
-    def send(self, method: str, path: str, body: dict[str, Any], kind: str = "application/json") -> None:
-        headers = {**self._headers, "Content-Type": kind}
-        request = urllib.request.Request(f"{self._server}{path}", json.dumps(body).encode(), headers)
-        request.method = method
-        with urllib.request.urlopen(request, context=self._tls) as answer:
-            assert answer.status < 300
-
-    def get(self, path: str) -> Any:
-        request = urllib.request.Request(f"{self._server}{path}", headers=self._headers)
-        with urllib.request.urlopen(request, context=self._tls) as answer:
-            return json.load(answer)
-
-    def create_pod(self, name: str, **spec) -> None:
-        spec = {"containers": [{"name": "main", "image": "app"}], **spec}
-        body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
-        self.send("POST", "/api/v1/namespaces/default/pods", body)
-
-    def label(self, node: str, **labels) -> None:
-        body = {"metadata": {"labels": labels}}
-        self.send("PATCH", f"/api/v1/nodes/{node}", body, "application/merge-patch+json")
-
-
-class Cluster(Client):
-    """`mooring up` with two nodes."""
-
-    def __init__(self, folder: Path) -> None:
-        self.kubeconfig = str(folder / "kubeconfig")
-        options = ("--no-ui", "--nodes", "2", "--port", "0", "--kubeconfig", self.kubeconfig)
-        self.process = start("up", *options)
-        assert self.process.stdout is not None
-        found = None
-        while found is None:
-            line = self.process.stdout.readline()
-            assert line, self.process.communicate()
-            found = re.search(r"--server (\S+)", line)
-        self.scheduler = found[1]
-        super().__init__(folder / "kubeconfig")
-
-    def stop(self) -> None:
-        self.process.terminate()
-        self.process.communicate(timeout=30)
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
-    made = Cluster(tmp_path_factory.mktemp("up"))
-    yield made
-    made.stop()
-
-
-@pytest.fixture(scope="module")
-def served(serve, cluster):
-    return serve("--server", cluster.scheduler, "--kubeconfig", cluster.kubeconfig)
-
-
-def test_a_pending_pod_its_reason_the_label_that_helps_and_then_its_node(cluster, served, look):
-    looking = look(served)
+def test_a_pending_pod_its_reason_the_label_that_helps_and_then_its_node(cluster, live, look):
+    looking = look(live)
     page = looking.open("/")
     page.wait_for_selector("text=No pod waits.")
     cluster.create_pod("picky", nodeSelector={"disk": "ssd"})
@@ -103,9 +31,9 @@ def test_a_pending_pod_its_reason_the_label_that_helps_and_then_its_node(cluster
     page.wait_for_selector("text=default/picky")
 
 
-def test_a_chosen_attempt_stays_chosen_while_more_come(cluster, served, look):
+def test_a_chosen_attempt_stays_chosen_while_more_come(cluster, live, look):
     cluster.create_pod("waits", nodeSelector={"rack": "7"})
-    page = look(served).open("/pod/default/waits")
+    page = look(live).open("/pod/default/waits")
     page.locator("button.m-group", has_text="Attempt 1").click()
     page.wait_for_url("**attempt=*")
     cluster.label("node-0", rack="7")
@@ -114,9 +42,9 @@ def test_a_chosen_attempt_stays_chosen_while_more_come(cluster, served, look):
     assert page.locator("text=Attempt 1: unschedulable").is_visible()
 
 
-def test_two_attempts_are_compared_under_an_address_to_share(cluster, served, look):
+def test_two_attempts_are_compared_under_an_address_to_share(cluster, live, look):
     cluster.create_pod("moves", nodeSelector={"gpu": "a100"})
-    looking = look(served)
+    looking = look(live)
     page = looking.open("/pod/default/moves")
     page.wait_for_selector("text=Attempt 1: unschedulable")
     cluster.label("node-1", gpu="a100")
@@ -130,16 +58,16 @@ def test_two_attempts_are_compared_under_an_address_to_share(cluster, served, lo
     difference.locator(".ag-cell", has_text="node-1").wait_for()
     assert difference.locator(".ag-pinned-left-cols-container .ag-row").all_inner_texts() == ["node-1"]
     looking.shot("live-difference")
-    shared = look(served).open(page.url.removeprefix(served.root))
+    shared = look(live).open(page.url.removeprefix(live.root))
     shared.wait_for_selector("text=Nodes with another verdict")
     shared.locator("a", has_text="Close").click()
     shared.wait_for_selector("text=Attempt 2: scheduled")
     assert shared.locator("text=Nodes with another verdict").count() == 0
 
 
-def test_a_pod_that_was_created_again_is_kept_apart_from_the_one_before(cluster, served, look):
+def test_a_pod_that_was_created_again_is_kept_apart_from_the_one_before(cluster, live, look):
     cluster.create_pod("again", nodeSelector={"zone": "none"})
-    page = look(served).open("/pod/default/again")
+    page = look(live).open("/pod/default/again")
     page.wait_for_selector("text=Attempt 1: unschedulable")
     cluster.send("DELETE", "/api/v1/namespaces/default/pods/again", {"gracePeriodSeconds": 0})
     page.wait_for_selector("text=Does not wait")
@@ -150,16 +78,16 @@ def test_a_pod_that_was_created_again_is_kept_apart_from_the_one_before(cluster,
     page.wait_for_selector("text=They are of two pods: the name was used again.")
 
 
-def test_an_attempt_that_is_gone_is_said(cluster, served, look):
+def test_an_attempt_that_is_gone_is_said(cluster, live, look):
     cluster.create_pod("tried")
-    page = look(served).open("/pod/default/tried")
+    page = look(live).open("/pod/default/tried")
     page.wait_for_selector("text=Attempt 1: scheduled")
-    page = look(served).open("/pod/default/tried?attempt=999999&compare=888888")
+    page = look(live).open("/pod/default/tried?attempt=999999&compare=888888")
     page.wait_for_selector("text=attempt 888888 of the pod default/tried is not kept any more")
 
 
-def test_what_is_typed_stays_while_the_page_refreshes(cluster, served, look):
-    page = look(served).open("/")
+def test_what_is_typed_stays_while_the_page_refreshes(cluster, live, look):
+    page = look(live).open("/")
     cluster.create_pod("first", nodeSelector={"zone": "none"})
     cluster.create_pod("second", nodeSelector={"zone": "none"})
     page.wait_for_selector("text=default/second")
@@ -171,9 +99,9 @@ def test_what_is_typed_stays_while_the_page_refreshes(cluster, served, look):
     assert "second" not in page.locator(".m-table").inner_text()
 
 
-def test_the_cluster_shows_its_last_minutes_and_what_its_nodes_use(cluster, served, look):
+def test_the_cluster_shows_its_last_minutes_and_what_its_nodes_use(cluster, live, look):
     cluster.create_pod("runs")
-    looking = look(served)
+    looking = look(live)
     page = looking.open("/cluster")
     page.get_by_label("Attempts per second, the last minutes").locator("canvas").wait_for()
     page.get_by_label("Milliseconds per attempt, the last minutes").locator("canvas").wait_for()
@@ -202,7 +130,7 @@ def test_a_wrong_address_is_said_before_anything_is_served(cluster):
 
 
 def test_a_scheduler_that_goes_away_is_said_and_what_was_seen_stays(tmp_path_factory, serve, look):
-    cluster = Cluster(tmp_path_factory.mktemp("gone"))
+    cluster = Cluster(tmp_path_factory.mktemp("gone"), start)
     cluster.create_pod("seen", nodeSelector={"zone": "none"})
     page = look(serve("--server", cluster.scheduler, "--kubeconfig", cluster.kubeconfig)).open("/")
     page.wait_for_selector("text=default/seen")

@@ -8,21 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.ui.test_live import Cluster
+from tests.ui.conftest import start
+from tests.ui.live_cluster import Cluster
 
 pytestmark = [pytest.mark.ui, pytest.mark.slow]
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
-    made = Cluster(tmp_path_factory.mktemp("objects"))
-    yield made
-    made.stop()
-
-
-@pytest.fixture(scope="module")
-def served(serve, cluster):
-    return serve("--server", cluster.scheduler, "--kubeconfig", cluster.kubeconfig)
 
 
 def button(page, name):
@@ -44,8 +33,8 @@ spec:
 """
 
 
-def test_seed_001_by_clicking_pending_its_reason_the_label_and_then_its_node(served, look):
-    looking = look(served)
+def test_seed_001_by_clicking_pending_its_reason_the_label_and_then_its_node(live, look):
+    looking = look(live)
     page = looking.open("/objects")
     page.get_by_role("link", name="New Pod").click()
     page.wait_for_selector("text=New object")
@@ -69,8 +58,8 @@ def test_seed_001_by_clicking_pending_its_reason_the_label_and_then_its_node(ser
     page.wait_for_selector("text=Does not wait: was given node-1")
 
 
-def test_kinds_and_objects_are_listed_and_searched(cluster, served, look):
-    looking = look(served)
+def test_kinds_and_objects_are_listed_and_searched(cluster, live, look):
+    looking = look(live)
     cluster.create_pod("listed-one")
     cluster.create_pod("listed-two")
     page = looking.open("/objects")
@@ -85,8 +74,8 @@ def test_kinds_and_objects_are_listed_and_searched(cluster, served, look):
     page.wait_for_selector("text=the cluster has no kind 'sofas'")
 
 
-def test_an_empty_kind_says_how_to_make_one(served, look):
-    looking = look(served, "dark")
+def test_an_empty_kind_says_how_to_make_one(live, look):
+    looking = look(live, "dark")
     page = looking.open("/objects?kind=persistentvolumes")
     page.wait_for_selector("text=There is none.")
     looking.shot("objects-dark")
@@ -107,8 +96,8 @@ def test_an_empty_kind_says_how_to_make_one(served, look):
         "PersistentVolume",
     ],
 )
-def test_every_template_makes_an_object(served, look, kind):
-    page = look(served).open("/new")
+def test_every_template_makes_an_object(live, look, kind):
+    page = look(live).open("/new")
     page.get_by_role("navigation", name="Templates").get_by_role("link", name=kind, exact=True).click()
     page.wait_for_function(f"document.querySelector('textarea')?.value.includes('kind: {kind}\\n')")
     button(page, "Create").click()
@@ -129,15 +118,15 @@ def test_every_template_makes_an_object(served, look, kind):
     ],
     ids=["no YAML", "no such kind", "what the server refuses", "nothing"],
 )
-def test_what_cannot_be_made_is_said_beside_the_text(served, look, text, says):
-    page = look(served).open("/new")
+def test_what_cannot_be_made_is_said_beside_the_text(live, look, text, says):
+    page = look(live).open("/new")
     create(page, text)
     page.locator("[role=status]", has_text=says).wait_for()
     assert page.get_by_label("YAML").input_value() == text
 
 
-def test_a_change_of_another_user_is_said_and_not_overwritten(cluster, served, look):
-    page = look(served).open("/object/nodes/-/node-0")
+def test_a_change_of_another_user_is_said_and_not_overwritten(cluster, live, look):
+    page = look(live).open("/object/nodes/-/node-0")
     text = page.get_by_label("YAML")
     text.wait_for()
     cluster.label("node-0", theirs="1")
@@ -152,15 +141,15 @@ def test_a_change_of_another_user_is_said_and_not_overwritten(cluster, served, l
     assert "mine" not in text.input_value()
 
 
-def test_an_object_that_is_gone_is_said(served, look):
-    page = look(served).open("/object/pods/default/never-was")
+def test_an_object_that_is_gone_is_said(live, look):
+    page = look(live).open("/object/pods/default/never-was")
     page.wait_for_selector("text=This cannot be shown")
     page.wait_for_selector("text=never-was")
 
 
-def test_deleting_is_confirmed_with_the_keyboard_too(cluster, served, look):
+def test_deleting_is_confirmed_with_the_keyboard_too(cluster, live, look):
     cluster.create_pod("goes")
-    page = look(served).open("/object/pods/default/goes")
+    page = look(live).open("/object/pods/default/goes")
     page.get_by_label("YAML").wait_for()
     page.get_by_role("button", name="Delete").press("Enter")
     button(page, "Keep it").click()
@@ -181,7 +170,7 @@ def test_what_is_exported_in_either_form_can_be_imported_after_a_reset_which_lea
     tmp_path, serve, look
 ):
     (tmp_path / "own").mkdir()
-    cluster = Cluster(tmp_path / "own")
+    cluster = Cluster(tmp_path / "own", start)
     try:
         looking = look(serve("--server", cluster.scheduler, "--kubeconfig", cluster.kubeconfig))
         page = looking.open("/new?kind=deployments.v1.apps")
