@@ -166,11 +166,12 @@ def test_the_scheduler_is_asked_at_the_address_that_is_printed_with_the_token_of
         cluster.hear("--server")
         server = cluster.said.split("--server ")[1].strip()
 
-        def parked() -> Any:
-            return cluster.ask("GET", "/mooring/v1/queue?place=parked", server=server)["pods"]
+        def parked() -> bool:
+            found = cluster.ask("GET", "/mooring/v1/queue?place=parked", server=server)["pods"]
+            # At first the nodes may not be ready, and their taints refuse the pod.
+            return [(pod["pod"], pod["plugins"]) for pod in found] == [("default/big", ["NodeResourcesFit"])]
 
-        [pod] = until(parked, "the pod to be parked")
-        assert (pod["pod"], pod["plugins"]) == ("default/big", ["NodeResourcesFit"])
+        until(parked, "the pod to be parked for its requests")
         with pytest.raises(urllib.error.HTTPError, match="401"):
             cluster.ask("GET", "/mooring/v1/queue", server=server, token="another")
         command = ("explain", "pod/big", "--server", server, "--kubeconfig", str(cluster.kubeconfig))
