@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.ui.conftest import start
@@ -127,6 +129,20 @@ def test_a_wrong_address_is_said_before_anything_is_served(cluster):
     assert done.returncode == 1
     assert "127.0.0.1:1" in said
     assert "Traceback" not in said
+
+
+def test_what_if_is_tried_on_what_the_scheduler_sees_and_changes_nothing(cluster, live, look):
+    looking = look(live)
+    page = looking.open("/what-if")
+    pod = {"metadata": {"name": "would-be"}, "spec": {"containers": [{"name": "main", "image": "app"}]}}
+    page.get_by_label("Objects that would be applied").fill(
+        json.dumps({"apiVersion": "v1", "kind": "Pod", **pod})
+    )
+    page.get_by_role("button", name="Try it").click()
+    page.wait_for_selector("text=default/would-be")
+    assert "node-" in page.locator("tr", has_text="default/would-be").inner_text()
+    names = [each["metadata"]["name"] for each in cluster.get("/api/v1/namespaces/default/pods")["items"]]
+    assert "would-be" not in names
 
 
 def test_a_scheduler_that_goes_away_is_said_and_what_was_seen_stays(tmp_path_factory, serve, look):

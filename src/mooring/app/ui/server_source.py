@@ -8,14 +8,16 @@ from typing import Any
 from urllib.parse import quote
 
 from mooring.api.errors import MooringError
+from mooring.app import running_scheduler
 from mooring.app.clock import SystemClock
 from mooring.app.running_scheduler import Endpoints
 from mooring.app.ui import configurations
 from mooring.app.ui.labels import label_columns
+from mooring.app.ui.trying import what_if
 from mooring.app.ui.usage import Usage
 from mooring.client.credentials import Credentials
 from mooring.serving.api_v1 import ROOT
-from mooring.web.source import Json, QueueQuery
+from mooring.web.source import Json, Question, QueueQuery
 
 FRESH_SECONDS, NODES_FRESH_SECONDS = 0.4, 4.0
 """Several browsers that ask at about the same time get one answer; all nodes are much to ask for."""
@@ -64,6 +66,12 @@ class ServerSource:
                 f"attempt {sequence} of the pod {key} is not kept any more: choose another one"
             )
         return dict(answer["records"][-1])
+
+    async def what_if(self, question: Question) -> Json:
+        """By the scheduler's own configuration, on what it sees at this moment."""
+        configured = await running_scheduler.configuration(self._given)
+        cluster = await running_scheduler.cluster(self._given, configured.resources())
+        return await asyncio.to_thread(what_if, cluster, configured, question)
 
     async def nodes(self) -> Json:
         return await self._shared(("nodes", ""), NODES_FRESH_SECONDS, self._columns)

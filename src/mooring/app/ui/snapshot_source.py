@@ -12,16 +12,14 @@ from typing import Any, TypeVar
 
 from mooring.api.errors import MooringError
 from mooring.api.pod import Pod
-from mooring.api.resources import PODS
 from mooring.app.asking import LoadedCluster
 from mooring.app.configuring import Configuration
 from mooring.app.live_cluster import LiveCluster
-from mooring.app.manifest_files import parse_manifest
 from mooring.app.ui import configurations
 from mooring.app.ui.labels import label_columns
 from mooring.app.ui.pending import PendingPods, judge_pending
+from mooring.app.ui.trying import what_if
 from mooring.app.ui.usage import Usage
-from mooring.app.what_if import ClusterCopy, Outcome, ended_by
 from mooring.explain.explanation import explain
 from mooring.framework.nodes import Nodes, NodeView
 from mooring.web.source import Json, Question, QueueQuery
@@ -113,23 +111,7 @@ class SnapshotSource:
         return await self._ask(answer)
 
     async def what_if(self, question: Question) -> Json:
-        def answer() -> Json:
-            manifests = parse_manifest(question.manifests, "the manifest")
-            with ClusterCopy(self._cluster, self._configured) as copy:
-                if question.add_nodes:
-                    copy.add_nodes(question.add_nodes, question.like)
-                for node in question.drain:
-                    copy.drain(node)
-                copy.add(manifests)
-                outcome = copy.settle()
-                why = ended_by(copy, outcome)
-                return {
-                    **outcome.to_dict(),
-                    "present": self._present(outcome),
-                    "explanation": None if why is None else why.to_dict(),
-                }
-
-        return await self._call(answer)
+        return await self._call(lambda: what_if(self._cluster, self._configured, question))
 
     async def configuration(self) -> Json:
         return await self._call(lambda: configurations.described(self._configured))
@@ -147,16 +129,6 @@ class SnapshotSource:
         if self._pending is None:
             self._pending = await judge_pending(self._loaded)
         return self._pending
-
-    def _present(self, outcome: Outcome) -> dict[str, str]:
-        """Pod → its node now, empty without one; for the pods of an outcome that are there."""
-        pods = self._loaded.engine.stores.lister(PODS)
-        found = {}
-        for key in (*outcome.placed, *outcome.pending, *outcome.preempted, *outcome.moved, *outcome.lost):
-            namespace, _, name = key.partition("/")
-            if (pod := pods.get(name, namespace)) is not None:
-                found[key] = pod.spec.node_name
-        return found
 
     def _pod(self, key: str) -> Pod:
         namespace, _, name = key.partition("/")
