@@ -98,7 +98,8 @@ def decided(api: Api, meta: Json) -> Json:
 
 
 def message_of(pod: Json) -> str:
-    return next(str(c["message"]) for c in pod["status"]["conditions"] if c["type"] == "PodScheduled")
+    """Empty where the pod has a node: an event that was late may have led to one."""
+    return next(str(c.get("message", "")) for c in pod["status"]["conditions"] if c["type"] == "PodScheduled")
 
 
 def both(api: Api, kubeconfig: Path, meta: Json) -> tuple[Explanation, str]:
