@@ -174,10 +174,11 @@ def test_no_baseline_is_built_for_pods_between_which_too_much_changes():
 @pytest.mark.parametrize(
     ("waiting", "due"),
     [
-        ((2, 1, 0), [True, False, False]),
-        ((1, 0), [False, True]),
+        ((3, 2, 1, 0), [True, False, False, False]),
+        ((2, 1, 0), [False, False, False]),
         ((0, 0), [False, True]),
         ((0, 3, 2), [False, True, False]),
+        ((1,) * 9, [False] * 8 + [True]),
     ],
 )
 def test_a_baseline_is_built_where_enough_pods_wait_or_none_is_known_to(waiting, due):
@@ -190,7 +191,7 @@ def test_a_baseline_is_built_where_enough_pods_wait_or_none_is_known_to(waiting,
 
 def test_the_first_of_pods_that_wait_together_serves_the_others():
     clusters = Clusters()
-    pods = [web(number) for number in range(3)]
+    pods = [web(number) for number in range(4)]
     for pod in pods[1:]:
         clusters.world.signature(pod)  # as when it enters the queue
     found = [clusters.place(pod).baseline for pod in pods]

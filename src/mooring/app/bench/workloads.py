@@ -179,27 +179,31 @@ kind: KubeSchedulerConfiguration
 profiles: [{plugins: {multiPoint: {disabled: [{name: PrioritySort}], enabled: [{name: Coscheduling}]}}}]
 """
 GANGS, MEMBERS = 1000, 3
+"""PodGroups that come together, and their members."""
 INDEX = "batch.kubernetes.io/job-completion-index"
 
 
 def gangs(world: World) -> Pods:
     """Indexed jobs of three; their pods differ in a label, so each is another template. All members of a
     group are known when its first is tried: the world is always two pods ahead."""
-    groups = ({"metadata": meta(f"gang-{i:05}"), "spec": {"minMember": MEMBERS}} for i in range(GANGS))
-    world.put(PODGROUPS, groups)
-    pods = (
-        make(
-            f"gang-{i:05}-{member}",
-            cpu=50 + i % 977,
-            memory=64 + i % 991,
-            labels={"app": f"gang-{i}", LABEL: f"gang-{i:05}", INDEX: f"{member}"},
-        )
-        for i in range(GANGS)
-        for member in range(MEMBERS)
-    )
+    pods = _members(world)
     for _ in range(MEMBERS - 1):
         world.enqueue(next(pods))
     yield from pods
+
+
+def _members(world: World) -> Pods:
+    for i in _numbers():
+        if i % GANGS == 0:
+            names = (f"gang-{group:05}" for group in range(i, i + GANGS))
+            world.put(PODGROUPS, ({"metadata": meta(name), "spec": {"minMember": MEMBERS}} for name in names))
+        for member in range(MEMBERS):
+            yield make(
+                f"gang-{i:05}-{member}",
+                cpu=50 + i % 977,
+                memory=64 + i % 991,
+                labels={"app": f"gang-{i}", LABEL: f"gang-{i:05}", INDEX: f"{member}"},
+            )
 
 
 def services(world: World) -> Pods:

@@ -28,8 +28,12 @@ _SEEN = 4096
 """Signatures whose sightings are counted."""
 _LONGEST_WAIT = 64
 """Pods of one signature between two times that a baseline is built which is never used."""
-_WORTHWHILE = 2
+_WORTHWHILE = 3
 """How many pods have to use a baseline until building it has paid: it costs more than an attempt saves."""
+
+
+_ENOUGH_SEEN = 8
+"""After so many pods a baseline is built even if few seem to wait: that number is rough."""
 
 
 class Sized(Protocol):
@@ -80,13 +84,13 @@ class Kept(Generic[B]):
 class Sightings:
     """How often pods with one signature came that no baseline served, and when building one is due.
 
-    The first one is if enough of them wait behind it; the second one if none is known to wait, because most
+    Of pods that wait together the first one is, if they are enough. Of others the second one is, because most
     signatures come once, and if it comes soon: where many templates take turns, more rows change meanwhile
     than can be judged again. A baseline that is lost before any pod has started from it costs more than it
     brings, so the next one is built four times later each time. One that is lost because the nodes changed is
     not counted."""
 
-    __slots__ = ("_generation", "_seen", "_unused", "_wait")
+    __slots__ = ("_generation", "_seen", "_unused", "_wait", "_waiting")
 
     def __init__(self) -> None:
         self._seen = -1
@@ -96,16 +100,19 @@ class Sightings:
         self._wait = 1
         self._generation = 0
         """Of the node table, when the last pod came."""
+        self._waiting = 0
+        """Pods that waited behind that one."""
 
     def is_due(self, waiting: int, generation: int) -> bool:
         """Count one pod, behind which so many wait; whether a baseline is to be built for it."""
         comes_late = generation - self._generation > MOST_CHANGES
-        self._generation = generation
+        came_together = waiting or self._waiting
+        self._generation, self._waiting = generation, waiting
         self._seen += 1
         if self._unused:
             self._unused, self._wait = False, min(4 * self._wait, _LONGEST_WAIT)
-        if self._wait == 1 and waiting:
-            if waiting < _WORTHWHILE:
+        if self._wait == 1 and came_together:
+            if waiting < _WORTHWHILE and self._seen < _ENOUGH_SEEN:
                 return False
         elif comes_late or self._seen < self._wait:
             return False
