@@ -1,4 +1,4 @@
-"""An engine without an API server: for what is judged, checked, measured or simulated in memory."""
+"""An engine without an API server: for what is judged, checked or measured in memory."""
 
 from __future__ import annotations
 
@@ -6,16 +6,14 @@ import random
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
-from mooring.api.resources import Resource, Unstructured
+from mooring.api.resources import Resource
 from mooring.app.clock import SystemClock
 from mooring.app.configuring import Configuration
 from mooring.framework.extending import Extender
-from mooring.framework.ports import Clock, EventRecorder, ObjectList, WatchEvent
+from mooring.framework.ports import Clock, ObjectList, WatchEvent
 from mooring.scheduler.assembly import assemble
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.generation import Ports
-from mooring.scheduler.records import RecordRing
-from mooring.sim.world import World
 
 
 def offline_engine(
@@ -28,25 +26,6 @@ def offline_engine(
     clock = clock or SystemClock()
     ports = Ports(NoApi(), clock, random.Random(seed), NoEvents(), extenders=extenders)
     return assemble(configured.config, configured.profiles, configured.registry, ports)
-
-
-def simulated_engine(
-    configured: Configuration,
-    world: World,
-    seed: int,
-    recorder: EventRecorder,
-    records: RecordRing | None = None,
-) -> Engine:
-    """An engine with all profiles of the configuration, connected with a world in memory: what it writes
-    happens there, and comes back to it."""
-    ports = Ports(world, world.clock, random.Random(seed), recorder)
-    engine = assemble(configured.config, configured.profiles, configured.registry, ports, records=records)
-    world.post, world.profiles = engine.inbox.post, engine.profiles
-    for plugin in configured.plugins():
-        for need in plugin.needs:
-            if need.resource.type is Unstructured:
-                world.custom[need.resource.kind, need.resource.api_version] = need.resource
-    return engine
 
 
 class NoEvents:

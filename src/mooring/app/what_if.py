@@ -22,7 +22,8 @@ from mooring.app.asking import LoadedCluster
 from mooring.app.configuring import Configuration
 from mooring.app.evaluating import looking_at_all_nodes
 from mooring.app.live_cluster import LiveCluster
-from mooring.app.offline import NoEvents, simulated_engine
+from mooring.app.offline import NoEvents
+from mooring.app.simulating.engine import simulated_engine
 from mooring.explain.explanation import Explanation, explain
 from mooring.explain.judging import unassigned
 from mooring.explain.remedies import node_like

@@ -5,7 +5,7 @@ import pytest
 from mooring import Simulation
 from mooring.api.errors import MooringError
 from mooring.api.resources import PODS
-from mooring.app import offline
+from mooring.app.simulating import engine as engine_module
 from mooring.framework.points import FilterPlugin
 from mooring.framework.status import Status
 from mooring.scheduler import assembly
@@ -185,7 +185,7 @@ def test_nothing_of_pods_that_are_gone_is_kept(monkeypatch):
         engines.append(assembly.assemble(*args, **options))
         return engines[-1]
 
-    monkeypatch.setattr(offline, "assemble", assemble)
+    monkeypatch.setattr(engine_module, "assemble", assemble)
     result = run("workloads: [{name: a, count: 300, rate: 10/s, shape: {cpu: 1}, lifetime: {fixed: 1s}}]")
     [engine] = engines
     assert result["ended"] == 300

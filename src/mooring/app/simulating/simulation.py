@@ -12,8 +12,8 @@ from pathlib import Path
 
 from mooring.api.errors import MooringError
 from mooring.app.configuring import Configuration, configure, configure_file
-from mooring.app.offline import simulated_engine
 from mooring.app.running.garbage import collected_as_when_running
+from mooring.app.simulating.engine import simulated_engine
 from mooring.app.simulating.loading import load_workload, read_scenario
 from mooring.app.simulating.pacing import Pace
 from mooring.framework.points import Plugin
