@@ -5,7 +5,7 @@ import json
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
@@ -21,6 +21,7 @@ from mooring.api.errors import (
     TooManyRequests,
     TransportError,
 )
+from mooring.api.meta import Object
 from mooring.api.resources import EVENTS, LEASES, PODS, custom
 from mooring.client import retries
 from mooring.client.http_client import HttpClient
@@ -349,6 +350,20 @@ def test_a_list_comes_with_its_page_token_and_what_was_set_aside():
     assert [pod.name for pod in answer.items] == ["good"]
     assert [problem.key for problem in answer.malformed] == ["bad"]
     assert (answer.resource_version, answer.next_page) == ("9", "next")
+
+
+@pytest.mark.parametrize("kind", ["PartialObjectMetadataList", "PodList"])
+def test_metadata_alone_is_asked_for_where_no_more_is_wanted(kind):
+    items = [{"metadata": {"name": "a", "namespace": "b", "resourceVersion": "7"}, "spec": {"nodeName": "n"}}]
+    scripted = Scripted(Reply(200, {"kind": kind, "metadata": {"resourceVersion": "9"}, "items": items}))
+
+    async def main():
+        return await client_of(scripted).list(replace(PODS, type=Object))
+
+    answer = loop.run(main())
+    assert [(type(obj), obj.key, obj.resource_version) for obj in answer.items] == [(Object, "b/a", "7")]
+    accept = scripted.sent[0][1].headers["Accept"]
+    assert accept == "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,application/json"
 
 
 def test_a_long_list_leaves_the_loop_turns():

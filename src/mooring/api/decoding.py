@@ -8,7 +8,7 @@ field, so that one bad object can be set aside while thousands of good ones pass
 import itertools
 import re
 from collections.abc import Callable, Iterator
-from functools import cache, partial, singledispatch
+from functools import partial, singledispatch
 from typing import Any, TypeAlias
 
 import msgspec
@@ -21,7 +21,7 @@ from mooring.api.node_selectors import compile_preferred_terms
 from mooring.api.pod import Pod, PodAffinityTerm, ResourceRequirements
 from mooring.api.pod_affinity import compile_pod_terms
 from mooring.api.quantity import ResourceList
-from mooring.api.resources import AnyObject, Resource, Unstructured
+from mooring.api.resources import AnyObject, ObjectType, Resource, Unstructured
 from mooring.api.selectors import compile_label_selector
 from mooring.api.storage import CSIStorageCapacity, PersistentVolume, PersistentVolumeClaim
 
@@ -113,9 +113,14 @@ def to_builtins(obj: AnyObject) -> dict[str, Any]:
     return plain
 
 
-@cache
+_decoders: dict[ObjectType, msgspec.json.Decoder[AnyObject]] = {}
+
+
 def _decoder(resource: Resource) -> msgspec.json.Decoder[AnyObject]:
-    return msgspec.json.Decoder(resource.type)
+    form = resource.type
+    if form not in _decoders:
+        _decoders[form] = msgspec.json.Decoder(form)
+    return _decoders[form]
 
 
 def _parse(resource: Resource, data: JSON) -> dict[str, Any]:

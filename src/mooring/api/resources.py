@@ -79,7 +79,8 @@ ObjectType: TypeAlias = type[meta.Object] | type[Unstructured]
 class Resource:
     """One kind as the API serves it. `group` is empty for the core group.
 
-    `type` is the form in which a reader wants the objects; it does not tell two resources apart.
+    `type` is the form in which a reader wants the objects; it does not tell two resources apart. As
+    `meta.Object` an API server sends their metadata and nothing else.
     """
 
     group: str

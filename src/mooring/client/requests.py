@@ -10,6 +10,7 @@ import msgspec
 
 from mooring.api import decoding
 from mooring.api.errors import ObjectError
+from mooring.api.meta import Object
 from mooring.api.resources import PODS, Resource
 from mooring.client.transport import Request
 from mooring.framework.ports import Patch, PatchType
@@ -21,7 +22,10 @@ LIST_SECONDS = 90.0
 WATCH_GRACE = 60.0
 """Seconds beyond the time that the server was asked to end a watch after."""
 
+METADATA = f"{JSON};as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
+
 _READ = {"Accept": JSON}
+_READ_METADATA = {"Accept": f"{METADATA},{JSON}"}
 _WRITE = {"Accept": JSON, "Content-Type": JSON}
 
 
@@ -42,7 +46,8 @@ def list_objects(
         "limit": str(limit or ""),
         "continue": page,
     }
-    return Request("GET", collection(resource, namespace), _set(query), _READ, timeout=LIST_SECONDS)
+    headers = _READ_METADATA if resource.type is Object else _READ
+    return Request("GET", collection(resource, namespace), _set(query), headers, timeout=LIST_SECONDS)
 
 
 def watch_objects(

@@ -15,7 +15,7 @@ import msgspec
 
 from mooring.api import decoding
 from mooring.api.errors import ApiError, BadAnswer, ObjectError, from_status
-from mooring.api.meta import ListMeta, Record, Status
+from mooring.api.meta import ListMeta, Object, Record, Status
 from mooring.api.resources import AnyObject, Resource, Unstructured
 from mooring.client.retries import MAX_RETRY_AFTER
 from mooring.client.transport import Request
@@ -98,8 +98,9 @@ def read_list(resource: Resource, body: bytes, request: Request) -> Envelope:
     except _UNREADABLE as error:
         raise _not_an_answer(body, request, error) from error
     expected = f"{resource.kind}List"
-    # A custom resource may name its list as it likes.
-    named = envelope.kind.endswith("List") if resource.type is Unstructured else envelope.kind == expected
+    # A custom resource may name its list as it likes, and a server that has no metadata alone sends objects.
+    free = resource.type is Unstructured or resource.type is Object
+    named = envelope.kind.endswith("List") if free else envelope.kind == expected
     if not named:
         found = _a(envelope.kind)
         raise BadAnswer(f"{request.method} {request.path}: expected a {expected}, found {found}")

@@ -8,6 +8,7 @@ import pytest
 
 from mooring.api.resources import NODES, PODS
 from mooring.app.running.comparer import LISTING, ROUND, Comparer
+from mooring.framework.ports import ADDED, WatchEvent
 from mooring.testing import make_node, make_nodes, make_pod, make_pods
 from tests.app.running.replicas import World, play
 
@@ -126,6 +127,24 @@ def test_an_event_that_the_watch_never_delivered_is_found_by_listing():
         assert world.clock.now() - running >= LISTING
         await world.clock.sleep(1)
         assert replica.scheduler.engine.cache.get(lost.uid) is not None
+        assert replica.metrics.differences.samples()[("mirror_outdated",)] == 1
+        task.cancel()
+
+    play(story, until=7200)
+
+
+def test_an_object_whose_deletion_the_watch_never_delivered_is_found_by_listing():
+    async def story(world: World):
+        replica, comparer = await settled(world)
+        informer = replica.scheduler.informers.informers[PODS]
+        ghost = informer.objects["default/pod-0"]
+        world.store.delete(PODS, "pod-0", namespace="default", grace_period=0)
+        await world.until(lambda: "default/pod-0" not in informer.objects)
+        informer.apply(WatchEvent(ADDED, ghost, ""))
+        task = asyncio.create_task(comparer.run())
+        await world.until(lambda: "default/pod-0" not in informer.objects, LISTING + 5 * ROUND + 60)
+        await world.clock.sleep(1)
+        assert replica.scheduler.engine.cache.get(ghost.uid) is None
         assert replica.metrics.differences.samples()[("mirror_outdated",)] == 1
         task.cancel()
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Hashable, Iterator
+from dataclasses import replace
 from itertools import islice
 
 from mooring.api.errors import MooringError
+from mooring.api.meta import Object
 from mooring.api.node import Node
 from mooring.api.pod import Pod
 from mooring.app.running.takeover import reached
@@ -34,8 +36,8 @@ ROUND = 30.0
 LISTING = 600.0
 """Seconds between two comparisons with lists of the API server."""
 PAGE, PAGE_PAUSE = 100, 0.05
-"""Objects in one answer of a listing, and seconds until the next is asked for. Pages are small because other
-objects that stay are made in between: a page that is forgotten leaves holes among them."""
+"""Objects in one answer of a listing, and seconds until the next is asked for. Pages are small and hold only
+metadata, because other objects that stay are made in between: what is forgotten leaves holes among them."""
 
 Repair = Callable[[], object]
 Finding = tuple[str, Hashable, Repair]
@@ -188,19 +190,19 @@ class Comparer:
                 first = await self._list_differs(informer)
                 if first:
                     await self._clock.sleep(ROUND)
-                    second = await self._list_differs(informer)
-                    self._mend(informer, {key: event for key, event in second.items() if key in first})
+                    for key in first & await self._list_differs(informer):
+                        await self._mend(informer, key)
             except MooringError as error:
                 _log.warning("Cannot list for comparison", resource=informer.resource, err=str(error))
 
-    async def _list_differs(self, informer: Informer) -> dict[str, WatchEvent]:
-        """Key → the event that the mirror has missed, as far as a list can tell."""
-        missed: dict[str, WatchEvent] = {}
+    async def _list_differs(self, informer: Informer) -> set[str]:
+        """The keys of objects whose last event the mirror has not got, as far as a list can tell."""
+        differing: set[str] = set()
         listed: set[str] = set()
         page, version = "", ""
         while True:
             answer = await self._client.list(
-                informer.resource,
+                replace(informer.resource, type=Object),
                 field_selector=FIELD_SELECTORS.get(informer.resource, ""),
                 resource_version="",
                 limit=PAGE,
@@ -210,21 +212,39 @@ class Comparer:
                 listed.add(obj.key)
                 known = informer.objects.get(obj.key)
                 if known is None or not reached(known.resource_version, obj.resource_version):
-                    missed[obj.key] = WatchEvent(ADDED, obj, "")
+                    differing.add(obj.key)
             page, version = answer.next_page, answer.resource_version
             if not page:
                 break
             await self._clock.sleep(PAGE_PAUSE)
         for key, known in list(informer.objects.items()):
             if key not in listed and reached(version, known.resource_version):
-                missed[key] = WatchEvent(DELETED, known, "")
-        return missed
+                differing.add(key)
+        return differing
 
-    def _mend(self, informer: Informer, missed: dict[str, WatchEvent]) -> None:
-        for key, event in missed.items():
-            known = informer.objects.get(key)
-            if event.type == DELETED and known is not event.object:
-                continue  # it has come back meanwhile
+    async def _mend(self, informer: Informer, key: str) -> None:
+        """Ask for one object, and apply the event that was lost unless it has come meanwhile."""
+        namespace, _, name = key.rpartition("/")
+        selectors = (FIELD_SELECTORS.get(informer.resource, ""), f"metadata.name={name}")
+        answer = await self._client.list(
+            informer.resource,
+            namespace=namespace,
+            field_selector=",".join(filter(None, selectors)),
+            resource_version="",
+        )
+        known = informer.objects.get(key)
+        if answer.items:
+            event = WatchEvent(ADDED, answer.items[0], "")
+            lost = known is None or not reached(known.resource_version, event.object.resource_version)
+        else:
+            event = WatchEvent(DELETED, known, "")
+            # An object that cannot be read is there.
+            lost = (
+                known is not None
+                and not answer.malformed
+                and reached(answer.resource_version, known.resource_version)
+            )
+        if lost:
             self._metrics.differences.inc("mirror_outdated")
             _log.error("An event was lost; the list has repaired it", resource=informer.resource, object=key)
             informer.apply(event)

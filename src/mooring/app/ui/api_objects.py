@@ -25,7 +25,6 @@ PAGE = 500
 ANSWER_LIMIT = 64 << 20
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 """Columns and cells as kubectl shows them."""
-METADATA = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
 VERBS = frozenset({"list", "create", "update", "delete"})
 MADE_BY_THE_CLUSTER = frozenset({"events", "leases", "endpoints", "endpointslices"})
 """Kinds that come and go by themselves, and that users do not write."""

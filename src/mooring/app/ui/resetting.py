@@ -12,9 +12,10 @@ from itertools import groupby
 
 from mooring.api.errors import MooringError, NotFound
 from mooring.api.resources import Resource
-from mooring.app.ui.api_objects import METADATA, ApiObjects, Json
+from mooring.app.ui.api_objects import ApiObjects, Json
 from mooring.app.ui.exporting import of_every_cluster
 from mooring.app.ui.importing import AT_ONCE, FIRST, LAST, result
+from mooring.client import requests
 
 LOOKS, LOOK_SECONDS = 100, 0.2
 """How often it is looked whether all are gone: 20 s."""
@@ -72,7 +73,7 @@ async def _delete(objects: ApiObjects, resource: Resource, obj: Json, limit: asy
 
 async def _everything(objects: ApiObjects) -> list[tuple[Resource, Json]]:
     kinds = (await objects.kinds()).values()
-    lists = await asyncio.gather(*(objects.list(kind, METADATA) for kind in kinds))
+    lists = await asyncio.gather(*(objects.list(kind, requests.METADATA) for kind in kinds))
     pairs = ((kind, obj) for kind, items in zip(kinds, lists, strict=True) for obj in items)
     return [(kind, obj) for kind, obj in pairs if not of_every_cluster(obj)]
 
