@@ -18,6 +18,7 @@ from mooring.app.evaluating import World
 from mooring.app.plugin_cases import configuration_of
 from mooring.contrib.registry import PLUGINS as CONTRIB
 from mooring.framework.cycle_state import CycleState
+from mooring.framework.hot import ManyPodsFilterPlugin, ManyPodsScorePlugin
 from mooring.framework.lifting import as_status, gravest
 from mooring.framework.nodes import Nodes
 from mooring.framework.status import Code, PreFilterResult, Status
@@ -57,6 +58,7 @@ class Asked:
         live = set(nodes.names)
         every = self._together(nodes.columns.every_row().nodes)
         assert {name: verdict for name, verdict in every.items() if name in live} == one_by_one
+        assert self._fits_amounts() in (None, live - set(one_by_one))
         return one_by_one
 
     def scores(self) -> dict[str, int] | None:
@@ -76,6 +78,7 @@ class Asked:
         assert self._scored(nodes) == one_by_one
         every = self._scored(nodes.columns.every_row().nodes)
         assert {name: score for name, score in every.items() if name in one_by_one} == one_by_one
+        assert self._scored_many().items() <= one_by_one.items()
         return one_by_one
 
     def overlay(self, name: str) -> Overlay:
@@ -98,6 +101,26 @@ class Asked:
                     tuple(entry.text(index) for entry in hits),
                 )
         return found
+
+    def _fits_amounts(self) -> set[str] | None:
+        """By the pod's amounts alone; None where these do not tell."""
+        if not isinstance(self.plugin, ManyPodsFilterPlugin):
+            return None
+        amounts = self.plugin.filter_amounts(self.state, self.pod)
+        if amounts is None or 0 in amounts:  # nothing asked fits an overcommitted node, on a closer look
+            return None
+        return {node.name for node in self.world.nodes if self.plugin.fits_amounts(amounts, node)}
+
+    def _scored_many(self) -> dict[str, int]:
+        """For this pod between two others, on those nodes where that is known."""
+        if not isinstance(self.plugin, ManyPodsScorePlugin):
+            return {}
+        amounts = self.plugin.score_amounts(self.state, self.pod)
+        if amounts is None:
+            return {}
+        columns = np.array([[0, amount, 2 * amount + 1] for amount in amounts], dtype=np.float64)
+        answers = {node.name: self.plugin.score_many(columns, node) for node in self.world.nodes}
+        return {name: int(scores[1]) for name, scores in answers.items() if scores is not None}
 
     def _scored(self, nodes: Nodes) -> dict[str, int]:
         out = np.full(len(nodes), 999, dtype=np.int64)

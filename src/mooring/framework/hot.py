@@ -5,13 +5,14 @@ profile shows that a plugin is still too slow.
 
     WholeTableFilterPlugin, WholeTableScorePlugin    no gathering of columns for the nodes still in play
     PreparedFilterPlugin, PreparedScorePlugin        cheaper answers for single nodes that have changed
+    ManyPodsFilterPlugin, ManyPodsScorePlugin        one changed node judged for many templates at once
     HeadroomFilterPlugin                             preemption computes instead of asking
     IncrementalScorePlugin                           scores that depend on pods anywhere, kept up to date
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,7 +20,7 @@ import numpy as np
 from mooring.api.pod import Pod
 from mooring.framework import lifting
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.nodes import BoolArray, IntArray, Nodes, NodeView
+from mooring.framework.nodes import BoolArray, FloatArray, IntArray, Nodes, NodeView
 from mooring.framework.points import FilterPlugin, ScorePlugin
 from mooring.framework.status import Status
 from mooring.framework.vectorized import VectorFilterPlugin, VectorScorePlugin
@@ -76,6 +77,40 @@ class PreparedScorePlugin(ScorePlugin):
     def score_for(self, state: CycleState, pod: Pod) -> Callable[[NodeView], float | Status]:
         """A function with the rules of `PreparedFilterPlugin.filter_for`, for `score`."""
         raise lifting.missing(self, "score_for")
+
+
+class ManyPodsFilterPlugin(PreparedFilterPlugin):
+    """`filter` for one node and the pods of many templates, where nothing matters of a pod but some amounts,
+    and a pod with smaller ones fits wherever a larger one does."""
+
+    @lifting.required
+    def filter_amounts(self, state: CycleState, pod: Pod) -> tuple[int, ...] | None:
+        """The amounts, equally many for all pods and equal for pods with the same sign. `None`: not for this
+        pod."""
+        raise lifting.missing(self, "filter_amounts")
+
+    @lifting.required
+    def fits_amounts(self, amounts: Sequence[int], node: NodeView) -> bool:
+        """Whether the node fits a pod with these amounts. False where that takes a closer look: `filter` is
+        asked then."""
+        raise lifting.missing(self, "fits_amounts")
+
+
+class ManyPodsScorePlugin(PreparedScorePlugin):
+    """`score` for one node and the pods of many templates, where nothing matters of a pod but some amounts.
+    For a `WholeTableScorePlugin` that does not normalise: such scores are added up and trusted."""
+
+    @lifting.required
+    def score_amounts(self, state: CycleState, pod: Pod) -> tuple[int, ...] | None:
+        """The amounts, equally many for all pods, at most 2^53 each, and equal for pods with the same sign.
+        `None`: not for this pod."""
+        raise lifting.missing(self, "score_amounts")
+
+    @lifting.required
+    def score_many(self, amounts: FloatArray, node: NodeView) -> IntArray | None:
+        """What the node scores for pods with these amounts, of which there is a column for each pod. `None`:
+        `score` is to be asked."""
+        raise lifting.missing(self, "score_many")
 
 
 class HeadroomFilterPlugin(VectorFilterPlugin):

@@ -20,7 +20,7 @@ from mooring.framework.access import Dependency, Reads
 from mooring.framework.args import DEFAULT_RESOURCES, ArgsContext, PluginArgs, ResourceSpec, weighted
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.handle import Handle
-from mooring.framework.hot import PreparedScorePlugin, WholeTableScorePlugin
+from mooring.framework.hot import ManyPodsScorePlugin, WholeTableScorePlugin
 from mooring.framework.nodes import FloatArray, IntArray, Nodes, NodeView
 from mooring.framework.points import PreScorePlugin
 from mooring.framework.reusable import ReusablePlugin
@@ -50,7 +50,7 @@ class NodeResourcesBalancedAllocationArgs(PluginArgs):
 
 
 class NodeResourcesBalancedAllocation(
-    PreScorePlugin, WholeTableScorePlugin, PreparedScorePlugin, ReusablePlugin
+    PreScorePlugin, WholeTableScorePlugin, ManyPodsScorePlugin, ReusablePlugin
 ):
     name = "NodeResourcesBalancedAllocation"
     Args = NodeResourcesBalancedAllocationArgs
@@ -78,6 +78,16 @@ class NodeResourcesBalancedAllocation(
     def score_for(self, state: CycleState, pod: Pod) -> Callable[[NodeView], int]:
         asks = self._scored(state, pod)
         return (lambda node: 0) if asks is None else prepared(asks)
+
+    def score_amounts(self, state: CycleState, pod: Pod) -> tuple[int, ...] | None:
+        asks = self._scored(state, pod)
+        if asks is None or len(asks) != 2 or not self._standard:
+            return None
+        amounts = tuple([ask for _, ask in asks])
+        return amounts if max(amounts) <= _EXACT else None
+
+    def score_many(self, amounts: FloatArray, node: NodeView) -> IntArray | None:
+        return score_pods(self._resources, amounts, node)
 
     def score_into(self, state: CycleState, pod: Pod, nodes: Nodes, out: IntArray) -> int | None:
         asks = self._scored(state, pod)
@@ -117,6 +127,8 @@ def _counts(name: str, ask: int) -> bool:
     return is_counted(name) and (ask != 0 or not is_scalar_resource(name))
 
 
+_EXACT = 2**53
+"""Whole numbers up to here are exact as floats."""
 NO_CHANGE = 75
 """What a pod scores that changes nothing; fewer than two resources are always in balance."""
 
@@ -152,6 +164,28 @@ def prepared(asks: Asks) -> Callable[[NodeView], int]:
         return 50 + int((50 + gained) / 2)
 
     return score_pair
+
+
+def score_pods(names: Sequence[str], amounts: FloatArray, node: NodeView) -> IntArray | None:
+    """`score_one` of one node for pods that ask for these amounts of two resources."""
+    capacities, used = [], []
+    for name in names:
+        capacity = node.allocatable.get(name, 0)
+        if not 0 < capacity <= _EXACT:
+            return None
+        capacities.append((capacity,))
+        used.append((node.requested.get(name, 0),))
+    fractions: FloatArray = amounts + np.array(used)
+    fractions /= np.array(capacities)
+    np.minimum(fractions, 1.0, out=fractions)
+    apart: FloatArray = fractions[0] - fractions[1]
+    np.abs(apart, out=apart)
+    np.subtract(2.0, apart, out=apart)
+    apart *= 50.0
+    scores: IntArray = apart.astype(np.int64)
+    scores += 150 - balance(tuple((name, 0) for name in names), node.allocatable, node.requested)
+    scores >>= 1
+    return scores
 
 
 def balance(asks: Asks, allocatable: Mapping[str, int], requested: Mapping[str, int]) -> int:

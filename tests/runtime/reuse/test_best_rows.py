@@ -34,6 +34,19 @@ def test_the_best_is_that_of_all_rows(start, changes):
             assert found.best(column) == int(column.argmax())
 
 
+@given(st.lists(st.lists(totals, min_size=9, max_size=9), min_size=1, max_size=9))
+def test_the_best_is_that_of_all_rows_after_many_have_changed(columns):
+    found = BestRows()
+    for column in (np.array(some, dtype=np.int64) for some in columns):
+        found.forget()
+        for _ in range(3):
+            if column.max() >= 0:
+                best = found.best(column)
+                assert best == int(column.argmax())
+                column[best] = NEVER
+                found.changed(best, NEVER)
+
+
 def test_rows_that_are_taken_one_by_one_come_in_order():
     column, found, taken = np.array([7, 3, 7, 9, 0, 5, 9]), BestRows(), []
     for _ in range(len(column)):

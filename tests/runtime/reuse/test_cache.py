@@ -161,14 +161,14 @@ def test_one_that_is_larger_than_the_bound_is_kept_alone():
 def test_a_baseline_that_no_pod_starts_from_is_built_ever_more_rarely():
     """The second pod of a signature, then one of five, one of seventeen, one of sixty-five."""
     sightings = Sightings()
-    due = [number for number in range(200) if sightings.is_due(0, number)]
+    due = [number for number in range(200) if sightings.is_due(0, number, 128)]
     assert due == [1, 5, 21, 85, 149]
 
 
 def test_no_baseline_is_built_for_pods_between_which_too_much_changes():
     sightings = Sightings()
-    assert not any(sightings.is_due(0, number * 1000) for number in range(1, 50))
-    assert sightings.is_due(0, 49_001)
+    assert not any(sightings.is_due(0, number * 1000, 128) for number in range(1, 50))
+    assert sightings.is_due(0, 49_001, 128)
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_a_baseline_is_built_where_enough_pods_wait_or_none_is_known_to(waiting,
     sightings = Sightings()
     found: list[bool] = []
     for behind in waiting:
-        found.append(not any(found) and sightings.is_due(behind, 0))
+        found.append(not any(found) and sightings.is_due(behind, 0, 128))
     assert found == due
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from mooring.api.node import Node
 from mooring.api.pod import Pod
-from mooring.api.requests import PODS, is_extended_resource, node_allocatable, pod_requests
+from mooring.api.requests import CPU, MEMORY, PODS, is_extended_resource, node_allocatable, pod_requests
 from mooring.api.resources import Unstructured
 from mooring.framework.access import Dependency, Reads
 from mooring.framework.cycle_state import CycleState
@@ -29,12 +29,12 @@ from mooring.framework.explaining import Detail, ExplainingPlugin, unit_of
 from mooring.framework.handle import Handle
 from mooring.framework.hot import (
     HeadroomFilterPlugin,
-    PreparedFilterPlugin,
-    PreparedScorePlugin,
+    ManyPodsFilterPlugin,
+    ManyPodsScorePlugin,
     WholeTableFilterPlugin,
     WholeTableScorePlugin,
 )
-from mooring.framework.nodes import BoolArray, IntArray, Nodes, NodeView, Refusals
+from mooring.framework.nodes import BoolArray, FloatArray, IntArray, Nodes, NodeView, Refusals
 from mooring.framework.points import PreFilterPlugin, PreScorePlugin
 from mooring.framework.reusable import ReusablePlugin
 from mooring.framework.status import Code, Status
@@ -50,10 +50,10 @@ class NodeResourcesFit(
     PreFilterPlugin,
     HeadroomFilterPlugin,
     WholeTableFilterPlugin,
-    PreparedFilterPlugin,
+    ManyPodsFilterPlugin,
     PreScorePlugin,
     WholeTableScorePlugin,
-    PreparedScorePlugin,
+    ManyPodsScorePlugin,
     ReusablePlugin,
     ExplainingPlugin,
 ):
@@ -90,6 +90,15 @@ class NodeResourcesFit(
 
         return judge
 
+    def filter_amounts(self, state: CycleState, pod: Pod) -> tuple[int, int] | None:
+        asks = dict(state.read(FILTERED))
+        amounts = asks.pop(CPU, 0), asks.pop(MEMORY, 0)
+        return None if asks else amounts
+
+    def fits_amounts(self, amounts: Sequence[int], node: NodeView) -> bool:
+        cpu, memory = amounts
+        return node.free(PODS) > 0 and cpu <= node.free(CPU) and memory <= node.free(MEMORY)
+
     def filter_nodes(self, state: CycleState, pod: Pod, nodes: Nodes) -> Refusals | None:
         return refusals(state.read(FILTERED), nodes)
 
@@ -108,6 +117,12 @@ class NodeResourcesFit(
 
     def score_into(self, state: CycleState, pod: Pod, nodes: Nodes, out: IntArray) -> None:
         self._scorer.score_into(self._scored(state, pod), nodes, out)
+
+    def score_amounts(self, state: CycleState, pod: Pod) -> tuple[int, ...] | None:
+        return self._scorer.amounts(self._scored(state, pod))
+
+    def score_many(self, amounts: FloatArray, node: NodeView) -> IntArray | None:
+        return self._scorer.score_many(amounts, node)
 
     def _scored(self, state: CycleState, pod: Pod) -> Asks:
         """PreScore may be switched off on its own; then the pod is read here."""

@@ -129,6 +129,11 @@ class Scorer:
         self._strategy = strategy_of(args)
         self._resources = tuple(spec for spec in args.resources if is_counted(spec.name))
         self._standard = not any(is_scalar_resource(spec.name) for spec in self._resources)
+        alike = len(self._resources) == 2 and all(spec.weight == 1 for spec in self._resources)
+        self._is_default = (
+            self._standard and alike and self._strategy.counts_free and not self._strategy.shape
+        )
+        """Two resources that every pod asks for, that count alike and should stay free."""
 
     def asks(self, requests: Mapping[str, int]) -> Asks:
         """What a pod's requests mean for the score; worked out once per pod."""
@@ -156,8 +161,7 @@ class Scorer:
     def prepared(self, asks: Asks) -> Callable[[NodeView], int]:
         """`score` with the asks read: written out for the default, two resources that count alike and should
         stay free."""
-        alike = len(asks) == 2 and all(weight == 1 for _, weight, _ in asks)
-        if not alike or self._strategy.shape or not self._strategy.counts_free:
+        if not self._is_default:
             return lambda node: self.score(asks, node)
         (first, _, one), (second, _, other) = asks
 
@@ -174,6 +178,29 @@ class Scorer:
             return (total + spare * MAX_NODE_SCORE // right) // 2 if spare > 0 else total // 2
 
         return score
+
+    def amounts(self, asks: Asks) -> tuple[int, ...] | None:
+        """What `score_many` wants to know of a pod."""
+        amounts = tuple([ask for _, _, ask in asks])
+        return amounts if self._is_default and max(amounts) < EXACT else None
+
+    def score_many(self, amounts: FloatArray, node: NodeView) -> IntArray | None:
+        """One node for pods that ask for these amounts of the two resources."""
+        capacities, free = [], []
+        for spec in self._resources:
+            capacity = node.allocatable.get(spec.name, 0)
+            if not 0 < capacity < EXACT:
+                return None
+            capacities.append((capacity,))
+            free.append((capacity - node.nonzero_requested.get(spec.name, 0),))
+        points: FloatArray = np.array(free) - amounts
+        np.maximum(points, 0.0, out=points)
+        points *= _HUNDRED
+        points /= np.array(capacities)
+        np.floor(points, out=points)
+        total: FloatArray = points[0] + points[1]
+        total *= 0.5
+        return total.astype(np.int64)
 
     def score_into(self, asks: Asks, nodes: Nodes, out: IntArray) -> None:
         """All nodes, also rows without one."""

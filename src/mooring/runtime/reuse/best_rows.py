@@ -26,9 +26,11 @@ _EVERYTHING = (0, _BEYOND)
 class BestRows:
     """Positions in snapshot order by falling total, the first among equals first."""
 
-    __slots__ = ("_heap", "_last")
+    __slots__ = ("_heap", "_is_forgotten", "_last")
 
     def __init__(self) -> None:
+        self._is_forgotten = False
+        """Whether rows have changed and the heap does not know it."""
         self._heap: list[tuple[int, int]] = []
         """(total, negated; position). The first one is the best row if that is still its total."""
         self._last = _NOTHING
@@ -42,6 +44,9 @@ class BestRows:
             if totals[position] == -negated:
                 return position
             heappop(heap)
+        if self._is_forgotten:  # one look at all rows is cheaper than a heap that is used once
+            self._is_forgotten = False
+            return int(totals.argmax())
         self._fill(totals)
         return self._heap[0][1]
 
@@ -57,6 +62,10 @@ class BestRows:
             heappush(heap, entry)
             if len(heap) > _LONGEST:
                 self._heap, self._last = [], _NOTHING
+
+    def forget(self) -> None:
+        """Many rows have changed."""
+        self._heap, self._last, self._is_forgotten = [], _NOTHING, True
 
     def _fill(self, totals: IntArray) -> None:
         best = _best(totals)

@@ -18,9 +18,10 @@ from mooring.runtime.pre_filtering import run_pre_filter
 from mooring.runtime.profile import Profile
 from mooring.runtime.reuse import node_set, template
 from mooring.runtime.reuse.node_set import NodeSetBaseline
-from mooring.runtime.reuse.refreshing import MOST_CHANGES, refresh
+from mooring.runtime.reuse.refreshing import FEW_CHANGES, MOST_CHANGES, refresh
 from mooring.runtime.reuse.signatures import Key, Signature, VersionOf
 from mooring.runtime.reuse.template import TemplateBaseline
+from mooring.runtime.reuse.turns import Turns
 
 TEMPLATE_BYTES = 64 * 1024 * 1024
 NODE_SET_BYTES = 32 * 1024 * 1024
@@ -31,7 +32,8 @@ _LONGEST_WAIT = 64
 _WORTHWHILE = 3
 """How many pods have to use a baseline until building it has paid: it costs more than an attempt saves."""
 
-
+MOST_CHANGES_BY_TURNS = 1024
+"""As `refreshing.MOST_CHANGES`, where templates take turns."""
 _ENOUGH_SEEN = 8
 """After so many pods a baseline is built even if few seem to wait: that number is rough."""
 
@@ -63,22 +65,27 @@ class Kept(Generic[B]):
         self._kept.move_to_end(key)
         return found[0]
 
-    def put(self, key: Key, baseline: B) -> None:
+    def put(self, key: Key, baseline: B) -> bool:
+        """Whether others had to go."""
         self.drop(key)
         size = baseline.nbytes
         self._kept[key] = baseline, size
         self._bytes += size
+        is_full = self._bytes > self._most_bytes
         while self._bytes > self._most_bytes and len(self._kept) > 1:
             self.drop(next(iter(self._kept)))
+        return is_full
 
     def clear(self) -> None:
         self._kept.clear()
         self._bytes = 0
 
-    def drop(self, key: Key) -> None:
+    def drop(self, key: Key) -> B | None:
         gone = self._kept.pop(key, None)
-        if gone is not None:
-            self._bytes -= gone[1]
+        if gone is None:
+            return None
+        self._bytes -= gone[1]
+        return gone[0]
 
 
 class Sightings:
@@ -103,9 +110,10 @@ class Sightings:
         self._waiting = 0
         """Pods that waited behind that one."""
 
-    def is_due(self, waiting: int, generation: int) -> bool:
-        """Count one pod, behind which so many wait; whether a baseline is to be built for it."""
-        comes_late = generation - self._generation > MOST_CHANGES
+    def is_due(self, waiting: int, generation: int, most_changes: int) -> bool:
+        """Count one pod, behind which so many wait; whether a baseline is to be built for it. After more
+        changes than `most_changes` it would be lost until the next one comes."""
+        comes_late = generation - self._generation > most_changes
         came_together = waiting or self._waiting
         self._generation, self._waiting = generation, waiting
         self._seen += 1
@@ -160,6 +168,7 @@ class ReuseCache(NoReuse):
         self._latest_found: TemplateBaseline | None = None
         self._sightings: OrderedDict[Key, Sightings] = OrderedDict()
         self._most_seen = seen
+        self._turns = Turns()
 
     def find(self, attempt: Attempt) -> Baseline:
         """What is known before any plugin is asked about the pod."""
@@ -173,7 +182,10 @@ class ReuseCache(NoReuse):
         is_latest = signature is self._latest
         found = self._latest_found if is_latest else self.templates.get(signature)
         if found is not None:
-            if refresh(found, attempt.pod, attempt.every):
+            behind = attempt.nodes.columns.generation - found.generation
+            if refresh(found, attempt.pod, attempt.every, self._turns):
+                if behind > FEW_CHANGES and not found.takes_turns:
+                    self._turns.join(found, attempt.pod)
                 if not is_latest:
                     self._latest, self._latest_found = signature, found
                     if not found.was_used:
@@ -195,7 +207,9 @@ class ReuseCache(NoReuse):
         signature, special = attempt.info.signature, attempt.pod.status.nominated_node_name
         if special or attempt.profile.samples or type(signature) is not Signature:
             return
-        if not self._sighted(signature).is_due(signature.waiting, attempt.nodes.columns.generation):
+        generation = attempt.nodes.columns.generation
+        most_changes = MOST_CHANGES_BY_TURNS if self._turns.may_begin(generation) else MOST_CHANGES
+        if not self._sighted(signature).is_due(signature.waiting, generation, most_changes):
             return
         before = attempt.state
         found = template.build(
@@ -204,7 +218,9 @@ class ReuseCache(NoReuse):
         if found is None:
             return
         self._drop(signature)
-        self.templates.put(signature, found)
+        if self.templates.put(signature, found):
+            self._turns.end(unusual=True)  # there are more templates than can be kept
+        self._turns.join(found, attempt.pod)
         attempt.baseline = found
         found.begin(attempt)
         attempt.state.skip_filter |= before.skip_filter
@@ -212,6 +228,7 @@ class ReuseCache(NoReuse):
 
     def clear(self) -> None:
         """Other plugins answer from now on."""
+        self._turns.end()
         self.templates.clear()
         self.node_sets.clear()
         self._nothing.clear()
@@ -247,7 +264,9 @@ class ReuseCache(NoReuse):
         return found
 
     def _drop(self, signature: Key) -> None:
-        self.templates.drop(signature)
+        gone = self.templates.drop(signature)
+        if gone is not None and gone.takes_turns:
+            self._turns.end()
         if signature is self._latest:
             self._latest = self._latest_found = None
 

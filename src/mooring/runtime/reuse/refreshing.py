@@ -9,8 +9,11 @@ from mooring.framework.nodes import EveryRow, IntArray, NodeView
 from mooring.framework.status import MAX_NODE_SCORE, MIN_NODE_SCORE, Code, Status
 from mooring.runtime.filtering import filter_with
 from mooring.runtime.reuse.template import NO_RANK, TemplateBaseline
+from mooring.runtime.reuse.turns import Turns
 from mooring.runtime.score_board import NEVER, ScoreStep
 
+FEW_CHANGES = 16
+"""After so many changes or fewer a baseline is brought up to date by itself, also one that takes turns."""
 MOST_CHANGED = 32
 """With more changed rows than this, starting from the node set is as fast as judging them one by one."""
 MOST_CHANGES = 4 * MOST_CHANGED
@@ -21,11 +24,15 @@ class Unusable(Exception):
     """A plugin failed on a changed row, so the baseline cannot be used."""
 
 
-def refresh(found: TemplateBaseline, pod: Pod, every: EveryRow) -> bool:
+def refresh(found: TemplateBaseline, pod: Pod, every: EveryRow, turns: Turns) -> bool:
     """Bring a baseline up to date; `every` are the rows of now. False: it cannot be used any more."""
     if every is not found.every or not found.plugins.fingerprint.holds():
         return False
     columns = every.nodes.columns
+    if found.takes_turns and columns.generation - found.generation > FEW_CHANGES and turns.catch_up(columns):
+        found.generation = turns.generation
+        found.best_rows.forget()
+        return True
     if columns.generation - found.generation > MOST_CHANGES:
         return False
     generation, node_generation, changed = columns.news(found.generation)
@@ -37,7 +44,9 @@ def refresh(found: TemplateBaseline, pod: Pod, every: EveryRow) -> bool:
     try:
         for node in changed:
             if nodes_changed or not found.ok[node.row] or not _refresh_load(found, pod, node):
-                _refresh_row(found, pod, node, nodes_changed)
+                status = _refresh_row(found, pod, node, nodes_changed)
+                if found.takes_turns and status.plugin in found.plugins.row_readers:
+                    turns.end(unusual=True)  # the row may fit again later, which they would not notice
     except Exception:
         return (
             False  # an attempt that starts from nothing meets that failure, and names plugin, point and node
@@ -109,8 +118,8 @@ def _rescore(found: TemplateBaseline, pod: Pod, node: NodeView, step: ScoreStep)
     return score
 
 
-def _refresh_row(found: TemplateBaseline, pod: Pod, node: NodeView, node_changed: bool) -> None:
-    """All local plugins on one row."""
+def _refresh_row(found: TemplateBaseline, pod: Pod, node: NodeView, node_changed: bool) -> Status:
+    """All local plugins on one row; what the filters say."""
     row = node.row
     status = filter_with(found.plugins.filters, found.state, pod, node)
     if status.code is Code.ERROR:
@@ -122,6 +131,7 @@ def _refresh_row(found: TemplateBaseline, pod: Pod, node: NodeView, node_changed
         # A row that was refused may never have been scored by plugins that see feasible nodes only.
         total = _total(found, pod, node, anew=node_changed or not was_ok)
     _put(found, row, total)
+    return status
 
 
 def _set_verdict(found: TemplateBaseline, row: int, status: Status, was_ok: bool) -> None:

@@ -137,6 +137,8 @@ class TemplateBaseline(Baseline):
     None."""
     incremental: IncrementalScores | None = None
     """The scores that cannot be kept; None when they are not known, or nodes or refusals have changed."""
+    takes_turns: bool = False
+    """Whether it is brought up to date together with others (`turns`)."""
     was_used: bool = False
     """Whether a pod has started from it."""
     incremental_after: int = 0

@@ -1,0 +1,212 @@
+"""Templates whose pods take turns: their baselines are brought up to date together.
+
+Between two pods of one template as many rows change as other templates had pods. Judging these rows again for
+each template would cost as much as starting from nothing. So a row that has changed is judged for all of them
+at once, by plugins that know how (`hot.ManyPodsFilterPlugin`, `hot.ManyPodsScorePlugin`).
+
+Only the usual case is dealt with here: the pods of a node have changed, and it fits every template. Anything
+else ends the turns. The baselines then go on by themselves, as up to date as they were, and turns begin again
+after a while, which is longer each time that they did not last."""
+
+from __future__ import annotations
+
+from typing import TypeVar, cast
+
+import numpy as np
+
+from mooring.api.pod import Pod
+from mooring.framework.hot import ManyPodsFilterPlugin, ManyPodsScorePlugin
+from mooring.framework.nodes import Columns, EveryRow, FloatArray, IntArray, NodeView
+from mooring.runtime.reuse.template import TemplateBaseline
+from mooring.runtime.score_board import ScoreStep
+
+_MOST_BEHIND = 64
+"""Changed rows that are judged for all after pods of one template, which took no turns."""
+_MOST_CHANGES = 4 * _MOST_BEHIND
+"""After more changes than this, too many rows have changed as a rule."""
+_CAPACITY = 32
+"""Baselines that the arrays hold at first."""
+_SHORT, _LONG = 512, 1 << 20
+"""Changes of rows to wait after turns have ended, at least and at most."""
+
+Amounts = tuple[int, ...]
+Lines = TypeVar("Lines", IntArray, FloatArray)
+
+
+class Turns:
+    """The baselines that take turns. Those are alike in everything but the numbers that the pods ask for."""
+
+    def __init__(self) -> None:
+        self._members: list[TemplateBaseline] = []
+        self._every: EveryRow | None = None
+        self._generation = self._node_generation = 0
+        self._filters: list[tuple[ManyPodsFilterPlugin, list[int]]] = []
+        """With the largest amounts of any member."""
+        self._scores: list[tuple[ScoreStep, FloatArray, IntArray]] = []
+        """With the amounts, a column for each member, and the raw scores, a line for each member; they are
+        larger than they have to be."""
+        self._fixed: IntArray = np.zeros(0, dtype=np.int64)
+        self._totals: IntArray = np.zeros((0, 0), dtype=np.int64)
+        self._began = self._resume_at = 0
+        self._pause = _SHORT
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    def may_begin(self, generation: int) -> bool:
+        """Whether baselines may join when the rows are of this generation."""
+        return generation >= self._resume_at
+
+    def join(self, found: TemplateBaseline, pod: Pod) -> None:
+        """A baseline takes turns from now on, if it can; it is up to date. `pod` is one of the template."""
+        if found.takes_turns or not self.may_begin(found.generation):
+            return
+        amounts = _amounts(found, pod)
+        if amounts is None:
+            return
+        if self._members and (
+            found.every is not self._every or found.generation - self._generation > _MOST_CHANGES
+        ):
+            self.end()
+        if self._members and not self._is_like(found):
+            return
+        if self._members and not self.catch_up(found.every.nodes.columns):
+            return
+        for_filters, for_scores = amounts
+        if not self._members:
+            self._begin(found, for_filters, for_scores)
+        if len(self._members) == len(self._fixed):
+            self._grow(2 * len(self._fixed))
+        index = len(self._members)
+        self._members.append(found)
+        for (_, largest), some in zip(self._filters, for_filters, strict=True):
+            largest[:] = map(max, largest, some)
+        for (_, columns, _), some in zip(self._scores, for_scores, strict=True):
+            columns[:, index] = some
+        self._fixed[index] = found.fixed
+        self._totals[index] = found.totals
+        for step, _, raws in self._scores:
+            raws[index] = found.raws[step.name]
+        found.takes_turns = True
+        self._lend(index)
+
+    def catch_up(self, columns: Columns) -> bool:
+        """Bring all baselines up to date. False: turns have ended."""
+        generation, node_generation, changed = columns.news(self._generation)
+        if node_generation != self._node_generation or len(changed) > _MOST_BEHIND:
+            self.end()
+            return False
+        for node in changed:
+            if not self._judge(node):
+                self.end(unusual=True)
+                return False
+        self._generation = generation
+        return True
+
+    @property
+    def generation(self) -> int:
+        """Up to where the baselines are up to date."""
+        return self._generation
+
+    def end(self, *, unusual: bool = False) -> None:
+        """Every baseline goes on by itself. `unusual`: turns do not begin again soon."""
+        for found in self._members:
+            found.takes_turns = False
+            found.generation = max(found.generation, self._generation)
+            found.best_rows.forget()
+        if unusual:
+            lasted = self._generation - self._began
+            self._pause = _SHORT if lasted > 4 * self._pause else min(4 * self._pause, _LONG)
+            self._resume_at = self._generation + self._pause
+        self._members, self._filters, self._scores = [], [], []
+        self._every = None
+
+    def _is_like(self, found: TemplateBaseline) -> bool:
+        """Whether the same plugins look at changed rows."""
+        filters = [plugin for plugin, _ in found.row_filters]
+        steps = [step for step, _ in found.row_steps]
+        return filters == [plugin for plugin, _ in self._filters] and steps == [s for s, _, _ in self._scores]
+
+    def _begin(self, first: TemplateBaseline, for_filters: list[Amounts], for_scores: list[Amounts]) -> None:
+        self._every = first.every
+        self._generation, self._node_generation = first.generation, first.node_generation
+        self._began = first.generation
+        self._fixed, self._totals = _integers(_CAPACITY), _integers(_CAPACITY, len(first.totals))
+        self._filters = [
+            (cast(ManyPodsFilterPlugin, plugin), list(some))
+            for (plugin, _), some in zip(first.row_filters, for_filters, strict=True)
+        ]
+        self._scores = [
+            (step, np.empty((len(some), _CAPACITY)), _integers(_CAPACITY, len(first.totals)))
+            for (step, _), some in zip(first.row_steps, for_scores, strict=True)
+        ]
+
+    def _grow(self, capacity: int) -> None:
+        self._fixed, self._totals = _longer(self._fixed, capacity), _longer(self._totals, capacity)
+        self._scores = [
+            (step, _longer(amounts.T, capacity).T.copy(), _longer(raws, capacity))
+            for step, amounts, raws in self._scores
+        ]
+        for index in range(len(self._members)):
+            self._lend(index)
+
+    def _lend(self, index: int) -> None:
+        """The baseline works on its lines from now on."""
+        found = self._members[index]
+        found.totals = found.ordered = self._totals[index]
+        for step, _, raws in self._scores:
+            found.raws[step.name] = raws[index]
+        found.check_complete()
+
+    def _judge(self, node: NodeView) -> bool:
+        """One node for all. False: something about it is unusual."""
+        for plugin, largest in self._filters:
+            if not plugin.fits_amounts(largest, node):
+                return False
+        row, count = node.row, len(self._members)
+        total = self._fixed[:count].copy()
+        for step, amounts, raws in self._scores:
+            scores = cast(ManyPodsScorePlugin, step.plugin).score_many(amounts[:, :count], node)
+            if scores is None:
+                return False
+            raws[:count, row] = scores
+            total += scores if step.weight == 1 else scores * step.weight
+        column = self._totals[:count, row]
+        np.copyto(column, total, where=column >= 0)  # others are refused for the node's own sake
+        return True
+
+
+def _amounts(found: TemplateBaseline, pod: Pod) -> tuple[list[Amounts], list[Amounts]] | None:
+    """What the filters and scores that look at changed rows want to know of the template's pods. None where
+    one of them judges no pods together, or refuses a row now: it could fit later, unnoticed."""
+    if not isinstance(found.fixed, int) or not found.every.in_order:
+        return None
+    for_filters: list[Amounts] = []
+    for plugin, _ in found.row_filters:
+        refused = found.ranks == found.plugins.ranks[plugin.name]
+        if not isinstance(plugin, ManyPodsFilterPlugin) or refused.any():
+            return None
+        some = plugin.filter_amounts(found.state, pod)
+        if some is None:
+            return None
+        for_filters.append(some)
+    for_scores: list[Amounts] = []
+    for step, _ in found.row_steps:
+        trusted = step.whole_table and step.is_summed
+        if not isinstance(step.plugin, ManyPodsScorePlugin) or not trusted:
+            return None
+        some = step.plugin.score_amounts(found.state, pod)
+        if some is None:
+            return None
+        for_scores.append(some)
+    return for_filters, for_scores
+
+
+def _integers(*shape: int) -> IntArray:
+    return np.empty(shape, dtype=np.int64)
+
+
+def _longer(lines: Lines, capacity: int) -> Lines:
+    longer = np.empty((capacity, *lines.shape[1:]), dtype=lines.dtype)
+    longer[: len(lines)] = lines
+    return cast(Lines, longer)
