@@ -1,7 +1,8 @@
 """One connection of a client: uvicorn's HTTP protocol, with the limits that it lacks.
 
 Too many connections are closed at once, a request head that is too large is answered with 431, and one that
-does not come is given up. What the application needs to know of its connection goes into the scope.
+does not come is given up, as is a client that does not read its answer. What the application needs to know of
+its connection goes into the scope.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ class ConnectionLimits:
     """Request line and headers."""
     head_seconds: float = 20.0
     """From the first byte of a head, or from connecting, to its last byte."""
+    send_seconds: float = 60.0
+    """For a client that does not read its answer to begin again: what is to be sent is kept until then."""
     keep_alive_seconds: int = 120
     """Between requests; longer than clients keep idle connections, so that they are the ones to close."""
 
@@ -71,6 +74,8 @@ class Connection(HttpToolsProtocol):
         """When the head began that is not complete yet."""
         self._refused = False
         self._timer: asyncio.TimerHandle | None = None
+        self._stalled: asyncio.TimerHandle | None = None
+        """Runs while the client does not read."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -82,9 +87,19 @@ class Connection(HttpToolsProtocol):
         self._watch_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+        for timer in (self._timer, self._stalled):
+            if timer is not None:
+                timer.cancel()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        self._stalled = self.loop.call_later(self._limits.send_seconds, self.transport.abort)
+        super().pause_writing()
+
+    def resume_writing(self) -> None:
+        if self._stalled is not None:
+            self._stalled.cancel()
+        super().resume_writing()
 
     def data_received(self, data: bytes) -> None:
         if self._refused:

@@ -1,0 +1,57 @@
+"""What a server bears of one client, at a socket."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from starlette.responses import StreamingResponse
+
+from mooring.serving.connections import ConnectionLimits
+from mooring.serving.server import Listener
+
+REQUEST = b"GET / HTTP/1.1\r\nhost: here\r\n\r\n"
+
+
+class Streaming:
+    """An application that sends for as long as it may."""
+
+    def __init__(self) -> None:
+        self.sent = 0
+        self.has_ended = asyncio.Event()
+
+    async def blocks(self) -> AsyncIterator[bytes]:
+        try:
+            while True:
+                self.sent += 1
+                yield b"x" * 65536
+                await asyncio.sleep(0)
+        finally:
+            self.has_ended.set()
+
+    async def __call__(self, scope, receive, send):
+        await StreamingResponse(self.blocks())(scope, receive, send)
+
+
+@pytest.mark.parametrize("reads", [False, True])
+def test_a_client_that_does_not_read_its_answer_is_given_up(reads):
+    async def scenario() -> None:
+        app = Streaming()
+        listener = Listener("127.0.0.1", 0, None, limits=ConnectionLimits(send_seconds=0.3))
+        await listener.start(app)
+        reader, writer = await asyncio.open_connection("127.0.0.1", listener.port, limit=1024)
+        writer.write(REQUEST)
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        while loop.time() - began < 1.0 and not app.has_ended.is_set():
+            if reads:
+                await reader.read(1 << 20)
+            await asyncio.sleep(0.01)
+        assert app.sent > 1
+        assert app.has_ended.is_set() is not reads
+        writer.close()
+        await asyncio.wait_for(app.has_ended.wait(), 5)
+        await listener.stop()
+
+    asyncio.run(scenario())
