@@ -71,6 +71,7 @@ def warnings(configuration: Configuration) -> list[str]:
         path = child("profiles", index)
         found += _idle_binders(profile, path)
         found += _replaced(profile, path, configuration.registry)
+        found += _misplaced(profile, path, configuration.registry)
         found += _unused_arguments(profile, path, configuration.registry)
     return found
 
@@ -94,6 +95,17 @@ def _replaced(profile: ResolvedProfile, path: str, registry: Registry) -> list[s
         for name in enabled
         for other in registry[name].replaces
         if other in enabled
+    ]
+
+
+def _misplaced(profile: ResolvedProfile, path: str, registry: Registry) -> list[str]:
+    names = [ref.name for ref in profile.points["postFilter"]]
+    return [
+        f'{child(path, "plugins", "postFilter")}: "{name}" must come before "{other}": enable it first'
+        for index, name in enumerate(names)
+        if name in registry
+        for other in registry[name].precedes
+        if other in names[:index]
     ]
 
 

@@ -54,6 +54,8 @@ class Plugin:
     replaces: ClassVar[Sequence[str]] = ()
     """Plugins that must not be enabled beside this one, since both do the same in different ways; `mooring
     check` warns of them."""
+    precedes: ClassVar[Sequence[str]] = ()
+    """Plugins that must come after this one at PostFilter; `mooring check` warns of another order."""
 
     def __init__(self, args: Any, handle: Handle) -> None:
         self.args = args

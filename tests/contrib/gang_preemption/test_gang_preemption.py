@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
+from mooring.app import checking
+from mooring.app.configuring import configure
 from mooring.config import ConfigError
 from mooring.store import faults
 from mooring.store.faults import Fault
 from mooring.testing import Cluster, make_node, make_pod
 from mooring.testing.builders import make_pdb
 from tests.contrib.coscheduling.gangs import gang, held, member, nodes, podgroup, refusal, started
-from tests.contrib.gang_preemption.gangs import cluster, ended, low
+from tests.contrib.gang_preemption.gangs import CONFIG, cluster, ended, low
 
 
 def ending(found: Cluster) -> list[str]:
@@ -213,3 +216,12 @@ def test_members_of_another_gang_that_wait_in_permit_make_way():
 def test_max_members_must_be_positive(value):
     with pytest.raises(ConfigError, match=r"maxMembers.*must be at least 1"), cluster({"maxMembers": value}):
         pass
+
+
+def test_an_order_in_which_a_group_is_rejected_before_it_is_planned_is_reported():
+    config = json.loads(json.dumps(CONFIG))
+    assert checking.warnings(configure(json.dumps(config), discover=False)) == []
+    config["profiles"][0]["plugins"]["multiPoint"]["enabled"].reverse()
+    assert checking.warnings(configure(json.dumps(config), discover=False)) == [
+        'profiles[0].plugins.postFilter: "GangPreemption" must come before "Coscheduling": enable it first'
+    ]

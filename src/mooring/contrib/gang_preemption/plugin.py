@@ -65,6 +65,7 @@ class GangPreemption(PreemptingPlugin):
     needs = (*NEEDS, Access(PODGROUPS, LISTED))
     definitions = (PODGROUP_DEFINITION,)
     replaces = ("DefaultPreemption", "PreemptionToleration", "CapacityScheduling", "CrossNodePreemption")
+    precedes = ("Coscheduling",)
 
     def __init__(self, args: GangPreemptionArgs, handle: Handle) -> None:
         self._policy = PreemptionPolicy(
