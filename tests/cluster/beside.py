@@ -3,17 +3,20 @@
     python -m tests.cluster.beside start       [--nodes N] [--pods N] [--rounds N]
     python -m tests.cluster.beside throughput  [--nodes N] [--pods N] [--rounds N] [--mix NAME]
     python -m tests.cluster.beside churn       [--nodes N] [--rate N] [--minutes N] [--scheduler NAME]
+    python -m tests.cluster.beside terms       [--nodes N] [--rounds N]
 
 `start`: seconds from the start of the process until it is ready and until its first bind, in a cluster
 full of pods. `throughput`: pods bound per second, for each kind of constraint. `churn`: memory while pods
-come and go without pause, and its slope after the first twenty minutes. Both schedulers hold a lease of their
-own and run their default profile; etcd does not wait for the disk.
+come and go without pause, and its slope after the first twenty minutes. `terms`: how long pods wait beside
+150 pods of another tenant with 500 terms each, and what those cost. Both schedulers hold a lease of their own
+and run their default profile; etcd does not wait for the disk.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import ssl
 import statistics
 import sys
@@ -31,7 +34,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from mooring.api.resources import PODS
-from tests.cluster import objects
+from tests.cluster import greedy, objects
 from tests.cluster.api import Json
 from tests.cluster.controlplane import ControlPlane, find_programs, running
 from tests.cluster.processes import Daemon, free_port
@@ -104,6 +107,10 @@ class Contender(Daemon):
             if line.startswith(f"{field}:"):
                 return int(line.split()[1]) / 1024
         raise AssertionError(f"/proc has no {field} of {self.name}")
+
+    def processor_seconds(self) -> float:
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 class Binds(threading.Thread):
@@ -215,6 +222,27 @@ def compare(what: str, found: dict[str, list[float]]) -> None:
     print(f"{what}: Mooring {ours:.2f}, kube-scheduler {theirs:.2f}, {ours / theirs:.2f} times", flush=True)
 
 
+def terms(plane: ControlPlane, rounds: int) -> None:
+    for number in range(rounds):
+        for kind, affinity in (("required", greedy.away), ("preferred", greedy.near)):
+            for which in (MOORING, KUBE):
+                _terms(plane, which, f"{kind}-{which}-{number}", affinity)
+
+
+def _terms(plane: ControlPlane, which: str, run: str, affinity: greedy.Affinity) -> None:
+    scheduler = Contender(which, plane, run)
+    scheduler.start()
+    try:
+        scheduler.wait_until(scheduler.is_ready, PATIENCE)
+        before = scheduler.processor_seconds(), scheduler.memory()
+        waits = greedy.waits(plane.api, run, affinity, run)
+        seconds, more = scheduler.processor_seconds() - before[0], scheduler.memory("VmHWM") - before[1]
+    finally:
+        scheduler.stop()
+    print(f"{run}: waits {max(waits):.2f} s at most, {seconds:.1f} s CPU, {more:.0f} MB more", flush=True)
+    plane.api.delete_all(PODS)
+
+
 def churn(plane: ControlPlane, which: str, rate: float, minutes: float) -> None:
     scheduler = Contender(which, plane, "churn")
     scheduler.start()
@@ -289,6 +317,7 @@ def main() -> None:
     defaults: dict[str, dict[str, Any]] = {
         "start": {"nodes": 5000, "pods": 50_000, "rounds": 3},
         "throughput": {"nodes": 5000, "pods": 10_000, "rounds": 2, "mix": ""},
+        "terms": {"nodes": 10, "rounds": 3},
         "churn": {"nodes": 500, "rate": 100.0, "minutes": 120.0, "scheduler": MOORING},
     }
     for name, options in defaults.items():
@@ -299,6 +328,7 @@ def main() -> None:
     calls: dict[str, Callable[[ControlPlane], None]] = {
         "start": lambda plane: start(plane, given.rounds),
         "throughput": lambda plane: throughput(plane, given.rounds, given.mix),
+        "terms": lambda plane: terms(plane, given.rounds),
         "churn": lambda plane: churn(plane, given.scheduler, given.rate, given.minutes),
     }
     with (
