@@ -65,16 +65,17 @@ class Kept(Generic[B]):
         self._kept.move_to_end(key)
         return found[0]
 
-    def put(self, key: Key, baseline: B) -> bool:
-        """Whether others had to go."""
+    def put(self, key: Key, baseline: B) -> list[B]:
+        """The others that had to go."""
         self.drop(key)
         size = baseline.nbytes
         self._kept[key] = baseline, size
         self._bytes += size
-        is_full = self._bytes > self._most_bytes
+        gone: list[B] = []
         while self._bytes > self._most_bytes and len(self._kept) > 1:
-            self.drop(next(iter(self._kept)))
-        return is_full
+            oldest = self.drop(next(iter(self._kept)))
+            gone += [oldest] if oldest is not None else []
+        return gone
 
     def clear(self) -> None:
         self._kept.clear()
@@ -218,8 +219,8 @@ class ReuseCache(NoReuse):
         if found is None:
             return
         self._drop(signature)
-        if self.templates.put(signature, found):
-            self._turns.end(unusual=True)  # there are more templates than can be kept
+        for gone in self.templates.put(signature, found):
+            self._leave(gone)
         self._turns.join(found, attempt.pod)
         attempt.baseline = found
         found.begin(attempt)
@@ -228,7 +229,7 @@ class ReuseCache(NoReuse):
 
     def clear(self) -> None:
         """Other plugins answer from now on."""
-        self._turns.end()
+        self._turns = Turns()
         self.templates.clear()
         self.node_sets.clear()
         self._nothing.clear()
@@ -265,10 +266,14 @@ class ReuseCache(NoReuse):
 
     def _drop(self, signature: Key) -> None:
         gone = self.templates.drop(signature)
-        if gone is not None and gone.takes_turns:
-            self._turns.end()
+        if gone is not None:
+            self._leave(gone)
         if signature is self._latest:
             self._latest = self._latest_found = None
+
+    def _leave(self, gone: TemplateBaseline) -> None:
+        if gone.takes_turns:
+            self._turns.leave(gone)
 
 
 def leave_baseline(attempt: Attempt, asked: Sequence[PreFilterPlugin], status: Status) -> None:

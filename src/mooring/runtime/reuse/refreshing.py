@@ -30,11 +30,11 @@ def refresh(found: TemplateBaseline, pod: Pod, every: EveryRow, turns: Turns) ->
         return False
     columns = every.nodes.columns
     if found.takes_turns and columns.generation - found.generation > FEW_CHANGES and turns.catch_up(columns):
-        found.generation = turns.generation
-        found.best_rows.forget()
-        return True
+        return _refresh_in_turn(found, pod, turns)
     if columns.generation - found.generation > MOST_CHANGES:
         return False
+    if found.is_lodger and not found.takes_turns:
+        found.move_out()
     generation, node_generation, changed = columns.news(found.generation)
     if len(changed) > MOST_CHANGED:
         return False
@@ -44,15 +44,36 @@ def refresh(found: TemplateBaseline, pod: Pod, every: EveryRow, turns: Turns) ->
     try:
         for node in changed:
             if nodes_changed or not found.ok[node.row] or not _refresh_load(found, pod, node):
-                status = _refresh_row(found, pod, node, nodes_changed)
-                if found.takes_turns and status.plugin in found.plugins.row_readers:
-                    turns.end(unusual=True)  # the row may fit again later, which they would not notice
+                _refresh_all(found, pod, node, nodes_changed, turns)
     except Exception:
         return (
             False  # an attempt that starts from nothing meets that failure, and names plugin, point and node
         )
     found.generation, found.node_generation = generation, node_generation
     return True
+
+
+def _refresh_in_turn(found: TemplateBaseline, pod: Pod, turns: Turns) -> bool:
+    """What remains to be done after all members have been brought up to date together."""
+    rows = dict.fromkeys(turns.changed_nodes(found))
+    if not rows:
+        return True
+    if len(rows) > MOST_CHANGED:
+        return False
+    found.incremental = None
+    try:
+        for row in rows:
+            _refresh_all(found, pod, found.every.nodes.columns.view(row), True, turns)
+    except Exception:
+        return False
+    return True
+
+
+def _refresh_all(found: TemplateBaseline, pod: Pod, node: NodeView, node_changed: bool, turns: Turns) -> None:
+    """What all local plugins say of a row."""
+    status = _refresh_row(found, pod, node, node_changed)
+    if found.takes_turns and status.plugin in found.plugins.row_readers:
+        turns.end(unusual=True)  # the row may fit again later, which they would not notice
 
 
 def _refresh_load(found: TemplateBaseline, pod: Pod, node: NodeView) -> bool:
@@ -64,6 +85,8 @@ def _refresh_load(found: TemplateBaseline, pod: Pod, node: NodeView) -> bool:
             if judge(node) is not None:
                 return False
         row = node.row
+        if not isinstance(total, int):
+            total = int(total[row])
         for prepared, raw, weight in steps:
             raw[row] = score = prepared(node)
             total += score * weight

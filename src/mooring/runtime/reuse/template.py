@@ -50,7 +50,9 @@ _INCREMENTAL_RETRY = 16
 NO_RANK = 1 << 14
 """Rank of a row that no local filter refuses."""
 
-QuickJudge = tuple[Sequence[FilterRow], Sequence[tuple[Callable[[NodeView], Any], IntArray, int]], int]
+QuickJudge = tuple[
+    Sequence[FilterRow], Sequence[tuple[Callable[[NodeView], Any], IntArray, int]], IntArray | int
+]
 """For one row, where rows are in snapshot order and all local plugins that look at its pods are prepared,
 summed and trusted with every row: filters; scores, their raw column and weight; what the others give every
 node."""
@@ -139,6 +141,12 @@ class TemplateBaseline(Baseline):
     """The scores that cannot be kept; None when they are not known, or nodes or refusals have changed."""
     takes_turns: bool = False
     """Whether it is brought up to date together with others (`turns`)."""
+    is_lodger: bool = False
+    """Whether its arrays are parts of those of others with which it takes turns, or took."""
+    place: int = 0
+    """Its place among them."""
+    nodes_seen: int = 0
+    """How many of the changes of nodes that came up in turns it has taken in."""
     was_used: bool = False
     """Whether a pod has started from it."""
     incremental_after: int = 0
@@ -256,9 +264,18 @@ class TemplateBaseline(Baseline):
             if prepared is None or isinstance(raw, int) or not (step.whole_table and step.is_summed):
                 return None
             steps.append((prepared, raw, step.weight))
-        if len(judges) < len(self.row_filters) or not isinstance(self.fixed, int) or not self.every.in_order:
+        if len(judges) < len(self.row_filters) or not self.every.in_order:
             return None
         return judges, steps, self.fixed
+
+    def move_out(self) -> None:
+        """Have arrays of its own again, so that those of all need not be kept for one."""
+        self.totals = self.ordered = self.totals.copy()
+        for step, _ in self.row_steps:
+            raw = self.raws[step.name]
+            self.raws[step.name] = raw if isinstance(raw, int) else raw.copy()
+        self.is_lodger = False
+        self.check_complete()
 
     @property
     def nbytes(self) -> int:

@@ -4,9 +4,10 @@ Between two pods of one template as many rows change as other templates had pods
 each template would cost as much as starting from nothing. So a row that has changed is judged for all of them
 at once, by plugins that know how (`hot.ManyPodsFilterPlugin`, `hot.ManyPodsScorePlugin`).
 
-Only the usual case is dealt with here: the pods of a node have changed, and it fits every template. Anything
-else ends the turns. The baselines then go on by themselves, as up to date as they were, and turns begin again
-after a while, which is longer each time that they did not last."""
+Only the usual case is dealt with here: the pods of a node have changed, and it fits every template. A node
+that has itself changed is left to each baseline. One that does not fit ends the turns: the baselines then go
+on by themselves, as up to date as they were, and turns begin again after a while, which is longer each time
+that they did not last."""
 
 from __future__ import annotations
 
@@ -24,6 +25,9 @@ _MOST_BEHIND = 64
 """Changed rows that are judged for all after pods of one template, which took no turns."""
 _MOST_CHANGES = 4 * _MOST_BEHIND
 """After more changes than this, too many rows have changed as a rule."""
+_MOST_CHANGED_NODES = 1 << 16
+_LOST = -(1 << 62)
+"""The generation of a baseline that is never used again."""
 _CAPACITY = 32
 """Baselines that the arrays hold at first."""
 _SHORT, _LONG = 512, 1 << 20
@@ -38,6 +42,10 @@ class Turns:
 
     def __init__(self) -> None:
         self._members: list[TemplateBaseline] = []
+        self._former: list[TemplateBaseline] = []
+        """Members of the last turns, which have ended."""
+        self._changed_nodes: list[int] = []
+        """Rows of which not only the pods have changed since turns began, in order."""
         self._every: EveryRow | None = None
         self._generation = self._node_generation = 0
         self._filters: list[tuple[ManyPodsFilterPlugin, list[int]]] = []
@@ -45,7 +53,6 @@ class Turns:
         self._scores: list[tuple[ScoreStep, FloatArray, IntArray]] = []
         """With the amounts, a column for each member, and the raw scores, a line for each member; they are
         larger than they have to be."""
-        self._fixed: IntArray = np.zeros(0, dtype=np.int64)
         self._totals: IntArray = np.zeros((0, 0), dtype=np.int64)
         self._began = self._resume_at = 0
         self._pause = _SHORT
@@ -75,27 +82,30 @@ class Turns:
         for_filters, for_scores = amounts
         if not self._members:
             self._begin(found, for_filters, for_scores)
-        if len(self._members) == len(self._fixed):
-            self._grow(2 * len(self._fixed))
+        if len(self._members) == len(self._totals):
+            self._grow(2 * len(self._totals))
         index = len(self._members)
         self._members.append(found)
+        found.nodes_seen = len(self._changed_nodes)
         for (_, largest), some in zip(self._filters, for_filters, strict=True):
             largest[:] = map(max, largest, some)
         for (_, columns, _), some in zip(self._scores, for_scores, strict=True):
             columns[:, index] = some
-        self._fixed[index] = found.fixed
         self._totals[index] = found.totals
         for step, _, raws in self._scores:
             raws[index] = found.raws[step.name]
-        found.takes_turns = True
+        found.takes_turns = found.is_lodger = True
         self._lend(index)
 
     def catch_up(self, columns: Columns) -> bool:
         """Bring all baselines up to date. False: turns have ended."""
         generation, node_generation, changed = columns.news(self._generation)
-        if node_generation != self._node_generation or len(changed) > _MOST_BEHIND:
+        if len(changed) > _MOST_BEHIND or len(self._changed_nodes) > _MOST_CHANGED_NODES:
             self.end()
             return False
+        if node_generation != self._node_generation:
+            self._changed_nodes += [node.row for node in changed]
+            self._node_generation = node_generation
         for node in changed:
             if not self._judge(node):
                 self.end(unusual=True)
@@ -103,10 +113,26 @@ class Turns:
         self._generation = generation
         return True
 
-    @property
-    def generation(self) -> int:
-        """Up to where the baselines are up to date."""
-        return self._generation
+    def changed_nodes(self, found: TemplateBaseline) -> list[int]:
+        """The rows of which not only the pods have changed since this member asked last: it judges them by
+        itself. In all else it is up to date, after `catch_up`."""
+        rows = self._changed_nodes[found.nodes_seen :]
+        found.nodes_seen += len(rows)
+        found.generation, found.node_generation = self._generation, self._node_generation
+        found.best_rows.forget()
+        return rows
+
+    def leave(self, found: TemplateBaseline) -> None:
+        """A member is not used any more; the last one takes its place."""
+        last, place = self._members.pop(), found.place
+        if last is not found:
+            self._members[place] = last
+            count = len(self._members)
+            self._totals[place] = self._totals[count]
+            for _, amounts, raws in self._scores:
+                amounts[:, place], raws[place] = amounts[:, count], raws[count]
+            self._lend(place)
+        self._abandon(found)
 
     def end(self, *, unusual: bool = False) -> None:
         """Every baseline goes on by itself. `unusual`: turns do not begin again soon."""
@@ -118,7 +144,9 @@ class Turns:
             lasted = self._generation - self._began
             self._pause = _SHORT if lasted > 4 * self._pause else min(4 * self._pause, _LONG)
             self._resume_at = self._generation + self._pause
+        self._former += self._members
         self._members, self._filters, self._scores = [], [], []
+        self._totals = _integers(0, 0)
         self._every = None
 
     def _is_like(self, found: TemplateBaseline) -> bool:
@@ -128,10 +156,14 @@ class Turns:
         return filters == [plugin for plugin, _ in self._filters] and steps == [s for s, _, _ in self._scores]
 
     def _begin(self, first: TemplateBaseline, for_filters: list[Amounts], for_scores: list[Amounts]) -> None:
+        for found in self._former:
+            if found.is_lodger:  # not used since: it is not worth arrays of its own
+                self._abandon(found)
+        self._former, self._changed_nodes = [], []
         self._every = first.every
         self._generation, self._node_generation = first.generation, first.node_generation
         self._began = first.generation
-        self._fixed, self._totals = _integers(_CAPACITY), _integers(_CAPACITY, len(first.totals))
+        self._totals = _integers(_CAPACITY, len(first.totals))
         self._filters = [
             (cast(ManyPodsFilterPlugin, plugin), list(some))
             for (plugin, _), some in zip(first.row_filters, for_filters, strict=True)
@@ -142,7 +174,7 @@ class Turns:
         ]
 
     def _grow(self, capacity: int) -> None:
-        self._fixed, self._totals = _longer(self._fixed, capacity), _longer(self._totals, capacity)
+        self._totals = _longer(self._totals, capacity)
         self._scores = [
             (step, _longer(amounts.T, capacity).T.copy(), _longer(raws, capacity))
             for step, amounts, raws in self._scores
@@ -153,10 +185,17 @@ class Turns:
     def _lend(self, index: int) -> None:
         """The baseline works on its lines from now on."""
         found = self._members[index]
+        found.place = index
         found.totals = found.ordered = self._totals[index]
         for step, _, raws in self._scores:
             found.raws[step.name] = raws[index]
         found.check_complete()
+
+    @staticmethod
+    def _abandon(found: TemplateBaseline) -> None:
+        found.takes_turns, found.generation = False, _LOST
+        found.totals = found.ordered = _integers(0)
+        found.raws.clear()
 
     def _judge(self, node: NodeView) -> bool:
         """One node for all. False: something about it is unusual."""
@@ -164,22 +203,23 @@ class Turns:
             if not plugin.fits_amounts(largest, node):
                 return False
         row, count = node.row, len(self._members)
-        total = self._fixed[:count].copy()
+        gained: IntArray | int = 0
         for step, amounts, raws in self._scores:
             scores = cast(ManyPodsScorePlugin, step.plugin).score_many(amounts[:, :count], node)
             if scores is None:
                 return False
-            raws[:count, row] = scores
-            total += scores if step.weight == 1 else scores * step.weight
-        column = self._totals[:count, row]
-        np.copyto(column, total, where=column >= 0)  # others are refused for the node's own sake
+            raw = raws[:count, row]
+            gained = gained + (scores - raw) * step.weight
+            raw[:] = scores
+        total = self._totals[:count, row]
+        np.add(total, gained, out=total, where=total >= 0)  # others are refused for the node's own sake
         return True
 
 
 def _amounts(found: TemplateBaseline, pod: Pod) -> tuple[list[Amounts], list[Amounts]] | None:
     """What the filters and scores that look at changed rows want to know of the template's pods. None where
     one of them judges no pods together, or refuses a row now: it could fit later, unnoticed."""
-    if not isinstance(found.fixed, int) or not found.every.in_order:
+    if not found.every.in_order:
         return None
     for_filters: list[Amounts] = []
     for plugin, _ in found.row_filters:
