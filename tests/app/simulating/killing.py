@@ -70,9 +70,14 @@ def _ray_worker() -> int:
     return found[0]
 
 
-def _answers() -> bool:
+def _can_be_used() -> bool:
+    """Whether a client gets a server of its own; on a busy machine that fails long after the port is open."""
     with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", RAY_PORT)) == 0
+        if probe.connect_ex(("127.0.0.1", RAY_PORT)):
+            return False
+    client = [sys.executable, "-c", f"import ray; ray.init('ray://127.0.0.1:{RAY_PORT}')"]
+    quiet = subprocess.DEVNULL
+    return subprocess.run(client, stdout=quiet, stderr=quiet, check=False).returncode == 0
 
 
 def main(folder: str, *command: str) -> int:
@@ -80,7 +85,7 @@ def main(folder: str, *command: str) -> int:
     with tempfile.TemporaryDirectory(prefix="ray") as files:  # not deep: sockets have short names
         ray = [str(Path(sys.executable).with_name("ray")), *RAY, f"--temp-dir={files}"]
         subprocess.Popen(ray, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        until(_answers)
+        until(_can_be_used)
         return run_and_kill(command, Path(folder), _ray_worker)
 
 
