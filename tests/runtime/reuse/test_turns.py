@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from mooring.api.resources import NODES, PODS
@@ -131,6 +132,25 @@ def test_a_node_that_changes_is_left_to_each_template():
         clusters.world.engine.drain()
         clusters.place_all(5)
     assert clusters.in_turn > 30
+
+
+def test_a_node_that_changed_before_turns_ended_is_noticed_by_all():
+    """Cordoned while templates took turns; then a node is filled, which ends them."""
+    clusters = InTurn(2, nodes=20, cpus=("64",))
+    clusters.place_all(200)
+    assert clusters.in_turn == 40
+    free = [node for node in clusters.nodes.values() if not node.taints]
+    for node in free[:3]:
+        spec = msgspec.structs.replace(node.spec, unschedulable=True)
+        clusters.world.put(NODES, msgspec.structs.replace(node, spec=spec), node)
+    clusters.world.engine.drain()
+    clusters.place_all(1)
+    assert clusters.in_turn == 40
+    clusters.world.put(PODS, make_pod("filler", cpu="63", node=free[4].name))
+    clusters.world.engine.drain()
+    clusters.place_all(1)
+    assert clusters.in_turn == 0
+    clusters.place_all(40)
 
 
 def test_pods_of_which_more_matters_than_amounts_take_no_turns():

@@ -26,6 +26,7 @@ _MOST_BEHIND = 64
 _MOST_CHANGES = 4 * _MOST_BEHIND
 """After more changes than this, too many rows have changed as a rule."""
 _MOST_CHANGED_NODES = 1 << 16
+"""Changes of nodes until turns begin anew, so that the list of them ends."""
 _LOST = -(1 << 62)
 """The generation of a baseline that is never used again."""
 _CAPACITY = 32
@@ -138,7 +139,9 @@ class Turns:
         """Every baseline goes on by itself. `unusual`: turns do not begin again soon."""
         for found in self._members:
             found.takes_turns = False
-            found.generation = max(found.generation, self._generation)
+            if found.nodes_seen == len(self._changed_nodes):
+                found.generation = max(found.generation, self._generation)
+                found.node_generation = self._node_generation
             found.best_rows.forget()
         if unusual:
             lasted = self._generation - self._began
