@@ -201,19 +201,7 @@ class Comparer:
         listed: set[str] = set()
         page, version = "", ""
         while True:
-            answer = await self._client.list(
-                replace(informer.resource, type=Object),
-                field_selector=FIELD_SELECTORS.get(informer.resource, ""),
-                resource_version="",
-                limit=PAGE,
-                page=page,
-            )
-            for obj in answer.items:
-                listed.add(obj.key)
-                known = informer.objects.get(obj.key)
-                if known is None or not reached(known.resource_version, obj.resource_version):
-                    differing.add(obj.key)
-            page, version = answer.next_page, answer.resource_version
+            page, version = await self._look_at_page(informer, page, listed, differing)
             if not page:
                 break
             await self._clock.sleep(PAGE_PAUSE)
@@ -221,6 +209,24 @@ class Comparer:
             if key not in listed and reached(version, known.resource_version):
                 differing.add(key)
         return differing
+
+    async def _look_at_page(
+        self, informer: Informer, page: str, listed: set[str], differing: set[str]
+    ) -> tuple[str, str]:
+        """The next page and the version of the list. This one is forgotten before anything else happens."""
+        answer = await self._client.list(
+            replace(informer.resource, type=Object),
+            field_selector=FIELD_SELECTORS.get(informer.resource, ""),
+            resource_version="",
+            limit=PAGE,
+            page=page,
+        )
+        for obj in answer.items:
+            listed.add(obj.key)
+            known = informer.objects.get(obj.key)
+            if known is None or not reached(known.resource_version, obj.resource_version):
+                differing.add(obj.key)
+        return answer.next_page, answer.resource_version
 
     async def _mend(self, informer: Informer, key: str) -> None:
         """Ask for one object, and apply the event that was lost unless it has come meanwhile."""
