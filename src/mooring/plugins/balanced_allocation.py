@@ -168,13 +168,15 @@ def prepared(asks: Asks) -> Callable[[NodeView], int]:
 
 def score_pods(names: Sequence[str], amounts: FloatArray, node: NodeView) -> IntArray | None:
     """`score_one` of one node for pods that ask for these amounts of two resources."""
-    capacities, used = [], []
+    allocatable, requested = node.allocatable, node.requested
+    capacities, used, before = [], [], []
     for name in names:
-        capacity = node.allocatable.get(name, 0)
+        capacity, taken = allocatable.get(name, 0), requested.get(name, 0)
         if not 0 < capacity <= _EXACT:
             return None
         capacities.append((capacity,))
-        used.append((node.requested.get(name, 0),))
+        used.append((taken,))
+        before.append(taken * 1.0 / capacity if taken < capacity else 1.0)
     fractions: FloatArray = amounts + np.array(used)
     fractions /= np.array(capacities)
     np.minimum(fractions, 1.0, out=fractions)
@@ -183,7 +185,7 @@ def score_pods(names: Sequence[str], amounts: FloatArray, node: NodeView) -> Int
     np.subtract(2.0, apart, out=apart)
     apart *= 50.0
     scores: IntArray = apart.astype(np.int64)
-    scores += 150 - balance(tuple((name, 0) for name in names), node.allocatable, node.requested)
+    scores += 150 - int((1 - deviation(before)) * 100)
     scores >>= 1
     return scores
 

@@ -186,13 +186,14 @@ class Scorer:
 
     def score_many(self, amounts: FloatArray, node: NodeView) -> IntArray | None:
         """One node for pods that ask for these amounts of the two resources."""
+        allocatable, taken = node.allocatable, node.nonzero_requested
         capacities, free = [], []
         for spec in self._resources:
-            capacity = node.allocatable.get(spec.name, 0)
+            capacity = allocatable.get(spec.name, 0)
             if not 0 < capacity < EXACT:
                 return None
             capacities.append((capacity,))
-            free.append((capacity - node.nonzero_requested.get(spec.name, 0),))
+            free.append((capacity - taken.get(spec.name, 0),))
         points: FloatArray = np.array(free) - amounts
         np.maximum(points, 0.0, out=points)
         points *= _HUNDRED

@@ -206,16 +206,20 @@ class Turns:
             if not plugin.fits_amounts(largest, node):
                 return False
         row, count = node.row, len(self._members)
-        gained: IntArray | int = 0
+        gained: IntArray | None = None
         for step, amounts, raws in self._scores:
             scores = cast(ManyPodsScorePlugin, step.plugin).score_many(amounts[:, :count], node)
             if scores is None:
                 return False
             raw = raws[:count, row]
-            gained = gained + (scores - raw) * step.weight
+            more: IntArray = scores - raw
             raw[:] = scores
-        total = self._totals[:count, row]
-        np.add(total, gained, out=total, where=total >= 0)  # others are refused for the node's own sake
+            if step.weight != 1:
+                more *= step.weight
+            gained = more if gained is None else np.add(gained, more, out=more)
+        if gained is not None:
+            total = self._totals[:count, row]
+            np.add(total, gained, out=total, where=total >= 0)  # others are refused for the node's own sake
         return True
 
 
