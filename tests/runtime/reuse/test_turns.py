@@ -9,6 +9,7 @@ import pytest
 
 from mooring.api.resources import NODES, PODS
 from mooring.framework.nodes import NodeView
+from mooring.plugins.node_resources_fit import NodeResourcesFit
 from mooring.runtime.reuse import turns
 from mooring.runtime.reuse.cache import Kept
 from mooring.testing import make_node, make_pod
@@ -179,3 +180,16 @@ def test_of_more_templates_than_can_be_kept_the_oldest_leave():
     clusters.place_all(300)
     assert clusters.in_turn == len(clusters.reuse.templates)
     assert 0 < clusters.in_turn < 40
+
+
+@pytest.mark.parametrize("method", ["filter_amounts", "fits_amounts", "score_amounts", "score_many"])
+def test_a_plugin_that_fails_for_many_pods_is_asked_for_each(method, monkeypatch, caplog):
+    def fail(*args: Any) -> None:
+        raise RuntimeError("not today")
+
+    clusters = InTurn(0)
+    clusters.place_all(100)
+    monkeypatch.setattr(NodeResourcesFit, method, fail)
+    clusters.place_all(100)
+    assert clusters.in_turn == 0
+    assert caplog.text.count("RuntimeError: not today") == 1, "once until turns may begin again"

@@ -1,7 +1,7 @@
 """NodeResourcesFit: nodes without room for the pod are refused; how full they are decides the score.
 
-`plugin` is the plugin, `filtering` the verdict on a node, `strategies` the score of one resource, `scoring`
-the mean over resources, `hints` what wakes a refused pod.
+`args` are its arguments, `plugin` is the plugin with the verdict on a node and what wakes a refused pod,
+`scoring` the score of a resource and the mean over resources.
 """
 
 from mooring.plugins.node_resources_fit.plugin import NodeResourcesFit

@@ -220,7 +220,7 @@ class ReuseCache(NoReuse):
             return
         self._drop(signature)
         for gone in self.templates.put(signature, found):
-            self._leave(gone)
+            self._turns.leave(gone)
         self._turns.join(found, attempt.pod)
         attempt.baseline = found
         found.begin(attempt)
@@ -267,13 +267,9 @@ class ReuseCache(NoReuse):
     def _drop(self, signature: Key) -> None:
         gone = self.templates.drop(signature)
         if gone is not None:
-            self._leave(gone)
+            self._turns.leave(gone)
         if signature is self._latest:
             self._latest = self._latest_found = None
-
-    def _leave(self, gone: TemplateBaseline) -> None:
-        if gone.takes_turns:
-            self._turns.leave(gone)
 
 
 def leave_baseline(attempt: Attempt, asked: Sequence[PreFilterPlugin], status: Status) -> None:

@@ -33,8 +33,8 @@ def refresh(found: TemplateBaseline, pod: Pod, every: EveryRow, turns: Turns) ->
         return _refresh_in_turn(found, pod, turns)
     if columns.generation - found.generation > MOST_CHANGES:
         return False
-    if found.is_lodger and not found.takes_turns:
-        found.move_out()
+    if found.shares_arrays and not found.takes_turns:
+        found.copy_arrays()
     generation, node_generation, changed = columns.news(found.generation)
     if len(changed) > MOST_CHANGED:
         return False
@@ -55,7 +55,7 @@ def refresh(found: TemplateBaseline, pod: Pod, every: EveryRow, turns: Turns) ->
 
 def _refresh_in_turn(found: TemplateBaseline, pod: Pod, turns: Turns) -> bool:
     """What remains to be done after all members have been brought up to date together."""
-    rows = dict.fromkeys(turns.changed_nodes(found))
+    rows = dict.fromkeys(turns.mark_current(found))
     if not rows:
         return True
     if len(rows) > MOST_CHANGED:

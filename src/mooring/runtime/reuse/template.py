@@ -54,8 +54,8 @@ QuickJudge = tuple[
     Sequence[FilterRow], Sequence[tuple[Callable[[NodeView], Any], IntArray, int]], IntArray | int
 ]
 """For one row, where rows are in snapshot order and all local plugins that look at its pods are prepared,
-summed and trusted with every row: filters; scores, their raw column and weight; what the others give every
-node."""
+summed and trusted with every row: filters; scores, their raw column and weight; what the others give each
+node, or all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +141,8 @@ class TemplateBaseline(Baseline):
     """The scores that cannot be kept; None when they are not known, or nodes or refusals have changed."""
     takes_turns: bool = False
     """Whether it is brought up to date together with others (`turns`)."""
-    is_lodger: bool = False
-    """Whether its arrays are parts of those of others with which it takes turns, or took."""
+    shares_arrays: bool = False
+    """Whether its arrays are parts of those of all with which it takes turns, or took."""
     place: int = 0
     """Its place among them."""
     nodes_seen: int = 0
@@ -268,13 +268,13 @@ class TemplateBaseline(Baseline):
             return None
         return judges, steps, self.fixed
 
-    def move_out(self) -> None:
+    def copy_arrays(self) -> None:
         """Have arrays of its own again, so that those of all need not be kept for one."""
         self.totals = self.ordered = self.totals.copy()
         for step, _ in self.row_steps:
             raw = self.raws[step.name]
             self.raws[step.name] = raw if isinstance(raw, int) else raw.copy()
-        self.is_lodger = False
+        self.shares_arrays = False
         self.check_complete()
 
     @property

@@ -20,6 +20,9 @@ from mooring.framework.hot import ManyPodsFilterPlugin, ManyPodsScorePlugin
 from mooring.framework.nodes import Columns, EveryRow, FloatArray, IntArray, NodeView
 from mooring.runtime.reuse.template import TemplateBaseline
 from mooring.runtime.score_board import ScoreStep
+from mooring.telemetry import logs
+
+_log = logs.get(__name__)
 
 _MOST_BEHIND = 64
 """Changed rows that are judged for all after pods of one template, which took no turns."""
@@ -58,9 +61,6 @@ class Turns:
         self._began = self._resume_at = 0
         self._pause = _SHORT
 
-    def __len__(self) -> int:
-        return len(self._members)
-
     def may_begin(self, generation: int) -> bool:
         """Whether baselines may join when the rows are of this generation."""
         return generation >= self._resume_at
@@ -69,7 +69,11 @@ class Turns:
         """A baseline takes turns from now on, if it can; it is up to date. `pod` is one of the template."""
         if found.takes_turns or not self.may_begin(found.generation):
             return
-        amounts = _amounts(found, pod)
+        try:
+            amounts = _amounts(found, pod)
+        except Exception as error:
+            self._failed(error, found.generation)
+            return
         if amounts is None:
             return
         if self._members and (
@@ -95,8 +99,8 @@ class Turns:
         self._totals[index] = found.totals
         for step, _, raws in self._scores:
             raws[index] = found.raws[step.name]
-        found.takes_turns = found.is_lodger = True
-        self._lend(index)
+        found.takes_turns = found.shares_arrays = True
+        self._share(index)
 
     def catch_up(self, columns: Columns) -> bool:
         """Bring all baselines up to date. False: turns have ended."""
@@ -107,16 +111,20 @@ class Turns:
         if node_generation != self._node_generation:
             self._changed_nodes += [node.row for node in changed]
             self._node_generation = node_generation
-        for node in changed:
-            if not self._judge(node):
-                self.end(unusual=True)
-                return False
+        try:
+            usual = all(self._judge(node) for node in changed)
+        except Exception as error:
+            self._failed(error, generation)
+            return False
+        if not usual:
+            self.end(unusual=True)
+            return False
         self._generation = generation
         return True
 
-    def changed_nodes(self, found: TemplateBaseline) -> list[int]:
-        """The rows of which not only the pods have changed since this member asked last: it judges them by
-        itself. In all else it is up to date, after `catch_up`."""
+    def mark_current(self, found: TemplateBaseline) -> list[int]:
+        """After `catch_up`: a member is up to date but for the rows that are returned. Not only their pods
+        have changed since this was called for it, so it has to judge them by itself."""
         rows = self._changed_nodes[found.nodes_seen :]
         found.nodes_seen += len(rows)
         found.generation, found.node_generation = self._generation, self._node_generation
@@ -124,16 +132,19 @@ class Turns:
         return rows
 
     def leave(self, found: TemplateBaseline) -> None:
-        """A member is not used any more; the last one takes its place."""
-        last, place = self._members.pop(), found.place
-        if last is not found:
-            self._members[place] = last
-            count = len(self._members)
-            self._totals[place] = self._totals[count]
-            for _, amounts, raws in self._scores:
-                amounts[:, place], raws[place] = amounts[:, count], raws[count]
-            self._lend(place)
-        self._abandon(found)
+        """A baseline is not used any more. If it was a member, the last one takes its place; arrays of former
+        members are not kept for its sake."""
+        if found.takes_turns:
+            last, place = self._members.pop(), found.place
+            if last is not found:
+                self._members[place] = last
+                count = len(self._members)
+                self._totals[place] = self._totals[count]
+                for _, amounts, raws in self._scores:
+                    amounts[:, place], raws[place] = amounts[:, count], raws[count]
+                self._share(place)
+        if found.shares_arrays:
+            self._abandon(found)
 
     def end(self, *, unusual: bool = False) -> None:
         """Every baseline goes on by itself. `unusual`: turns do not begin again soon."""
@@ -152,6 +163,13 @@ class Turns:
         self._totals = _integers(0, 0)
         self._every = None
 
+    def _failed(self, error: Exception, generation: int) -> None:
+        _log.error(
+            "A plugin failed for many pods at once; it is asked for each of them", error=error, stack=True
+        )
+        self.end(unusual=True)
+        self._resume_at = generation + self._pause
+
     def _is_like(self, found: TemplateBaseline) -> bool:
         """Whether the same plugins look at changed rows."""
         filters = [plugin for plugin, _ in found.row_filters]
@@ -160,7 +178,7 @@ class Turns:
 
     def _begin(self, first: TemplateBaseline, for_filters: list[Amounts], for_scores: list[Amounts]) -> None:
         for found in self._former:
-            if found.is_lodger:  # not used since: it is not worth arrays of its own
+            if found.shares_arrays:  # not used since: it is not worth arrays of its own
                 self._abandon(found)
         self._former, self._changed_nodes = [], []
         self._every = first.every
@@ -183,9 +201,9 @@ class Turns:
             for step, amounts, raws in self._scores
         ]
         for index in range(len(self._members)):
-            self._lend(index)
+            self._share(index)
 
-    def _lend(self, index: int) -> None:
+    def _share(self, index: int) -> None:
         """The baseline works on its lines from now on."""
         found = self._members[index]
         found.place = index
@@ -196,7 +214,8 @@ class Turns:
 
     @staticmethod
     def _abandon(found: TemplateBaseline) -> None:
-        found.takes_turns, found.generation = False, _LOST
+        found.takes_turns = found.shares_arrays = False
+        found.generation = _LOST
         found.totals = found.ordered = _integers(0)
         found.raws.clear()
 
