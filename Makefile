@@ -20,7 +20,7 @@ CREATE  := $(if $(UV),$(UV) venv --quiet --seed --allow-existing --python $(PYTH
 INSTALL := $(if $(UV),$(UV) pip install --quiet --python $(BIN)/python,$(BIN)/python -m pip install --quiet)
 
 $(RUNTIME): requirements-up.lock requirements-build.lock pyproject.toml
-	$(PYTHON) -c 'import sys; sys.exit("Mooring needs Python 3.11 or newer, this is " + sys.version.split()[0] + "; set PYTHON=") if sys.version_info < (3, 11) else None'
+	$(PYTHON) -c 'import sys; sys.exit("Moorage needs Python 3.11 or newer, this is " + sys.version.split()[0] + "; set PYTHON=") if sys.version_info < (3, 11) else None'
 	$(CREATE) $(VENV)
 	$(INSTALL) --require-hashes -r requirements-up.lock -r requirements-build.lock
 	$(INSTALL) --no-deps --no-build-isolation -e .
@@ -36,7 +36,7 @@ $(RAY): $(STAMP) requirements-ray.lock
 	@touch $@
 
 up: $(RUNTIME) ## Create the environment, install, and start a cluster on this machine (Ctrl-C stops it)
-	$(BIN)/mooring up
+	$(BIN)/moorage up
 
 test: $(STAMP) ## Create the environment and run all tests that need nothing outside
 	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not slow and not cluster"
@@ -44,7 +44,7 @@ test: $(STAMP) ## Create the environment and run all tests that need nothing out
 test-slow: $(RAY) ## Run the slower tests (long property runs, package installs)
 	$(BIN)/python -m pytest -q -n auto --dist loadfile -m "slow and not cluster and not ui"
 
-test-ui: $(STAMP) ## Drive the pages of `mooring ui` in Chromium; without one (apt-get install chromium) they are skipped
+test-ui: $(STAMP) ## Drive the pages of `moorage ui` in Chromium; without one (apt-get install chromium) they are skipped
 	$(BIN)/python -m pytest -q -m ui tests/ui
 
 test-cluster: $(STAMP) ## Build a real control plane (Go; minutes the first time) and run the tests that need one
@@ -54,21 +54,21 @@ test-cluster: $(STAMP) ## Build a real control plane (Go; minutes the first time
 test-cluster-versions: $(STAMP) ## One smoke run each against older API servers (builds them first)
 	$(BIN)/python -m pytest -q -m versions tests/cluster
 
-# The families of plugins.jsonl.gz whose plugins are in mooring.contrib.
+# The families of plugins.jsonl.gz whose plugins are in moorage.contrib.
 PLUGIN_FAMILIES := allocatable|podstate|qos|load-target|load-variation|load-overcommit|load-power|gang|quota|toleration|syscalls|network|topological|numa-leastallocated|numa-mostallocated|numa-balancedallocation|numa-leastnumanodes
 
 conformance: $(STAMP) ## Compare with the answers of kube-scheduler and scheduler-plugins (needs ../shared/conformance)
 	@test -d ../shared/conformance || { echo "skipped: there is no ../shared/conformance beside this checkout"; exit 0; }; \
 	for set in small large; do \
-	  $(BIN)/mooring evaluate ../shared/conformance/$$set.jsonl.gz > $(VENV)/$$set.verdicts && \
+	  $(BIN)/moorage evaluate ../shared/conformance/$$set.jsonl.gz > $(VENV)/$$set.verdicts && \
 	  $(BIN)/python ../shared/conformance/compare.py ../shared/conformance/$$set.jsonl.gz $(VENV)/$$set.verdicts || exit 1; \
 	done; \
 	gzip -dc ../shared/conformance/plugins.jsonl.gz | grep -E '"family":"($(PLUGIN_FAMILIES))"' > $(VENV)/plugins.jsonl && \
-	$(BIN)/mooring evaluate $(VENV)/plugins.jsonl > $(VENV)/plugins.verdicts && \
+	$(BIN)/moorage evaluate $(VENV)/plugins.jsonl > $(VENV)/plugins.verdicts && \
 	$(BIN)/python ../shared/conformance/compare_plugins.py $(VENV)/plugins.jsonl $(VENV)/plugins.verdicts
 
 bench: $(STAMP) ## Measure the engine on this machine, all workloads
-	$(BIN)/mooring bench engine
+	$(BIN)/moorage bench engine
 
 check: lint types layers test ## Everything that must hold before a commit
 

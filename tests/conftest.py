@@ -3,5 +3,5 @@
 from hypothesis import settings
 
 # How long an example takes depends on what else the machine does; benchmarks measure that.
-settings.register_profile("mooring", deadline=None)
-settings.load_profile("mooring")
+settings.register_profile("moorage", deadline=None)
+settings.load_profile("moorage")

@@ -62,11 +62,11 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def statements(path: str) -> list[ast.stmt]:
-    return ast.parse((ROOT / "src" / "mooring" / path).read_text(encoding="utf-8")).body
+    return ast.parse((ROOT / "src" / "moorage" / path).read_text(encoding="utf-8")).body
 
 
 EXPORTED = {
-    alias.name: f"mooring.{package}"
+    alias.name: f"moorage.{package}"
     for package in ("framework", "testing")
     for node in statements(f"{package}/__init__.py") if isinstance(node, ast.ImportFrom)
     for alias in node.names
@@ -124,7 +124,7 @@ def items(cls: ast.ClassDef, chosen: str) -> Iterator[str]:
 def entries(module: str, *words: str) -> Iterator[str]:
     body = statements(module.replace(".", "/") + ".py")
     for name, _, chosen in (word.partition(":") for word in words):
-        yield f"### {name}\n\n`{EXPORTED.get(name, f'mooring.{module}')}`"
+        yield f"### {name}\n\n`{EXPORTED.get(name, f'moorage.{module}')}`"
         for node in body:
             if isinstance(node, Function | ast.ClassDef) and node.name == name:
                 call = node.body[1] if name == "Cluster" else node

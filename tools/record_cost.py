@@ -13,10 +13,10 @@ import sys
 import time
 from collections.abc import Callable
 
-from mooring.app.bench.measuring import Measurement, collected_as_when_running
-from mooring.app.bench.workloads import WORKLOADS
-from mooring.framework.record import DecisionRecord
-from mooring.scheduler import cycle
+from moorage.app.bench.measuring import Measurement, collected_as_when_running
+from moorage.app.bench.workloads import WORKLOADS
+from moorage.framework.record import DecisionRecord
+from moorage.scheduler import cycle
 
 NODES, PODS = 5000, 50_000
 BLOCK, BLOCKS = 10, 300

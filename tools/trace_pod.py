@@ -1,4 +1,4 @@
-"""Counts the modules of Mooring that one pod meets: `python tools/trace_pod.py`.
+"""Counts the modules of Moorage that one pod meets: `python tools/trace_pod.py`.
 
 A cluster in memory with the default configuration and three nodes gets its first pod. Every call of a Python
 function is counted from the creation of the pod until it is bound, confirmed by the watch, and its event is
@@ -13,9 +13,9 @@ from collections import Counter
 from types import FrameType
 from typing import Any
 
-from mooring.testing import Cluster, make_node, make_pod
+from moorage.testing import Cluster, make_node, make_pod
 
-TEST_WORLD = ("mooring.testing", "mooring.store", "mooring.embedded", "mooring.sim")
+TEST_WORLD = ("moorage.testing", "moorage.store", "moorage.embedded", "moorage.sim")
 
 
 def calls_of_one_pod() -> Counter[str]:
@@ -44,7 +44,7 @@ def calls_of_one_pod() -> Counter[str]:
 def is_scheduler(module: str) -> bool:
     """Whether a module belongs to the scheduler, and not to the world that it is tested in."""
     in_test_world = any(module == name or module.startswith(f"{name}.") for name in TEST_WORLD)
-    return module.startswith("mooring.") and not in_test_world
+    return module.startswith("moorage.") and not in_test_world
 
 
 def main() -> None:

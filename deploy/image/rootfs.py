@@ -1,6 +1,6 @@
 """Lays out the file system of the image: Python, the installed packages and what they link to; nothing else.
 
-    python rootfs.py --venv /opt/mooring --target /rootfs
+    python rootfs.py --venv /opt/moorage --target /rootfs
 
 No shell, no package manager, no compiler; a user who is not root, and a folder for temporary files.
 Runs in the build stage of the Containerfile, with the Python that goes into the image.
@@ -91,8 +91,8 @@ def _copy(source: Path, target: Path) -> None:
 def _settings(target: Path) -> None:
     etc = target / "etc"
     etc.mkdir(parents=True, exist_ok=True)
-    (etc / "passwd").write_text(f"mooring:x:{USER}:{USER}::/:/none\n")
-    (etc / "group").write_text(f"mooring:x:{USER}:\n")
+    (etc / "passwd").write_text(f"moorage:x:{USER}:{USER}::/:/none\n")
+    (etc / "group").write_text(f"moorage:x:{USER}:\n")
     (etc / "nsswitch.conf").write_text(NAME_SERVICE)
     temporary = target / "tmp"
     temporary.mkdir(exist_ok=True)

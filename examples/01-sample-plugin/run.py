@@ -8,8 +8,8 @@ from pathlib import Path
 import yaml
 from sample import Sample
 
-from mooring.api.resources import PODS
-from mooring.testing import Cluster, make_node
+from moorage.api.resources import PODS
+from moorage.testing import Cluster, make_node
 
 HERE = Path(__file__).parent
 

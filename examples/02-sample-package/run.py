@@ -13,7 +13,7 @@ sys.path.insert(0, str(HERE / "src"))
 
 from sample_scheduler.plugin import Sample, Sample2  # noqa: E402
 
-from mooring.testing import Cluster, make_node  # noqa: E402
+from moorage.testing import Cluster, make_node  # noqa: E402
 
 
 def main() -> None:

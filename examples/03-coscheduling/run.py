@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from mooring.testing import Cluster, make_node, make_pod
+from moorage.testing import Cluster, make_node, make_pod
 
 HERE = Path(__file__).parent
 

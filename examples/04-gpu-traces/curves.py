@@ -1,5 +1,5 @@
 """Prints how much GPU is in use when a load has arrived, both as per cent of all GPU, from results of
-`mooring simulate` with openb.yaml.
+`moorage simulate` with openb.yaml.
 
 python curves.py RESULTS [--trace default] [--record results.csv]
 """
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mooring.sim.results import SUMMARY, Result, read_result
+from moorage.sim.results import SUMMARY, Result, read_result
 
 CAPACITY = 6_212_000
 """Milli of all cards of openb_node_list_gpu_node.csv.gz."""
@@ -54,7 +54,7 @@ class Curve:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Curves of results on the trace openb.")
-    parser.add_argument("results", type=Path, help="the folder that `mooring simulate -o` has made")
+    parser.add_argument("results", type=Path, help="the folder that `moorage simulate -o` has made")
     parser.add_argument("--trace", default="default")
     parser.add_argument("--record", type=Path, help="append every run to this file")
     options = parser.parse_args()

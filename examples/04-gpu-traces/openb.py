@@ -1,4 +1,4 @@
-"""What the published runs on the trace openb measure, as measures of `mooring simulate`, and the policy that they
+"""What the published runs on the trace openb measure, as measures of `moorage simulate`, and the policy that they
 compare with. GPU is in thousandths of a card."""
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import yaml
 
-from mooring.api.pod import Pod
-from mooring.api.requests import CPU, pod_requests
-from mooring.contrib.gpu.fgd import TypicalPodArgs
-from mooring.contrib.gpu.fragmentation import Fragmentation, NodeStates
-from mooring.contrib.gpu.gpu_share import CHOICE
-from mooring.contrib.gpu.requests import GPU_COUNT, GPU_MILLI, GPU_MODEL, MOST_CARDS, WHOLE, cards_of
-from mooring.framework import PreFilterPlugin, PreScorePlugin, VectorScorePlugin
+from moorage.api.pod import Pod
+from moorage.api.requests import CPU, pod_requests
+from moorage.contrib.gpu.fgd import TypicalPodArgs
+from moorage.contrib.gpu.fragmentation import Fragmentation, NodeStates
+from moorage.contrib.gpu.gpu_share import CHOICE
+from moorage.contrib.gpu.requests import GPU_COUNT, GPU_MILLI, GPU_MODEL, MOST_CARDS, WHOLE, cards_of
+from moorage.framework import PreFilterPlugin, PreScorePlugin, VectorScorePlugin
 
 FGD = Path(__file__).parent / "FGD.yaml"
 

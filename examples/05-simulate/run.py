@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mooring import Simulation
+from moorage import Simulation
 
 HERE = Path(__file__).parent
 

@@ -5,11 +5,11 @@
 import msgspec
 import pytest
 
-from mooring.api import resources
-from mooring.api.decoding import convert, decode, encode, to_builtins, validate
-from mooring.api.errors import ObjectError
-from mooring.api.pod import Pod, controller_of
-from mooring.api.resources import DEPLOYMENTS, NODES, PERSISTENT_VOLUMES, PODS, Unstructured
+from moorage.api import resources
+from moorage.api.decoding import convert, decode, encode, to_builtins, validate
+from moorage.api.errors import ObjectError
+from moorage.api.pod import Pod, controller_of
+from moorage.api.resources import DEPLOYMENTS, NODES, PERSISTENT_VOLUMES, PODS, Unstructured
 
 POD = {
     "apiVersion": "v1",

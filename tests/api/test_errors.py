@@ -4,9 +4,9 @@
 
 import pytest
 
-from mooring.api import errors
-from mooring.api.errors import ApiError, ObjectError, from_status
-from mooring.api.meta import Status, StatusCause, StatusDetails
+from moorage.api import errors
+from moorage.api.errors import ApiError, ObjectError, from_status
+from moorage.api.meta import Status, StatusCause, StatusDetails
 
 
 @pytest.mark.parametrize(
@@ -42,11 +42,11 @@ def test_the_tree_is_as_drawn():
     assert issubclass(errors.NotSent, errors.TransportError)
     assert issubclass(errors.OutcomeUnknown, errors.TransportError)
     drawn = {
-        line.split()[-1] for line in (errors.__doc__ or "").splitlines() if line.strip() == "MooringError"
+        line.split()[-1] for line in (errors.__doc__ or "").splitlines() if line.strip() == "MoorageError"
     }
-    assert drawn == {"MooringError"}
+    assert drawn == {"MoorageError"}
     for name, kind in vars(errors).items():
-        if isinstance(kind, type) and issubclass(kind, errors.MooringError):
+        if isinstance(kind, type) and issubclass(kind, errors.MoorageError):
             assert name in (errors.__doc__ or ""), f"{name} is missing in the drawing"
 
 

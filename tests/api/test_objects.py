@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from mooring.api import resources
-from mooring.api.meta import ListMeta, ObjectMeta, Record
-from mooring.api.node import Node, NodeSpec, NodeStatus
-from mooring.api.pod import Pod, PodSchedulingGate, PodSpec, PodStatus, controller_of
-from mooring.api.taints import Taint
+from moorage.api import resources
+from moorage.api.meta import ListMeta, ObjectMeta, Record
+from moorage.api.node import Node, NodeSpec, NodeStatus
+from moorage.api.pod import Pod, PodSchedulingGate, PodSpec, PodStatus, controller_of
+from moorage.api.taints import Taint
 
 
 def all_records(kind: type[Record] = Record) -> Iterator[type[Record]]:
@@ -20,7 +20,7 @@ def all_records(kind: type[Record] = Record) -> Iterator[type[Record]]:
         yield from all_records(child)
 
 
-RECORDS = {kind.__qualname__: kind for kind in all_records() if kind.__module__.startswith("mooring.api.")}
+RECORDS = {kind.__qualname__: kind for kind in all_records() if kind.__module__.startswith("moorage.api.")}
 
 
 @pytest.mark.parametrize("kind", RECORDS.values(), ids=RECORDS.keys())

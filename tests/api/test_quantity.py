@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.api.errors import MooringError, QuantityError
-from mooring.api.quantity import _DECIMAL_UNITS, _POWERS_OF_TWO, MAX_NANOS, NANO, milli_value, parse, value
+from moorage.api.errors import MoorageError, QuantityError
+from moorage.api.quantity import _DECIMAL_UNITS, _POWERS_OF_TWO, MAX_NANOS, NANO, milli_value, parse, value
 
 G = NANO
 
@@ -103,7 +103,7 @@ def test_parse_refuses_what_upstream_refuses(text):
     with pytest.raises(QuantityError) as caught:
         parse(text)
     assert isinstance(caught.value, ValueError)
-    assert isinstance(caught.value, MooringError)
+    assert isinstance(caught.value, MoorageError)
 
 
 def test_the_error_names_the_text_and_stays_short():

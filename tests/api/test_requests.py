@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.api import requests
-from mooring.api.errors import QuantityError
-from mooring.api.node import Node, NodeStatus
-from mooring.api.pod import (
+from moorage.api import requests
+from moorage.api.errors import QuantityError
+from moorage.api.node import Node, NodeStatus
+from moorage.api.pod import (
     Container,
     ContainerPort,
     ContainerStatus,
@@ -23,7 +23,7 @@ from mooring.api.pod import (
     PodStatus,
     ResourceRequirements,
 )
-from mooring.api.requests import container_host_ports, node_allocatable, pod_nonzero_requests, pod_requests
+from moorage.api.requests import container_host_ports, node_allocatable, pod_nonzero_requests, pod_requests
 
 MI = 1024 * 1024
 

@@ -6,18 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.api.errors import SelectorError
-from mooring.api.meta import LabelSelector, LabelSelectorRequirement, is_label_key, is_label_value
-from mooring.api.node import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, PreferredSchedulingTerm
-from mooring.api.node_selectors import (
+from moorage.api.errors import SelectorError
+from moorage.api.meta import LabelSelector, LabelSelectorRequirement, is_label_key, is_label_value
+from moorage.api.node import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, PreferredSchedulingTerm
+from moorage.api.node_selectors import (
     compile_node_selector,
     compile_node_selector_terms,
     compile_preferred_terms,
     required_node_affinity,
     required_node_names,
 )
-from mooring.api.pod import Affinity, NodeAffinity, Pod, PodSpec
-from mooring.api.selectors import (
+from moorage.api.pod import Affinity, NodeAffinity, Pod, PodSpec
+from moorage.api.selectors import (
     EVERYTHING,
     NOTHING,
     Requirement,

@@ -4,7 +4,7 @@
 
 import pytest
 
-from mooring.api.taints import (
+from moorage.api.taints import (
     NO_EXECUTE,
     NO_SCHEDULE,
     PREFER_NO_SCHEDULE,

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.api import times
-from mooring.api.times import format_time, parse_time
+from moorage.api import times
+from moorage.api.times import format_time, parse_time
 
 
 @pytest.mark.parametrize(

@@ -10,15 +10,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from mooring.api.resources import NODES, PODS, Unstructured, custom
-from mooring.app import snapshots
-from mooring.app.asking import LoadedCluster
-from mooring.app.configuring import configure
-from mooring.app.hashed_names import hash_names
-from mooring.app.live_cluster import LiveCluster
-from mooring.app.what_if import ClusterCopy
-from mooring.cli.root import app
-from mooring.explain.explanation import explain
+from moorage.api.resources import NODES, PODS, Unstructured, custom
+from moorage.app import snapshots
+from moorage.app.asking import LoadedCluster
+from moorage.app.configuring import configure
+from moorage.app.hashed_names import hash_names
+from moorage.app.live_cluster import LiveCluster
+from moorage.app.what_if import ClusterCopy
+from moorage.cli.root import app
+from moorage.explain.explanation import explain
 from tests.cli.running import runner
 
 SALT = "pepper"
@@ -112,7 +112,7 @@ pods:
   spec: {containers: [*one], volumes: [{name: v, persistentVolumeClaim: {claimName: payroll}}]}
 - metadata: {name: spread, namespace: team-red, uid: q9, labels: {app: ledger}, ownerReferences: *rs}
   spec: {containers: [*one], topologySpreadConstraints: [{maxSkew: 1, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: ledger}}}]}
-mooring: {namespace: team-red}
+moorage: {namespace: team-red}
 """  # noqa: E501 (objects are read by the line)
 
 

@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from mooring.api.resources import NODES, PODS, PRIORITY_CLASSES, SERVICES
-from mooring.app import live_cluster
-from mooring.app.configuring import configure
-from mooring.framework.ports import Change, Malformed, ObjectList, Served
-from mooring.testing import make_node, make_pod
+from moorage.api.resources import NODES, PODS, PRIORITY_CLASSES, SERVICES
+from moorage.app import live_cluster
+from moorage.app.configuring import configure
+from moorage.framework.ports import Change, Malformed, ObjectList, Served
+from moorage.testing import make_node, make_pod
 from tests.client.scripted import error
 
 

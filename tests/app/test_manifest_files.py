@@ -1,7 +1,7 @@
 import pytest
 
-from mooring.api.errors import MooringError
-from mooring.app import manifest_files
+from moorage.api.errors import MoorageError
+from moorage.app import manifest_files
 
 TWO = """\
 apiVersion: v1
@@ -46,7 +46,7 @@ def test_json_is_yaml(tmp_path):
 def test_anything_else_is_one_sentence(tmp_path, text, message):
     path = tmp_path / "bad.yaml"
     path.write_text(text)
-    with pytest.raises(MooringError) as refused:
+    with pytest.raises(MoorageError) as refused:
         manifest_files.read_manifest(path)
     assert message in str(refused.value)
     assert "bad.yaml" in str(refused.value)
@@ -54,5 +54,5 @@ def test_anything_else_is_one_sentence(tmp_path, text, message):
 
 
 def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(MooringError, match=r"nowhere.yaml cannot be read: No such file or directory"):
+    with pytest.raises(MoorageError, match=r"nowhere.yaml cannot be read: No such file or directory"):
         manifest_files.read_manifest(tmp_path / "nowhere.yaml")

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from mooring import config
-from mooring.testing import Cluster, make_node, make_pod
-from mooring.testing.builders import make_affinity, make_service
+from moorage import config
+from moorage.testing import Cluster, make_node, make_pod
+from moorage.testing.builders import make_affinity, make_service
 from tests.config.builders import POLICY
 
 PUBLISHED = {**json.loads(POLICY), "extenders": []}

@@ -15,21 +15,21 @@ from typing import Any
 
 import pytest
 
-from mooring.api.errors import Forbidden, MooringError
-from mooring.api.resources import NODES, PODS, PRIORITY_CLASSES, SERVICES, Resource, custom
-from mooring.app import snapshots
-from mooring.app.record_files import RecordFile, snapshot_folder
-from mooring.app.recording import Recording, RecordOptions
-from mooring.app.simulating.loading import load_workload
-from mooring.app.simulating.simulation import Simulation
-from mooring.sim import loop
-from mooring.sim.loop import VirtualClock
-from mooring.sim.records import Record
-from mooring.store import faults, refusals
-from mooring.store.faults import Fault, Faults
-from mooring.store.local import LocalClient
-from mooring.store.store import Store
-from mooring.testing import Cluster, make_node, make_pod
+from moorage.api.errors import Forbidden, MoorageError
+from moorage.api.resources import NODES, PODS, PRIORITY_CLASSES, SERVICES, Resource, custom
+from moorage.app import snapshots
+from moorage.app.record_files import RecordFile, snapshot_folder
+from moorage.app.recording import Recording, RecordOptions
+from moorage.app.simulating.loading import load_workload
+from moorage.app.simulating.simulation import Simulation
+from moorage.sim import loop
+from moorage.sim.loop import VirtualClock
+from moorage.sim.records import Record
+from moorage.store import faults, refusals
+from moorage.store.faults import Fault, Faults
+from moorage.store.local import LocalClient
+from moorage.store.store import Store
+from moorage.testing import Cluster, make_node, make_pod
 
 ZSTANDARD = pytest.param(
     ".jsonl.zst",
@@ -264,7 +264,7 @@ def test_files_are_rotated_by_what_has_happened_and_not_by_what_was_there(tmp_pa
     assert 2 <= loop.run(main()) <= 4
 
 
-def test_snapshots_are_taken_at_intervals_and_are_those_of_mooring_snapshot(tmp_path):
+def test_snapshots_are_taken_at_intervals_and_are_those_of_moorage_snapshot(tmp_path):
     output = tmp_path / "day.jsonl.gz"
 
     async def main() -> None:
@@ -333,7 +333,7 @@ def test_a_moment_that_a_record_does_not_have_is_named(tmp_path, since, says):
         await world.stop()
 
     loop.run(main())
-    with pytest.raises(MooringError, match=says):
+    with pytest.raises(MoorageError, match=says):
         Simulation(load_workload(tmp_path / "day.jsonl", since=since)).run()
 
 
@@ -365,7 +365,7 @@ def test_zstandard_that_is_not_installed_is_named_before_anything_is_read(tmp_pa
         Recorded(tmp_path / "day.jsonl.zst")
 
     with pytest.raises(
-        MooringError, match=r"day.jsonl.zst: Zstandard needs a package: install mooring\[sim\]"
+        MoorageError, match=r"day.jsonl.zst: Zstandard needs a package: install moorage\[sim\]"
     ):
         loop.run(main())
 
@@ -448,12 +448,12 @@ def test_what_is_in_the_way_is_named(tmp_path):
         await world.task
 
     (tmp_path / "day.jsonl").write_text("precious")
-    with pytest.raises(MooringError, match=r"day.jsonl is there already: name another file"):
+    with pytest.raises(MoorageError, match=r"day.jsonl is there already: name another file"):
         loop.run(record(tmp_path / "day.jsonl"))
     assert (tmp_path / "day.jsonl").read_text() == "precious"
-    with pytest.raises(MooringError, match=r"x.jsonl cannot be written: No such file"):
+    with pytest.raises(MoorageError, match=r"x.jsonl cannot be written: No such file"):
         loop.run(record(tmp_path / "none" / "x.jsonl"))
-    with pytest.raises(MooringError, match=r"ends in .jsonl, .jsonl.gz, .jsonl.zst"):
+    with pytest.raises(MoorageError, match=r"ends in .jsonl, .jsonl.gz, .jsonl.zst"):
         loop.run(record(tmp_path / "day.json"))
 
 
@@ -468,7 +468,7 @@ def test_a_full_disk_ends_the_recording_with_the_name_of_the_file(tmp_path, monk
         monkeypatch.setattr(RecordFile, "_write", full)
         await world.task
 
-    with pytest.raises(MooringError, match=r"day.jsonl cannot be written: No space left on device"):
+    with pytest.raises(MoorageError, match=r"day.jsonl cannot be written: No space left on device"):
         loop.run(main())
 
 

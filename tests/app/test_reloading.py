@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from mooring.api.errors import MooringError
-from mooring.app.configuration_history import KEPT, shown
-from mooring.app.configuring import configure_file
-from mooring.app.reloading import Reloader, Source
-from mooring.telemetry.metrics import SchedulerMetrics
-from mooring.testing import Cluster, make_node, make_pod
+from moorage.api.errors import MoorageError
+from moorage.app.configuration_history import KEPT, shown
+from moorage.app.configuring import configure_file
+from moorage.app.reloading import Reloader, Source
+from moorage.telemetry.metrics import SchedulerMetrics
+from moorage.testing import Cluster, make_node, make_pod
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 ONE = HEAD + "profiles: [{schedulerName: one}]\n"
@@ -158,7 +158,7 @@ def test_fields_that_need_a_restart_are_named_and_the_rest_is_taken_over(tmp_pat
 
 
 PLUGIN = """
-    from mooring.framework import FilterPlugin, Status
+    from moorage.framework import FilterPlugin, Status
     from {helper} import ALLOWED
 
     class Allowed(FilterPlugin):
@@ -220,7 +220,7 @@ def test_a_bug_in_loading_is_an_error_like_others(tmp_path):
 
 
 def test_reload_is_refused_with_the_reason_by_the_facade():
-    with Cluster() as cluster, pytest.raises(MooringError, match="nobody"):
+    with Cluster() as cluster, pytest.raises(MoorageError, match="nobody"):
         cluster.reload(BROKEN)
 
 

@@ -9,20 +9,20 @@ from typing import Any
 
 import pytest
 
-import mooring
-from mooring.api.errors import MooringError
-from mooring.api.resources import NODES, PODS
-from mooring.app.clock import SystemClock
-from mooring.app.configuring import Configuration, configure
-from mooring.app.scheduler import Scheduler
-from mooring.config import ConfigError
-from mooring.framework import FilterPlugin
-from mooring.sim.loop import run
-from mooring.store import faults
-from mooring.store.faults import Fault, Faults
-from mooring.store.local import LocalClient
-from mooring.store.store import Store
-from mooring.testing import Cluster, VirtualClock, VirtualLoop, make_node, make_pod
+import moorage
+from moorage.api.errors import MoorageError
+from moorage.api.resources import NODES, PODS
+from moorage.app.clock import SystemClock
+from moorage.app.configuring import Configuration, configure
+from moorage.app.scheduler import Scheduler
+from moorage.config import ConfigError
+from moorage.framework import FilterPlugin
+from moorage.sim.loop import run
+from moorage.store import faults
+from moorage.store.faults import Fault, Faults
+from moorage.store.local import LocalClient
+from moorage.store.store import Store
+from moorage.testing import Cluster, VirtualClock, VirtualLoop, make_node, make_pod
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 NAMED = HEAD + "profiles: [{schedulerName: mine}]"
@@ -49,7 +49,7 @@ def build(**options: Any) -> Scheduler:
 
 
 def test_the_package_exports_the_facade():
-    assert mooring.Scheduler is Scheduler
+    assert moorage.Scheduler is Scheduler
 
 
 def test_configurations_of_every_kind(tmp_path):
@@ -89,7 +89,7 @@ def test_mistakes_are_config_errors_that_say_where(config, told):
 
 
 def test_an_extender_that_cannot_be_reached_by_its_address_is_refused():
-    with pytest.raises(MooringError, match=r"extenders\[0\]: '/x' is no address of a server"):
+    with pytest.raises(MoorageError, match=r"extenders\[0\]: '/x' is no address of a server"):
         build(config=HEAD + "extenders: [{urlPrefix: '/x', filterVerb: f}]")
 
 
@@ -168,8 +168,8 @@ def test_it_is_a_context_manager_on_an_ordinary_event_loop():
 
 
 def test_it_starts_in_a_cluster_with_more_objects_than_may_wait_for_it(monkeypatch):
-    monkeypatch.setattr("mooring.client.reflector.BACKLOG", 5)
-    monkeypatch.setattr("mooring.client.reflector.SLICE", 2)
+    monkeypatch.setattr("moorage.client.reflector.BACKLOG", 5)
+    monkeypatch.setattr("moorage.client.reflector.SLICE", 2)
 
     async def main() -> int:
         clock = VirtualClock()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import copy
 
-from mooring.api import decoding
-from mooring.app.shared_parts import SharedParts
-from mooring.testing import make_pod
+from moorage.api import decoding
+from moorage.app.shared_parts import SharedParts
+from moorage.testing import make_pod
 
 
 def test_pods_of_one_template_share_what_is_equal_and_keep_what_is_not():
@@ -24,7 +24,7 @@ def test_pods_of_one_template_share_what_is_equal_and_keep_what_is_not():
 
 
 def test_parts_beyond_the_bound_are_not_remembered(monkeypatch):
-    monkeypatch.setattr("mooring.app.shared_parts.MOST", 1)
+    monkeypatch.setattr("moorage.app.shared_parts.MOST", 1)
     parts, pods = SharedParts(), [make_pod(name, cpu="1", labels={"app": name}) for name in "aab"]
     pods.append(copy.deepcopy(pods[2]))
     for pod in pods:

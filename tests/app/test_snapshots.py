@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from mooring.api.errors import MooringError
-from mooring.api.resources import (
+from moorage.api.errors import MoorageError
+from moorage.api.resources import (
     NODES,
     PERSISTENT_VOLUME_CLAIMS,
     PODS,
@@ -18,10 +18,10 @@ from mooring.api.resources import (
     Unstructured,
     custom,
 )
-from mooring.app import snapshots
-from mooring.app.live_cluster import LiveCluster
-from mooring.plugins.volumes import is_fully_bound
-from mooring.testing import make_node, make_pod
+from moorage.app import snapshots
+from moorage.app.live_cluster import LiveCluster
+from moorage.plugins.volumes import is_fully_bound
+from moorage.testing import make_node, make_pod
 
 QUOTAS = custom("example.com", "v1", "quotas", "Quota")
 TAKEN = "2026-11-17T12:00:00Z"
@@ -99,7 +99,7 @@ def test_an_export_of_the_simulator_is_read(tmp_path):
 def test_a_file_that_is_none_is_named(tmp_path, content, says):
     file = tmp_path / "bad.json"
     file.write_bytes(content)
-    with pytest.raises(MooringError, match=says):
+    with pytest.raises(MoorageError, match=says):
         snapshots.load(file)
 
 

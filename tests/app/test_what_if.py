@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from mooring.api.errors import MooringError
-from mooring.api.resources import NODES, PODS
-from mooring.app.configuring import configure
-from mooring.app.live_cluster import LiveCluster
-from mooring.app.what_if import ClusterCopy, Outcome
-from mooring.testing import make_node, make_pod
+from moorage.api.errors import MoorageError
+from moorage.api.resources import NODES, PODS
+from moorage.app.configuring import configure
+from moorage.app.live_cluster import LiveCluster
+from moorage.app.what_if import ClusterCopy, Outcome
+from moorage.testing import make_node, make_pod
 
 
 def workload(kind: str = "Deployment", replicas: int = 2, cpu: str = "1", **spec: Any) -> dict[str, Any]:
@@ -126,5 +126,5 @@ def test_nothing_that_was_read_is_changed():
     ],
 )
 def test_what_is_not_there_is_named(change, says):
-    with copy(cluster()) as tried, pytest.raises(MooringError, match=says):
+    with copy(cluster()) as tried, pytest.raises(MoorageError, match=says):
         change(tried)

@@ -1,9 +1,9 @@
-"""`mooring bench engine`: what it prints. How fast the engine is here is not the question."""
+"""`moorage bench engine`: what it prints. How fast the engine is here is not the question."""
 
 import json
 
-from mooring.app.bench.workloads import WORKLOADS
-from mooring.cli.root import app
+from moorage.app.bench.workloads import WORKLOADS
+from moorage.cli.root import app
 from tests.cli.running import runner
 
 SMALL = ("--nodes", "20", "--pods", "50", "--measure", "100")

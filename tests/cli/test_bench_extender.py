@@ -1,9 +1,9 @@
-"""`mooring bench extender`: what it prints, and that its extender takes part. How fast it is is not asked."""
+"""`moorage bench extender`: what it prints, and that its extender takes part. How fast it is is not asked."""
 
 import json
 
-from mooring.app.bench.responder import answer_to
-from mooring.cli.root import app
+from moorage.app.bench.responder import answer_to
+from moorage.cli.root import app
 from tests.cli.running import runner
 
 SMALL = ("--nodes", "30", "--pods", "20", "--measure", "3")

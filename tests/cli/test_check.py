@@ -1,4 +1,4 @@
-"""`mooring check`: what it prints, where, and with which exit code."""
+"""`moorage check`: what it prints, where, and with which exit code."""
 
 import itertools
 import json
@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from mooring.app import configuring
-from mooring.app.configuring import configure
-from mooring.cli.root import app
-from mooring.plugins.registry import DEFAULT
+from moorage.app import configuring
+from moorage.app.configuring import configure
+from moorage.cli.root import app
+from moorage.plugins.registry import DEFAULT
 from tests.cli.running import run_in, runner
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
@@ -232,7 +232,7 @@ def test_arguments_of_running_plugins_are_shown(tmp_path):
     module = tmp_path / "quota_plugin.py"
     module.write_text(
         "import msgspec\n"
-        "from mooring.framework import FilterPlugin\n"
+        "from moorage.framework import FilterPlugin\n"
         "class Args(msgspec.Struct):\n"
         "    limit: int = 3\n"
         "    teams: list[str] = []\n"

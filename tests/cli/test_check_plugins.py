@@ -1,4 +1,4 @@
-"""`mooring check`: plugins that cannot be built or asked are mistakes, what has no effect is a warning."""
+"""`moorage check`: plugins that cannot be built or asked are mistakes, what has no effect is a warning."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mooring.cli.root import app
-from mooring.framework import BindPlugin, FilterPlugin, Reads, ReusablePlugin
+from moorage.cli.root import app
+from moorage.framework import BindPlugin, FilterPlugin, Reads, ReusablePlugin
 from tests.cli.running import runner
 from tests.runtime.test_registry import broken, package  # noqa: F401 (fixtures)
 from tests.scheduler.kit import config

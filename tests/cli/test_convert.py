@@ -1,9 +1,9 @@
-"""`mooring convert`: a configuration on standard output, notes and mistakes on standard error."""
+"""`moorage convert`: a configuration on standard output, notes and mistakes on standard error."""
 
 import pytest
 
-from mooring.app.configuring import configure
-from mooring.cli.root import app
+from moorage.app.configuring import configure
+from moorage.cli.root import app
 from tests.cli.running import runner
 from tests.config.builders import POLICY, PUBLISHED_POLICY
 

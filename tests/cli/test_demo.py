@@ -1,8 +1,8 @@
-"""`mooring demo` tells the story of the label to its end."""
+"""`moorage demo` tells the story of the label to its end."""
 
 import re
 
-from mooring.cli.root import app
+from moorage.cli.root import app
 from tests.cli.running import run_in, runner
 
 REFUSAL = (

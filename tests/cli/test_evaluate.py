@@ -1,4 +1,4 @@
-"""`mooring evaluate`: a line of answers for every line of cases, whatever is in them."""
+"""`moorage evaluate`: a line of answers for every line of cases, whatever is in them."""
 
 import gzip
 import json
@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from mooring.api import decoding
-from mooring.cli.root import app
-from mooring.testing import make_node, make_pod
+from moorage.api import decoding
+from moorage.cli.root import app
+from moorage.testing import make_node, make_pod
 from tests.cli.running import run_in, runner
 
 
@@ -85,10 +85,10 @@ def test_a_file_that_cannot_be_read_gives_one_line(tmp_path):
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(tmp_path):
-    """As `mooring evaluate cases | head -1`."""
+    """As `moorage evaluate cases | head -1`."""
     cases = tmp_path / "cases.jsonl"
     cases.write_text('{"id": 1, "input": {}}\n' * 20000)
-    command = [sys.executable, "-m", "mooring", "evaluate", str(cases)]
+    command = [sys.executable, "-m", "moorage", "evaluate", str(cases)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
         assert running.stdout is not None
         assert running.stderr is not None

@@ -1,11 +1,11 @@
-"""`mooring evaluate` on a live API server: listed once, never written to."""
+"""`moorage evaluate` on a live API server: listed once, never written to."""
 
 import json
 from typing import Any
 
 import pytest
 
-from mooring.cli.root import app
+from moorage.cli.root import app
 from tests.app.running.api_thread import ApiThread
 from tests.cli.running import runner
 

@@ -12,17 +12,17 @@ import pytest
 import yaml
 from typer.testing import Result
 
-from mooring.api.resources import PODS
-from mooring.app import snapshots
-from mooring.app.clock import SystemClock
-from mooring.app.up import kubeconfig
-from mooring.cli.root import app
-from mooring.serving.access import Authenticator, Authorizer, Guard
-from mooring.serving.api_v1 import RecordsQuery, SnapshotQuery
-from mooring.serving.certificates import Authority, ServingCertificate
-from mooring.serving.endpoints import PING, Health, Inside, application
-from mooring.serving.server import ServingThread
-from mooring.testing import Cluster, make_node, make_pod
+from moorage.api.resources import PODS
+from moorage.app import snapshots
+from moorage.app.clock import SystemClock
+from moorage.app.up import kubeconfig
+from moorage.cli.root import app
+from moorage.serving.access import Authenticator, Authorizer, Guard
+from moorage.serving.api_v1 import RecordsQuery, SnapshotQuery
+from moorage.serving.certificates import Authority, ServingCertificate
+from moorage.serving.endpoints import PING, Health, Inside, application
+from moorage.serving.server import ServingThread
+from moorage.testing import Cluster, make_node, make_pod
 from tests.app.running.asking import Asker
 from tests.cli.running import runner
 from tests.serving.test_endpoints import VIEWS, Reviews
@@ -153,7 +153,7 @@ def test_programs_get_the_answer_itself(explain, endpoints):
         ("--token-file", "admin", "--certificate-authority", "ca.crt"),
         ("--token-file", "admin", "--insecure-skip-tls-verify"),
         ("--token-file", "admin", "--kubeconfig", "kubeconfig"),
-        ("--kubeconfig", "kubeconfig", "--context", "mooring"),
+        ("--kubeconfig", "kubeconfig", "--context", "moorage"),
     ],
 )
 def test_who_asks_and_who_answers_is_said_by_files(explain, args):
@@ -167,7 +167,7 @@ def test_who_asks_and_who_answers_is_said_by_files(explain, args):
         (("--token-file", "unknown", "--certificate-authority", "ca.crt"), "401 Unauthorized"),
         (
             ("--token-file", "stranger", "--certificate-authority", "ca.crt"),
-            "nonResourceURL /mooring/v1/records",
+            "nonResourceURL /moorage/v1/records",
         ),
         (("--token-file", "nowhere"), "--token-file nowhere"),
         (("--token-file", "/dev/null"), "is empty"),
@@ -236,7 +236,7 @@ def test_a_snapshot_of_a_scheduler_is_a_file_like_any_other(run, tmp_path, args,
     [
         (("--snapshot", "s.json"), "--snapshot excludes"),
         (("--token-file", "stranger"), "nonResourceURL /configz"),
-        (("--token-file", "scraper"), "nonResourceURL /mooring/v1/snapshot"),
+        (("--token-file", "scraper"), "nonResourceURL /moorage/v1/snapshot"),
     ],
 )
 def test_what_the_user_may_not_read_is_said(run, endpoints, args, problem):

@@ -1,4 +1,4 @@
-"""`mooring extender` from the command line, and as a process on an API server."""
+"""`moorage extender` from the command line, and as a process on an API server."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mooring.cli.root import app
-from mooring.serving.certificates import Authority, User, load
+from moorage.cli.root import app
+from moorage.serving.certificates import Authority, User, load
 from tests.app.running.api_thread import ROOT, ApiThread
 from tests.cli.running import runner
 from tests.cluster.processes import Daemon, free_port
 
 PLUGIN = """
-from mooring.framework import FilterPlugin, ReservePlugin, ScorePlugin, Status
+from moorage.framework import FilterPlugin, ReservePlugin, ScorePlugin, Status
 
 class Sample(FilterPlugin, ScorePlugin, ReservePlugin):
     name = "Sample"
@@ -99,11 +99,11 @@ def test_a_profile_without_own_plugins_is_an_error(folder):
 
 def test_manifests_come_with_the_block_as_a_comment(folder):
     os_environ = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-    command = [sys.executable, "-m", "mooring", "manifests", "--extender", "--config=scheduler.yaml"]
+    command = [sys.executable, "-m", "moorage", "manifests", "--extender", "--config=scheduler.yaml"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=os_environ, check=True)
     comment = "\n".join(line[2:] for line in done.stdout.splitlines() if line.startswith("# "))
     (extender,) = yaml.safe_load(comment.partition("\n")[2])["extenders"]
-    assert extender["urlPrefix"] == "https://mooring-extender.mooring.svc:8888"
+    assert extender["urlPrefix"] == "https://moorage-extender.moorage.svc:8888"
     assert "Deployment" in [obj["kind"] for obj in yaml.safe_load_all(done.stdout)]
     assert "does not ask extenders at reserve" in done.stderr
     assert "asks the extender about the extender's own pods too" in done.stderr
@@ -138,7 +138,7 @@ class ExtenderDaemon(Daemon):
     def __init__(self, folder: Path) -> None:
         port = free_port()
         self.url = f"http://127.0.0.1:{port}"
-        command = [sys.executable, "-m", "mooring", "extender", "--config=scheduler.yaml", f"--port={port}"]
+        command = [sys.executable, "-m", "moorage", "extender", "--config=scheduler.yaml", f"--port={port}"]
         environment = {"PYTHONPATH": str(ROOT / "src"), "PYTHONUNBUFFERED": "1"}
         super().__init__("extender", command, folder, environment)
 
@@ -169,7 +169,7 @@ def test_the_process_serves_its_verbs_until_sigterm(folder, process):
         assert ask(f"{process.url}/bind", {})[0] == 404
         assert ask(f"{process.url}/healthz")[0] == ask(f"{process.url}/livez")[0] == 200
         metrics = ask(f"{process.url}/metrics")[1]
-        assert 'mooring_extender_server_requests_total{outcome="success",verb="filter"} 1.0' in metrics
+        assert 'moorage_extender_server_requests_total{outcome="success",verb="filter"} 1.0' in metrics
         process.signal(signal.SIGTERM)
         assert process.wait(20) == 0
     log = process.log.read_text()

@@ -1,11 +1,11 @@
-"""`mooring manifests` from the command line."""
+"""`moorage manifests` from the command line."""
 
 from __future__ import annotations
 
 import yaml
 from typer.testing import CliRunner
 
-from mooring.cli.root import app
+from moorage.cli.root import app
 
 
 def run(*arguments):

@@ -1,4 +1,4 @@
-"""`mooring new`: what it writes, what it refuses, and that the result works."""
+"""`moorage new`: what it writes, what it refuses, and that the result works."""
 
 import os
 import subprocess
@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mooring.cli.new import FILES, name_problem, words
-from mooring.cli.root import app
+from moorage.cli.new import FILES, name_problem, words
+from moorage.cli.root import app
 from tests.cli.running import runner
 
 
@@ -42,7 +42,7 @@ def test_names_follow_from_the_package_name(name, package, plugin):
         ("class", "Python cannot import"),
         ("none", "Python cannot import"),
         ("json", "would hide"),
-        ("mooring", "would hide"),
+        ("moorage", "would hide"),
         ("node-name", "a name that kube-scheduler uses"),
     ],
 )
@@ -100,7 +100,7 @@ def run(folder: Path, *command: str, path: str = "") -> subprocess.CompletedProc
     "name",
     [
         "hello",
-        # Their classes are called as classes of Mooring that the new files use.
+        # Their classes are called as classes of Moorage that the new files use.
         pytest.param("cluster", marks=pytest.mark.slow),
         pytest.param("status", marks=pytest.mark.slow),
         # Bare, YAML would read it as a truth value.
@@ -123,7 +123,7 @@ def test_an_installed_package_is_usable_by_its_name_alone(tmp_path):
     assert installed.returncode == 0, installed.stderr
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    checked = run(elsewhere, "-m", "mooring", "check", str(project / "scheduler.yaml"), path=str(site))
+    checked = run(elsewhere, "-m", "moorage", "check", str(project / "scheduler.yaml"), path=str(site))
     assert checked.returncode == 0, checked.stderr
     assert "GpuQuota*" in checked.stdout
     tested = run(project, "-m", "pytest", "-q", path=str(site))

@@ -1,4 +1,4 @@
-"""Profiles of a configuration, own plugins included, in `mooring evaluate` and `mooring bench engine`."""
+"""Profiles of a configuration, own plugins included, in `moorage evaluate` and `moorage bench engine`."""
 
 import json
 from pathlib import Path
@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from mooring.api import decoding
-from mooring.cli.root import app
-from mooring.testing import make_node, make_pod
+from moorage.api import decoding
+from moorage.cli.root import app
+from moorage.testing import make_node, make_pod
 from tests.cli.running import runner
 
 PLUGIN = """
-from mooring.framework import FilterPlugin, Plugin, ScorePlugin, Status
-from mooring.framework.args import PluginArgs
+from moorage.framework import FilterPlugin, Plugin, ScorePlugin, Status
+from moorage.framework.args import PluginArgs
 
 class EvenArgs(PluginArgs):
     bonus: int = 7

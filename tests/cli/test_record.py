@@ -1,4 +1,4 @@
-"""`mooring record`: what its options refuse. Recording itself is tested in tests/app and tests/cluster."""
+"""`moorage record`: what its options refuse. Recording itself is tested in tests/app and tests/cluster."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mooring.cli.record import _rotation
-from mooring.cli.root import app
+from moorage.cli.record import _rotation
+from moorage.cli.root import app
 from tests.cli.running import runner
 
 

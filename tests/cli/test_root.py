@@ -5,9 +5,9 @@ import logging
 
 import pytest
 
-import mooring
-from mooring.cli.root import app
-from mooring.telemetry import logs
+import moorage
+from moorage.cli.root import app
+from moorage.telemetry import logs
 from tests.cli.running import run_in, runner
 
 
@@ -28,7 +28,7 @@ def test_help_names_every_command():
 def test_every_command_explains_itself(command):
     result = runner.invoke(app, [command, "--help"])
     assert result.exit_code == 0
-    assert f"mooring {command}" in result.output or command in result.output
+    assert f"moorage {command}" in result.output or command in result.output
 
 
 @pytest.mark.parametrize(
@@ -44,12 +44,12 @@ def test_version_is_printed_by_command_and_option():
     for args in (["version"], ["--version"]):
         result = runner.invoke(app, args)
         assert result.exit_code == 0
-        assert result.stdout == f"mooring {mooring.__version__} (behaves as kube-scheduler v1.36)\n"
+        assert result.stdout == f"moorage {moorage.__version__} (behaves as kube-scheduler v1.36)\n"
 
 
 def test_version_as_json():
     facts = json.loads(runner.invoke(app, ["version", "-o", "json"]).stdout)
-    assert facts["mooring"] == mooring.__version__
+    assert facts["moorage"] == moorage.__version__
     assert facts["kubeScheduler"] == "v1.36"
 
 

@@ -1,8 +1,8 @@
-"""`mooring run` on the command line: what it says before it starts anything."""
+"""`moorage run` on the command line: what it says before it starts anything."""
 
 import pytest
 
-from mooring.cli.root import app
+from moorage.cli.root import app
 from tests.cli.running import run_in, runner
 
 

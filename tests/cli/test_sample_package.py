@@ -21,7 +21,7 @@ class SampleScheduler(Running):
     """The command of the package."""
 
     def __init__(self, api: ApiThread, installed: Path, config: Path) -> None:
-        self.log = api.folder / "mooring.log"
+        self.log = api.folder / "moorage.log"
         command = [sys.executable, str(installed / "bin" / "sample-scheduler"), f"--config={config}", "--v=3"]
         environment = {**os.environ, "PYTHONPATH": f"{installed}:{ROOT / 'src'}", "PYTHONUNBUFFERED": "1"}
         flags = [f"--kubeconfig={api.kubeconfig}", "--secure-port=0", "--leader-elect=false"]

@@ -1,10 +1,10 @@
-"""`mooring simulate`: what it prints, and its exit code."""
+"""`moorage simulate`: what it prints, and its exit code."""
 
 import json
 
 import pytest
 
-from mooring.cli.root import app
+from moorage.cli.root import app
 from tests.cli.running import run_in, runner
 
 SCENARIO = """
@@ -108,7 +108,7 @@ def test_a_speed_paces_the_run(folder, monkeypatch):
         speeds.append(speed)
         return seconds.append
 
-    monkeypatch.setattr("mooring.app.simulating.jobs.Pace", pace)
+    monkeypatch.setattr("moorage.app.simulating.jobs.Pace", pace)
     assert invoke("s.yaml", "--speed", "10").exit_code == 0
     assert speeds == [10.0]
     assert seconds == sorted(seconds)

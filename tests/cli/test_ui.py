@@ -1,11 +1,11 @@
-"""`mooring ui` before anything is served."""
+"""`moorage ui` before anything is served."""
 
 from __future__ import annotations
 
 import pytest
 from typer.testing import CliRunner
 
-from mooring.cli.root import app
+from moorage.cli.root import app
 
 
 @pytest.mark.parametrize(

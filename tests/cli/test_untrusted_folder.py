@@ -15,9 +15,9 @@ from tests.cli.test_up import up
 EXAMPLE = Path(__file__).parents[2] / "examples" / "01-sample-plugin"
 POISON = 'import pathlib; pathlib.Path(__file__).with_suffix(".ran").touch(); raise SystemExit("poisoned")\n'
 NAMES = ("yaml", "numpy", "msgspec", "typer", "jsonschema", "uvloop", "typing", "random", "sample_not_named")
-AS_MODULE = ("-m", "mooring")
-AS_SCRIPT = ("-P", "-c", "from mooring.cli import main; main()")
-"""What the installed `mooring` does: its own folder is first on the path, not the current one."""
+AS_MODULE = ("-m", "moorage")
+AS_SCRIPT = ("-P", "-c", "from moorage.cli import main; main()")
+"""What the installed `moorage` does: its own folder is first on the path, not the current one."""
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def mooring(folder: Path, *args: str, way: tuple[str, ...] = AS_MODULE) -> subprocess.CompletedProcess[str]:
+def moorage(folder: Path, *args: str, way: tuple[str, ...] = AS_MODULE) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, *way, *args]
     return subprocess.run(command, cwd=folder, text=True, capture_output=True, timeout=60, check=False)
 
@@ -39,7 +39,7 @@ def ran(folder: Path) -> list[str]:
     return sorted(path.stem for path in folder.glob("*.ran"))
 
 
-@pytest.mark.parametrize("way", [AS_MODULE, AS_SCRIPT], ids=["python -m mooring", "mooring"])
+@pytest.mark.parametrize("way", [AS_MODULE, AS_SCRIPT], ids=["python -m moorage", "moorage"])
 @pytest.mark.parametrize(
     "args",
     [
@@ -55,7 +55,7 @@ def ran(folder: Path) -> list[str]:
 def test_no_file_of_the_folder_takes_the_place_of_a_package(
     folder: Path, args: tuple[str, ...], way: tuple[str, ...]
 ) -> None:
-    result = mooring(folder, *args, way=way)
+    result = moorage(folder, *args, way=way)
     assert (result.returncode, ran(folder)) == (0, []), result.stderr
 
 
@@ -74,7 +74,7 @@ def test_a_reference_finds_the_installed_module_before_that_of_the_folder(
 ) -> None:
     text = (folder / "scheduler.yaml").read_text().replace("sample:Sample", "yaml:Sample")
     (folder / "named.yaml").write_text(text)
-    result = mooring(folder, *args)
+    result = moorage(folder, *args)
     assert result.returncode == 1
     assert "'yaml:Sample' leads nowhere" in result.stderr
     assert os.path.join("yaml", "__init__.py") in result.stderr.replace("\n", "")
@@ -83,13 +83,13 @@ def test_a_reference_finds_the_installed_module_before_that_of_the_folder(
 
 def test_run_looks_in_no_folder_that_is_not_named(folder: Path) -> None:
     args = ("run", "--config", "scheduler.yaml", "--write-config-to", "-")
-    result = mooring(folder, *args)
+    result = moorage(folder, *args)
     assert result.returncode == 1
     assert (
         "No module named 'sample'; install its package, or name its folder with --plugin-path"
         in result.stderr
     )
-    assert "- name: sample\n" in mooring(folder.parent, *args[:1], *_named(folder), *args[3:]).stdout
+    assert "- name: sample\n" in moorage(folder.parent, *args[:1], *_named(folder), *args[3:]).stdout
 
 
 def _named(folder: Path) -> tuple[str, ...]:
@@ -97,7 +97,7 @@ def _named(folder: Path) -> tuple[str, ...]:
 
 
 def test_run_refuses_a_plugin_path_that_is_no_folder(folder: Path) -> None:
-    result = mooring(folder, "run", "--plugin-path", "sample.py", "--write-config-to", "-")
+    result = moorage(folder, "run", "--plugin-path", "sample.py", "--write-config-to", "-")
     assert result.returncode == 1
     assert "--plugin-path: sample.py is no folder" in result.stderr
 
@@ -105,7 +105,7 @@ def test_run_refuses_a_plugin_path_that_is_no_folder(folder: Path) -> None:
 def test_isolated_python_looks_in_no_folder(folder: Path) -> None:
     """As the image runs it. Paths of this checkout stand in for the installed package."""
     paths = f"import sys; sys.path[:0] = {[path for path in sys.path if path]!r}"
-    command = f"{paths}; from mooring.cli import main; main()"
-    result = mooring(folder, "check", "scheduler.yaml", way=("-I", "-c", command))
+    command = f"{paths}; from moorage.cli import main; main()"
+    result = moorage(folder, "check", "scheduler.yaml", way=("-I", "-c", command))
     assert "No module named 'sample'" in result.stderr
     assert result.returncode == 1

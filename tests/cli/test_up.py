@@ -1,4 +1,4 @@
-"""`mooring up` as a user meets it: a process, its words, its exit code, and what it leaves behind."""
+"""`moorage up` as a user meets it: a process, its words, its exit code, and what it leaves behind."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PATIENCE = 60.0
 BUSY = 2.0
 """Seconds that a machine with other work may take longer."""
 SPINS = """
-from mooring.framework import FilterPlugin
+from moorage.framework import FilterPlugin
 
 class Spins(FilterPlugin):
     name = "Spins"
@@ -54,7 +54,7 @@ NAMESPACE = "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n"
 
 
 class Up:
-    """A running `mooring up`."""
+    """A running `moorage up`."""
 
     def __init__(self, process: subprocess.Popen[str], kubeconfig: Path) -> None:
         self.process = process
@@ -105,7 +105,7 @@ class Up:
 @contextmanager
 def up(folder: Path, *args: str, ui: bool = False) -> Iterator[Up]:
     kubeconfig = folder / "kubeconfig"
-    command = [sys.executable, "-m", "mooring", "up", "--port", "0", "--kubeconfig", str(kubeconfig), *args]
+    command = [sys.executable, "-m", "moorage", "up", "--port", "0", "--kubeconfig", str(kubeconfig), *args]
     command += [] if ui else ["--no-ui"]
     process = subprocess.Popen(
         command, cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
@@ -167,13 +167,13 @@ def test_the_scheduler_is_asked_at_the_address_that_is_printed_with_the_token_of
         server = cluster.said.split("--server ")[1].strip()
 
         def parked() -> bool:
-            found = cluster.ask("GET", "/mooring/v1/queue?place=parked", server=server)["pods"]
+            found = cluster.ask("GET", "/moorage/v1/queue?place=parked", server=server)["pods"]
             # At first the nodes may not be ready, and their taints refuse the pod.
             return [(pod["pod"], pod["plugins"]) for pod in found] == [("default/big", ["NodeResourcesFit"])]
 
         until(parked, "the pod to be parked for its requests")
         with pytest.raises(urllib.error.HTTPError, match="401"):
-            cluster.ask("GET", "/mooring/v1/queue", server=server, token="another")
+            cluster.ask("GET", "/moorage/v1/queue", server=server, token="another")
         command = ("explain", "pod/big", "--server", server, "--kubeconfig", str(cluster.kubeconfig))
         shown = run_in(tmp_path, *command)
         assert shown.returncode == 3, shown.stderr
@@ -261,7 +261,7 @@ def test_a_kept_cluster_survives_kill_9(tmp_path):
 
 def test_the_server_ends_with_its_parent(tmp_path):
     with up(tmp_path, "--no-scheduler", "--nodes", "0") as cluster:
-        assert "  mooring run " in cluster.said
+        assert "  moorage run " in cluster.said
         (child,) = cluster.children()
         cluster.process.kill()
         cluster.process.wait()
@@ -307,10 +307,10 @@ def test_a_port_in_use_is_one_sentence(tmp_path, taken_port):
 def test_what_cannot_be_done_is_one_sentence(tmp_path, args, sentence):
     (tmp_path / "file").write_text("no directory")
     (tmp_path / "corrupt").mkdir()
-    (tmp_path / "corrupt" / "mooring.db").write_bytes(b"SQLite format 3\x00" + b"\xff" * 5000)
+    (tmp_path / "corrupt" / "moorage.db").write_bytes(b"SQLite format 3\x00" + b"\xff" * 5000)
     (tmp_path / "bad.yaml").write_text(NAMESPACE.replace("shop", "NOT_A_NAME"))
     (tmp_path / "kind.yaml").write_text(NAMESPACE.replace("Namespace", "Sofa"))
     said = refused(tmp_path, *args)
     assert sentence in said
     assert said.startswith("Error: ")
-    assert (tmp_path / "corrupt" / "mooring.db").read_bytes().startswith(b"SQLite format 3\x00\xff\xff")
+    assert (tmp_path / "corrupt" / "moorage.db").read_bytes().startswith(b"SQLite format 3\x00\xff\xff")

@@ -1,4 +1,4 @@
-"""`mooring up --snapshot`: a cluster goes on where the snapshot was taken."""
+"""`moorage up --snapshot`: a cluster goes on where the snapshot was taken."""
 
 from __future__ import annotations
 

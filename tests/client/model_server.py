@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator
 from itertools import count
 from typing import Any
 
-from mooring.api.errors import NotSent, OutcomeUnknown
-from mooring.api.pod import Pod
-from mooring.framework.ports import ADDED, BOOKMARK, DELETED, MODIFIED, ObjectList, WatchEvent
+from moorage.api.errors import NotSent, OutcomeUnknown
+from moorage.api.pod import Pod
+from moorage.framework.ports import ADDED, BOOKMARK, DELETED, MODIFIED, ObjectList, WatchEvent
 from tests.client.scripted import GONE, TOO_LARGE, pod
 
 

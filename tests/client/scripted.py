@@ -9,12 +9,12 @@ from itertools import pairwise
 from random import Random
 from typing import Any
 
-from mooring.api.errors import from_status
-from mooring.api.meta import ObjectMeta, Status
-from mooring.api.pod import Pod
-from mooring.api.resources import PODS, Resource
-from mooring.client.informers import Informer
-from mooring.framework.ports import (
+from moorage.api.errors import from_status
+from moorage.api.meta import ObjectMeta, Status
+from moorage.api.pod import Pod
+from moorage.api.resources import PODS, Resource
+from moorage.client.informers import Informer
+from moorage.framework.ports import (
     ADDED,
     BOOKMARK,
     DELETED,
@@ -24,8 +24,8 @@ from mooring.framework.ports import (
     ObjectList,
     WatchEvent,
 )
-from mooring.sim import loop
-from mooring.sim.loop import VirtualClock
+from moorage.sim import loop
+from moorage.sim.loop import VirtualClock
 
 HOLD = math.inf
 """A step of a stream: stays open and says nothing more."""

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from mooring.api.errors import NotSent, OutcomeUnknown, TransportError
-from mooring.app.clock import SystemClock
-from mooring.client import aiohttp_transport
-from mooring.client.aiohttp_transport import AiohttpTransport
-from mooring.client.credentials import Credentials, CredentialsError, Pem
-from mooring.client.transport import Request
+from moorage.api.errors import NotSent, OutcomeUnknown, TransportError
+from moorage.app.clock import SystemClock
+from moorage.client import aiohttp_transport
+from moorage.client.aiohttp_transport import AiohttpTransport
+from moorage.client.credentials import Credentials, CredentialsError, Pem
+from moorage.client.transport import Request
 from tests.client.certificates import Authority
 from tests.client.raw_server import Connection, RawServer, echo, serve, server_context
 

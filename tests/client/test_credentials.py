@@ -4,9 +4,9 @@ import asyncio
 from dataclasses import replace
 from itertools import count
 
-from mooring.client.credentials import EARLY_SECONDS, RELOAD_SECONDS, Bearer, Credentials, CredentialsError
-from mooring.sim import loop
-from mooring.sim.loop import EPOCH, VirtualClock
+from moorage.client.credentials import EARLY_SECONDS, RELOAD_SECONDS, Bearer, Credentials, CredentialsError
+from moorage.sim import loop
+from moorage.sim.loop import EPOCH, VirtualClock
 
 PLAIN = Credentials("https://server", "the test")
 

@@ -10,21 +10,21 @@ from typing import Any
 
 import pytest
 
-from mooring.api import decoding
-from mooring.api.core import Lease
-from mooring.api.errors import NotFound
-from mooring.api.resources import LEASES
-from mooring.client.election import Election
-from mooring.client.lease import Candidate, Fence, Terms
-from mooring.sim import loop as virtual
-from mooring.sim.loop import VirtualClock
-from mooring.store import faults
-from mooring.store.faults import Fault, Faults
-from mooring.store.local import LocalClient
-from mooring.store.store import Store
+from moorage.api import decoding
+from moorage.api.core import Lease
+from moorage.api.errors import NotFound
+from moorage.api.resources import LEASES
+from moorage.client.election import Election
+from moorage.client.lease import Candidate, Fence, Terms
+from moorage.sim import loop as virtual
+from moorage.sim.loop import VirtualClock
+from moorage.store import faults
+from moorage.store.faults import Fault, Faults
+from moorage.store.local import LocalClient
+from moorage.store.store import Store
 
 TERMS = Terms()
-NAME, NAMESPACE = "mooring", "kube-system"
+NAME, NAMESPACE = "moorage", "kube-system"
 
 
 class OwnClock:

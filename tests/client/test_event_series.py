@@ -1,6 +1,6 @@
 """The bucket of events per object: a burst, then one every five minutes; others are not concerned."""
 
-from mooring.client.event_series import BURST, REMEMBERED, SECONDS_PER_TOKEN, SpamFilter
+from moorage.client.event_series import BURST, REMEMBERED, SECONDS_PER_TOKEN, SpamFilter
 
 
 class Clock:

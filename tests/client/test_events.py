@@ -10,17 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.api.errors import AlreadyExists, NotSent, OutcomeUnknown, from_status
-from mooring.api.meta import ObjectMeta, Status, StatusCause, StatusDetails
-from mooring.api.node import Node
-from mooring.api.pod import Pod
-from mooring.api.resources import EVENTS, Unstructured
-from mooring.client import events
-from mooring.client.event_series import cut
-from mooring.client.events import ApiEventRecorder
-from mooring.sim import loop
-from mooring.sim.loop import VirtualClock
-from mooring.telemetry.log_lines import VALUES
+from moorage.api.errors import AlreadyExists, NotSent, OutcomeUnknown, from_status
+from moorage.api.meta import ObjectMeta, Status, StatusCause, StatusDetails
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.api.resources import EVENTS, Unstructured
+from moorage.client import events
+from moorage.client.event_series import cut
+from moorage.client.events import ApiEventRecorder
+from moorage.sim import loop
+from moorage.sim.loop import VirtualClock
+from moorage.telemetry.log_lines import VALUES
 from tests.client.scripted import error, pod
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from mooring.api.errors import (
+from moorage.api.errors import (
     ApiError,
     BadAnswer,
     Conflict,
@@ -21,15 +21,15 @@ from mooring.api.errors import (
     TooManyRequests,
     TransportError,
 )
-from mooring.api.meta import Object
-from mooring.api.resources import EVENTS, LEASES, PODS, custom
-from mooring.client import retries
-from mooring.client.http_client import HttpClient
-from mooring.client.limiter import Limits
-from mooring.client.transport import Request
-from mooring.framework.ports import ApiClient, WatchEvent
-from mooring.sim import loop
-from mooring.sim.loop import VirtualClock
+from moorage.api.meta import Object
+from moorage.api.resources import EVENTS, LEASES, PODS, custom
+from moorage.client import retries
+from moorage.client.http_client import HttpClient
+from moorage.client.limiter import Limits
+from moorage.client.transport import Request
+from moorage.framework.ports import ApiClient, WatchEvent
+from moorage.sim import loop
+from moorage.sim.loop import VirtualClock
 
 POD = {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "p", "namespace": "a", "uid": "u"}}
 EVENT = {"kind": "Event", "metadata": {"name": "e", "namespace": "a"}}
@@ -73,7 +73,7 @@ class Scripted:
 def client_of(transport: Any, *, qps: float = 0.0, burst: int = 1, **options: Any) -> HttpClient:
     clock = VirtualClock()
     limits = Limits(clock, qps, burst)
-    return HttpClient(transport, clock, Random(1), limits=limits, user_agent="mooring/test", **options)
+    return HttpClient(transport, clock, Random(1), limits=limits, user_agent="moorage/test", **options)
 
 
 CALLS = {
@@ -432,7 +432,7 @@ def test_every_request_says_who_asks_and_refuses_compression():
         return transport.sent[0][1].headers
 
     headers = loop.run(main())
-    assert headers["User-Agent"] == "mooring/test"
+    assert headers["User-Agent"] == "moorage/test"
     assert headers["Accept-Encoding"] == "identity"
 
 

@@ -5,12 +5,12 @@ from collections import deque
 from random import Random
 from typing import Any
 
-from mooring.api.errors import NotSent
-from mooring.api.resources import NODES, PODS
-from mooring.client.informers import InformerSet
-from mooring.framework.ports import Change
-from mooring.sim import loop
-from mooring.sim.loop import VirtualClock
+from moorage.api.errors import NotSent
+from moorage.api.resources import NODES, PODS
+from moorage.client.informers import InformerSet
+from moorage.framework.ports import Change
+from moorage.sim import loop
+from moorage.sim.loop import VirtualClock
 from tests.client.scripted import HOLD, Page, Script, Stream, pod
 
 

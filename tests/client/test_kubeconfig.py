@@ -14,8 +14,8 @@ import pytest
 import uvloop
 import yaml
 
-from mooring.client import connection, kubeconfig
-from mooring.client.credentials import CredentialsError, Pem
+from moorage.client import connection, kubeconfig
+from moorage.client.credentials import CredentialsError, Pem
 from tests.client.certificates import Authority
 
 
@@ -148,7 +148,7 @@ def plugin(tmp_path: Path, text: str) -> dict[str, dict[str, object]]:
         "exec": {
             "apiVersion": "client.authentication.k8s.io/v1",
             "command": str(script),
-            "env": [{"name": "WHO", "value": "mooring"}],
+            "env": [{"name": "WHO", "value": "moorage"}],
             "interactiveMode": "Never",
         }
     }
@@ -157,11 +157,11 @@ def plugin(tmp_path: Path, text: str) -> dict[str, dict[str, object]]:
 def test_an_exec_plugin_is_run_and_can_be_run_again(tmp_path):
     path = write(tmp_path / "config", user=plugin(tmp_path, PLUGIN.format(python=sys.executable)))
     found = load(path)
-    assert found.token == "run-1-mooring"
+    assert found.token == "run-1-moorage"
     assert found.expires == 1_924_992_000.0
     assert found.reload is not None
     again = asyncio.run(_reload(found))
-    assert again.token == "run-2-mooring"
+    assert again.token == "run-2-moorage"
 
 
 async def _reload(found):
@@ -349,7 +349,7 @@ def test_a_missing_file_is_named(tmp_path):
 
 
 def service_account(tmp_path: Path) -> Path:
-    for name, text in (("token", "abc\n"), ("ca.crt", Authority().pem.decode()), ("namespace", "mooring\n")):
+    for name, text in (("token", "abc\n"), ("ca.crt", Authority().pem.decode()), ("namespace", "moorage\n")):
         (tmp_path / name).write_text(text)
     return tmp_path
 
@@ -362,7 +362,7 @@ def test_the_service_account_of_the_pod(tmp_path, host, server):
     environ = {connection.HOST: host, connection.PORT: "443"}
     found = connection.in_cluster(environ, directory)
     assert found.server == server
-    assert (found.token_file, found.namespace) == (str(directory / "token"), "mooring")
+    assert (found.token_file, found.namespace) == (str(directory / "token"), "moorage")
     assert found.ca == Pem(path=str(directory / "ca.crt"))
 
 

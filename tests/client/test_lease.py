@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from mooring.api.core import Lease, LeaseSpec
-from mooring.api.errors import MooringError
-from mooring.api.meta import ObjectMeta
-from mooring.client.lease import Candidate, Fence, Terms, Verdict
+from moorage.api.core import Lease, LeaseSpec
+from moorage.api.errors import MoorageError
+from moorage.api.meta import ObjectMeta
+from moorage.client.lease import Candidate, Fence, Terms, Verdict
 
 TERMS = Terms()
 
@@ -201,7 +201,7 @@ class TestFence:
     [((10, 10, 2), "leaseDuration"), ((15, 2, 2), "retryPeriod"), ((15, 10, 0), "retryPeriod")],
 )
 def test_durations_that_do_not_fit_together_are_refused(durations, text):
-    with pytest.raises(MooringError, match=text):
+    with pytest.raises(MoorageError, match=text):
         Terms(*durations)
 
 

@@ -5,9 +5,9 @@ from itertools import pairwise
 
 import pytest
 
-from mooring.client.limiter import SHARE, Limits, Priority, RateLimiter
-from mooring.sim import loop
-from mooring.sim.loop import VirtualClock
+from moorage.client.limiter import SHARE, Limits, Priority, RateLimiter
+from moorage.sim import loop
+from moorage.sim.loop import VirtualClock
 
 NOW = asyncio.get_running_loop
 

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from mooring.api.resources import EVENTS, NODES, PODS, Resource
-from mooring.client.events import ApiEventRecorder
-from mooring.client.informers import InformerSet
-from mooring.framework.ports import Change
-from mooring.sim import loop
-from mooring.sim.loop import VirtualClock
-from mooring.store import faults
-from mooring.store.faults import Fault, Faults
-from mooring.store.local import LocalClient
-from mooring.store.store import Store
+from moorage.api.resources import EVENTS, NODES, PODS, Resource
+from moorage.client.events import ApiEventRecorder
+from moorage.client.informers import InformerSet
+from moorage.framework.ports import Change
+from moorage.sim import loop
+from moorage.sim.loop import VirtualClock
+from moorage.store import faults
+from moorage.store.faults import Fault, Faults
+from moorage.store.local import LocalClient
+from moorage.store.store import Store
 
 
 class Cluster:

@@ -3,11 +3,11 @@
 import pytest
 from msgspec.structs import replace
 
-from mooring.api.meta import ObjectMeta
-from mooring.api.node import Node, NodeStatus
-from mooring.api.resources import NODES, PODS, Resource
-from mooring.client.informers import Mirror
-from mooring.framework.ports import ADDED, DELETED, MODIFIED, Change, Malformed, WatchEvent
+from moorage.api.meta import ObjectMeta
+from moorage.api.node import Node, NodeStatus
+from moorage.api.resources import NODES, PODS, Resource
+from moorage.client.informers import Mirror
+from moorage.framework.ports import ADDED, DELETED, MODIFIED, Change, Malformed, WatchEvent
 from tests.client.scripted import (
     GONE,
     HOLD,

@@ -8,7 +8,7 @@ import ssl
 import pytest
 from aiohttp import web
 
-from mooring.client import oidc
+from moorage.client import oidc
 from tests.client.certificates import Authority
 
 NOW = 1_800_000_000.0

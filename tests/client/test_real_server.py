@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from mooring.api.errors import Conflict, NotFound, Unauthorized
-from mooring.api.resources import NAMESPACES, NODES, PODS
-from mooring.app.clock import SystemClock
-from mooring.client.connection import connect
-from mooring.client.credentials import Credentials, Pem
-from mooring.client.http_client import HttpClient
-from mooring.client.informers import InformerSet
-from mooring.embedded.apiserver.server import HttpServer
-from mooring.framework.ports import Change, PatchType
-from mooring.serving.certificates import Authority, User
+from moorage.api.errors import Conflict, NotFound, Unauthorized
+from moorage.api.resources import NAMESPACES, NODES, PODS
+from moorage.app.clock import SystemClock
+from moorage.client.connection import connect
+from moorage.client.credentials import Credentials, Pem
+from moorage.client.http_client import HttpClient
+from moorage.client.informers import InformerSet
+from moorage.embedded.apiserver.server import HttpServer
+from moorage.framework.ports import Change, PatchType
+from moorage.serving.certificates import Authority, User
 from tests.embedded.apiserver.load import build
 
 

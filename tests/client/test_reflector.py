@@ -4,10 +4,10 @@ import logging
 
 import pytest
 
-from mooring.api.errors import NotSent, OutcomeUnknown
-from mooring.api.resources import custom
-from mooring.client import reflector
-from mooring.framework.ports import Change, WatchEvent
+from moorage.api.errors import NotSent, OutcomeUnknown
+from moorage.api.resources import custom
+from moorage.client import reflector
+from moorage.framework.ports import Change, WatchEvent
 from tests.client.scripted import (
     GONE,
     HOLD,

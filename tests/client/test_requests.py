@@ -4,13 +4,13 @@ import json
 
 import pytest
 
-from mooring.api.errors import ObjectError
-from mooring.api.meta import ObjectMeta
-from mooring.api.pod import Pod
-from mooring.api.resources import EVENTS, LEASES, NODES, PODS, custom
-from mooring.client import requests
-from mooring.client.transport import Request
-from mooring.framework.ports import PatchType
+from moorage.api.errors import ObjectError
+from moorage.api.meta import ObjectMeta
+from moorage.api.pod import Pod
+from moorage.api.resources import EVENTS, LEASES, NODES, PODS, custom
+from moorage.client import requests
+from moorage.client.transport import Request
+from moorage.framework.ports import PatchType
 
 WIDGETS = custom("example.com", "v1", "widgets", "Widget")
 

@@ -6,14 +6,14 @@ from email.utils import format_datetime
 
 import pytest
 
-from mooring.api import errors
-from mooring.api.errors import BadAnswer, ObjectError
-from mooring.api.pod import Pod
-from mooring.api.resources import NODES, PODS, custom
-from mooring.client import responses
-from mooring.client.responses import Answer
-from mooring.client.transport import Request
-from mooring.framework.ports import Malformed
+from moorage.api import errors
+from moorage.api.errors import BadAnswer, ObjectError
+from moorage.api.pod import Pod
+from moorage.api.resources import NODES, PODS, custom
+from moorage.client import responses
+from moorage.client.responses import Answer
+from moorage.client.transport import Request
+from moorage.framework.ports import Malformed
 
 WALL = 1_767_225_600.0
 GET = Request("GET", "/api/v1/pods")

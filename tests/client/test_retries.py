@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from mooring.client.retries import Backoff
+from moorage.client.retries import Backoff
 
 
 class StillClock:

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.api.resources import PODS
-from mooring.client.informers import Informer
-from mooring.framework.ports import Change
-from mooring.sim import loop
-from mooring.sim.loop import VirtualClock
+from moorage.api.resources import PODS
+from moorage.client.informers import Informer
+from moorage.framework.ports import Change
+from moorage.sim import loop
+from moorage.sim.loop import VirtualClock
 from tests.client.model_server import ModelServer
 
 NAMES = st.sampled_from(["a", "b", "c", "d", "e"])

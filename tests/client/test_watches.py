@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.api.errors import BadAnswer, Gone, ServerError
-from mooring.api.pod import Pod
-from mooring.api.resources import PODS, Unstructured, custom
-from mooring.client import watches
-from mooring.client.watches import Lines, Stranger
-from mooring.framework.ports import ADDED, BOOKMARK, MODIFIED, Malformed, WatchEvent
+from moorage.api.errors import BadAnswer, Gone, ServerError
+from moorage.api.pod import Pod
+from moorage.api.resources import PODS, Unstructured, custom
+from moorage.client import watches
+from moorage.client.watches import Lines, Stranger
+from moorage.framework.ports import ADDED, BOOKMARK, MODIFIED, Malformed, WatchEvent
 
 WIDGETS = custom("example.com", "v1", "widgets", "Widget")
 

@@ -1,4 +1,4 @@
-"""A small blocking client for the tests' own requests, apart from Mooring's: plain objects in and out."""
+"""A small blocking client for the tests' own requests, apart from Moorage's: plain objects in and out."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
-from mooring.api import resources as kinds
-from mooring.api.resources import Resource
+from moorage.api import resources as kinds
+from moorage.api.resources import Resource
 
 Json = dict[str, Any]
 

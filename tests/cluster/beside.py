@@ -1,4 +1,4 @@
-"""Mooring and kube-scheduler on the same real API server, one after the other, on this machine.
+"""Moorage and kube-scheduler on the same real API server, one after the other, on this machine.
 
     python -m tests.cluster.beside start       [--nodes N] [--pods N] [--rounds N]
     python -m tests.cluster.beside throughput  [--nodes N] [--pods N] [--rounds N] [--mix NAME]
@@ -33,14 +33,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from mooring.api.resources import PODS
+from moorage.api.resources import PODS
 from tests.cluster import greedy, objects
 from tests.cluster.api import Json
 from tests.cluster.controlplane import ControlPlane, find_programs, running
 from tests.cluster.processes import Daemon, free_port
 
-MOORING, KUBE = "mooring", "kube-scheduler"
-NAMESPACE = "mooring"
+MOORAGE, KUBE = "moorage", "kube-scheduler"
+NAMESPACE = "moorage"
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 PATIENCE = 600.0
 SETTLED = 1200.0
@@ -82,8 +82,8 @@ class Contender(Daemon):
         file = folder / "config.yaml"
         file.write_text(json.dumps(config))
         serving = [f"--secure-port={self._port}", "--bind-address=127.0.0.1", f"--cert-dir={folder}"]
-        if which == MOORING:
-            command = [sys.executable, "-m", "mooring", "run", f"--kubeconfig={kubeconfig}"]
+        if which == MOORAGE:
+            command = [sys.executable, "-m", "moorage", "run", f"--kubeconfig={kubeconfig}"]
         else:
             command = [
                 find_programs()[KUBE],
@@ -179,9 +179,9 @@ def measured(plane: ControlPlane, which: str, run: str, count: int, **spec: Any)
 
 
 def start(plane: ControlPlane, rounds: int) -> None:
-    first: dict[str, list[float]] = {MOORING: [], KUBE: []}
+    first: dict[str, list[float]] = {MOORAGE: [], KUBE: []}
     for number in range(rounds):
-        for which in (MOORING, KUBE):
+        for which in (MOORAGE, KUBE):
             run = measured(plane, which, f"start-{number}-{which}", 200)
             first[which].append(run.binds[0])
             print(
@@ -206,9 +206,9 @@ def throughput(plane: ControlPlane, rounds: int, only: str) -> None:
     for mix, spec in mixes.items():
         if only not in ("", mix):
             continue
-        rates: dict[str, list[float]] = {MOORING: [], KUBE: []}
+        rates: dict[str, list[float]] = {MOORAGE: [], KUBE: []}
         for number in range(rounds):
-            for which in (MOORING, KUBE):
+            for which in (MOORAGE, KUBE):
                 run = measured(plane, which, f"{mix}-{number}-{which}", 2000, **spec)
                 rates[which].append((len(run.binds) - 1) / (run.binds[-1] - run.binds[0]))
                 print(
@@ -218,14 +218,14 @@ def throughput(plane: ControlPlane, rounds: int, only: str) -> None:
 
 
 def compare(what: str, found: dict[str, list[float]]) -> None:
-    ours, theirs = statistics.median(found[MOORING]), statistics.median(found[KUBE])
-    print(f"{what}: Mooring {ours:.2f}, kube-scheduler {theirs:.2f}, {ours / theirs:.2f} times", flush=True)
+    ours, theirs = statistics.median(found[MOORAGE]), statistics.median(found[KUBE])
+    print(f"{what}: Moorage {ours:.2f}, kube-scheduler {theirs:.2f}, {ours / theirs:.2f} times", flush=True)
 
 
 def terms(plane: ControlPlane, rounds: int) -> None:
     for number in range(rounds):
         for kind, affinity in (("required", greedy.away), ("preferred", greedy.near)):
-            for which in (MOORING, KUBE):
+            for which in (MOORAGE, KUBE):
                 _terms(plane, which, f"{kind}-{which}-{number}", affinity)
 
 
@@ -318,7 +318,7 @@ def main() -> None:
         "start": {"nodes": 5000, "pods": 50_000, "rounds": 3},
         "throughput": {"nodes": 5000, "pods": 10_000, "rounds": 2, "mix": ""},
         "terms": {"nodes": 10, "rounds": 3},
-        "churn": {"nodes": 500, "rate": 100.0, "minutes": 120.0, "scheduler": MOORING},
+        "churn": {"nodes": 500, "rate": 100.0, "minutes": 120.0, "scheduler": MOORAGE},
     }
     for name, options in defaults.items():
         command = measured.add_parser(name)
@@ -332,7 +332,7 @@ def main() -> None:
         "churn": lambda plane: churn(plane, given.scheduler, given.rate, given.minutes),
     }
     with (
-        tempfile.TemporaryDirectory(prefix="mooring-") as folder,
+        tempfile.TemporaryDirectory(prefix="moorage-") as folder,
         running(Path(folder), find_programs(), audit=False) as plane,
     ):
         fill(plane, given.nodes, getattr(given, "pods", 0))

@@ -30,7 +30,7 @@ class Authority:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._key = ec.generate_private_key(ec.SECP256R1())
-        self._name = _name("mooring-test-ca")
+        self._name = _name("moorage-test-ca")
         self.certificate = (
             self._begin(self._name, self._key.public_key())
             .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)

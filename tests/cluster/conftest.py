@@ -9,15 +9,15 @@ from types import FrameType
 
 import pytest
 
-from mooring.api import resources as kinds
-from mooring.app.configuring import configure
-from mooring.app.deploying import DeployOptions, manifests
-from mooring.app.deploying.manifests import default_config
+from moorage.api import resources as kinds
+from moorage.app.configuring import configure
+from moorage.app.deploying import DeployOptions, manifests
+from moorage.app.deploying.manifests import default_config
 from tests.cluster import objects
 from tests.cluster.api import Api
 from tests.cluster.controlplane import ControlPlane, Missing, find_programs, running
 from tests.cluster.embedded_plane import EmbeddedPlane, running_embedded
-from tests.cluster.mooring_process import NAMESPACE
+from tests.cluster.moorage_process import NAMESPACE
 from tests.cluster.worlds import World
 
 CLUSTER_WIDE = (
@@ -28,7 +28,7 @@ NAMESPACED = (
     kinds.DEPLOYMENTS, kinds.REPLICA_SETS, kinds.STATEFUL_SETS, kinds.PODS, kinds.PERSISTENT_VOLUME_CLAIMS,
     kinds.POD_DISRUPTION_BUDGETS, kinds.CSI_STORAGE_CAPACITIES, kinds.EVENTS, kinds.LEASES,
 )  # fmt: skip
-OWN_SPACES = ("default", "kube-system", "kube-public", "kube-node-lease", "mooring")
+OWN_SPACES = ("default", "kube-system", "kube-public", "kube-node-lease", "moorage")
 OWN_SERVICES = ("kubernetes",)
 
 
@@ -78,22 +78,22 @@ def plane(shared_plane: ControlPlane) -> Iterator[ControlPlane]:
     clean(shared_plane.api)
 
 
-ACCOUNT = f"system:serviceaccount:{NAMESPACE}:mooring"
+ACCOUNT = f"system:serviceaccount:{NAMESPACE}:moorage"
 RIGHTS = ("Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
 
 
 def grant(plane: ControlPlane, config: str = "") -> None:
-    """Exactly the rights that `mooring manifests` gives for a configuration, and no workload."""
-    text = config or default_config("mooring")
-    for obj in manifests(configure(text, discover=False), text, DeployOptions(image="mooring:test")):
+    """Exactly the rights that `moorage manifests` gives for a configuration, and no workload."""
+    text = config or default_config("moorage")
+    for obj in manifests(configure(text, discover=False), text, DeployOptions(image="moorage:test")):
         if obj["kind"] in RIGHTS:
             plane.api.apply(obj)
 
 
 @pytest.fixture
 def world(plane: ControlPlane, tmp_path: Path) -> Iterator[World]:
-    """A real cluster to run Mooring on, with the rights of its service account."""
-    config = plane.kubeconfig("mooring", token=plane.token("mooring", NAMESPACE))
+    """A real cluster to run Moorage on, with the rights of its service account."""
+    config = plane.kubeconfig("moorage", token=plane.token("moorage", NAMESPACE))
     made = World("real", plane.api, tmp_path, config)
     yield made
     made.stop()

@@ -1,4 +1,4 @@
-"""The embedded cluster as `mooring up` starts it, without its scheduler: the other world of the scenarios."""
+"""The embedded cluster as `moorage up` starts it, without its scheduler: the other world of the scenarios."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ START_SECONDS = 60.0
 
 
 class EmbeddedPlane:
-    """One `mooring up` with no nodes; tests make their own."""
+    """One `moorage up` with no nodes; tests make their own."""
 
     kind = "embedded"
 
     def __init__(self, folder: Path) -> None:
         self.kubeconfig = folder / "embedded.kubeconfig"
         command = [
-            sys.executable, "-m", "mooring", "up", "--no-scheduler", "--nodes=0", "--port=0",
+            sys.executable, "-m", "moorage", "up", "--no-scheduler", "--nodes=0", "--port=0",
             f"--kubeconfig={self.kubeconfig}",
         ]  # fmt: skip
         self._folder = folder
-        self._process = Daemon("mooring-up", command, folder)
+        self._process = Daemon("moorage-up", command, folder)
         self.api: Api
 
     def start(self) -> None:

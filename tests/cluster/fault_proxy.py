@@ -1,4 +1,4 @@
-"""A proxy between Mooring and the API server that answers badly on request.
+"""A proxy between Moorage and the API server that answers badly on request.
 
 Terminates TLS on both sides and works on whole requests, so that a fault can be aimed at one kind of call. It
 lives in a thread with a loop of its own; tests set faults from theirs.

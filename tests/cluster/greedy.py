@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from mooring.api.resources import PODS
+from moorage.api.resources import PODS
 from tests.cluster import objects
 from tests.cluster.api import Api, Json, eventually
 

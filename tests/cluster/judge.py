@@ -1,4 +1,4 @@
-"""Mooring's verdict about a pod on the state that an API server shows, without writing anything.
+"""Moorage's verdict about a pod on the state that an API server shows, without writing anything.
 
 The engine lives on from pod to pod and is fed with the differences, as informers would feed it: so the node
 table, its counters and its memory are those of a scheduler that has been running all the time.
@@ -12,21 +12,21 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
-from mooring.api import decoding
-from mooring.api.pod import Pod
-from mooring.api.resources import NODES, PODS, Resource
-from mooring.app.clock import SystemClock
-from mooring.app.configuring import configure
-from mooring.app.offline import NoApi, NoEvents
-from mooring.framework.events import QueuedPod
-from mooring.framework.ports import Change
-from mooring.runtime.attempt import Attempt
-from mooring.runtime.binding import run_unreserve
-from mooring.runtime.reuse.signatures import Signer
-from mooring.scheduler.assembly import assemble, needed_resources
-from mooring.scheduler.cycle import Placement
-from mooring.scheduler.generation import Ports
-from mooring.scheduler.outcome import Failure
+from moorage.api import decoding
+from moorage.api.pod import Pod
+from moorage.api.resources import NODES, PODS, Resource
+from moorage.app.clock import SystemClock
+from moorage.app.configuring import configure
+from moorage.app.offline import NoApi, NoEvents
+from moorage.framework.events import QueuedPod
+from moorage.framework.ports import Change
+from moorage.runtime.attempt import Attempt
+from moorage.runtime.binding import run_unreserve
+from moorage.runtime.reuse.signatures import Signer
+from moorage.scheduler.assembly import assemble, needed_resources
+from moorage.scheduler.cycle import Placement
+from moorage.scheduler.generation import Ports
+from moorage.scheduler.outcome import Failure
 from tests.cluster.api import Api, Json
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from mooring.api.resources import PODS
+from moorage.api.resources import PODS
 from tests.cluster.api import STRATEGIC, Api, ApiProblem
 
 PERIOD = 0.2

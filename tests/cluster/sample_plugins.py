@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 
-from mooring.api.pod import Pod
-from mooring.api.resources import PODS, custom
-from mooring.framework.access import Access
-from mooring.framework.cycle_state import CycleState
-from mooring.framework.nodes import NodeView
-from mooring.framework.points import BindPlugin, FilterPlugin, ScorePlugin
-from mooring.framework.status import Status
+from moorage.api.pod import Pod
+from moorage.api.resources import PODS, custom
+from moorage.framework.access import Access
+from moorage.framework.cycle_state import CycleState
+from moorage.framework.nodes import NodeView
+from moorage.framework.points import BindPlugin, FilterPlugin, ScorePlugin
+from moorage.framework.status import Status
 
 
 class Sample(FilterPlugin):

@@ -1,4 +1,4 @@
-"""/mooring/v1 of `mooring run` on the real API server: RBAC says who may read which path."""
+"""/moorage/v1 of `moorage run` on the real API server: RBAC says who may read which path."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Any
 from tests.cluster import objects
 from tests.cluster.api import eventually
 from tests.cluster.controlplane import ControlPlane
-from tests.cluster.mooring_process import NAMESPACE
+from tests.cluster.moorage_process import NAMESPACE
 from tests.cluster.worlds import World
 
-PATHS = ("/mooring/v1/queue", "/mooring/v1/records")
+PATHS = ("/moorage/v1/queue", "/moorage/v1/records")
 
 
 def reader(plane: ControlPlane, name: str, *paths: str, verbs: tuple[str, ...] = ("get",)) -> str:
@@ -39,23 +39,23 @@ def test_the_queue_is_shown_to_whom_rbac_allows_it_and_to_no_one_else(
 ) -> None:
     allowed, stranger = reader(plane, "queue-reader", *PATHS), reader(plane, "stranger")
     world.nodes("n", cpu="2")
-    process = world.mooring()
+    process = world.moorage()
     world.pod("big", cpu="64")
     world.wait_refused("big")
 
-    status, text = process.get("/mooring/v1/queue?place=parked", allowed)
+    status, text = process.get("/moorage/v1/queue?place=parked", allowed)
     assert status == 200, text
     [pod] = json.loads(text)["pods"]
     assert (pod["pod"], pod["plugins"]) == ("default/big", ["NodeResourcesFit"])
-    assert process.get("/mooring/v1/nodes", allowed)[0] == 403, "a path that the role does not name"
-    assert process.get("/mooring/v1/queue", stranger)[0] == 403
-    assert process.get("/mooring/v1/queue")[0] == 401
+    assert process.get("/moorage/v1/nodes", allowed)[0] == 403, "a path that the role does not name"
+    assert process.get("/moorage/v1/queue", stranger)[0] == 403
+    assert process.get("/moorage/v1/queue")[0] == 401
 
     (tmp_path / "token").write_text(allowed)
-    mooring = [
+    moorage = [
         sys.executable,
         "-m",
-        "mooring",
+        "moorage",
         "explain",
         "pod/big",
         "--server",
@@ -64,7 +64,7 @@ def test_the_queue_is_shown_to_whom_rbac_allows_it_and_to_no_one_else(
     more = ["--token-file", str(tmp_path / "token"), "--insecure-skip-tls-verify", "-o", "json"]
 
     def explained() -> Any:
-        return subprocess.run([*mooring, *more], capture_output=True, text=True, timeout=60)
+        return subprocess.run([*moorage, *more], capture_output=True, text=True, timeout=60)
 
     done = eventually(lambda: (found := explained()).returncode == 3 and found, 30, "the pod is explained")
     answer = json.loads(done.stdout)
@@ -75,17 +75,17 @@ def test_the_queue_is_shown_to_whom_rbac_allows_it_and_to_no_one_else(
 def test_a_configuration_is_taken_from_whom_rbac_allows_to_post_it_and_only_with_the_flag(
     world: World, plane: ControlPlane
 ) -> None:
-    path = "/mooring/v1/configuration"
+    path = "/moorage/v1/configuration"
     may_read = reader(plane, "configuration-reader", path)
     may_send = reader(plane, "configurer", path, f"{path}/*", verbs=("get", "post"))
-    two = json.dumps(objects.scheduler_config({"schedulerName": "mooring"}, {"schedulerName": "second"}))
+    two = json.dumps(objects.scheduler_config({"schedulerName": "moorage"}, {"schedulerName": "second"}))
     world.nodes("n")
-    process = world.mooring(arguments=("--allow-configuration-changes",))
+    process = world.moorage(arguments=("--allow-configuration-changes",))
     world.pod("waits", scheduler="second")
 
     assert process.get(path, may_read, two)[0] == 403
     assert process.get(path, "", two)[0] == 401
-    status, text = process.get(path, may_send, two.replace("second", "mooring"))
+    status, text = process.get(path, may_send, two.replace("second", "moorage"))
     assert status == 422, text
     assert json.loads(text)["generation"] == 1
     status, text = process.get(path, may_send, two)
@@ -95,8 +95,8 @@ def test_a_configuration_is_taken_from_whom_rbac_allows_to_post_it_and_only_with
     assert [bool(entry["error"]) for entry in found["history"]] == [False, True, False]
     start = json.loads(process.get(f"{path}/1", may_send)[1])["text"]
     assert json.loads(process.get(path, may_send, start)[1])["generation"] == 3
-    assert [p["schedulerName"] for p in json.loads(process.get(path, may_read)[1])["profiles"]] == ["mooring"]
+    assert [p["schedulerName"] for p in json.loads(process.get(path, may_read)[1])["profiles"]] == ["moorage"]
 
     process.stop()
-    process = world.mooring()
+    process = world.moorage()
     assert process.get(path, may_send, two)[0] == 405

@@ -1,4 +1,4 @@
-"""The plugins of contrib on the real API server, with exactly the rights that `mooring manifests` grants for
+"""The plugins of contrib on the real API server, with exactly the rights that `moorage manifests` grants for
 their configuration. The test answers as a load-watcher and as Prometheus."""
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from mooring.api.resources import PODS
+from moorage.api.resources import PODS
 from tests.cluster.api import eventually
 from tests.cluster.conftest import clean, grant
 from tests.cluster.controlplane import ControlPlane
-from tests.cluster.mooring_process import NAMESPACE, MooringProcess
+from tests.cluster.moorage_process import NAMESPACE, MoorageProcess
 from tests.cluster.objects import Json, scheduler_config
 from tests.cluster.test_two_schedulers import scraper
 from tests.cluster.worlds import World
@@ -96,14 +96,14 @@ def measurements() -> Iterator[str]:
 @pytest.fixture(scope="module")
 def real(shared_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Real]:
     """With all scenarios, and a scheduler that has fetched what is used."""
-    account = shared_plane.kubeconfig("mooring", token=shared_plane.token("mooring", NAMESPACE))
+    account = shared_plane.kubeconfig("moorage", token=shared_plane.token("moorage", NAMESPACE))
     world = Real("real", shared_plane.api, tmp_path_factory.mktemp("contrib"), account)
     with measurements() as address:
         profiles = scenarios.profiles(sources(address))
         grant(shared_plane, json.dumps(scheduler_config(*profiles)))
         try:
             make_world(world)
-            process, token = world.mooring(*profiles), scraper(shared_plane)
+            process, token = world.moorage(*profiles), scraper(shared_plane)
             for provider in ("LoadWatcher", "Prometheus"):
                 wait_for_values(process, token, f"{provider} {address}")
             yield world
@@ -113,9 +113,9 @@ def real(shared_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -
             grant(shared_plane)
 
 
-def wait_for_values(process: MooringProcess, token: str, provider: str) -> None:
+def wait_for_values(process: MoorageProcess, token: str, provider: str) -> None:
     def fetched() -> float:
-        return process.metric("mooring_usage_refreshes_total", token, provider=provider, result="success")
+        return process.metric("moorage_usage_refreshes_total", token, provider=provider, result="success")
 
     eventually(fetched, 30, f"{provider} has answered")
 

@@ -1,5 +1,5 @@
 """Plugins of contrib that decide without measured load: what a user sees with kubectl, on the real API server
-with exactly the rights and kinds that `mooring manifests` prints, and on the embedded one."""
+with exactly the rights and kinds that `moorage manifests` prints, and on the embedded one."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from typing import Any
 
 import pytest
 
-from mooring.api.node import REGION, ZONE
-from mooring.app.configuring import configure
-from mooring.app.deploying import DeployOptions, manifests
-from mooring.contrib.gpu.requests import GPU_COUNT, GPU_INDEX, GPU_MILLI
-from mooring.contrib.network_aware.app_groups import GROUP, WORKLOAD
-from mooring.contrib.preemption_toleration import MINIMUM, SECONDS
-from mooring.contrib.sysched import SECCOMP_PROFILES
+from moorage.api.node import REGION, ZONE
+from moorage.app.configuring import configure
+from moorage.app.deploying import DeployOptions, manifests
+from moorage.contrib.gpu.requests import GPU_COUNT, GPU_INDEX, GPU_MILLI
+from moorage.contrib.network_aware.app_groups import GROUP, WORKLOAD
+from moorage.contrib.preemption_toleration import MINIMUM, SECONDS
+from moorage.contrib.sysched import SECCOMP_PROFILES
 from tests.cluster import objects
 from tests.cluster.conftest import RIGHTS, clean
 from tests.cluster.controlplane import ControlPlane
 from tests.cluster.embedded_plane import EmbeddedPlane
 from tests.cluster.kubelet import StandIn
-from tests.cluster.mooring_process import NAMESPACE
+from tests.cluster.moorage_process import NAMESPACE
 from tests.cluster.objects import Json
 from tests.cluster.worlds import World
 from tests.contrib.configs import enabling
@@ -34,7 +34,7 @@ DEFINITION = "CustomResourceDefinition"
 
 
 class Stage:
-    """A cluster that is seen through kubectl, and a Mooring with one plugin more than the default ones."""
+    """A cluster that is seen through kubectl, and a Moorage with one plugin more than the default ones."""
 
     def __init__(self, plane: ControlPlane | EmbeddedPlane, program: Path, folder: Path) -> None:
         self._plane = plane
@@ -55,9 +55,9 @@ class Stage:
     ) -> None:
         """The rights, as far as the cluster knows any, and the kinds."""
         text = enabling(plugin, args, weight=weight, without=without, beside=beside)
-        self._profile = {**json.loads(text)["profiles"][0], "schedulerName": "mooring"}
+        self._profile = {**json.loads(text)["profiles"][0], "schedulerName": "moorage"}
         wanted = (DEFINITION,) if isinstance(self._plane, EmbeddedPlane) else (DEFINITION, *RIGHTS)
-        options = DeployOptions(name=NAME, image="mooring:test")
+        options = DeployOptions(name=NAME, image="moorage:test")
         for obj in manifests(configure(text, discover=False), text, options):
             if obj["kind"] in wanted:
                 self.apply(obj, namespace=obj["metadata"].get("namespace", "default"))
@@ -72,7 +72,7 @@ class Stage:
 
     def start(self) -> None:
         lease = (f"--leader-elect-resource-name={NAME}", f"--leader-elect-resource-namespace={NAMESPACE}")
-        self.world.mooring(self._profile, arguments=lease)
+        self.world.moorage(self._profile, arguments=lease)
 
     def stop(self) -> None:
         self.world.stop()
@@ -98,7 +98,7 @@ class Stage:
 
 
 def made_pod(name: str, *, annotations: dict[str, str] | None = None, **spec: Any) -> Json:
-    pod = objects.pod(name, **{"scheduler": "mooring", **spec})
+    pod = objects.pod(name, **{"scheduler": "moorage", **spec})
     pod["metadata"]["annotations"] = annotations or {}
     return pod
 

@@ -1,4 +1,4 @@
-"""Coscheduling on the real API server, with the kind and the rights that `mooring manifests` prints."""
+"""Coscheduling on the real API server, with the kind and the rights that `moorage manifests` prints."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from mooring.api.resources import CUSTOM_RESOURCE_DEFINITIONS
-from mooring.app.configuring import configure
-from mooring.app.deploying import DeployOptions, manifests
-from mooring.contrib.coscheduling.groups import LABEL, PODGROUPS
+from moorage.api.resources import CUSTOM_RESOURCE_DEFINITIONS
+from moorage.app.configuring import configure
+from moorage.app.deploying import DeployOptions, manifests
+from moorage.contrib.coscheduling.groups import LABEL, PODGROUPS
 from tests.cluster.api import Json, eventually
 from tests.cluster.conftest import RIGHTS
 from tests.cluster.controlplane import ControlPlane
-from tests.cluster.mooring_process import NAMESPACE
+from tests.cluster.moorage_process import NAMESPACE
 from tests.cluster.worlds import World
 from tests.contrib.configs import enabling
 from tests.contrib.coscheduling.gangs import podgroup
 
 NAME = "gangs"
 PROFILE: Json = {
-    "schedulerName": "mooring",
+    "schedulerName": "moorage",
     "plugins": {
         "multiPoint": {"enabled": [{"name": "Coscheduling"}], "disabled": [{"name": "PrioritySort"}]}
     },
@@ -33,7 +33,7 @@ def world(plane: ControlPlane, tmp_path: Path) -> Iterator[World]:
     """An account of its own: its rights are more than those of the default profile."""
     text = enabling("Coscheduling", without=("PrioritySort",))
     for obj in manifests(
-        configure(text, discover=False), text, DeployOptions(name=NAME, image="mooring:test")
+        configure(text, discover=False), text, DeployOptions(name=NAME, image="moorage:test")
     ):
         if obj["kind"] in (*RIGHTS, "CustomResourceDefinition"):
             plane.api.apply(obj)
@@ -50,7 +50,7 @@ def status_of(world: World) -> Json:
 
 def test_a_group_waits_as_a_whole_and_starts_as_a_whole(world: World) -> None:
     lease = ("--leader-elect-resource-name=gangs", f"--leader-elect-resource-namespace={NAMESPACE}")
-    world.mooring(PROFILE, arguments=lease)
+    world.moorage(PROFILE, arguments=lease)
     world.nodes("node1", "node2", cpu="1")
     eventually(lambda: world.api.find(CUSTOM_RESOURCE_DEFINITIONS, "podgroups.scheduling.x-k8s.io", ""))
     world.api.create({**podgroup("train", 3), "metadata": {"name": "train"}})

@@ -1,6 +1,6 @@
-"""Mooring against kube-scheduler itself: 300 pods with all kinds of constraints, one after the other.
+"""Moorage against kube-scheduler itself: 300 pods with all kinds of constraints, one after the other.
 
-Before a pod is created Mooring judges it on the state that the API server shows; then kube-scheduler places
+Before a pod is created Moorage judges it on the state that the API server shows; then kube-scheduler places
 it, and the next pod meets the cluster that kube-scheduler made. Compared are the totals of all feasible nodes
 (kube-scheduler's come from its log), the choice, the message of pods that fit nowhere, and what preemption
 would cost.
@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from mooring.api.resources import PERSISTENT_VOLUME_CLAIMS, PODS
+from moorage.api.resources import PERSISTENT_VOLUME_CLAIMS, PODS
 from tests.cluster import objects
 from tests.cluster.api import Api, Json, eventually
 from tests.cluster.controlplane import ControlPlane
@@ -25,7 +25,7 @@ from tests.cluster.kube_log import KubeLog, Told
 from tests.cluster.pod_mix import Mix
 
 PODS_TO_JUDGE = 300
-SEED = int(os.environ.get("MOORING_DIFFERENTIAL_SEED", "36"))
+SEED = int(os.environ.get("MOORAGE_DIFFERENTIAL_SEED", "36"))
 CONFIG = objects.scheduler_config(percentageOfNodesToScore=100)
 
 
@@ -149,16 +149,16 @@ def differences(name: str, ours: Verdict, theirs: Outcome, api: Api, seen: Count
         return _of_refusals(name, ours, theirs)
     seen["placed"] += 1
     if not ours.node:
-        return [f"{name}: placed on {theirs.node} by kube-scheduler, refused by Mooring: {ours.message}"]
+        return [f"{name}: placed on {theirs.node} by kube-scheduler, refused by Moorage: {ours.message}"]
     if not told.scores:
         seen["one node"] += 1
         return (
-            [] if ours.node == theirs.node else [f"{name}: only {theirs.node} fits, Mooring took {ours.node}"]
+            [] if ours.node == theirs.node else [f"{name}: only {theirs.node} fits, Moorage took {ours.node}"]
         )
     found = []
     if told.scores.get(ours.node) != max(told.scores.values()):
         best = [node for node, score in told.scores.items() if score == max(told.scores.values())]
-        found.append(f"{name}: Mooring took {ours.node}, kube-scheduler's best are {best}")
+        found.append(f"{name}: Moorage took {ours.node}, kube-scheduler's best are {best}")
     if ours.scores:
         seen["scores compared"] += 1
         if ours.scores != told.scores:
@@ -168,11 +168,11 @@ def differences(name: str, ours: Verdict, theirs: Outcome, api: Api, seen: Count
 
 def _of_refusals(name: str, ours: Verdict, theirs: Outcome) -> list[str]:
     if ours.node:
-        return [f"{name}: refused by kube-scheduler ({theirs.told.message}), Mooring took {ours.node}"]
+        return [f"{name}: refused by kube-scheduler ({theirs.told.message}), Moorage took {ours.node}"]
     found = []
     if ours.message != theirs.told.message:
         found.append(
-            f"{name}: messages differ:\n    kube:    {theirs.told.message}\n    Mooring: {ours.message}"
+            f"{name}: messages differ:\n    kube:    {theirs.told.message}\n    Moorage: {ours.message}"
         )
     if bool(ours.nominated) != bool(theirs.nominated or theirs.victims):
         found.append(f"{name}: nominated {ours.nominated!r} against {theirs.nominated!r}")

@@ -1,4 +1,4 @@
-"""CapacityScheduling on the real API server, with the kind and the rights that `mooring manifests` prints."""
+"""CapacityScheduling on the real API server, with the kind and the rights that `moorage manifests` prints."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from mooring.api.resources import CUSTOM_RESOURCE_DEFINITIONS
-from mooring.app.configuring import configure
-from mooring.app.deploying import DeployOptions, manifests
-from mooring.contrib.capacity_scheduling.quotas import ELASTICQUOTAS
+from moorage.api.resources import CUSTOM_RESOURCE_DEFINITIONS
+from moorage.app.configuring import configure
+from moorage.app.deploying import DeployOptions, manifests
+from moorage.contrib.capacity_scheduling.quotas import ELASTICQUOTAS
 from tests.cluster import objects
 from tests.cluster.api import Json, eventually
 from tests.cluster.conftest import RIGHTS
 from tests.cluster.controlplane import ControlPlane
-from tests.cluster.mooring_process import NAMESPACE
+from tests.cluster.moorage_process import NAMESPACE
 from tests.cluster.worlds import World
 from tests.contrib.capacity_scheduling.tenants import CONFIG, quota
 
@@ -27,7 +27,7 @@ NAME = "quotas"
 def world(plane: ControlPlane, tmp_path: Path) -> Iterator[World]:
     """An account of its own: its rights are more than those of the default profile."""
     configured = configure(CONFIG, discover=False)
-    for obj in manifests(configured, CONFIG, DeployOptions(name=NAME, image="mooring:test")):
+    for obj in manifests(configured, CONFIG, DeployOptions(name=NAME, image="moorage:test")):
         if obj["kind"] in (*RIGHTS, "CustomResourceDefinition"):
             plane.api.apply(obj)
     made = World("real", plane.api, tmp_path, plane.kubeconfig(NAME, token=plane.token(NAME, NAMESPACE)))
@@ -43,8 +43,8 @@ def used(world: World, namespace: str) -> Json:
 
 def test_a_namespace_borrows_and_the_owner_takes_it_back(world: World) -> None:
     lease = (f"--leader-elect-resource-name={NAME}", f"--leader-elect-resource-namespace={NAMESPACE}")
-    profile = {**json.loads(CONFIG)["profiles"][0], "schedulerName": "mooring"}
-    world.mooring(profile, arguments=lease)
+    profile = {**json.loads(CONFIG)["profiles"][0], "schedulerName": "moorage"}
+    world.moorage(profile, arguments=lease)
     world.nodes("node1", cpu="2")
     world.api.create(objects.namespace("quota-owner"))
     for namespace in ("default", "quota-owner"):
@@ -54,7 +54,7 @@ def test_a_namespace_borrows_and_the_owner_takes_it_back(world: World) -> None:
         world.pod(name, cpu="1", memory="1Gi")
         world.wait_bound(name)
     eventually(lambda: used(world, "default")["cpu"] == "2", 30, "the status counts what was borrowed")
-    blue = objects.pod("blue-0", scheduler="mooring", cpu="1", memory="1Gi")
+    blue = objects.pod("blue-0", scheduler="moorage", cpu="1", memory="1Gi")
     world.api.create(blue, namespace="quota-owner")
     eventually(lambda: world.node_of("blue-0", "quota-owner") == "node1", 30, "the owner has its share")
     assert sorted(world.bound()) == ["blue-0", "red-0"]

@@ -1,4 +1,4 @@
-"""`mooring explain` on a cluster that kube-scheduler runs and that has never heard of Mooring: its reasons
+"""`moorage explain` on a cluster that kube-scheduler runs and that has never heard of Moorage: its reasons
 are kube-scheduler's, its first remedy works, and it writes nothing."""
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from mooring.api import decoding
-from mooring.api.resources import NODES, PODS
-from mooring.app import live_cluster
-from mooring.app.asking import LoadedCluster
-from mooring.app.configuring import configure
-from mooring.explain.explanation import Explanation, explain
-from mooring.explain.remedies import Remedy
+from moorage.api import decoding
+from moorage.api.resources import NODES, PODS
+from moorage.app import live_cluster
+from moorage.app.asking import LoadedCluster
+from moorage.app.configuring import configure
+from moorage.explain.explanation import Explanation, explain
+from moorage.explain.remedies import Remedy
 from tests.cluster import objects
 from tests.cluster.api import Api, ApiProblem, Json, eventually
 from tests.cluster.controlplane import ControlPlane
@@ -32,7 +32,7 @@ from tests.cluster.test_differential import all_bound, refused, start
 
 WANTED = 200
 MOST = 1500
-SEED = int(os.environ.get("MOORING_EXPLAIN_SEED", "7"))
+SEED = int(os.environ.get("MOORAGE_EXPLAIN_SEED", "7"))
 CONFIG = objects.scheduler_config(percentageOfNodesToScore=100)
 USER = "system:serviceaccount:default:reader"
 READS = ("list", "get")
@@ -224,11 +224,11 @@ def test_200_pending_pods_are_explained_in_kube_schedulers_words_and_their_first
 def _check_command(kubeconfig: Path, meta: Json, said: str, folder: Path) -> None:
     """The same by the command, from the live cluster and from a snapshot of it."""
     file = folder / "cluster.json.gz"
-    mooring = [sys.executable, "-m", "mooring"]
+    moorage = [sys.executable, "-m", "moorage"]
     where = ["--kubeconfig", str(kubeconfig)]
-    subprocess.run([*mooring, "snapshot", "-o", str(file), *where], check=True, timeout=60)
+    subprocess.run([*moorage, "snapshot", "-o", str(file), *where], check=True, timeout=60)
     for source in (where, ["--snapshot", str(file)]):
-        command = [*mooring, "explain", f"pod/{meta['name']}", "-n", meta["namespace"], "-o", "json", *source]
+        command = [*moorage, "explain", f"pod/{meta['name']}", "-n", meta["namespace"], "-o", "json", *source]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60)
         assert done.returncode == 3, done.stderr
         assert json.loads(done.stdout)["message"] == said

@@ -1,5 +1,5 @@
-"""A Python plugin behind the real kube-scheduler: `mooring extender` with the block and the rights that
-Mooring prints for it."""
+"""A Python plugin behind the real kube-scheduler: `moorage extender` with the block and the rights that
+Moorage prints for it."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from tests.cluster import objects
 from tests.cluster.api import Json
 from tests.cluster.conftest import RIGHTS
 from tests.cluster.controlplane import ControlPlane
-from tests.cluster.mooring_process import NAMESPACE, PATHS
+from tests.cluster.moorage_process import NAMESPACE, PATHS
 from tests.cluster.processes import Daemon, free_port
 from tests.cluster.worlds import World
 
 PLUGINS = [{"name": f"tests.cluster.sample_plugins:{name}"} for name in ("Ranked", "Binder")]
 CONFIG = objects.scheduler_config({"plugins": {"multiPoint": {"enabled": PLUGINS}}})
-NAME = "mooring-extender"
+NAME = "moorage-extender"
 ENV = {"PYTHONPATH": PATHS, "PYTHONUNBUFFERED": "1"}
 
 
 def printed(*arguments: str) -> Any:
-    command = [sys.executable, "-m", "mooring", *arguments]
+    command = [sys.executable, "-m", "moorage", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=ENV)
     return list(yaml.safe_load_all(done.stdout))
 
@@ -62,7 +62,7 @@ def world(plane: ControlPlane, tmp_path: Path, request: pytest.FixtureRequest) -
         entry |= {"tlsConfig": tls, "nodeCacheCapable": False}
     extender = Daemon(
         "extender",
-        [sys.executable, "-m", "mooring", "extender", *flags, f"--kubeconfig={kubeconfig}"],
+        [sys.executable, "-m", "moorage", "extender", *flags, f"--kubeconfig={kubeconfig}"],
         tmp_path,
         ENV,
     )

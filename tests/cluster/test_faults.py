@@ -10,18 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from mooring.api.resources import EVENTS, NODES, PODS
+from moorage.api.resources import EVENTS, NODES, PODS
 from tests.cluster import objects
 from tests.cluster.api import eventually
 from tests.cluster.conftest import ACCOUNT, grant
 from tests.cluster.controlplane import ControlPlane, running
 from tests.cluster.fault_proxy import Fault, FaultProxy, Seen
-from tests.cluster.mooring_process import (
+from tests.cluster.moorage_process import (
     LEASE_SECONDS,
     NAMESPACE,
     RENEW_SECONDS,
     RETRY_SECONDS,
-    MooringProcess,
+    MoorageProcess,
 )
 from tests.cluster.worlds import SCHEDULER, World
 
@@ -45,7 +45,7 @@ def own_plane(programs: dict[str, str], tmp_path: Path) -> Iterator[ControlPlane
 
 @pytest.fixture
 def own_world(own_plane: ControlPlane, tmp_path: Path) -> Iterator[World]:
-    config = own_plane.kubeconfig("mooring", token=own_plane.token("mooring", NAMESPACE))
+    config = own_plane.kubeconfig("moorage", token=own_plane.token("moorage", NAMESPACE))
     made = World("real", own_plane.api, tmp_path, config)
     yield made
     made.stop()
@@ -60,8 +60,8 @@ def proxy(plane: ControlPlane) -> Iterator[FaultProxy]:
 
 @pytest.fixture
 def proxied(world: World, plane: ControlPlane, proxy: FaultProxy) -> World:
-    """Mooring behind the proxy, the test itself not."""
-    token = plane.token("mooring", NAMESPACE)
+    """Moorage behind the proxy, the test itself not."""
+    token = plane.token("moorage", NAMESPACE)
     world.kubeconfig = plane.kubeconfig("proxied", token=token, server=proxy.server)
     return world
 
@@ -81,7 +81,7 @@ def bound_once(plane: ControlPlane, count: int) -> None:
     assert set(names.values()) == {1}
 
 
-def goes_on(process: MooringProcess, away: float) -> bool:
+def goes_on(process: MoorageProcess, away: float) -> bool:
     """Whether the process outlived a time in which it could not renew its lease. It must if that was short.
     It must not if it was longer than the lease, and ends with 1 as kube-scheduler does. Between the two it
     depends on when it tried, and on how soon the server answered, which is before it calls itself ready."""
@@ -99,11 +99,11 @@ def goes_on(process: MooringProcess, away: float) -> bool:
     return False
 
 
-def bind_some(world: World, count: int) -> MooringProcess:
+def bind_some(world: World, count: int) -> MoorageProcess:
     """A process in the middle of binding so many pods, which were there before it."""
     world.nodes(*(f"n-{i}" for i in range(12)), cpu="64")
     world.api.create_all(make(count), workers=4)
-    process = world.mooring(qps=QPS)
+    process = world.moorage(qps=QPS)
     bound = eventually(lambda: len(world.bound()) > 50 and len(world.bound()), 60, "some are bound")
     print(f"{bound} of {count} pods are bound")
     assert bound < count * 0.9, "there is no middle any more; lower QPS"
@@ -122,7 +122,7 @@ def test_api_server_restarted_in_the_middle(own_world: World, own_plane: Control
     lived = goes_on(process, away)
     print(f"the API server was away for {away:.1f} s; the process {'went on' if lived else 'ended'}")
     if not lived:
-        own_world.mooring(name="again", qps=QPS)
+        own_world.moorage(name="again", qps=QPS)
     own_world.wait_all_bound(count, 120)
     bound_once(own_plane, count)
     if lived:
@@ -144,7 +144,7 @@ def test_api_server_away_for_longer_than_the_lease(own_world: World, own_plane: 
     time.sleep(max(0.0, LEASE_SECONDS + 1.0 - ended))
     own_plane.start_apiserver()
     assert len(own_world.bound()) < count
-    own_world.mooring(name="again", qps=QPS)
+    own_world.moorage(name="again", qps=QPS)
     own_world.wait_all_bound(count, 120)
     bound_once(own_plane, count)
 
@@ -158,9 +158,9 @@ def test_history_is_gone_when_the_api_server_returns(own_world: World, own_plane
     with FaultProxy(
         own_plane.server, own_plane.authority.file, own_plane.authority.server("fault-proxy")
     ) as proxy:
-        token = own_plane.token("mooring", NAMESPACE)
+        token = own_plane.token("moorage", NAMESPACE)
         own_world.kubeconfig = own_plane.kubeconfig("proxied", token=token, server=proxy.server)
-        process = own_world.mooring()
+        process = own_world.moorage()
         for name in ("a", "b"):
             own_world.pod(name, cpu="1500m")
             own_world.wait_bound(name)
@@ -180,7 +180,7 @@ def test_history_is_gone_when_the_api_server_returns(own_world: World, own_plane
         lived = goes_on(process, away)
         print(f"the API server was away for {away:.1f} s; the process {'went on' if lived else 'ended'}")
         if not lived:
-            own_world.mooring(name="again")
+            own_world.moorage(name="again")
         assert own_world.wait_bound("waits", 60)
         own_world.pod("after", cpu="100m")
         own_world.wait_bound("after", 30)
@@ -192,19 +192,19 @@ def test_history_is_gone_when_the_api_server_returns(own_world: World, own_plane
         own_world.stop()
 
 
-def listed(process: MooringProcess) -> dict[str, int]:
+def listed(process: MoorageProcess) -> dict[str, int]:
     """How many lists of a kind it has taken over, as it says in its log."""
     text = process.log_text()
     return {kind: text.count(f'"Listed" resource="{kind}"') for kind in ("nodes", "pods")}
 
 
-def listed_again(process: MooringProcess, kind: str, before: int) -> bool:
+def listed_again(process: MoorageProcess, kind: str, before: int) -> bool:
     return listed(process)[kind] > before
 
 
 def test_watches_cut_in_the_middle_of_a_line(proxied: World, plane: ControlPlane, proxy: FaultProxy) -> None:
     proxied.nodes(*(f"n-{i}" for i in range(5)), cpu="64")
-    process = proxied.mooring()
+    process = proxied.moorage()
     # Before that a new leader may list, to compare its cache.
     eventually(lambda: '"Scheduling"' in process.log_text(), 60, "it leads")
     lists = count_lists(proxy)
@@ -241,7 +241,7 @@ STORMS = {
 def test_storms(proxied: World, plane: ControlPlane, proxy: FaultProxy, name: str) -> None:
     """For five seconds the server answers everything but the lease badly; then all is made up for."""
     proxied.nodes(*(f"n-{i}" for i in range(5)), cpu="64")
-    process = proxied.mooring()
+    process = proxied.moorage()
     proxied.api.create_all(make(60, "before"))
     proxied.wait_all_bound(20, 30)
     with proxy.fault(STORMS[name]) as storm:
@@ -275,7 +275,7 @@ def wait_all_scheduled(world: World, count: int) -> None:
 def test_events_that_lose_their_answer(proxied: World, plane: ControlPlane, proxy: FaultProxy) -> None:
     """The server writes an event and the answer is lost, or refuses it for a while: each is there once."""
     proxied.nodes(*(f"n-{i}" for i in range(5)), cpu="64")
-    process = proxied.mooring()
+    process = proxied.moorage()
     lost = Fault(lambda seen: seen.new_event, lose_answer=True, times=3)
     refused = Fault(lambda seen: seen.new_event, status=403, times=20)
     with proxy.fault(lost), proxy.fault(refused):
@@ -295,7 +295,7 @@ def test_binds_that_time_out_or_lose_their_answer(
 ) -> None:
     """The server binds, the answer is lost: the outcome is found out, nothing is bound twice or elsewhere."""
     proxied.nodes(*(f"n-{i}" for i in range(5)), cpu="64")
-    process = proxied.mooring()
+    process = proxied.moorage()
     seen_before = len([call for call in plane.calls(ACCOUNT) if call.right == ("", "pods/binding", "create")])
     with proxy.fault(Fault(lambda seen: seen.bind, lose_answer=True, times=20)) as fault:
         proxied.api.create_all(make(60))
@@ -315,7 +315,7 @@ def _is_get_of_pod(seen: Seen) -> bool:
 
 def test_slow_answers_do_not_cost_the_lease(proxied: World, plane: ControlPlane, proxy: FaultProxy) -> None:
     proxied.nodes("n1", cpu="64")
-    process = proxied.mooring()
+    process = proxied.moorage()
     with proxy.fault(Fault(lambda seen: not seen.lease and not seen.watch, delay=3.0)):
         proxied.api.create_all(make(30))
         proxied.wait_all_bound(30, 120)

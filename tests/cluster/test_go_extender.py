@@ -1,7 +1,7 @@
-"""Mooring and an extender in Go that reads with kube-scheduler's own types, and strictly.
+"""Moorage and an extender in Go that reads with kube-scheduler's own types, and strictly.
 
 The extender (tools/controlplane/extender) writes down what it understood of each request. That is compared
-with what the API server has: a field that Mooring writes under another name or with another value is found
+with what the API server has: a field that Moorage writes under another name or with another value is found
 either there or here.
 """
 
@@ -73,7 +73,7 @@ def test_filter_prioritize_and_bind(
     world: World, plane: ControlPlane, extender: GoExtender, names: bool
 ) -> None:
     have = {name: world.api.create(rich_node(name)) for name in ("a-ok", "b-ok", "c-ok", "d")}
-    world.mooring(extenders=[configured(extender, "filter", "prioritize", "bind", names=names)])
+    world.moorage(extenders=[configured(extender, "filter", "prioritize", "bind", names=names)])
     pod = world.api.create(rich_pod(f"bound-by-go-{names}".lower()))
     name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
     assert world.wait_bound(name) == "c-ok"
@@ -114,7 +114,7 @@ def test_preempt(world: World, extender: GoExtender, names: bool) -> None:
         )
         for node, priority in (("a-ok", "middle"), ("b-ok", "low"))
     }
-    world.mooring(extenders=[configured(extender, "preempt", names=names)])
+    world.moorage(extenders=[configured(extender, "preempt", names=names)])
     created = world.pod("urgent", cpu="500m", priorityClassName="high")
     assert world.wait_bound("urgent") == "a-ok"
     assert world.node_of("on-b-ok") == "b-ok"
@@ -140,7 +140,7 @@ def test_kube_scheduler_asks_the_same(
     extenders = [configured(extender, "filter", "prioritize", "bind", names=names)]
     kube = plane.start_kube_scheduler(objects.scheduler_config(extenders=extenders))
     try:
-        world.mooring(extenders=extenders)
+        world.moorage(extenders=extenders)
         for scheduler in ("default-scheduler", SCHEDULER):
             world.api.create(objects.pod(f"by-{scheduler}", scheduler=scheduler))
             assert world.wait_bound(f"by-{scheduler}") == "c-ok"

@@ -8,20 +8,20 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 
-from mooring.api.resources import LEASES
-from mooring.app.running import takeover
-from mooring.client.lease import JITTER
+from moorage.api.resources import LEASES
+from moorage.app.running import takeover
+from moorage.client.lease import JITTER
 from tests.cluster import objects
 from tests.cluster.api import eventually
 from tests.cluster.conftest import ACCOUNT
 from tests.cluster.controlplane import Call, ControlPlane
-from tests.cluster.mooring_process import (
+from tests.cluster.moorage_process import (
     LEASE,
     LEASE_SECONDS,
     NAMESPACE,
     RENEW_SECONDS,
     RETRY_SECONDS,
-    MooringProcess,
+    MoorageProcess,
 )
 from tests.cluster.worlds import SCHEDULER, World
 
@@ -40,7 +40,7 @@ def seconds(text: str) -> float:
 
 
 def binds(plane: ControlPlane, since: float) -> list[Call]:
-    """Bind requests of Mooring, oldest first, by the time they arrived."""
+    """Bind requests of Moorage, oldest first, by the time they arrived."""
     found = [
         call
         for call in plane.calls(ACCOUNT)
@@ -54,14 +54,14 @@ def leader(world: World) -> str:
     return str(found["spec"].get("holderIdentity") or "") if found else ""
 
 
-def identity(process: MooringProcess) -> str:
+def identity(process: MoorageProcess) -> str:
     """As the process says it in its log."""
     pattern = re.compile(r'"Attempting to acquire leader lease".* identity="([^"]+)"')
     found = eventually(lambda: pattern.search(process.log_text()), 30, f"{process.name} is a candidate")
     return str(found[1])
 
 
-def synced(process: MooringProcess) -> float:
+def synced(process: MoorageProcess) -> float:
     """How long a new leader took to prove that its cache is as new as its lease, as it says in its log."""
     found = re.search(r'"The cache is as new as the lease" seconds=(\S+)', process.log_text())
     assert found is not None, "the new leader did not compare its cache"
@@ -79,9 +79,9 @@ def test_the_leader_is_killed_in_the_middle_of_2000_binds(world: World, plane: C
     count = 2000
     qps = 150  # slow enough that the kill comes before the end
     world.nodes(*(f"n-{i}" for i in range(40)), cpu="64", pods="110")
-    first = world.mooring(name="first", qps=qps)
+    first = world.moorage(name="first", qps=qps)
     eventually(lambda: leader(world) == identity(first), 30, "the first leads")
-    second = world.mooring(name="second", qps=qps)
+    second = world.moorage(name="second", qps=qps)
     began = time.time()
     pods = [objects.pod(f"p-{i}", scheduler=SCHEDULER, cpu="10m", memory="1Mi") for i in range(count)]
     with ThreadPoolExecutor(1) as creating:
@@ -120,9 +120,9 @@ def test_a_blocked_leader_steps_down_and_binds_no_more(world: World, plane: Cont
     world.nodes("n1", "n2")
     plugin = {"name": "tests.cluster.sample_plugins:Blocker"}
     profile = {"schedulerName": SCHEDULER, "plugins": {"filter": {"enabled": [plugin]}}}
-    first = world.mooring(profile, name="first")
+    first = world.moorage(profile, name="first")
     eventually(lambda: leader(world) == identity(first), 30, "the first leads")
-    second = world.mooring(name="second")
+    second = world.moorage(name="second")
     world.pod("before")
     world.wait_bound("before")
     began = time.time()
@@ -148,9 +148,9 @@ def test_a_stopped_leader_drains_and_hands_over_at_once(world: World, plane: Con
     """SIGTERM in the middle of binds: exit code 0, the lease is given back, the other need not wait."""
     count = 400
     world.nodes(*(f"n-{i}" for i in range(10)), cpu="64")
-    first = world.mooring(name="first", qps=100)
+    first = world.moorage(name="first", qps=100)
     eventually(lambda: leader(world) == identity(first), 30, "the first leads")
-    world.mooring(name="second", qps=100)
+    world.moorage(name="second", qps=100)
     began = time.time()
     pods = [objects.pod(f"p-{i}", scheduler=SCHEDULER, cpu="10m", memory="1Mi") for i in range(count)]
     with ThreadPoolExecutor(1) as creating:
@@ -172,9 +172,9 @@ def test_a_stopped_leader_drains_and_hands_over_at_once(world: World, plane: Con
 
 def test_followers_do_nothing(world: World, plane: ControlPlane) -> None:
     world.nodes("n1")
-    first = world.mooring(name="first")
+    first = world.moorage(name="first")
     eventually(lambda: leader(world) == identity(first), 30, "the first leads")
-    second = world.mooring(name="second")
+    second = world.moorage(name="second")
     for number in range(20):
         world.pod(f"p-{number}", cpu="10m")
     world.wait_all_bound(20, 30)

@@ -4,7 +4,7 @@
 
 measures at another size. Both are as operators run them: no audit log, over TLS, with a token, and etcd waits
 for the disk. So does the embedded store with a data directory; without one it keeps nothing, and is shown for
-comparison with what `mooring up` does unless told otherwise.
+comparison with what `moorage up` does unless told otherwise.
 """
 
 from __future__ import annotations
@@ -83,5 +83,5 @@ if __name__ == "__main__":
     parser.add_argument("--nodes", type=int, default=5_000)
     parser.add_argument("--pods", type=int, default=20_000)
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="mooring-") as scratch:
+    with tempfile.TemporaryDirectory(prefix="moorage-") as scratch:
         all_three(find_programs(), Path(scratch), arguments.nodes, arguments.pods)

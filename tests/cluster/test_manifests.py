@@ -1,4 +1,4 @@
-"""`mooring manifests` on the real API server: accepted, admitted under the restricted standard, enough."""
+"""`moorage manifests` on the real API server: accepted, admitted under the restricted standard, enough."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from typing import Any
 import pytest
 import yaml
 
-from mooring.api.resources import DEPLOYMENTS, PODS
+from moorage.api.resources import DEPLOYMENTS, PODS
 from tests.cluster.api import Json, eventually
 from tests.cluster.conftest import grant
 from tests.cluster.controlplane import ControlPlane
-from tests.cluster.mooring_process import NAMESPACE
+from tests.cluster.moorage_process import NAMESPACE
 
-CHART = Path(__file__).resolve().parents[2] / "deploy" / "helm" / "mooring"
+CHART = Path(__file__).resolve().parents[2] / "deploy" / "helm" / "moorage"
 
 
 def printed(*arguments: str) -> list[Json]:
-    command = [sys.executable, "-m", "mooring", "manifests", *arguments]
+    command = [sys.executable, "-m", "moorage", "manifests", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return list(yaml.safe_load_all(done.stdout))
 
 
 def test_applied_twice_is_applied_once(plane: ControlPlane) -> None:
     """Server-side dry run, then for real, then again without a change."""
-    objects = printed("--image", "registry.example/mooring:test")
+    objects = printed("--image", "registry.example/moorage:test")
     for obj in objects:
         if obj["kind"] != "Namespace":
             assert plane.api.apply(obj, dry_run=True)["metadata"]["name"] == obj["metadata"]["name"]
@@ -41,10 +41,10 @@ def test_applied_twice_is_applied_once(plane: ControlPlane) -> None:
 
 def test_pods_are_admitted_under_the_restricted_standard(plane: ControlPlane) -> None:
     """The namespace enforces it: the ReplicaSet gets its pods only if they keep it."""
-    for obj in printed("--image", "registry.example/mooring:test"):
+    for obj in printed("--image", "registry.example/moorage:test"):
         plane.api.apply(obj)
     pods = eventually(lambda: two_pods(plane), 30, "the Deployment has its two pods")
-    conditions = plane.api.get(DEPLOYMENTS, "mooring", NAMESPACE)["status"].get("conditions", [])
+    conditions = plane.api.get(DEPLOYMENTS, "moorage", NAMESPACE)["status"].get("conditions", [])
     assert not [c for c in conditions if c["type"] == "ReplicaFailure"]
     for pod in pods:
         assert pod["spec"]["priority"] == 2000000000
@@ -67,7 +67,7 @@ def test_kubectl_takes_the_kustomize_base(
     plane: ControlPlane, programs: dict[str, str], tmp_path: Path
 ) -> None:
     base = tmp_path / "base"
-    command = [sys.executable, "-m", "mooring", "manifests", "--name", "kust", "--kustomize", str(base)]
+    command = [sys.executable, "-m", "moorage", "manifests", "--name", "kust", "--kustomize", str(base)]
     subprocess.run(command, check=True, capture_output=True)
     kubectl = [programs["kubectl"], f"--kubeconfig={plane.admin_config}"]
     done = subprocess.run([*kubectl, "apply", "-k", str(base)], capture_output=True, text=True)
@@ -105,7 +105,7 @@ def test_the_chart_renders_the_same(
 ) -> None:
     values = [option for value in charts for option in ("--set", value)]
     command = [
-        programs["helm"], "template", "mooring", str(CHART), "--namespace=mooring", "--kube-version=1.36.4",
+        programs["helm"], "template", "moorage", str(CHART), "--namespace=moorage", "--kube-version=1.36.4",
     ]  # fmt: skip
     done = subprocess.run([*command, *values], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -14,7 +14,7 @@ LONGEST_WAIT = 5.0
 @pytest.mark.parametrize("affinity", [greedy.away, greedy.near])
 def test_a_pod_of_another_tenant_does_not_wait_for_pods_with_many_terms(world: World, affinity) -> None:
     world.nodes(*(f"n{i}" for i in range(10)))
-    world.mooring()
+    world.moorage()
     # Names of their own: namespaces of an earlier case may still be on their way out.
     waits = greedy.waits(world.api, SCHEDULER, affinity, affinity.__name__)
     assert max(waits) < LONGEST_WAIT, waits

@@ -1,9 +1,9 @@
-"""kube-scheduler's stable and beta metrics beside Mooring's, after the same scenario.
+"""kube-scheduler's stable and beta metrics beside Moorage's, after the same scenario.
 
 Both schedule the same pods under the same name, one after the other, on the real API server. Every metric
 that kube-scheduler calls stable or beta must have the same type, labels and rows (combinations of label
-values) with Mooring, and the same numbers where the scenario determines them; what may differ stands in
-`ONLY_KUBE` and `ONLY_MOORING`, each with its reason.
+values) with Moorage, and the same numbers where the scenario determines them; what may differ stands in
+`ONLY_KUBE` and `ONLY_MOORAGE`, each with its reason.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from mooring.api.resources import PODS
+from moorage.api.resources import PODS
 from tests.cluster import objects
 from tests.cluster.api import eventually
 from tests.cluster.conftest import clean
 from tests.cluster.controlplane import ControlPlane
-from tests.cluster.mooring_process import NAMESPACE
+from tests.cluster.moorage_process import NAMESPACE
 from tests.cluster.test_two_schedulers import scraper
 from tests.cluster.worlds import SCHEDULER, World
 
@@ -39,8 +39,8 @@ ONLY_KUBE = {
     ),
 }
 """Metric → (pattern of rows that only kube-scheduler has, why)."""
-ONLY_MOORING: dict[str, tuple[str, str]] = {}
-"""The same for Mooring; empty, and so it should stay."""
+ONLY_MOORAGE: dict[str, tuple[str, str]] = {}
+"""The same for Moorage; empty, and so it should stay."""
 PERMIT = "scheduler_permit_wait_duration_seconds"
 """The one stable or beta metric without samples: neither has a Permit plugin here that lets pods wait."""
 FLUSH = 2.5
@@ -71,7 +71,7 @@ class Family:
 @dataclass(frozen=True)
 class Scrapes:
     kube: str
-    mooring: str
+    moorage: str
 
 
 def read(text: str) -> dict[str, Family]:
@@ -95,7 +95,7 @@ def read(text: str) -> dict[str, Family]:
 def scrapes(shared_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Scrapes:
     """The scenario with one scheduler, then with the other."""
     token, folder = scraper(shared_plane), tmp_path_factory.mktemp("metrics")
-    account = shared_plane.kubeconfig("mooring", token=shared_plane.token("mooring", NAMESPACE))
+    account = shared_plane.kubeconfig("moorage", token=shared_plane.token("moorage", NAMESPACE))
     world = World("real", shared_plane.api, folder, account)
     try:
         kube = shared_plane.start_kube_scheduler(
@@ -109,15 +109,15 @@ def scrapes(shared_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
         finally:
             kube.stop()
         clean(world.api)
-        process = world.mooring(**BACKOFF)
+        process = world.moorage(**BACKOFF)
         play(world)
-        of_mooring = scrape(str(process.port), token)
+        of_moorage = scrape(str(process.port), token)
     finally:
         world.stop()
         clean(world.api)
     (folder / "kube.txt").write_text(of_kube)
-    (folder / "mooring.txt").write_text(of_mooring)
-    return Scrapes(of_kube, of_mooring)
+    (folder / "moorage.txt").write_text(of_moorage)
+    return Scrapes(of_kube, of_moorage)
 
 
 def scrape(port: str, token: str) -> str:
@@ -187,29 +187,29 @@ def scheduled() -> list[tuple[str, objects.Json]]:
 
 
 def test_every_stable_and_beta_metric_is_there(scrapes: Scrapes) -> None:
-    kube, mooring = read(scrapes.kube), read(scrapes.mooring)
+    kube, moorage = read(scrapes.kube), read(scrapes.moorage)
     assert len(kube) == 12, sorted(kube)
     assert PERMIT not in kube
-    assert sorted(kube) == sorted(mooring)
+    assert sorted(kube) == sorted(moorage)
     for name, theirs in kube.items():
-        ours = mooring[name]
+        ours = moorage[name]
         assert (name, ours.type, ours.stability) == (name, theirs.type, theirs.stability)
         assert (name, ours.labels, ours.edges) == (name, theirs.labels, theirs.edges)
 
 
 def test_every_row_is_there(scrapes: Scrapes) -> None:
-    kube, mooring = read(scrapes.kube), read(scrapes.mooring)
+    kube, moorage = read(scrapes.kube), read(scrapes.moorage)
     problems = []
-    for name in sorted({*kube, *mooring}):
+    for name in sorted({*kube, *moorage}):
         theirs = kube[name].rows if name in kube else frozenset()
-        ours = mooring[name].rows if name in mooring else frozenset()
+        ours = moorage[name].rows if name in moorage else frozenset()
         problems += [f"only kube-scheduler: {row}" for row in left(name, theirs - ours, ONLY_KUBE)]
-        problems += [f"only Mooring: {row}" for row in left(name, ours - theirs, ONLY_MOORING)]
+        problems += [f"only Moorage: {row}" for row in left(name, ours - theirs, ONLY_MOORAGE)]
     assert problems == []
 
 
 def test_what_the_scenario_determines_is_counted_alike(scrapes: Scrapes) -> None:
-    assert numbers(scrapes.mooring) == numbers(scrapes.kube)
+    assert numbers(scrapes.moorage) == numbers(scrapes.kube)
 
 
 def numbers(text: str) -> dict[tuple[str, Row], float]:
@@ -232,6 +232,6 @@ def test_promtool_finds_no_fault(scrapes: Scrapes, tmp_path: Path) -> None:
     if shutil.which("promtool") is None:
         pytest.skip("promtool is not installed; prometheus-client's parser has read the output in the others")
     done = subprocess.run(
-        ["promtool", "check", "metrics"], input=scrapes.mooring, text=True, capture_output=True
+        ["promtool", "check", "metrics"], input=scrapes.moorage, text=True, capture_output=True
     )
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,5 +1,5 @@
 """GangPreemption, CrossNodePreemption and quotas in a hierarchy on the real API server, with the kinds and
-rights that `mooring manifests` prints."""
+rights that `moorage manifests` prints."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from mooring.api.resources import CUSTOM_RESOURCE_DEFINITIONS, PODS
-from mooring.app.configuring import configure
-from mooring.app.deploying import DeployOptions, manifests
-from mooring.contrib.capacity_scheduling.quotas import ELASTICQUOTAS
-from mooring.contrib.coscheduling.groups import PODGROUPS
+from moorage.api.resources import CUSTOM_RESOURCE_DEFINITIONS, PODS
+from moorage.app.configuring import configure
+from moorage.app.deploying import DeployOptions, manifests
+from moorage.contrib.capacity_scheduling.quotas import ELASTICQUOTAS
+from moorage.contrib.coscheduling.groups import PODGROUPS
 from tests.cluster.api import Json, eventually
 from tests.cluster.conftest import RIGHTS
 from tests.cluster.controlplane import ControlPlane
-from tests.cluster.mooring_process import NAMESPACE
+from tests.cluster.moorage_process import NAMESPACE
 from tests.cluster.worlds import World
 from tests.contrib.preempting_scenarios import CHECKS, CONFIG, PROFILES, prepare
 
@@ -45,14 +45,14 @@ class RealCluster:
 def real(plane: ControlPlane, tmp_path: Path) -> Iterator[RealCluster]:
     """An account of its own: its rights are more than those of the default profile."""
     configured = configure(CONFIG, discover=False)
-    for obj in manifests(configured, CONFIG, DeployOptions(name=NAME, image="mooring:test")):
+    for obj in manifests(configured, CONFIG, DeployOptions(name=NAME, image="moorage:test")):
         if obj["kind"] in (*RIGHTS, "CustomResourceDefinition"):
             plane.api.apply(obj)
     world = World("real", plane.api, tmp_path, plane.kubeconfig(NAME, token=plane.token(NAME, NAMESPACE)))
     kinds = [f"{kind.plural}.{kind.group}" for kind in (PODGROUPS, ELASTICQUOTAS)]
     eventually(lambda: all(established(world, kind) for kind in kinds), 30, "the kinds are served")
     lease = (f"--leader-elect-resource-name={NAME}", f"--leader-elect-resource-namespace={NAMESPACE}")
-    world.mooring(*PROFILES, arguments=lease)
+    world.moorage(*PROFILES, arguments=lease)
     made = RealCluster(world)
     prepare(made)
     yield made

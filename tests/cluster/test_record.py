@@ -1,6 +1,6 @@
 """A cluster in which pods come and go, recorded while its API server fails, and replayed.
 
-MOORING_RECORD_SECONDS says for how long; a minute unless it is set.
+MOORAGE_RECORD_SECONDS says for how long; a minute unless it is set.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from pathlib import Path
 
 import pytest
 
-from mooring.api.resources import NODES, PODS
+from moorage.api.resources import NODES, PODS
 from tests.cluster import objects
 from tests.cluster.api import eventually
 from tests.cluster.controlplane import ControlPlane, running
 from tests.cluster.processes import Daemon
 from tests.cluster.test_explain import CONFIG, USER, reader
 
-SECONDS = float(os.environ.get("MOORING_RECORD_SECONDS", "60"))
+SECONDS = float(os.environ.get("MOORAGE_RECORD_SECONDS", "60"))
 NODE_COUNT = 5
 BACK_SECONDS = 15.0
 """Until informers have found out that the API server is there again."""
-MOORING = [sys.executable, "-m", "mooring"]
+MOORAGE = [sys.executable, "-m", "moorage"]
 
 
 @pytest.fixture
@@ -118,9 +118,9 @@ class Churn:
 
 
 def simulate(record: Path, folder: Path, *options: str, hash_seed: str = "0") -> dict[str, str]:
-    """`mooring simulate`: pod → node in the end."""
+    """`moorage simulate`: pod → node in the end."""
     done = subprocess.run(
-        [*MOORING, "simulate", str(record), "-o", str(folder), *options],
+        [*MOORAGE, "simulate", str(record), "-o", str(folder), *options],
         env={**os.environ, "PYTHONHASHSEED": hash_seed},
         capture_output=True,
         text=True,
@@ -155,7 +155,7 @@ def test_a_record_of_a_churning_cluster_replays_as_it_was_and_twice_alike(
 ) -> None:
     kubeconfig, day = reader(own_plane, "watch"), tmp_path / "day.jsonl.gz"
     churn = Churn(own_plane)
-    command = [*MOORING, "record", "-o", str(day), "--kubeconfig", str(kubeconfig), "--snapshots", "10s"]
+    command = [*MOORAGE, "record", "-o", str(day), "--kubeconfig", str(kubeconfig), "--snapshots", "10s"]
     recorder = Daemon("record", command, tmp_path)
     recorder.start()
     try:

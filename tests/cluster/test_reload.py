@@ -1,4 +1,4 @@
-"""A changed configuration on the real API server, with exactly the rights that `mooring manifests` grants."""
+"""A changed configuration on the real API server, with exactly the rights that `moorage manifests` grants."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathlib import Path
 
 from tests.cluster import objects
 from tests.cluster.api import Json, eventually
-from tests.cluster.mooring_process import LEASE, MooringProcess
+from tests.cluster.moorage_process import LEASE, MoorageProcess
 from tests.cluster.worlds import World, with_sample
 
 
-def rewrite(process: MooringProcess, folder: Path, *profiles: Json) -> None:
+def rewrite(process: MoorageProcess, folder: Path, *profiles: Json) -> None:
     """As an operator would edit the file."""
     file = folder / f"{process.name}.yaml"
     config = json.loads(file.read_text())
@@ -22,7 +22,7 @@ def test_a_reload_brings_a_profile_and_fails_alone_where_a_right_is_missing(
     world: World,
 ) -> None:
     plain: Json = {"schedulerName": "plain"}
-    process = world.mooring(plain)
+    process = world.moorage(plain)
     world.nodes("node1", "node2")
     world.pod("waits", scheduler="sample-scheduler")
     rewrite(process, world.folder, plain, with_sample())

@@ -9,8 +9,8 @@ from functools import partial
 
 import pytest
 
-from mooring.api import resources as kinds
-from mooring.api.resources import NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS
+from moorage.api import resources as kinds
+from moorage.api.resources import NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS
 from tests.cluster import objects
 from tests.cluster.api import ApiProblem, Json, eventually
 from tests.cluster.kubelet import StandIn
@@ -28,7 +28,7 @@ HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 def test_the_story_of_the_tutorial(world: World) -> None:
     """A Deployment for a scheduler with a plugin of one's own waits, says why, and runs when a node is
     labelled."""
-    world.mooring(with_sample())
+    world.moorage(with_sample())
     world.nodes("master", unschedulable=True)
     world.nodes("node1", "node2")
     world.api.create(objects.deployment("test-scheduler", 1, scheduler="sample-scheduler"))
@@ -51,7 +51,7 @@ def test_the_story_of_the_tutorial(world: World) -> None:
 
 def test_repeated_refusals_become_one_event(world: World) -> None:
     """Whatever wakes the pod, the same message is told by a growing series and not by another event."""
-    world.mooring(with_sample())
+    world.moorage(with_sample())
     world.nodes("node1")
     world.pod("waits", scheduler="sample-scheduler")
     world.wait_refused("waits")
@@ -80,7 +80,7 @@ def refuses(world: World, reason: str, **spec: object) -> None:
 
 def test_node_unschedulable(world: World) -> None:
     world.nodes("n1", unschedulable=True)
-    world.mooring()
+    world.moorage()
     refuses(world, "1 node(s) were unschedulable")
     world.api.patch(NODES, "n1", {"spec": {"unschedulable": False}}, "")
     assert world.wait_bound("refused") == "n1"
@@ -88,7 +88,7 @@ def test_node_unschedulable(world: World) -> None:
 
 def test_node_name_by_field(world: World) -> None:
     world.nodes("n1", "n2", "n3")
-    world.mooring()
+    world.moorage()
     only = {"key": "metadata.name", "operator": "In", "values": ["n2"]}
     terms = {"nodeSelectorTerms": [{"matchFields": [only]}]}
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
@@ -99,7 +99,7 @@ def test_node_name_by_field(world: World) -> None:
 def test_taints(world: World) -> None:
     taint = {"key": "dedicated", "value": "batch", "effect": "NoSchedule"}
     world.nodes("tainted", taints=[taint])
-    world.mooring()
+    world.moorage()
     refuses(world, "1 node(s) had untolerated taint(s)")
     world.pod("tolerant", tolerations=[{"key": "dedicated", "operator": "Exists"}])
     assert world.wait_bound("tolerant") == "tainted"
@@ -109,7 +109,7 @@ def test_taints(world: World) -> None:
 
 def test_node_affinity_and_selector(world: World) -> None:
     world.nodes("hdd", labels={"disk": "hdd"})
-    world.mooring()
+    world.moorage()
     refuses(world, "1 node(s) didn't match Pod's node affinity/selector", nodeSelector={"disk": "ssd"})
     world.nodes("ssd", labels={"disk": "ssd"})
     assert world.wait_bound("refused") == "ssd"
@@ -117,7 +117,7 @@ def test_node_affinity_and_selector(world: World) -> None:
 
 def test_host_ports(world: World) -> None:
     world.nodes("n1")
-    world.mooring()
+    world.moorage()
     ports = [{"containerPort": 80, "hostPort": 8080}]
     world.pod("first", ports=ports)
     assert world.wait_bound("first") == "n1"
@@ -128,7 +128,7 @@ def test_host_ports(world: World) -> None:
 
 def test_resources(world: World) -> None:
     world.nodes("n1", cpu="2")
-    world.mooring()
+    world.moorage()
     world.pod("first", cpu="1500m")
     assert world.wait_bound("first") == "n1"
     refuses(world, "1 Insufficient cpu", cpu="1")
@@ -139,7 +139,7 @@ def test_resources(world: World) -> None:
 def test_extended_resources(world: World) -> None:
     world.nodes("plain", cpu="32")
     world.nodes("gpu", cpu="2", extended={"example.com/gpu": "1"})
-    world.mooring()
+    world.moorage()
     world.pod("first", requests={"cpu": "1", "example.com/gpu": "1"})
     assert world.wait_bound("first") == "gpu"
     refuses(world, "2 Insufficient example.com/gpu", requests={"example.com/gpu": "1"})
@@ -150,7 +150,7 @@ def test_least_allocated_balanced_and_images_decide(world: World) -> None:
     image = "registry.example/large:1"
     world.nodes("busy")
     world.nodes("empty")
-    world.mooring()
+    world.moorage()
     world.api.create(objects.pod("load", cpu="3", nodeName="busy"))
     world.pod("first")
     assert world.wait_bound("first") == "empty"
@@ -166,7 +166,7 @@ def test_least_allocated_balanced_and_images_decide(world: World) -> None:
 def test_topology_spread(world: World) -> None:
     for zone in ("a", "b"):
         world.nodes(f"n-{zone}", labels={ZONE: zone})
-    world.mooring()
+    world.moorage()
     constraint = {
         "maxSkew": 1,
         "topologyKey": ZONE,
@@ -193,7 +193,7 @@ def test_default_spread_by_service(world: World) -> None:
     """Pods of one Service go apart although they say nothing about it."""
     world.nodes(*(f"n-{i}" for i in range(4)))
     world.api.create(objects.service("web", {"app": "web"}))
-    world.mooring()
+    world.moorage()
     for number in range(4):
         world.pod(f"web-{number}", labels={"app": "web"})
         world.wait_bound(f"web-{number}")
@@ -202,7 +202,7 @@ def test_default_spread_by_service(world: World) -> None:
 
 def test_pod_affinity_and_anti_affinity(world: World) -> None:
     world.nodes("n1", "n2")
-    world.mooring()
+    world.moorage()
     term = {"topologyKey": HOST, "labelSelector": {"matchLabels": {"app": "db"}}}
     world.pod("db", labels={"app": "db"})
     home = world.wait_bound("db")
@@ -222,8 +222,8 @@ def test_namespace_selector_of_affinity(world: World) -> None:
     """Needs the labels of namespaces, which come by an informer of their own."""
     world.nodes("n1", "n2")
     world.api.create(objects.namespace("blue", {"team": "blue"}))
-    world.mooring()
-    other = objects.pod("db", scheduler="mooring", labels={"app": "db"})
+    world.moorage()
+    other = objects.pod("db", scheduler="moorage", labels={"app": "db"})
     world.api.create(other, namespace="blue")
     home = eventually(lambda: world.node_of("db", "blue"), 30, "db is bound")
     term = {
@@ -237,7 +237,7 @@ def test_namespace_selector_of_affinity(world: World) -> None:
 
 def test_scheduling_gates(world: World) -> None:
     world.nodes("n1")
-    world.mooring()
+    world.moorage()
     world.pod("gated", schedulingGates=[{"name": "example.com/wait"}, {"name": "example.com/other"}])
     world.pod("free")
     world.wait_bound("free")
@@ -258,7 +258,7 @@ def test_preemption_spares_the_budget(world: World) -> None:
     world.api.create(objects.priority_class("low", 1))
     world.nodes("guarded", "open", cpu="2")
     world.api.create(objects.budget("all-stay", {"app": "guarded"}, maxUnavailable=0))
-    world.mooring()
+    world.moorage()
     for name in ("guarded", "open"):
         labels = {"app": name}
         world.pod(
@@ -285,7 +285,7 @@ def budget_is_known(world: World) -> bool:
 def test_preemption_policy_never_waits(world: World) -> None:
     world.api.create(objects.priority_class("patient", 1000, "Never"))
     world.nodes("n1", cpu="2")
-    world.mooring()
+    world.moorage()
     world.pod("there", cpu="1500m")
     world.wait_bound("there")
     refuses(
@@ -302,7 +302,7 @@ def test_local_volume_waits_for_its_consumer(world: World) -> None:
     world.api.create(objects.storage_class("local"))
     world.api.create(objects.volume("disk-2", "n2", "local"))
     world.api.create(objects.claim("data", "local"))
-    world.mooring()
+    world.moorage()
     world.pod("user", volumes=objects.uses_claim("data"))
     assert world.wait_bound("user", 60) == "n2"
     claim = world.api.get(PERSISTENT_VOLUME_CLAIMS, "data")
@@ -321,7 +321,7 @@ def test_provisioned_volume_on_the_chosen_node(world: World) -> None:
     world.nodes("n2")
     world.api.create(objects.storage_class("fast", provisioner="provisioner.example.com"))
     world.api.create(objects.claim("data", "fast"))
-    world.mooring()
+    world.moorage()
     with Provisioner(world):
         world.pod("user", volumes=objects.uses_claim("data"), nodeSelector={"disk": "ssd"})
         assert world.wait_bound("user", 60) == "n1"
@@ -374,7 +374,7 @@ def test_volume_zone(world: World) -> None:
     world.api.create(made)
     world.api.create(objects.claim("data", "static"))
     eventually(lambda: is_bound(world, "data"), 60, "the claim is bound")
-    world.mooring()
+    world.moorage()
     refuses(world, "1 node(s) had no available volume zone", volumes=objects.uses_claim("data"))
     world.nodes("n-b", labels={ZONE: "b"})
     assert world.wait_bound("refused") == "n-b"
@@ -405,7 +405,7 @@ def test_volume_limits_and_exclusive_claims(world: World) -> None:
         world.api.create(wanted)
     for name in ("one", "two"):
         eventually(partial(is_bound, world, name), 60, f"claim {name} is bound")
-    world.mooring()
+    world.moorage()
     world.pod("first", volumes=objects.uses_claim("one"))
     assert world.wait_bound("first") == "n1"
     world.pod("second", volumes=objects.uses_claim("two"))
@@ -423,7 +423,7 @@ def test_priority_decides_who_is_first(world: World) -> None:
     for name, priority in (("low", None), ("high", "high")):
         more = {"priorityClassName": priority} if priority else {}
         world.pod(name, cpu="800m", **more)
-    world.mooring()
+    world.moorage()
     world.wait_refused("low")
     world.wait_refused("high")
     world.api.patch(NODES, "n1", {"spec": {"unschedulable": False}}, "")
@@ -433,7 +433,7 @@ def test_priority_decides_who_is_first(world: World) -> None:
 
 def test_pods_of_others_are_left_alone_and_counted(world: World) -> None:
     world.nodes("n1", cpu="2")
-    world.mooring()
+    world.moorage()
     world.api.create(objects.pod("theirs", scheduler="somebody-else"))
     world.api.create(objects.pod("placed", scheduler="somebody-else", cpu="1500m", nodeName="n1"))
     refuses(world, "1 Insufficient cpu", cpu="1")
@@ -443,8 +443,8 @@ def test_pods_of_others_are_left_alone_and_counted(world: World) -> None:
 @pytest.mark.parametrize("count", [300])
 def test_many_pods_at_once(world: World, count: int) -> None:
     world.nodes(*(f"n-{i}" for i in range(20)), pods="20")
-    process = world.mooring()
-    pods = [objects.pod(f"p-{i}", scheduler="mooring", cpu="10m") for i in range(count)]
+    process = world.moorage()
+    pods = [objects.pod(f"p-{i}", scheduler="moorage", cpu="10m") for i in range(count)]
     world.api.create_all(pods)
     bound = world.wait_all_bound(count, 90)
     per_node = [list(bound.values()).count(node) for node in set(bound.values())]

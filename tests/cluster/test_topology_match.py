@@ -1,4 +1,4 @@
-"""NodeResourceTopologyMatch on the real API server, with the kind and the rights that `mooring manifests`
+"""NodeResourceTopologyMatch on the real API server, with the kind and the rights that `moorage manifests`
 prints, and on the embedded one. The test publishes the zones of nodes, as a daemon on them would."""
 
 from __future__ import annotations
@@ -8,19 +8,19 @@ from collections.abc import Iterator
 
 import pytest
 
-from mooring.api import decoding
-from mooring.api.pod import Pod
-from mooring.api.resources import CUSTOM_RESOURCE_DEFINITIONS, PODS
-from mooring.app.configuring import configure
-from mooring.app.deploying import DeployOptions, manifests
-from mooring.contrib.topology_match.definition import DEFINITION
-from mooring.contrib.topology_match.topology import NODE_RESOURCE_TOPOLOGIES
+from moorage.api import decoding
+from moorage.api.pod import Pod
+from moorage.api.resources import CUSTOM_RESOURCE_DEFINITIONS, PODS
+from moorage.app.configuring import configure
+from moorage.app.deploying import DeployOptions, manifests
+from moorage.contrib.topology_match.definition import DEFINITION
+from moorage.contrib.topology_match.topology import NODE_RESOURCE_TOPOLOGIES
 from tests.cluster import objects
 from tests.cluster.api import Json, eventually, path
 from tests.cluster.conftest import RIGHTS
 from tests.cluster.controlplane import ControlPlane
 from tests.cluster.kubelet import StandIn
-from tests.cluster.mooring_process import NAMESPACE
+from tests.cluster.moorage_process import NAMESPACE
 from tests.cluster.worlds import SCHEDULER, World
 from tests.contrib.configs import enabling
 from tests.contrib.topology_match.machines import topology
@@ -37,7 +37,7 @@ def world(any_world: World, request: pytest.FixtureRequest) -> Iterator[World]:
     if any_world.kind == "real":
         # An account of its own: its rights are more than those of the default profile.
         plane: ControlPlane = request.getfixturevalue("shared_plane")
-        options = DeployOptions(name=NAME, image="mooring:test")
+        options = DeployOptions(name=NAME, image="moorage:test")
         for obj in manifests(configure(CONFIG, discover=False), CONFIG, options):
             if obj["kind"] in RIGHTS:
                 plane.api.apply(obj)
@@ -81,7 +81,7 @@ def test_a_pod_waits_for_a_zone_and_gets_it_when_the_data_of_the_node_shows_one(
     world.nodes("n0", cpu="16")
     world.api.request("POST", path(NODE_RESOURCE_TOPOLOGIES), topology(pods=[]))
     lease = (f"--leader-elect-resource-name={NAME}", f"--leader-elect-resource-namespace={NAMESPACE}")
-    world.mooring({**json.loads(CONFIG)["profiles"][0], "schedulerName": SCHEDULER}, arguments=lease)
+    world.moorage({**json.loads(CONFIG)["profiles"][0], "schedulerName": SCHEDULER}, arguments=lease)
     guaranteed(world, "large", "5")
     assert "1 cannot align container" in world.wait_refused("large")
     guaranteed(world, "first", "3")

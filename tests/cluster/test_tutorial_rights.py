@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.cluster.api import Json, eventually
 from tests.cluster.controlplane import ControlPlane
-from tests.cluster.mooring_process import MooringProcess
+from tests.cluster.moorage_process import MoorageProcess
 from tests.cluster.worlds import World, with_sample
 
 NAME, SYSTEM = "sample-scheduler", "kube-system"
@@ -62,7 +62,7 @@ def test_the_log_names_each_right_that_is_missing(plane: ControlPlane, tmp_path:
     world = World("real", plane.api, tmp_path, config)
     try:
         arguments = ("--leader-elect=false", "--authentication-skip-lookup")
-        process = world.mooring(with_sample(), wait=False, arguments=arguments)
+        process = world.moorage(with_sample(), wait=False, arguments=arguments)
         for kind in ("namespaces", "volumeattachments"):
             eventually(partial(refused, process, kind), 60, f"{kind} are refused")
         assert not process.healthy("/readyz")
@@ -70,6 +70,6 @@ def test_the_log_names_each_right_that_is_missing(plane: ControlPlane, tmp_path:
         world.stop()
 
 
-def refused(process: MooringProcess, kind: str) -> bool:
+def refused(process: MoorageProcess, kind: str) -> bool:
     lines = process.log_text().splitlines()
     return any("List failed" in line and kind in line and "forbidden" in line for line in lines)

@@ -1,11 +1,11 @@
-"""kube-scheduler and Mooring on the same nodes, each for its own pods, under load.
+"""kube-scheduler and Moorage on the same nodes, each for its own pods, under load.
 
 Neither can know what the other binds in the moment in which it binds itself; against everything that its
 watch had shown it neither may overcommit. That is judged in two ways:
 
 - By resource versions, exactly and without a clock. A watch shows pods in the order of their versions. Who
   binds a pod was shown its creation, so it was also shown every bind of the other with a lower version. That
-  is less than it may have been shown, so whatever this finds is a fault. It holds for Mooring, which takes
+  is less than it may have been shown, so whatever this finds is a fault. It holds for Moorage, which takes
   events in the order of the watch; kube-scheduler may hand pods to its queue and to its cache by different
   goroutines.
 - By the times of the audit log, for both, and for what is bound after the last creation: a bind that was
@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from mooring.api.quantity import milli_value
-from mooring.api.resources import PODS
+from moorage.api.quantity import milli_value
+from moorage.api.resources import PODS
 from tests.cluster import objects
 from tests.cluster.api import eventually
 from tests.cluster.conftest import ACCOUNT
@@ -56,7 +56,7 @@ def test_neither_overcommits_against_what_it_could_know(world: World, plane: Con
     world.nodes(*(f"n-{i:02}" for i in range(NODES)), cpu=f"{CPU}m", pods="110")
     kube = plane.start_kube_scheduler(objects.scheduler_config())
     try:
-        process = world.mooring()
+        process = world.moorage()
         before = len(binds(plane, {}))
         created = create_both(world)
         eventually(lambda: settled(world), 120, "every pod is bound or refused")
@@ -133,7 +133,7 @@ def _time(text: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What Mooring knew of a node, at least, when it chose it for the last time."""
+    """What Moorage knew of a node, at least, when it chose it for the last time."""
 
     node: str
     milli: int
@@ -142,7 +142,7 @@ class Shown:
 
 
 def what_was_shown(done: list[Bind], created: dict[str, int], node: str) -> Shown:
-    """Whichever of its pods Mooring placed last, it had placed the others before, and so had been shown the
+    """Whichever of its pods Moorage placed last, it had placed the others before, and so had been shown the
     creation of every one of them."""
     own = [bind for bind in done if bind.node == node and bind.user == ACCOUNT]
     seen = max((created[bind.pod] for bind in own), default=0)
@@ -179,13 +179,13 @@ def overcommitted(done: list[Bind]) -> list[str]:
 def test_a_bind_of_somebody_else_that_overcommits_is_told(world: World, plane: ControlPlane) -> None:
     """Found when the watch shows it: a metric, and an event on the pod that was one too many."""
     world.nodes("n1", cpu="1")
-    process = world.mooring()
+    process = world.moorage()
     world.pod("ours", cpu="800m")
     world.wait_bound("ours")
     world.api.create(objects.pod("theirs", scheduler="somebody-else", cpu="800m", nodeName="n1"))
     told = eventually(lambda: world.events_of("theirs", "NodeOvercommitted"), 30, "an event tells it")
     assert "cpu 1600 of 1000" in told[0]["note"]
-    assert process.metric("mooring_overcommits_total", scraper(plane), resource="cpu") == 1
+    assert process.metric("moorage_overcommits_total", scraper(plane), resource="cpu") == 1
 
 
 def scraper(plane: ControlPlane) -> str:

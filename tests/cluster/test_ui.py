@@ -1,4 +1,4 @@
-"""`mooring ui --server` on `mooring run` at the real API server: RBAC says what the token of a user shows."""
+"""`moorage ui --server` on `moorage run` at the real API server: RBAC says what the token of a user shows."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tests.ui.conftest import Looking, Served, browsing, missing, start
 
 pytestmark = [pytest.mark.ui, pytest.mark.skipif(bool(missing()), reason=missing())]
 
-ALL = ("/mooring/v1/*", "/configz")
+ALL = ("/moorage/v1/*", "/configz")
 
 
 @pytest.fixture
 def flags(world: World, tmp_path: Path) -> list[str]:
     """How to reach a scheduler that has bound one pod and refused another."""
     world.nodes("n", cpu="2")
-    process = world.mooring()
+    process = world.moorage()
     world.pod("small", cpu="1")
     world.pod("big", cpu="64")
     world.wait_bound("small")
@@ -62,7 +62,7 @@ def test_the_pages_show_a_live_scheduler_to_whom_rbac_allows_it(
 def test_a_page_that_rbac_does_not_allow_says_which_right_is_missing(
     flags: list[str], plane: ControlPlane, tmp_path: Path
 ) -> None:
-    allowed = ("/mooring/v1/summary", "/mooring/v1/queue")
+    allowed = ("/moorage/v1/summary", "/moorage/v1/queue")
     (tmp_path / "token").write_text(reader(plane, "ui-queue-reader", *allowed))
     served = Served(*flags)
     try:
@@ -70,7 +70,7 @@ def test_a_page_that_rbac_does_not_allow_says_which_right_is_missing(
             looking = Looking(chromium, served)
             looking.open("/").wait_for_selector("text=default/big")
             page = looking.open("/cluster")
-            page.wait_for_selector("text=a ClusterRole with the nonResourceURL /mooring/v1/nodes")
+            page.wait_for_selector("text=a ClusterRole with the nonResourceURL /moorage/v1/nodes")
             looking.shot("cluster-forbidden")
             looking.close()
     finally:
@@ -85,4 +85,4 @@ def test_a_token_without_rights_gets_a_sentence_and_no_pages(
     said = process.communicate(timeout=60)[1]
     assert process.returncode == 1
     assert "403" in said
-    assert "a ClusterRole with the nonResourceURL /mooring/v1/summary and the verb get allows it" in said
+    assert "a ClusterRole with the nonResourceURL /moorage/v1/summary and the verb get allows it" in said

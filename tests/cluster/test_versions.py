@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from mooring.api.resources import PODS
+from moorage.api.resources import PODS
 from tests.cluster import objects
 from tests.cluster.api import eventually
 from tests.cluster.conftest import grant
 from tests.cluster.controlplane import Missing, find_programs, running
-from tests.cluster.mooring_process import NAMESPACE
+from tests.cluster.moorage_process import NAMESPACE
 from tests.cluster.worlds import World, with_sample
 
 SERVERS = ("kube-apiserver", "kube-controller-manager")
@@ -29,19 +29,19 @@ def test_smoke(version: str, programs: dict[str, str], tmp_path: Path) -> None:
         assert plane.api.request("GET", "/version")["gitVersion"] == version
         plane.start_controllers()
         grant(plane)
-        config = plane.kubeconfig("mooring", token=plane.token("mooring", NAMESPACE))
+        config = plane.kubeconfig("moorage", token=plane.token("moorage", NAMESPACE))
         world = World("real", plane.api, tmp_path, config)
         try:
             smoke(world)
         finally:
             world.stop()
-        account = f"system:serviceaccount:{NAMESPACE}:mooring"
+        account = f"system:serviceaccount:{NAMESPACE}:moorage"
         forbidden = {call.right for call in plane.calls(account) if call.code == 403}
         assert not forbidden
 
 
 def smoke(world: World) -> None:
-    process = world.mooring(with_sample(), {"schedulerName": "mooring"})
+    process = world.moorage(with_sample(), {"schedulerName": "moorage"})
     world.nodes("node1", "node2", cpu="2")
     world.api.create(objects.deployment("test-scheduler", 1, scheduler="sample-scheduler"))
     name = eventually(lambda: _first(world), 30, "the Deployment has a pod")

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.app.configuring import configure
-from mooring.app.deploying.manifests import default_config
-from mooring.app.deploying.rbac import Right, election_rules, packs
+from moorage.app.configuring import configure
+from moorage.app.deploying.manifests import default_config
+from moorage.app.deploying.rbac import Right, election_rules, packs
 from tests.cluster.conftest import ACCOUNT
 from tests.cluster.controlplane import ControlPlane
 
@@ -26,9 +26,9 @@ ENOUGH_CALLS = 5000
 
 
 def granted() -> set[Right]:
-    configuration = configure(default_config("mooring"), discover=False)
+    configuration = configure(default_config("moorage"), discover=False)
     rights = set().union(*(pack.rights() for pack in packs(configuration)))
-    return rights.union(*(rule.rights() for rule in election_rules("mooring")))
+    return rights.union(*(rule.rights() for rule in election_rules("moorage")))
 
 
 def test_the_audit_log_equals_the_grant(shared_plane: ControlPlane) -> None:
@@ -37,7 +37,7 @@ def test_the_audit_log_equals_the_grant(shared_plane: ControlPlane) -> None:
     assert not forbidden, f"forbidden: {forbidden}"
     used = {call.right for call in calls if not call.resource.startswith(EVERYBODY)}
     extra = used - granted() - FROM_ELSEWHERE
-    assert not extra, f"used but not granted by mooring manifests: {sorted(extra)}"
+    assert not extra, f"used but not granted by moorage manifests: {sorted(extra)}"
     if len(calls) < ENOUGH_CALLS:
         pytest.skip(f"only {len(calls)} calls in the audit log: run the whole suite to judge unused rights")
     # A first listing is streamed, which is a watch; servers before 1.32 do not stream, and are listed.

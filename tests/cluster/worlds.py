@@ -7,25 +7,25 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from mooring.api.resources import EVENTS, NODES, PODS, Resource
+from moorage.api.resources import EVENTS, NODES, PODS, Resource
 from tests.cluster import objects
 from tests.cluster.api import Api, Json, eventually
-from tests.cluster.mooring_process import MooringProcess
+from tests.cluster.moorage_process import MoorageProcess
 
-SCHEDULER = "mooring"
+SCHEDULER = "moorage"
 
 
 class World:
-    """An API, and Mooring processes on it. `stop` ends what was started."""
+    """An API, and Moorage processes on it. `stop` ends what was started."""
 
     def __init__(self, kind: str, api: Api, folder: Path, kubeconfig: Path) -> None:
         self.kind = kind
         self.api = api
         self.folder = folder
         self.kubeconfig = kubeconfig
-        self.processes: list[MooringProcess] = []
+        self.processes: list[MoorageProcess] = []
 
-    def mooring(
+    def moorage(
         self,
         *profiles: Json,
         name: str = "",
@@ -34,13 +34,13 @@ class World:
         arguments: tuple[str, ...] = (),
         qps: int = 1000,
         **fields: Any,
-    ) -> MooringProcess:
-        """Start a replica; without profiles the default plugins under the name `mooring`."""
+    ) -> MoorageProcess:
+        """Start a replica; without profiles the default plugins under the name `moorage`."""
         chosen = profiles or ({"schedulerName": SCHEDULER},)
         connection = {"qps": qps, "burst": qps}
         config = objects.scheduler_config(*chosen, clientConnection=connection, **fields)
-        name = name or f"mooring-{len(self.processes)}"
-        process = MooringProcess(self.folder, name, kubeconfig or self.kubeconfig, config, *arguments)
+        name = name or f"moorage-{len(self.processes)}"
+        process = MoorageProcess(self.folder, name, kubeconfig or self.kubeconfig, config, *arguments)
         self.processes.append(process)
         if wait:
             process.start_ready()

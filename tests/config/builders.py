@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from mooring import config
-from mooring.config.gates import DEFAULT_GATES, FeatureGates
-from mooring.plugins.registry import DEFAULT
-from mooring.runtime.registry import Registry
+from moorage import config
+from moorage.config.gates import DEFAULT_GATES, FeatureGates
+from moorage.plugins.registry import DEFAULT
+from moorage.runtime.registry import Registry
 
 DATA = Path(__file__).parent / "data"
 

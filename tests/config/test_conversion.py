@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from mooring import config
-from mooring.api.node import NodeSelectorRequirement
-from mooring.framework.args import ResourceSpec
-from mooring.plugins.node_resources_fit.args import (
+from moorage import config
+from moorage.api.node import NodeSelectorRequirement
+from moorage.framework.args import ResourceSpec
+from moorage.plugins.node_resources_fit.args import (
     NodeResourcesFitArgs,
     ScoringStrategy,
 )

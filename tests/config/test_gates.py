@@ -2,8 +2,8 @@
 
 import pytest
 
-from mooring import config
-from mooring.config.gates import DEFAULT_GATES, GATES
+from moorage import config
+from moorage.config.gates import DEFAULT_GATES, GATES
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring import config
-from mooring.api.times import Duration
-from mooring.plugins.inter_pod_affinity.plugin import InterPodAffinityArgs
+from moorage import config
+from moorage.api.times import Duration
+from moorage.plugins.inter_pod_affinity.plugin import InterPodAffinityArgs
 from tests.config.builders import IN_TREE, args, load, only_args, problems, profile, text
 
 DEFAULTS = [

@@ -4,11 +4,11 @@ from collections.abc import Iterable
 
 import pytest
 
-from mooring import config
-from mooring.config import merging
-from mooring.config.defaults import default_plugins
-from mooring.config.gates import DEFAULT_GATES
-from mooring.config.types import Plugin, Plugins, PluginSet
+from moorage import config
+from moorage.config import merging
+from moorage.config.defaults import default_plugins
+from moorage.config.gates import DEFAULT_GATES
+from moorage.config.types import Plugin, Plugins, PluginSet
 from tests.config.builders import load, profile, text
 
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from mooring import config
-from mooring.config import Extender, ExtenderManagedResource, ExtenderTLSConfig
+from moorage import config
+from moorage.config import Extender, ExtenderManagedResource, ExtenderTLSConfig
 from tests.config import builders
 from tests.config.builders import POLICY, PUBLISHED_POLICY
 

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from mooring import config
-from mooring.config.policy_names import DROPPED, PREDICATES, PRIORITIES
-from mooring.plugins.registry import DEFAULT
-from mooring.runtime.registry import Registry
+from moorage import config
+from moorage.config.policy_names import DROPPED, PREDICATES, PRIORITIES
+from moorage.plugins.registry import DEFAULT
+from moorage.runtime.registry import Registry
 from tests.config import builders
 from tests.config.in_tree import DEFAULT_ORDER
 

@@ -8,11 +8,11 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring import config
-from mooring.api import times
-from mooring.api.times import Duration
-from mooring.config.defaults import DEFAULT_NAMES
-from mooring.config.types import Plugins
+from moorage import config
+from moorage.api import times
+from moorage.api.times import Duration
+from moorage.config.defaults import DEFAULT_NAMES
+from moorage.config.types import Plugins
 from tests.config.builders import args, load, profile, text
 
 NAMES = st.sampled_from([*sorted(DEFAULT_NAMES), "mine", "yours", "on", "1e3", "0x1", "my.module:Class"])

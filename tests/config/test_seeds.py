@@ -2,7 +2,7 @@
 
 import pytest
 
-from mooring import config
+from moorage import config
 from tests.config import builders
 from tests.config.builders import DATA
 from tests.config.in_tree import DEFAULT_ORDER, with_plugins

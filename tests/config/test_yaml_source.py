@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.config import yaml_source
+from moorage.config import yaml_source
 
 
 def parse(text: str | bytes) -> tuple[object, list[str]]:

@@ -16,12 +16,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from mooring.api.node import Node
-from mooring.api.pod import Pod
-from mooring.api.resources import NODES, PODS, Resource
-from mooring.app.evaluating import World, evaluate
-from mooring.runtime.reuse.cache import ReuseCache
-from mooring.scheduler.choosing import NodeChooser
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.api.resources import NODES, PODS, Resource
+from moorage.app.evaluating import World, evaluate
+from moorage.runtime.reuse.cache import ReuseCache
+from moorage.scheduler.choosing import NodeChooser
 
 CASES = Path(__file__).parent / "data" / "cases.jsonl.gz"
 FAMILIES = (

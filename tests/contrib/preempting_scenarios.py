@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from typing import Protocol
 
-from mooring.contrib.coscheduling.groups import LABEL
+from moorage.contrib.coscheduling.groups import LABEL
 from tests.cluster import objects
 from tests.cluster.api import eventually
 from tests.cluster.objects import Json

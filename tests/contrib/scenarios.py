@@ -126,7 +126,7 @@ CURVE = {"k0": 471.7, "k1": -91.5, "k2": -0.07}
 
 
 def watts(idle: int, most: int) -> dict[str, str]:
-    return {"mooring.dev/idle-watts": str(idle), "mooring.dev/max-watts": str(most)}
+    return {"moorage.dev/idle-watts": str(idle), "moorage.dev/max-watts": str(most)}
 
 
 SCENARIOS = (

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.api.resources import NODES, PODS
-from mooring.app.configuring import configure
-from mooring.config import ConfigError
-from mooring.testing import Cluster, make_node, make_nodes, make_pod
+from moorage.api.resources import NODES, PODS
+from moorage.app.configuring import configure
+from moorage.config import ConfigError
+from moorage.testing import Cluster, make_node, make_nodes, make_pod
 from tests.contrib.configs import enabling
 from tests.plugins.one_plugin import ask
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mooring.app.configuring import configure
-from mooring.config import ConfigError
-from mooring.contrib.energy_aware import UNKNOWN, EnergyAware
-from mooring.contrib.metrics import Sample
-from mooring.testing import Cluster, make_node, make_pod
+from moorage.app.configuring import configure
+from moorage.config import ConfigError
+from moorage.contrib.energy_aware import UNKNOWN, EnergyAware
+from moorage.contrib.metrics import Sample
+from moorage.testing import Cluster, make_node, make_pod
 from tests.contrib.configs import enabling
 from tests.plugins.one_plugin import ask
 
-PREFIX = "mooring.dev/"
+PREFIX = "moorage.dev/"
 NAN = float("nan")
 
 

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.api.node import HOSTNAME, ZONE, Node
-from mooring.api.pod import Pod
-from mooring.api.resources import NAMESPACES
-from mooring.contrib.metrics import Sample
-from mooring.framework.explaining import Detail
-from mooring.testing import make_node, make_pod
-from mooring.testing.builders import make_namespace
+from moorage.api.node import HOSTNAME, ZONE, Node
+from moorage.api.pod import Pod
+from moorage.api.resources import NAMESPACES
+from moorage.contrib.metrics import Sample
+from moorage.framework.explaining import Detail
+from moorage.testing import make_node, make_pod
+from moorage.testing.builders import make_namespace
 from tests.contrib.capacity_scheduling.tenants import quota, tenants
 from tests.contrib.gpu.gpus import gpu_node, gpu_pod
 from tests.plugins.explained import explained

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from mooring.framework.explaining import Detail
-from mooring.testing import make_pod
+from moorage.framework.explaining import Detail
+from moorage.testing import make_pod
 from tests.contrib.coscheduling import gangs
 from tests.contrib.network_aware.shop import app_group, at, member, topology
 from tests.contrib.topology_match import machines

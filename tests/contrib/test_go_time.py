@@ -2,7 +2,7 @@
 
 import pytest
 
-from mooring.contrib.go_time import RFC3339, parse, unreadable
+from moorage.contrib.go_time import RFC3339, parse, unreadable
 
 NOON = 1768478400.0  # 2026-01-15T12:00:00Z
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from mooring.embedded.catalog.metrics import Metrics
-from mooring.embedded.kubelet.kubelets import Kubelets
-from mooring.embedded.kubelet.scripts import USAGE_CPU, KubeletSettings
-from mooring.testing import make_node, make_pod
+from moorage.embedded.catalog.metrics import Metrics
+from moorage.embedded.kubelet.kubelets import Kubelets
+from moorage.embedded.kubelet.scripts import USAGE_CPU, KubeletSettings
+from moorage.testing import make_node, make_pod
 from tests.contrib.configs import enabling
 from tests.faults.world import HttpCluster
 

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.api.times import format_time
-from mooring.app.configuring import configure
-from mooring.config import ConfigError
-from mooring.contrib.metrics import Sample
-from mooring.contrib.metrics.metrics_server import NODE_METRICS
-from mooring.store.faults import Fault, not_found
-from mooring.testing import Cluster, make_node, make_pod
+from moorage.api.times import format_time
+from moorage.app.configuring import configure
+from moorage.config import ConfigError
+from moorage.contrib.metrics import Sample
+from moorage.contrib.metrics.metrics_server import NODE_METRICS
+from moorage.store.faults import Fault, not_found
+from moorage.testing import Cluster, make_node, make_pod
 from tests.contrib.configs import enabling
 from tests.plugins.one_plugin import ask
 

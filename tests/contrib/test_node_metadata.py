@@ -2,10 +2,10 @@
 
 import pytest
 
-from mooring.app.configuring import configure
-from mooring.config import ConfigError
-from mooring.contrib.node_metadata import UNKNOWN
-from mooring.testing import Cluster, make_node, make_pod
+from moorage.app.configuring import configure
+from moorage.config import ConfigError
+from moorage.contrib.node_metadata import UNKNOWN
+from moorage.testing import Cluster, make_node, make_pod
 from tests.contrib.configs import enabling
 from tests.plugins.one_plugin import ask
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from mooring.app.configuring import configure
-from mooring.config import ConfigError
-from mooring.testing import Cluster, make_node, make_pod
+from moorage.app.configuring import configure
+from moorage.config import ConfigError
+from moorage.testing import Cluster, make_node, make_pod
 from tests.contrib.configs import enabling
 from tests.plugins.one_plugin import ask
 

@@ -1,6 +1,6 @@
 """PodState: terminating pods count for a node, nominated ones against it."""
 
-from mooring.testing import Cluster, make_node, make_pod
+from moorage.testing import Cluster, make_node, make_pod
 from tests.contrib.configs import enabling
 from tests.plugins.one_plugin import ask
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from mooring.api.pod import PodCondition
-from mooring.api.scheduling import PriorityClass
-from mooring.api.times import format_time
-from mooring.app.configuring import configure
-from mooring.config import ConfigError
-from mooring.contrib.preemption_toleration import (
+from moorage.api.pod import PodCondition
+from moorage.api.scheduling import PriorityClass
+from moorage.api.times import format_time
+from moorage.app.configuring import configure
+from moorage.config import ConfigError
+from moorage.contrib.preemption_toleration import (
     MINIMUM,
     NEVER_ENDS,
     SECONDS,
@@ -18,8 +18,8 @@ from mooring.contrib.preemption_toleration import (
     protected_until,
     protection_of,
 )
-from mooring.testing import Cluster, make_node, make_nodes, make_pod
-from mooring.testing.builders import make_priority_class
+from moorage.testing import Cluster, make_node, make_nodes, make_pod
+from moorage.testing.builders import make_priority_class
 from tests.contrib.configs import enabling
 
 CONFIG = enabling("PreemptionToleration", without=("DefaultPreemption",))

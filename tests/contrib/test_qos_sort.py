@@ -2,10 +2,10 @@
 
 import pytest
 
-from mooring.api.pod import ResourceRequirements
-from mooring.contrib.qos_sort import qos_class
-from mooring.testing import Cluster, make_node, make_pod
-from mooring.testing.builders import make_container
+from moorage.api.pod import ResourceRequirements
+from moorage.contrib.qos_sort import qos_class
+from moorage.testing import Cluster, make_node, make_pod
+from moorage.testing.builders import make_container
 
 CPU, MEMORY = {"cpu": "1"}, {"memory": "1Gi"}
 BOTH = {**CPU, **MEMORY}

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from mooring.app import checking
-from mooring.app.configuring import configure
-from mooring.app.deploying.rbac import packs
-from mooring.config import ConfigError
-from mooring.contrib.registry import PLUGINS
-from mooring.framework import QueueSortPlugin, ScorePlugin
-from mooring.runtime.registry import Registry
+from moorage.app import checking
+from moorage.app.configuring import configure
+from moorage.app.deploying.rbac import packs
+from moorage.config import ConfigError
+from moorage.contrib.registry import PLUGINS
+from moorage.framework import QueueSortPlugin, ScorePlugin
+from moorage.runtime.registry import Registry
 from tests.contrib.configs import enabling
 
 ARGS: dict[str, dict[str, Any]] = {
@@ -41,11 +41,11 @@ def test_a_plugin_is_found_by_its_name_and_passes_all_checks(name):
 
 def test_no_plugin_is_imported_before_a_configuration_names_it():
     code = (
-        "import sys; from mooring.app.configuring import configure; c = configure(discover=False);"
-        "print([m for m in sys.modules if m.startswith('mooring.contrib.')], set(c.registry) & {'PodState'})"
+        "import sys; from moorage.app.configuring import configure; c = configure(discover=False);"
+        "print([m for m in sys.modules if m.startswith('moorage.contrib.')], set(c.registry) & {'PodState'})"
     )
     shown = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, check=True).stdout
-    assert shown.strip() == "['mooring.contrib.registry'] set()"
+    assert shown.strip() == "['moorage.contrib.registry'] set()"
 
 
 def test_a_plugin_from_elsewhere_takes_the_place_of_one_in_contrib():

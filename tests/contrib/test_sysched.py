@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mooring.api.pod import SeccompProfile, SecurityContext
-from mooring.contrib.sysched import SECCOMP_PROFILES, count_bits, profiles_of
-from mooring.testing import Cluster, make_node, make_pod
-from mooring.testing.builders import make_container
+from moorage.api.pod import SeccompProfile, SecurityContext
+from moorage.contrib.sysched import SECCOMP_PROFILES, count_bits, profiles_of
+from moorage.testing import Cluster, make_node, make_pod
+from moorage.testing.builders import make_container
 from tests.contrib.configs import enabling
 
 

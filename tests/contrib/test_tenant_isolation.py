@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from mooring.api.resources import NAMESPACES, NODES
-from mooring.app.configuring import configure
-from mooring.config import ConfigError
-from mooring.contrib.tenant_isolation import OCCUPIED, OTHER_POOL
-from mooring.testing import Cluster, make_node, make_pod
-from mooring.testing.builders import make_namespace
+from moorage.api.resources import NAMESPACES, NODES
+from moorage.app.configuring import configure
+from moorage.config import ConfigError
+from moorage.contrib.tenant_isolation import OCCUPIED, OTHER_POOL
+from moorage.testing import Cluster, make_node, make_pod
+from moorage.testing.builders import make_namespace
 from tests.contrib.configs import enabling
 
 NODES_OF = {"own": {"tenant": "red"}, "other": {"tenant": "blue"}, "shared": {"tenant": "all"}, "plain": {}}

@@ -29,7 +29,7 @@ def test_nothing_but_python(rootfs: Path) -> None:
     programs = {path.name for path in rootfs.rglob("*") if path.is_file() and os.access(path, os.X_OK)}
     assert not programs & SHELLS
     assert not list(rootfs.rglob("site-packages/pip"))
-    assert (rootfs / "etc/passwd").read_text().startswith("mooring:x:10001:10001:")
+    assert (rootfs / "etc/passwd").read_text().startswith("moorage:x:10001:10001:")
     assert (rootfs / "tmp").stat().st_mode & 0o7777 == 0o1777
 
 

@@ -1,4 +1,4 @@
-"""docs/api-v1.md has every field and parameter of /mooring/v1, and no others."""
+"""docs/api-v1.md has every field and parameter of /moorage/v1, and no others."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from mooring.testing import Cluster, make_node, make_nodes, make_pod
+from moorage.testing import Cluster, make_node, make_nodes, make_pod
 from tests.app.running.asking import QUERIES, Asker
 from tests.docs.snippets import ROOT
 
@@ -49,19 +49,19 @@ def ask() -> Iterator[Asker]:
 
 FULL = ("An attempt", "An attempt in full")
 SECTIONS: list[tuple[tuple[str, ...], str, str, set[str]]] = [
-    (("/mooring/v1/queue",), "queue", "", {"pods"}),
+    (("/moorage/v1/queue",), "queue", "", {"pods"}),
     (("A pending pod",), "queue", "pods", set()),
     (("A pending pod",), "records?pod=default/big", "waiting", set()),
-    (("/mooring/v1/records",), "records?pod=default/big", "", {"waiting", "records"}),
+    (("/moorage/v1/records",), "records?pod=default/big", "", {"waiting", "records"}),
     (FULL, "records?pod=default/big", "records", {"extenders", "scores"}),
     (FULL, "records?pod=default/small", "records", {"extenders", "refusals"}),
-    (("/mooring/v1/attempts",), "attempts", "", {"attempts"}),
+    (("/moorage/v1/attempts",), "attempts", "", {"attempts"}),
     (("An attempt",), "attempts", "attempts", set()),
-    ((*FULL, "/mooring/v1/attempts/SEQUENCE"), "attempts/1", "", {"extenders", "scores"}),
-    (("/mooring/v1/nodes",), "nodes", "", {"nodes"}),
+    ((*FULL, "/moorage/v1/attempts/SEQUENCE"), "attempts/1", "", {"extenders", "scores"}),
+    (("/moorage/v1/nodes",), "nodes", "", {"nodes"}),
     (("A node",), "nodes?search=tainted", "nodes", set()),
-    (("A node", "/mooring/v1/nodes/NAME"), "nodes/NODE", "", {"taints"}),
-    (("/mooring/v1/summary",), "summary", "", {"pods"}),
+    (("A node", "/moorage/v1/nodes/NAME"), "nodes/NODE", "", {"taints"}),
+    (("/moorage/v1/summary",), "summary", "", {"pods"}),
 ]
 
 
@@ -76,7 +76,7 @@ def test_the_fields_of_real_answers_are_those_on_the_page(ask, sections, path, p
 
 
 def test_the_fields_of_extenders_are_those_of_the_record():
-    from mooring.framework.record import DecisionRecord, ExtenderVerdict
+    from moorage.framework.record import DecisionRecord, ExtenderVerdict
 
     record = DecisionRecord("default/p", "u", "default-scheduler", 1, 0.0)
     record.extenders = (ExtenderVerdict("e", 1),)
@@ -86,13 +86,13 @@ def test_the_fields_of_extenders_are_those_of_the_record():
 
 def test_the_parameters_of_a_snapshot_are_those_on_the_page():
     known = msgspec.structs.fields(QUERIES["snapshot"])
-    assert documented("/mooring/v1/snapshot", "query") == {field.name for field in known}
+    assert documented("/moorage/v1/snapshot", "query") == {field.name for field in known}
 
 
 @pytest.mark.parametrize(
     ("section", "view"),
-    [(f"/mooring/v1/{view}", view) for view in ("queue", "records", "attempts", "nodes")]
-    + [("/mooring/v1/attempts/SEQUENCE", "attempt"), ("/mooring/v1/nodes/NAME", "node")],
+    [(f"/moorage/v1/{view}", view) for view in ("queue", "records", "attempts", "nodes")]
+    + [("/moorage/v1/attempts/SEQUENCE", "attempt"), ("/moorage/v1/nodes/NAME", "node")],
 )
 def test_the_parameters_are_those_on_the_page_with_their_bounds(section, view):
     known = msgspec.structs.fields(QUERIES[view])

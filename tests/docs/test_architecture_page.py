@@ -7,7 +7,7 @@ import sys
 from tests.docs.snippets import ROOT
 
 TEXT = (ROOT / "docs" / "architecture.md").read_text()
-SOURCE = ROOT / "src" / "mooring"
+SOURCE = ROOT / "src" / "moorage"
 WAY = TEXT.partition("## The way of one pod")[2].partition("Four rules")[0]
 MOST_MODULES = 90
 """That a pod of a new template may meet on its way."""
@@ -38,7 +38,7 @@ def traced() -> tuple[dict[str, int], int]:
     command = [sys.executable, str(ROOT / "tools" / "trace_pod.py")]
     result = subprocess.run(command, text=True, capture_output=True, timeout=120, check=False)
     assert result.returncode == 0, result.stderr
-    calls = {name: int(number) for number, name in re.findall(r"^ +(\d+) (mooring\S+)$", result.stdout, re.M)}
+    calls = {name: int(number) for number, name in re.findall(r"^ +(\d+) (moorage\S+)$", result.stdout, re.M)}
     [number] = re.findall(r"^(\d+) modules", result.stdout, re.MULTILINE)
     return calls, int(number)
 
@@ -48,7 +48,7 @@ def test_a_pod_meets_few_modules():
     assert number == len(calls)
     assert 50 < number < MOST_MODULES
     assert not [
-        name for name in calls if name.startswith(("mooring.testing", "mooring.store", "mooring.sim"))
+        name for name in calls if name.startswith(("moorage.testing", "moorage.store", "moorage.sim"))
     ]
 
 
@@ -57,5 +57,5 @@ def test_the_files_on_the_way_are_those_that_a_pod_meets():
     calls, _ = traced()
     files = set(re.findall(r"`([a-z_/]+\.py)`", WAY)) - {"tools/trace_pod.py"}
     absent = {"client/http_client.py", "scheduler/failing.py", "scheduler/status_writer.py"}
-    met = {name.removeprefix("mooring.").replace(".", "/") + ".py" for name in calls}
+    met = {name.removeprefix("moorage.").replace(".", "/") + ".py" for name in calls}
     assert files - met == absent

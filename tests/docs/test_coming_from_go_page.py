@@ -2,9 +2,9 @@
 
 import re
 
-from mooring.framework import points
-from mooring.framework.handle import Handle
-from mooring.framework.nodes import NodeView
+from moorage.framework import points
+from moorage.framework.handle import Handle
+from moorage.framework.nodes import NodeView
 from tests.docs.snippets import ROOT, snippets
 
 PAGE = ROOT / "docs" / "coming-from-go.md"

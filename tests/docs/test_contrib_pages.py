@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from mooring.app import checking
-from mooring.app.configuring import configure
-from mooring.contrib.registry import PLUGINS
+from moorage.app import checking
+from moorage.app.configuring import configure
+from moorage.contrib.registry import PLUGINS
 from tests.docs.snippets import ROOT, snippets
 
 PAGES = sorted((ROOT / "docs" / "contrib").glob("*.md"))

@@ -8,10 +8,10 @@ from typing import Any
 import yaml
 from typer.testing import CliRunner
 
-from mooring.app.configuring import configure
-from mooring.app.deploying import DeployOptions, manifests, packs
-from mooring.cli.new import words
-from mooring.cli.root import app
+from moorage.app.configuring import configure
+from moorage.app.deploying import DeployOptions, manifests, packs
+from moorage.cli.new import words
+from moorage.cli.root import app
 from tests.docs.snippets import ROOT, snippets
 
 PAGE = ROOT / "docs" / "deploying.md"
@@ -29,7 +29,7 @@ def test_the_plugin_deploys_with_the_rights_of_the_page():
     assert {pack.name for pack in packs(configuration)} <= set(told)
 
 
-def test_the_package_is_what_mooring_new_makes():
+def test_the_package_is_what_moorage_new_makes():
     made = words("sample-scheduler")
     assert made["package"] == "sample_scheduler"
     assert made["plugin"] == "SampleScheduler"
@@ -45,7 +45,7 @@ def test_options_exist():
 
 
 def test_chart_values_exist():
-    values = yaml.safe_load((ROOT / "deploy" / "helm" / "mooring" / "values.yaml").read_text())
+    values = yaml.safe_load((ROOT / "deploy" / "helm" / "moorage" / "values.yaml").read_text())
     for name in re.findall(r"--set(?:-file)? ([\w.]+)=", PAGE.read_text()):
         found = values
         for part in name.split("."):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from mooring.cli.root import app
+from moorage.cli.root import app
 from tests.docs.snippets import ROOT, snippets
 
 PAGE = ROOT / "docs" / "explain.md"

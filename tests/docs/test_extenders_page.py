@@ -9,11 +9,11 @@ import msgspec
 import yaml
 from typer.testing import CliRunner
 
-from mooring.app.configuring import configure
-from mooring.app.extending.application import ServerMetrics
-from mooring.app.extending.options import ExtenderOptions, config_block
-from mooring.cli.root import app
-from mooring.testing import Cluster, make_node
+from moorage.app.configuring import configure
+from moorage.app.extending.application import ServerMetrics
+from moorage.app.extending.options import ExtenderOptions, config_block
+from moorage.cli.root import app
+from moorage.testing import Cluster, make_node
 from tests.docs.snippets import ROOT, snippets
 from tests.extender.server_kit import by_names, exchange, served_of
 from tests.extender.test_server_application import Sample
@@ -38,7 +38,7 @@ def test_the_options_are_those_of_the_command():
 
 def test_the_metrics_are_those_of_the_process():
     names = {family.name for family in ServerMetrics().families()}
-    assert set(re.findall(r"`(mooring_extender_server_\w+)", PART)) == names
+    assert set(re.findall(r"`(moorage_extender_server_\w+)", PART)) == names
 
 
 def test_the_embedded_application_answers():

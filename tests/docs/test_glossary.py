@@ -14,7 +14,7 @@ import pytest
 from tests.docs.snippets import ROOT
 
 GLOSSARY = ROOT / "docs" / "glossary.md"
-SOURCE = ROOT / "src" / "mooring"
+SOURCE = ROOT / "src" / "moorage"
 _ROW = re.compile(r"^\| ([a-z, ]+) \| (everywhere|identifiers) \| (.+) \|$", re.MULTILINE)
 _PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _WORD = re.compile(r"[A-Za-z]+")
@@ -82,6 +82,6 @@ def test_pages_have_no_retired_word(page):
     text = page.read_text(encoding="utf-8")
     if page == GLOSSARY:
         text = text.partition("## Retired words")[0]
-    # Code in backquotes is Python's or Kubernetes' own; what is Mooring's is held by the test above.
+    # Code in backquotes is Python's or Kubernetes' own; what is Moorage's is held by the test above.
     prose = re.sub(r"```.*?```|`[^`]*`", "", text, flags=re.DOTALL)
     assert complaints(prose, EVERYWHERE, page.name) == []

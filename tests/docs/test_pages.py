@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from mooring.app.bench.workloads import WORKLOADS
-from mooring.app.configuring import configure
-from mooring.app.snapshots import KEYS
+from moorage.app.bench.workloads import WORKLOADS
+from moorage.app.configuring import configure
+from moorage.app.snapshots import KEYS
 from tests.docs.snippets import ROOT, snippets
 
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/*/*.md")]
@@ -58,7 +58,7 @@ def test_examples_print_what_their_readme_says(folder):
 
 
 def test_the_example_is_the_plugin_of_the_demo():
-    demo = (ROOT / "src" / "mooring" / "cli" / "story.py").read_text()
+    demo = (ROOT / "src" / "moorage" / "cli" / "story.py").read_text()
     example = (SAMPLE / "sample.py").read_text()
     method = example.partition("    def filter")[2].partition("    def ")[0]
     assert method in demo

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mooring.framework import hot, points, reusable, vectorized
+from moorage.framework import hot, points, reusable, vectorized
 from tests.cli.running import run_in
 from tests.docs.snippets import ROOT, Snippet, by_section, snippets
 

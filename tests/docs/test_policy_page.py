@@ -2,10 +2,10 @@
 
 import re
 
-from mooring import config
-from mooring.app.configuring import configure
-from mooring.app.running.flag_table import FLAGS
-from mooring.config.policy_names import DROPPED, PREDICATES, PRIORITIES
+from moorage import config
+from moorage.app.configuring import configure
+from moorage.app.running.flag_table import FLAGS
+from moorage.config.policy_names import DROPPED, PREDICATES, PRIORITIES
 from tests.docs.snippets import ROOT, snippets
 
 PAGE = ROOT / "docs" / "policy.md"

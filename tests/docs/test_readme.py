@@ -6,7 +6,7 @@ import sys
 import tomllib
 from itertools import chain
 
-from mooring.plugins.registry import DEFAULT
+from moorage.plugins.registry import DEFAULT
 from tests.cli.running import run_in
 from tests.docs.snippets import ROOT, snippets
 
@@ -47,7 +47,7 @@ def test_the_make_targets_it_names_exist():
 def test_the_packages_of_the_architecture_page_exist():
     page = (ROOT / "docs" / "architecture.md").read_text()
     picture = page.partition("## The layers")[2].partition("```")[2].partition("```")[0]
-    packages = {path.parent.name for path in (ROOT / "src" / "mooring").glob("*/__init__.py")}
+    packages = {path.parent.name for path in (ROOT / "src" / "moorage").glob("*/__init__.py")}
     assert packages - set(re.findall(r"[a-z]+", picture)) == set()
 
 

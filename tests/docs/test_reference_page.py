@@ -4,7 +4,7 @@ import re
 import subprocess
 import sys
 
-import mooring.framework
+import moorage.framework
 from tests.docs.snippets import ROOT
 
 TOOL = ROOT / "tools" / "api_reference.py"
@@ -20,7 +20,7 @@ def test_the_page_is_up_to_date():
 
 def test_the_page_has_all_that_the_framework_exports():
     entries = set(re.findall(r"^### (\w+)$", PAGE, re.MULTILINE))
-    exported = {name for name in mooring.framework.__all__ if not ON_OTHER_PAGES.fullmatch(name)}
+    exported = {name for name in moorage.framework.__all__ if not ON_OTHER_PAGES.fullmatch(name)}
     assert exported - entries == set()
 
 

@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 import yaml
 
-from mooring.api.errors import MooringError
-from mooring.app.configuring import Configuration, configure
-from mooring.app.running.flags import parse
-from mooring.app.running.options import configuration_of, options_of
-from mooring.cli.root import app
-from mooring.config import convert_policy
-from mooring.config.gates import DEFAULT_GATES
-from mooring.framework import ScorePlugin
-from mooring.testing import Cluster, make_node, make_pod
+from moorage.api.errors import MoorageError
+from moorage.app.configuring import Configuration, configure
+from moorage.app.running.flags import parse
+from moorage.app.running.options import configuration_of, options_of
+from moorage.cli.root import app
+from moorage.config import convert_policy
+from moorage.config.gates import DEFAULT_GATES
+from moorage.framework import ScorePlugin
+from moorage.testing import Cluster, make_node, make_pod
 from tests.cli.running import runner
 from tests.docs.snippets import ROOT, Snippet, snippets
 
@@ -56,7 +56,7 @@ def enabled(configuration: Configuration, point: str, profile: int = 0) -> list[
 
 def test_1_trailing_commas_are_refused_with_their_place():
     (policy,) = blocks("1, 2", "json")
-    with pytest.raises(MooringError, match="line 6, column 38: trailing comma"):
+    with pytest.raises(MoorageError, match="line 6, column 38: trailing comma"):
         convert_policy(policy, source="policy.json", gates=DEFAULT_GATES)
 
 
@@ -95,7 +95,7 @@ def test_configurations_that_load_as_they_stand(section, profiles):
 
 def test_5_plugins_of_ones_own_are_named_until_they_are_known():
     (text,) = blocks("5", "yaml")
-    with pytest.raises(MooringError) as refused:
+    with pytest.raises(MoorageError) as refused:
         configure(text, discover=False)
     for name in ("MyCustomPluginA", "MyCustomPluginB"):
         assert f'ScorePlugin "{name}" does not exist' in str(refused.value)
@@ -117,7 +117,7 @@ def test_6_the_second_profile_scores_nothing():
 
 def test_7_lines_that_stand_for_more_are_refused_with_the_way_out():
     (text,) = blocks("7, 8", "yaml")
-    with pytest.raises(MooringError, match=re.escape("(a YAML comment begins with #, not //)")):
+    with pytest.raises(MoorageError, match=re.escape("(a YAML comment begins with #, not //)")):
         configure(text, discover=False)
 
 

@@ -5,9 +5,9 @@ import re
 import msgspec
 import pytest
 
-from mooring import Simulation
-from mooring.cli.root import app
-from mooring.sim import scenario, traces
+from moorage import Simulation
+from moorage.cli.root import app
+from moorage.sim import scenario, traces
 from tests.cli.running import runner
 from tests.docs.snippets import ROOT, by_section, snippets
 

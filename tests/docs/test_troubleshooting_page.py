@@ -33,7 +33,7 @@ def quotes() -> list[str]:
 def literals() -> tuple[str, ...]:
     """Every text in the source, with … for what is filled in."""
     found: list[str] = []
-    for path in (ROOT / "src" / "mooring").rglob("*.py"):
+    for path in (ROOT / "src" / "moorage").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.JoinedStr):
                 parts = [part.value if isinstance(part, ast.Constant) else "…" for part in node.values]

@@ -5,7 +5,7 @@ import re
 import pytest
 import typer.main
 
-from mooring.cli.root import app
+from moorage.cli.root import app
 from tests.docs.snippets import ROOT
 from tests.docs.test_faults_page import names_in
 

@@ -1,13 +1,13 @@
-"""docs/up.md says what `mooring up` does."""
+"""docs/up.md says what `moorage up` does."""
 
 import re
 from pathlib import Path
 
 import typer.main
 
-from mooring.app.up import pools
-from mooring.cli.root import app
-from mooring.embedded.kubelet import scripts
+from moorage.app.up import pools
+from moorage.cli.root import app
+from moorage.embedded.kubelet import scripts
 from tests.docs.snippets import ROOT, snippets
 
 PAGE = ROOT / "docs" / "up.md"
@@ -28,7 +28,7 @@ def test_every_option_is_on_the_page():
 
 
 def test_every_annotation_is_on_the_page():
-    known = {value for value in vars(scripts).values() if isinstance(value, str) and "mooring.dev/" in value}
+    known = {value for value in vars(scripts).values() if isinstance(value, str) and "moorage.dev/" in value}
     known -= {scripts.PREFIX, scripts.__doc__}
-    rows = re.findall(r"^\| `(mooring\.dev/[a-z-]+)`", Path(PAGE).read_text(), re.MULTILINE)
+    rows = re.findall(r"^\| `(moorage\.dev/[a-z-]+)`", Path(PAGE).read_text(), re.MULTILINE)
     assert set(rows) == known

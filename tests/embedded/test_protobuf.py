@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.api.times import parse_time
-from mooring.embedded.protobuf import ProtobufError, decode
-from mooring.store.schemas import Definition, Field, ListOf, MapOf, Plain, Ref, Type, library
+from moorage.api.times import parse_time
+from moorage.embedded.protobuf import ProtobufError, decode
+from moorage.store.schemas import Definition, Field, ListOf, MapOf, Plain, Ref, Type, library
 
 SENT_BY_KUBECTL = [
     pytest.param(

@@ -8,9 +8,9 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from mooring.client.transport import Request
-from mooring.embedded.apiserver.wire_faults import Canned, Effect
-from mooring.store.faults import strikes
+from moorage.client.transport import Request
+from moorage.embedded.apiserver.wire_faults import Canned, Effect
+from moorage.store.faults import strikes
 
 __all__ = ["Canned", "Effect", "Sent", "WireFault", "WireFaults"]
 

@@ -1,4 +1,4 @@
-"""What `mooring explain` says: the scheduler's message, all that is in the way, scores, and remedies that
+"""What `moorage explain` says: the scheduler's message, all that is in the way, scores, and remedies that
 work."""
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from mooring.explain.explanation import summary
-from mooring.framework.explaining import Detail
-from mooring.testing import Cluster, make_node, make_pod
+from moorage.explain.explanation import summary
+from moorage.framework.explaining import Detail
+from moorage.testing import Cluster, make_node, make_pod
 from tests.explain.world import ask, load
 
 GPU = ["gpu=true:NoSchedule"]

@@ -6,14 +6,14 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any
 
-from mooring.api import decoding
-from mooring.api.node import Node
-from mooring.api.pod import Pod
-from mooring.api.resources import NODES, POD_DISRUPTION_BUDGETS, PODS, Resource
-from mooring.app.asking import LoadedCluster
-from mooring.app.configuring import configure
-from mooring.app.live_cluster import LiveCluster
-from mooring.explain.explanation import Explanation, explain
+from moorage.api import decoding
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.api.resources import NODES, POD_DISRUPTION_BUDGETS, PODS, Resource
+from moorage.app.asking import LoadedCluster
+from moorage.app.configuring import configure
+from moorage.app.live_cluster import LiveCluster
+from moorage.explain.explanation import Explanation, explain
 
 
 def load(

@@ -11,16 +11,16 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from mooring.app.clock import SystemClock
-from mooring.client.transport import Request, Response
-from mooring.config import Extender
-from mooring.extender.client import HttpExtender
-from mooring.extender.connecting import make_extenders
-from mooring.framework.nodes import Nodes
-from mooring.framework.ports import Clock
-from mooring.state.node_table import NodeTable
-from mooring.telemetry.metrics import SchedulerMetrics
-from mooring.testing import make_node, make_pod
+from moorage.app.clock import SystemClock
+from moorage.client.transport import Request, Response
+from moorage.config import Extender
+from moorage.extender.client import HttpExtender
+from moorage.extender.connecting import make_extenders
+from moorage.framework.nodes import Nodes
+from moorage.framework.ports import Clock
+from moorage.state.node_table import NodeTable
+from moorage.telemetry.metrics import SchedulerMetrics
+from moorage.testing import make_node, make_pod
 from tests.client.raw_server import Connection, Script, serve
 
 T = TypeVar("T")

@@ -10,14 +10,14 @@ from typing import Any
 
 import msgspec
 
-from mooring.api.pod import Pod
-from mooring.app.configuring import configure
-from mooring.app.extending import ExtenderVerbs, Served, extender_app, select
-from mooring.app.extending.application import ServerMetrics
-from mooring.app.scheduler import Scheduler
-from mooring.client.transport import Request, Response
-from mooring.framework.points import Plugin
-from mooring.testing import Cluster, make_pod
+from moorage.api.pod import Pod
+from moorage.app.configuring import configure
+from moorage.app.extending import ExtenderVerbs, Served, extender_app, select
+from moorage.app.extending.application import ServerMetrics
+from moorage.app.scheduler import Scheduler
+from moorage.client.transport import Request, Response
+from moorage.framework.points import Plugin
+from moorage.testing import Cluster, make_pod
 from tests.extender.kit import FakeResponse
 
 POD = make_pod("p", uid="uid-p")
@@ -99,7 +99,7 @@ async def exchange(
         "root_path": "",
         "query_string": b"",
         "headers": [(key.encode(), value.encode()) for key, value in given.items()],
-        "mooring.user": user,
+        "moorage.user": user,
     }
     arriving = pieces() if pieces is not None else _whole(body)
     sent: list[Any] = []

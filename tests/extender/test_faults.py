@@ -9,14 +9,14 @@ import socket
 
 import pytest
 
-from mooring.api.errors import OutcomeUnknown
-from mooring.config import ExtenderManagedResource
-from mooring.extender import client, wire
-from mooring.framework.extending import ExtenderError, Victims
-from mooring.state.node_table import NodeTable
-from mooring.telemetry.metrics import SchedulerMetrics
-from mooring.testing import VirtualClock, make_node, make_pod, run
-from mooring.testing.builders import make_container
+from moorage.api.errors import OutcomeUnknown
+from moorage.config import ExtenderManagedResource
+from moorage.extender import client, wire
+from moorage.framework.extending import ExtenderError, Victims
+from moorage.state.node_table import NodeTable
+from moorage.telemetry.metrics import SchedulerMetrics
+from moorage.testing import VirtualClock, make_node, make_pod, run
+from moorage.testing.builders import make_container
 from tests.client.raw_server import Connection
 from tests.extender.kit import POD, THREE, asked, extender_of, filtered, in_turn, replying, saying
 
@@ -256,7 +256,7 @@ def test_f15_managed_resources_are_looked_for_in_all_containers(pod, interested)
 
 
 def test_requests_are_counted_by_outcome_and_logged_at_verbosity_5(caplog):
-    caplog.set_level(logging.INFO - 5, "mooring")
+    caplog.set_level(logging.INFO - 5, "moorage")
     metrics = SchedulerMetrics(lambda: 0.0)
 
     async def ask(extender):
@@ -288,7 +288,7 @@ def test_an_extender_that_is_down_warns_five_times_a_minute_and_counts_the_rest(
         extender.warn(ExtenderError("still down"))
 
     run(main())
-    written = [(record.message, record.mooring_values) for record in caplog.records]
+    written = [(record.message, record.moorage_values) for record in caplog.records]
     assert [values["suppressed"] for _, values in written] == [0, 0, 0, 0, 0, 3]
     assert written[-1] == (
         "Skipping extender that returned an error",

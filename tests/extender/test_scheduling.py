@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from mooring.api import decoding
-from mooring.api.errors import NotSent, OutcomeUnknown
-from mooring.api.resources import NODES, PODS
-from mooring.app.clock import SystemClock
-from mooring.app.scheduler import Scheduler
-from mooring.config import ExtenderManagedResource
-from mooring.extender.client import HttpExtender
-from mooring.framework.record import ExtenderVerdict
-from mooring.store.local import LocalClient
-from mooring.store.store import Store
-from mooring.telemetry.metrics import SchedulerMetrics
-from mooring.testing import make_node, make_pod
+from moorage.api import decoding
+from moorage.api.errors import NotSent, OutcomeUnknown
+from moorage.api.resources import NODES, PODS
+from moorage.app.clock import SystemClock
+from moorage.app.scheduler import Scheduler
+from moorage.config import ExtenderManagedResource
+from moorage.extender.client import HttpExtender
+from moorage.framework.record import ExtenderVerdict
+from moorage.store.local import LocalClient
+from moorage.store.store import Store
+from moorage.telemetry.metrics import SchedulerMetrics
+from moorage.testing import make_node, make_pod
 from tests.client.raw_server import serve
 from tests.extender.kit import extender_of, replying
 from tests.scheduler.kit import ExtendedCluster, assumed, config, notes, place

@@ -10,11 +10,11 @@ import pytest
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
-from mooring.app.extending import application
-from mooring.extender.server_wire import PodReader
-from mooring.framework import FilterPlugin, ScorePlugin, Status
-from mooring.serving.certificates import User
-from mooring.testing import make_node
+from moorage.app.extending import application
+from moorage.extender.server_wire import PodReader
+from moorage.framework import FilterPlugin, ScorePlugin, Status
+from moorage.serving.certificates import User
+from moorage.testing import make_node
 from tests.extender.server_kit import POD, Extended, by_names, exchange, served_of
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from mooring import config
-from mooring.api.errors import MooringError
-from mooring.app.configuring import EMPTY, configure
-from mooring.app.deploying import DeployOptions, to_yaml
-from mooring.app.deploying.extender import block_of, extender_manifests
-from mooring.app.extending import select
-from mooring.app.extending.options import ExtenderOptions, config_block
-from mooring.framework import (
+from moorage import config
+from moorage.api.errors import MoorageError
+from moorage.app.configuring import EMPTY, configure
+from moorage.app.deploying import DeployOptions, to_yaml
+from moorage.app.deploying.extender import block_of, extender_manifests
+from moorage.app.extending import select
+from moorage.app.extending.options import ExtenderOptions, config_block
+from moorage.framework import (
     BindPlugin,
     FilterPlugin,
     PermitPlugin,
@@ -116,7 +116,7 @@ def test_points_that_are_never_called_are_named():
     ],
 )
 def test_nothing_to_serve_is_an_error_that_says_so(plugins, text):
-    with pytest.raises(MooringError) as caught:
+    with pytest.raises(MoorageError) as caught:
         served_of(*plugins)
     assert 'profile "default-scheduler" has nothing for an extender to do' in str(caught.value)
     assert text in str(caught.value)
@@ -127,7 +127,7 @@ def test_the_profile_is_chosen_by_name():
     text = EMPTY + f"profiles: [{{schedulerName: a}}, {{schedulerName: b, plugins: {plugins}}}]"
     configuration = configure(text, plugins=[Filtering], discover=False)
     assert select(configuration, "b").plugins == ("Filtering",)
-    with pytest.raises(MooringError, match="has no profile 'c'; it has a, b"):
+    with pytest.raises(MoorageError, match="has no profile 'c'; it has a, b"):
         select(configuration, "c")
 
 
@@ -175,7 +175,7 @@ def test_the_block_has_certificates_with_https(options, url, files):
     ],
 )
 def test_options_that_cannot_be_obeyed(fields, text):
-    with pytest.raises(MooringError) as caught:
+    with pytest.raises(MoorageError) as caught:
         ExtenderOptions(**fields).check(("filter", "bind"))
     assert text in str(caught.value)
 
@@ -204,7 +204,7 @@ def test_beyond_loopback_there_is_tls_always(fields, has_tls):
     ],
 )
 def test_a_block_without_an_address_is_refused(options, url, text):
-    with pytest.raises(MooringError) as caught:
+    with pytest.raises(MoorageError) as caught:
         config_block(served_of(Filtering), options, url)
     assert text in str(caught.value)
 
@@ -231,5 +231,5 @@ def test_binding_is_granted_where_bind_is_served_and_only_to_clients_with_a_cert
     objects = extender_manifests(served, "text", DeployOptions(image="i"))
     rules = [rule for obj in objects if obj["kind"] == "ClusterRole" for rule in obj["rules"]]
     assert any("pods/binding" in rule["resources"] for rule in rules)
-    assert "--client-ca-file=/etc/mooring-tls/ca.crt" in to_yaml(objects)
+    assert "--client-ca-file=/etc/moorage-tls/ca.crt" in to_yaml(objects)
     assert loaded(block_of(served, DeployOptions(image="i")))[0].tls_config.cert_file

@@ -8,10 +8,10 @@ import msgspec
 import numpy as np
 import pytest
 
-from mooring.api.resources import PODS
-from mooring.config import Extender
-from mooring.extender.client import HttpExtender
-from mooring.framework import (
+from moorage.api.resources import PODS
+from moorage.config import Extender
+from moorage.extender.client import HttpExtender
+from moorage.framework import (
     Access,
     BindPlugin,
     FilterPlugin,
@@ -21,11 +21,11 @@ from mooring.framework import (
     ScorePlugin,
     Status,
 )
-from mooring.framework.extending import Victims
-from mooring.framework.status import Normalization
-from mooring.framework.vectorized import VectorFilterPlugin, VectorScorePlugin
-from mooring.store.faults import Fault, lost_answer
-from mooring.testing import make_node, make_pod
+from moorage.framework.extending import Victims
+from moorage.framework.status import Normalization
+from moorage.framework.vectorized import VectorFilterPlugin, VectorScorePlugin
+from moorage.store.faults import Fault, lost_answer
+from moorage.testing import make_node, make_pod
 from tests.extender.kit import VERBS
 from tests.extender.server_kit import POD, AppTransport, Extended, by_names, served_of
 
@@ -474,7 +474,7 @@ def test_pods_that_kube_scheduler_binds_are_not_reported_as_those_of_another_sch
 
 
 @pytest.mark.parametrize("names_only", [True, False], ids=["names", "nodes"])
-def test_mooring_as_scheduler_and_mooring_as_extender_understand_each_other(names_only):
+def test_moorage_as_scheduler_and_moorage_as_extender_understand_each_other(names_only):
     config = Extender(url_prefix="http://extender", node_cache_capable=names_only, **VERBS)
     nodes = [make_node(name, labels={"say": name, "rank": "70"}) for name in ("yes", "no", "never")]
     running = make_pod("victim", node="yes", uid="v")

@@ -6,17 +6,17 @@ import ssl
 
 import pytest
 
-from mooring.app.clock import SystemClock
-from mooring.client.credentials import CredentialsError
-from mooring.config import Extender, ExtenderTLSConfig
-from mooring.extender.connecting import make_extenders
-from mooring.framework.extending import ExtenderError
+from moorage.app.clock import SystemClock
+from moorage.client.credentials import CredentialsError
+from moorage.config import Extender, ExtenderTLSConfig
+from moorage.extender.connecting import make_extenders
+from moorage.framework.extending import ExtenderError
 from tests.client.certificates import Authority
 from tests.client.raw_server import server_context
 from tests.extender.kit import filtered, saying
 
 AUTHORITY = Authority()
-OURS = AUTHORITY.client("mooring")
+OURS = AUTHORITY.client("moorage")
 HTTPS = "https://127.0.0.1:{port}"
 GOOD = saying({"NodeNames": ["a"]})
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.api.node import Node
-from mooring.extender import wire
-from mooring.framework.extending import ExtenderError, ExtenderFilterResult, Victims
-from mooring.state.node_table import NodeTable
-from mooring.testing import make_node, make_pod
+from moorage.api.node import Node
+from moorage.extender import wire
+from moorage.framework.extending import ExtenderError, ExtenderFilterResult, Victims
+from moorage.state.node_table import NodeTable
+from moorage.testing import make_node, make_pod
 from tests.extender.kit import POD, nodes_of
 
 SENT = ("a", "b", "c")

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from mooring.api.resources import NODES, PODS
-from mooring.client import reflector
-from mooring.framework.ports import Change
-from mooring.testing import make_node, make_pod
+from moorage.api.resources import NODES, PODS
+from moorage.client import reflector
+from moorage.framework.ports import Change
+from moorage.testing import make_node, make_pod
 from tests.embedded import wire_faults as wire
 from tests.faults.world import HttpCluster, is_list_of, is_watch_of, version_of
 

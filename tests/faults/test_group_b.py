@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from mooring.api.resources import NAMESPACES, NODES, PODS
-from mooring.api.taints import Toleration
-from mooring.framework import PermitPlugin, PreBindPlugin, Status
-from mooring.framework.cycle_state import CycleState
-from mooring.testing import make_node, make_pod
+from moorage.api.resources import NAMESPACES, NODES, PODS
+from moorage.api.taints import Toleration
+from moorage.framework import PermitPlugin, PreBindPlugin, Status
+from moorage.framework.cycle_state import CycleState
+from moorage.testing import make_node, make_pod
 from tests.embedded import wire_faults as wire
 from tests.faults.world import HttpCluster
 
@@ -195,7 +195,7 @@ def test_b9_a_busy_server_gets_the_pause_it_asks_for(status, headers, least, mos
 def test_b10_forbidden_binds_back_off_and_tell_why():
     refusal = (
         b'{"kind":"Status","code":403,"reason":"Forbidden",'
-        b'"message":"pods \\"p\\" is forbidden: \\"mooring\\" cannot create resource \\"pods/binding\\""}'
+        b'"message":"pods \\"p\\" is forbidden: \\"moorage\\" cannot create resource \\"pods/binding\\""}'
     )
     with HttpCluster() as cluster:
         cluster.spoil(wire.answer(403, refusal), method="POST", path="/binding", times=None)

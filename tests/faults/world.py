@@ -6,18 +6,18 @@ import random
 from collections import Counter
 from typing import Any
 
-from mooring.api.pod import Pod
-from mooring.api.resources import NAMESPACES, NODES, Resource
-from mooring.app.scheduler import Scheduler
-from mooring.client.http_client import HttpClient
-from mooring.client.informers import InformerStatus
-from mooring.client.limiter import Limits
-from mooring.client.transport import Request
-from mooring.embedded.apiserver.app import ApiServer
-from mooring.embedded.apiserver.authentication import Guard, Signer
-from mooring.embedded.apiserver.in_process import AsgiTransport
-from mooring.embedded.catalog.builtin import built_in_catalog
-from mooring.testing.cluster import Cluster
+from moorage.api.pod import Pod
+from moorage.api.resources import NAMESPACES, NODES, Resource
+from moorage.app.scheduler import Scheduler
+from moorage.client.http_client import HttpClient
+from moorage.client.informers import InformerStatus
+from moorage.client.limiter import Limits
+from moorage.client.transport import Request
+from moorage.embedded.apiserver.app import ApiServer
+from moorage.embedded.apiserver.authentication import Guard, Signer
+from moorage.embedded.apiserver.in_process import AsgiTransport
+from moorage.embedded.catalog.builtin import built_in_catalog
+from moorage.testing.cluster import Cluster
 from tests.embedded.wire_faults import Effect, Sent, WireFault, WireFaults
 
 TOKEN, HOST = "test-token", "127.0.0.1:6443"
@@ -41,7 +41,7 @@ class HttpCluster(Cluster):
             self.clock,
             random.Random(self.seed),
             limits=Limits(self.clock, *self._rate),
-            user_agent="mooring/test",
+            user_agent="moorage/test",
         )
         return Scheduler(
             self.http,

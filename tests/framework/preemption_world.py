@@ -8,25 +8,25 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from mooring.api import resources as kinds
-from mooring.api.node import ZONE
-from mooring.api.pod import Pod
-from mooring.app.clock import SystemClock
-from mooring.app.configuring import Configuration, configure
-from mooring.app.offline import NoApi, NoEvents
-from mooring.framework import ReusablePlugin
-from mooring.framework.access import Reads
-from mooring.framework.cycle_state import CycleState
-from mooring.framework.hot import HeadroomFilterPlugin
-from mooring.framework.points import FilterPlugin, Plugin, PreFilterPlugin
-from mooring.framework.ports import Change
-from mooring.framework.status import Status
-from mooring.framework.statuses import NodeStatuses
-from mooring.runtime.filtering import run_filters
-from mooring.runtime.pre_filtering import run_pre_filter
-from mooring.scheduler.assembly import assemble
-from mooring.scheduler.generation import Ports
-from mooring.testing import make_node, make_pod
+from moorage.api import resources as kinds
+from moorage.api.node import ZONE
+from moorage.api.pod import Pod
+from moorage.app.clock import SystemClock
+from moorage.app.configuring import Configuration, configure
+from moorage.app.offline import NoApi, NoEvents
+from moorage.framework import ReusablePlugin
+from moorage.framework.access import Reads
+from moorage.framework.cycle_state import CycleState
+from moorage.framework.hot import HeadroomFilterPlugin
+from moorage.framework.points import FilterPlugin, Plugin, PreFilterPlugin
+from moorage.framework.ports import Change
+from moorage.framework.status import Status
+from moorage.framework.statuses import NodeStatuses
+from moorage.runtime.filtering import run_filters
+from moorage.runtime.pre_filtering import run_pre_filter
+from moorage.scheduler.assembly import assemble
+from moorage.scheduler.generation import Ports
+from moorage.testing import make_node, make_pod
 
 CPU = "example.com/slots"
 """A resource of the tests' own, so that no default plugin has a say in it."""

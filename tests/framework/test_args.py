@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from mooring.api.meta import Int32
-from mooring.api.problems import Problem, child, invalid, required
-from mooring.app.configuring import configure
-from mooring.config import ConfigError, dump, load
-from mooring.framework import ArgsContext, FilterPlugin, PluginArgs
+from moorage.api.meta import Int32
+from moorage.api.problems import Problem, child, invalid, required
+from moorage.app.configuring import configure
+from moorage.config import ConfigError, dump, load
+from moorage.framework import ArgsContext, FilterPlugin, PluginArgs
 from tests.config.builders import text
 
 

@@ -7,16 +7,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from mooring.api.node import NodeCondition
-from mooring.api.pod import (
+from moorage.api.node import NodeCondition
+from moorage.api.pod import (
     ContainerStatus,
     PodResourceClaimStatus,
     PodSchedulingGate,
     ResourceRequirements,
 )
-from mooring.api.taints import Taint, Toleration
-from mooring.framework.changes import node_changes, pod_changes
-from mooring.framework.events import ActionType
+from moorage.api.taints import Taint, Toleration
+from moorage.framework.changes import node_changes, pod_changes
+from moorage.framework.events import ActionType
 from tests.state.objects import make_node, make_pod
 
 

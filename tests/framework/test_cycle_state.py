@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.framework import CycleState, StateKeyError
+from moorage.framework import CycleState, StateKeyError
 
 
 class Counts:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.framework import ActionType, ClusterEvent, EventResource
-from mooring.framework import events as e
+from moorage.framework import ActionType, ClusterEvent, EventResource
+from moorage.framework import events as e
 
 ADD, DELETE, UPDATE, ALL = ActionType.ADD, ActionType.DELETE, ActionType.UPDATE, ActionType.ALL
 TAINT, LABEL = ActionType.UPDATE_NODE_TAINT, ActionType.UPDATE_NODE_LABEL

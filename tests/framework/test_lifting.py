@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.framework import (
+from moorage.framework import (
     Code,
     CycleState,
     FilterPlugin,
@@ -19,11 +19,11 @@ from mooring.framework import (
     VectorFilterPlugin,
     VectorScorePlugin,
 )
-from mooring.framework.hot import WholeTableScorePlugin
-from mooring.framework.lifting import NodeFailure, first_refusal, lift_filter, unwritten, writes
-from mooring.runtime.score_board import ScoreStep
-from mooring.state.node_table import NodeTable
-from mooring.testing import make_node, make_pod
+from moorage.framework.hot import WholeTableScorePlugin
+from moorage.framework.lifting import NodeFailure, first_refusal, lift_filter, unwritten, writes
+from moorage.runtime.score_board import ScoreStep
+from moorage.state.node_table import NodeTable
+from moorage.testing import make_node, make_pod
 
 STATE, POD = CycleState(), make_pod("p")
 HANDLE: Any = None

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.framework import Code, Nodes
-from mooring.framework.lifting import first_refusal
-from mooring.state.node_table import NodeTable
-from mooring.state.pod_entry import PodEntry
-from mooring.testing import make_node, make_pod
+from moorage.framework import Code, Nodes
+from moorage.framework.lifting import first_refusal
+from moorage.state.node_table import NodeTable
+from moorage.state.pod_entry import PodEntry
+from moorage.testing import make_node, make_pod
 
 POD = make_pod("p", cpu="500m", memory="1Gi")
 

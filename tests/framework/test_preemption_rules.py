@@ -7,20 +7,20 @@ import asyncio
 import pytest
 from msgspec.structs import replace
 
-from mooring.api.meta import LabelSelector, LabelSelectorRequirement
-from mooring.api.pod import PodCondition
-from mooring.api.resources import POD_DISRUPTION_BUDGETS
-from mooring.framework.extending import ExtenderError, Victims
-from mooring.framework.nodes import Nodes
-from mooring.framework.preemption import Budgets, Candidate, Candidates, Preemption, PreemptionPolicy
-from mooring.framework.preemption.evaluator import narrowed
-from mooring.framework.preemption.policy import best_candidate
-from mooring.framework.preemption.search import CandidateSearch
-from mooring.framework.ranking import RankedPods, VictimColumns
-from mooring.framework.status import Code, Status
-from mooring.runtime.calling import maybe_await
-from mooring.testing import make_pod
-from mooring.testing.builders import make_pdb
+from moorage.api.meta import LabelSelector, LabelSelectorRequirement
+from moorage.api.pod import PodCondition
+from moorage.api.resources import POD_DISRUPTION_BUDGETS
+from moorage.framework.extending import ExtenderError, Victims
+from moorage.framework.nodes import Nodes
+from moorage.framework.preemption import Budgets, Candidate, Candidates, Preemption, PreemptionPolicy
+from moorage.framework.preemption.evaluator import narrowed
+from moorage.framework.preemption.policy import best_candidate
+from moorage.framework.preemption.search import CandidateSearch
+from moorage.framework.ranking import RankedPods, VictimColumns
+from moorage.framework.status import Code, Status
+from moorage.runtime.calling import maybe_await
+from moorage.testing import make_pod
+from moorage.testing.builders import make_pdb
 from tests.framework.preemption_world import Scene, World
 
 

@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from mooring.framework.nodes import Nodes
-from mooring.framework.preemption.budgets import Budgets
-from mooring.framework.preemption.search import NOT_HELPFUL, CandidateSearch
-from mooring.framework.status import Code
-from mooring.runtime.calling import maybe_await
-from mooring.runtime.dry_run import NodeTrial, Session
-from mooring.testing.builders import make_pdb
+from moorage.framework.nodes import Nodes
+from moorage.framework.preemption.budgets import Budgets
+from moorage.framework.preemption.search import NOT_HELPFUL, CandidateSearch
+from moorage.framework.status import Code
+from moorage.runtime.calling import maybe_await
+from moorage.runtime.dry_run import NodeTrial, Session
+from moorage.testing.builders import make_pdb
 from tests.framework.preemption_world import Headroom, Plain, RoomAsked, Scene, World
 
 node_specs = st.fixed_dictionaries(

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.framework.ranking import RankedPods, VictimColumns, start_of
-from mooring.testing import make_pod
+from moorage.framework.ranking import RankedPods, VictimColumns, start_of
+from moorage.testing import make_pod
 
 STARTS = (
     None,

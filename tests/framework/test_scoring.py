@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.framework import default_normalize
+from moorage.framework import default_normalize
 
 
 def go_normalize(scores: list[int], top: int, reverse: bool) -> list[int]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.framework import Code, Status
-from mooring.framework.status import SUCCESS
+from moorage.framework import Code, Status
+from moorage.framework.status import SUCCESS
 
 ANSWERS = [
     pytest.param(Status.success(), Code.SUCCESS, (), id="success"),

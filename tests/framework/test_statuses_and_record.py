@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.framework import Code, NodeStatuses, Status
-from mooring.framework.record import (
+from moorage.framework import Code, NodeStatuses, Status
+from moorage.framework.record import (
     DecisionRecord,
     Diagnosis,
     NodeEpoch,
@@ -20,9 +20,9 @@ from mooring.framework.record import (
     TopScores,
     pack,
 )
-from mooring.framework.status import SUCCESS
-from mooring.state.node_table import NodeTable
-from mooring.testing import make_node
+from moorage.framework.status import SUCCESS
+from moorage.state.node_table import NodeTable
+from moorage.testing import make_node
 
 FULL = Status.unschedulable("full").by("Fit")
 FULL_TWICE = Status.unschedulable("full", "no ports").by("Fit")

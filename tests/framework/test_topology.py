@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 
-from mooring.state.derived import Topologies
-from mooring.state.node_table import NodeTable
-from mooring.testing import make_node
+from moorage.state.derived import Topologies
+from moorage.state.node_table import NodeTable
+from moorage.testing import make_node
 
 
 def test_rows_of_a_value_are_those_that_a_scan_finds():

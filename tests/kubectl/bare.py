@@ -8,21 +8,21 @@ import threading
 import time
 from pathlib import Path
 
-from mooring.api import resources
-from mooring.app.clock import SystemClock
-from mooring.app.up import kubeconfig
-from mooring.embedded.admission.strict import StrictRules
-from mooring.embedded.apiserver.app import ApiServer
-from mooring.embedded.apiserver.authentication import Guard, Signer
-from mooring.embedded.apiserver.server import HttpServer, new_token
-from mooring.embedded.catalog.builtin import built_in_catalog
-from mooring.embedded.catalog.crds.registrar import Registrar
-from mooring.embedded.catalog.discovery import Discovery
-from mooring.embedded.catalog.openapi.endpoint import OpenApi
-from mooring.embedded.catalog.printing.tables import table
-from mooring.embedded.catalog.reviews import Reviews
-from mooring.serving.certificates import Authority
-from mooring.store.store import Store
+from moorage.api import resources
+from moorage.app.clock import SystemClock
+from moorage.app.up import kubeconfig
+from moorage.embedded.admission.strict import StrictRules
+from moorage.embedded.apiserver.app import ApiServer
+from moorage.embedded.apiserver.authentication import Guard, Signer
+from moorage.embedded.apiserver.server import HttpServer, new_token
+from moorage.embedded.catalog.builtin import built_in_catalog
+from moorage.embedded.catalog.crds.registrar import Registrar
+from moorage.embedded.catalog.discovery import Discovery
+from moorage.embedded.catalog.openapi.endpoint import OpenApi
+from moorage.embedded.catalog.printing.tables import table
+from moorage.embedded.catalog.reviews import Reviews
+from moorage.serving.certificates import Authority
+from moorage.store.store import Store
 
 _SECONDS = 30.0
 

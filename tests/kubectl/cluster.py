@@ -1,4 +1,4 @@
-"""The cluster of `mooring up` for kubectl: API server over HTTPS, stand-ins, and the scheduler beside them.
+"""The cluster of `moorage up` for kubectl: API server over HTTPS, stand-ins, and the scheduler beside them.
 
 It runs in a thread of its own with its own loop, so that tests can wait for kubectl in the ordinary way. Pods
 start and stop in hundredths of a second.
@@ -14,17 +14,17 @@ from typing import Any
 
 import msgspec
 
-from mooring.api import resources
-from mooring.app.clock import SystemClock
-from mooring.app.scheduler import Scheduler
-from mooring.app.up import kubeconfig
-from mooring.app.up.pools import Pool
-from mooring.app.up.process import Orders
-from mooring.app.up.server import EmbeddedServer
-from mooring.client.connection import connect
-from mooring.client.credentials import Credentials, Pem
-from mooring.embedded.kubelet.scripts import KubeletSettings
-from mooring.store.store import Store
+from moorage.api import resources
+from moorage.app.clock import SystemClock
+from moorage.app.scheduler import Scheduler
+from moorage.app.up import kubeconfig
+from moorage.app.up.pools import Pool
+from moorage.app.up.process import Orders
+from moorage.app.up.server import EmbeddedServer
+from moorage.client.connection import connect
+from moorage.client.credentials import Credentials, Pem
+from moorage.embedded.kubelet.scripts import KubeletSettings
+from moorage.store.store import Store
 
 NODES = ("node-0", "node-1", "node-2")
 _POOL = Pool(name="node", count=len(NODES), zones=["a", "b", "c"])

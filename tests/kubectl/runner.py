@@ -18,7 +18,7 @@ def find_all() -> list[Path]:
     found = []
     if given := os.environ.get("KUBECTL"):
         found.append(shutil.which(given) or given)
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "mooring", "controlplane")
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "moorage", "controlplane")
     found += sorted(map(str, cache.glob("v1.*/kubectl")), reverse=True)
     found.append(shutil.which("kubectl") or "")
     return list(dict.fromkeys(Path(one) for one in found if one and os.access(one, os.X_OK)))

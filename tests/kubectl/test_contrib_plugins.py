@@ -1,5 +1,5 @@
 """The plugins of contrib on the embedded cluster: annotations say what pods use, kubectl makes and reads
-everything, and `mooring run` schedules."""
+everything, and `moorage run` schedules."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mooring.embedded.kubelet.scripts import STOP, USAGE_CPU
+from moorage.embedded.kubelet.scripts import STOP, USAGE_CPU
 from tests.cluster import objects
 from tests.cluster.api import eventually
-from tests.cluster.mooring_process import MooringProcess
+from tests.cluster.moorage_process import MoorageProcess
 from tests.cluster.objects import Json
 from tests.contrib import scenarios
 from tests.contrib.scenarios import CPUS, IDS, LOAD, MACHINES, SCENARIOS, Machine, Scenario
@@ -26,7 +26,7 @@ MEASURED = (
     "LowCpuScheduler", "TargetLoadPacking", "LoadVariationRiskBalancing", "LowRiskOverCommitment", "Peaks",
 )  # fmt: skip
 EVERY_SECOND = {"metricProvider": {"intervalSeconds": 1}}
-TEMPERATURE = "mooring.dev/temperature-celsius"
+TEMPERATURE = "moorage.dev/temperature-celsius"
 
 
 class Embedded:
@@ -69,7 +69,7 @@ def embedded(programs: list[Path], tmp_path_factory: pytest.TempPathFactory) -> 
     made = Embedded(Kubectl(programs[0], cluster.kubeconfig, home))
     profiles = scenarios.profiles(dict.fromkeys(MEASURED, EVERY_SECOND))
     config = objects.scheduler_config(*profiles, leaderElection={"leaderElect": False})
-    process = MooringProcess(home, "contrib", cluster.kubeconfig, config)
+    process = MoorageProcess(home, "contrib", cluster.kubeconfig, config)
     try:
         make_world(made)
         process.start_ready()
@@ -103,7 +103,7 @@ def usage(percent: int) -> str:
     return f"{percent * CPUS * 10}m"
 
 
-def let_usage_vary(embedded: Embedded, process: MooringProcess) -> None:
+def let_usage_vary(embedded: Embedded, process: MoorageProcess) -> None:
     """Some of it is measured before, some after."""
     wait_for_measurements(embedded.kubectl, process)
     for machine in MACHINES:
@@ -112,12 +112,12 @@ def let_usage_vary(embedded: Embedded, process: MooringProcess) -> None:
     wait_for_measurements(embedded.kubectl, process)
 
 
-def wait_for_measurements(kubectl: Kubectl, process: MooringProcess) -> None:
+def wait_for_measurements(kubectl: Kubectl, process: MoorageProcess) -> None:
     """Two: one may have begun before."""
     token = yaml.safe_load(kubectl("config", "view", "--raw"))["users"][0]["user"]["token"]
 
     def measured() -> float:
-        return process.metric("mooring_usage_refreshes_total", token, result="success")
+        return process.metric("moorage_usage_refreshes_total", token, result="success")
 
     before = measured()
     eventually(lambda: measured() >= before + 2, 30, "usage is measured")

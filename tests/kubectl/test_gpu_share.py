@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mooring.contrib.gpu.requests import GPU_COUNT, GPU_INDEX
+from moorage.contrib.gpu.requests import GPU_COUNT, GPU_INDEX
 from tests.contrib.gpu.gpus import profile
 from tests.kubectl.cluster import Cluster
 from tests.kubectl.runner import Kubectl

@@ -1,5 +1,5 @@
 """NUMA zones, typed by a user with kubectl: pods in single zones, the reason, a pod that ends. What is
-published is what `mooring up --numa 2` publishes."""
+published is what `moorage up --numa 2` publishes."""
 
 from __future__ import annotations
 

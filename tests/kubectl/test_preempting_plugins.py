@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from mooring.contrib.capacity_scheduling.definition import DEFINITION
-from mooring.contrib.coscheduling.definition import PODGROUP_DEFINITION
+from moorage.contrib.capacity_scheduling.definition import DEFINITION
+from moorage.contrib.coscheduling.definition import PODGROUP_DEFINITION
 from tests.cluster import objects
-from tests.cluster.mooring_process import MooringProcess
+from tests.cluster.moorage_process import MoorageProcess
 from tests.cluster.objects import Json
 from tests.contrib.preempting_scenarios import CHECKS, PROFILES, Cluster, prepare
 from tests.kubectl import cluster as embedded
@@ -48,7 +48,7 @@ def found(programs: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Ite
     kubectl = Kubectl(programs[0], cluster.kubeconfig, home)
     made = KubectlCluster(kubectl)
     config = objects.scheduler_config(*PROFILES, leaderElection={"leaderElect": False})
-    process = MooringProcess(home, "preempting", cluster.kubeconfig, config)
+    process = MoorageProcess(home, "preempting", cluster.kubeconfig, config)
     try:
         made.create(dict(PODGROUP_DEFINITION), dict(DEFINITION))
         kubectl("wait", "--for=condition=Established", "crd", "--all")

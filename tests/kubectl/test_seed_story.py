@@ -6,7 +6,7 @@ import asyncio
 import re
 from pathlib import Path
 
-from mooring.cli.story import APP, DEPLOYMENT, LABELLED, Story
+from moorage.cli.story import APP, DEPLOYMENT, LABELLED, Story
 from tests.kubectl.runner import Kubectl
 
 REFUSED = (

@@ -6,11 +6,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from mooring.api import resources as kinds
-from mooring.api.node import Node
-from mooring.api.pod import Pod
-from mooring.app.evaluating import World
-from mooring.runtime.profile import Profile
+from moorage.api import resources as kinds
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.app.evaluating import World
+from moorage.runtime.profile import Profile
 
 ZONE = "topology.kubernetes.io/zone"
 HOSTNAME = "kubernetes.io/hostname"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from mooring.api.pod import Pod
-from mooring.framework.cycle_state import CycleState
-from mooring.framework.explaining import Detail
-from mooring.framework.lifting import as_status
-from mooring.framework.nodes import Nodes
-from mooring.framework.status import Code, PreFilterResult
+from moorage.api.pod import Pod
+from moorage.framework.cycle_state import CycleState
+from moorage.framework.explaining import Detail
+from moorage.framework.lifting import as_status
+from moorage.framework.nodes import Nodes
+from moorage.framework.status import Code, PreFilterResult
 
 Details = dict[str, list[Detail]]
 """Refused node → what is in the way there."""

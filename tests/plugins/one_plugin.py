@@ -10,21 +10,21 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from mooring.api import resources as kinds
-from mooring.api.node import Node
-from mooring.api.pod import Pod
-from mooring.app.configuring import configure
-from mooring.app.evaluating import World
-from mooring.app.plugin_cases import configuration_of
-from mooring.contrib.registry import PLUGINS as CONTRIB
-from mooring.framework.cycle_state import CycleState
-from mooring.framework.hot import ManyPodsFilterPlugin, ManyPodsScorePlugin
-from mooring.framework.lifting import as_status, gravest
-from mooring.framework.nodes import Nodes
-from mooring.framework.status import Code, PreFilterResult, Status
-from mooring.runtime.score_board import ScoreStep
-from mooring.state.overlay import Overlay
-from mooring.testing import make_node, make_pod
+from moorage.api import resources as kinds
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.app.configuring import configure
+from moorage.app.evaluating import World
+from moorage.app.plugin_cases import configuration_of
+from moorage.contrib.registry import PLUGINS as CONTRIB
+from moorage.framework.cycle_state import CycleState
+from moorage.framework.hot import ManyPodsFilterPlugin, ManyPodsScorePlugin
+from moorage.framework.lifting import as_status, gravest
+from moorage.framework.nodes import Nodes
+from moorage.framework.status import Code, PreFilterResult, Status
+from moorage.runtime.score_board import ScoreStep
+from moorage.state.overlay import Overlay
+from moorage.testing import make_node, make_pod
 
 Verdict = dict[str, tuple[Code, tuple[str, ...]]]
 """Refused node → code and reasons."""

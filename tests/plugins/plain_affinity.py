@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from mooring.api.node import Node
-from mooring.api.pod import Pod, PodAffinityTerm, WeightedPodAffinityTerm
-from mooring.api.selectors import compile_label_selector
+from moorage.api.node import Node
+from moorage.api.pod import Pod, PodAffinityTerm, WeightedPodAffinityTerm
+from moorage.api.selectors import compile_label_selector
 
 Labels = Mapping[str, str]
 Spaces = Mapping[str, Labels]

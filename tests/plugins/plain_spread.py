@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from mooring.api.node import Node
-from mooring.api.node_selectors import required_node_affinity
-from mooring.api.pod import Pod, TopologySpreadConstraint
-from mooring.api.selectors import Selector, compile_label_selector, selector_from_labels
-from mooring.api.taints import find_untolerated
+from moorage.api.node import Node
+from moorage.api.node_selectors import required_node_affinity
+from moorage.api.pod import Pod, TopologySpreadConstraint
+from moorage.api.selectors import Selector, compile_label_selector, selector_from_labels
+from moorage.api.taints import find_untolerated
 
 HOSTNAME = "kubernetes.io/hostname"
 

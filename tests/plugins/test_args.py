@@ -2,18 +2,18 @@
 
 import pytest
 
-from mooring import config
-from mooring.api.node import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from mooring.api.pod import NodeAffinity, TopologySpreadConstraint
-from mooring.framework.args import ResourceSpec
-from mooring.plugins.balanced_allocation import NodeResourcesBalancedAllocationArgs
-from mooring.plugins.default_preemption import DefaultPreemptionArgs
-from mooring.plugins.dynamic_resources import DynamicResourcesArgs
-from mooring.plugins.inter_pod_affinity.plugin import InterPodAffinityArgs
-from mooring.plugins.node_affinity import NodeAffinityArgs
-from mooring.plugins.node_resources_fit.args import NodeResourcesFitArgs, ScoringStrategy
-from mooring.plugins.pod_topology_spread.constraints import PodTopologySpreadArgs
-from mooring.plugins.volume_binding.plugin import VolumeBindingArgs
+from moorage import config
+from moorage.api.node import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from moorage.api.pod import NodeAffinity, TopologySpreadConstraint
+from moorage.framework.args import ResourceSpec
+from moorage.plugins.balanced_allocation import NodeResourcesBalancedAllocationArgs
+from moorage.plugins.default_preemption import DefaultPreemptionArgs
+from moorage.plugins.dynamic_resources import DynamicResourcesArgs
+from moorage.plugins.inter_pod_affinity.plugin import InterPodAffinityArgs
+from moorage.plugins.node_affinity import NodeAffinityArgs
+from moorage.plugins.node_resources_fit.args import NodeResourcesFitArgs, ScoringStrategy
+from moorage.plugins.pod_topology_spread.constraints import PodTopologySpreadArgs
+from moorage.plugins.volume_binding.plugin import VolumeBindingArgs
 from tests.config.builders import IN_TREE, args, load, only_args, problems
 
 CAPACITY = config.FeatureGates.parse("StorageCapacityScoring=true")

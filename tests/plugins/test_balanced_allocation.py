@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.api.pod import ContainerStatus, ResourceRequirements
-from mooring.testing import make_node, make_pod
+from moorage.api.pod import ContainerStatus, ResourceRequirements
+from moorage.testing import make_node, make_pod
 from tests.plugins.one_plugin import ask
 
 BALANCED = "NodeResourcesBalancedAllocation"

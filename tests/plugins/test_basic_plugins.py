@@ -11,18 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.api.resources import PODS
-from mooring.api.taints import Taint, Toleration
-from mooring.framework import CycleState, QueuedPod, QueueingHint, Status
-from mooring.framework.status import Normalization, default_normalize
-from mooring.plugins.node_name import NodeName
-from mooring.plugins.node_unschedulable import NodeUnschedulable
-from mooring.plugins.queueing import PrioritySort, SchedulingGates
-from mooring.plugins.taint_toleration import TaintToleration
-from mooring.state.node_table import NodeTable
-from mooring.store import faults
-from mooring.store.faults import Fault
-from mooring.testing import Cluster, make_node, make_pod
+from moorage.api.resources import PODS
+from moorage.api.taints import Taint, Toleration
+from moorage.framework import CycleState, QueuedPod, QueueingHint, Status
+from moorage.framework.status import Normalization, default_normalize
+from moorage.plugins.node_name import NodeName
+from moorage.plugins.node_unschedulable import NodeUnschedulable
+from moorage.plugins.queueing import PrioritySort, SchedulingGates
+from moorage.plugins.taint_toleration import TaintToleration
+from moorage.state.node_table import NodeTable
+from moorage.store import faults
+from moorage.store.faults import Fault
+from moorage.testing import Cluster, make_node, make_pod
 from tests.scheduler.kit import config, notes
 
 HANDLE: Any = None

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from mooring.api.node import REGION, ZONE
-from mooring.api.pod import Volume
-from mooring.api.storage import (
+from moorage.api.node import REGION, ZONE
+from moorage.api.pod import Volume
+from moorage.api.storage import (
     AWSElasticBlockStoreVolumeSource,
     AzureDiskVolumeSource,
     AzureFileVolumeSource,
@@ -18,8 +18,8 @@ from mooring.api.storage import (
     PortworxVolumeSource,
     VsphereVolumeSource,
 )
-from mooring.plugins import csi_translation as csi
-from mooring.testing.volumes import make_csi_node, make_pv
+from moorage.plugins import csi_translation as csi
+from moorage.testing.volumes import make_csi_node, make_pv
 
 EBS_ZONE = "topology.ebs.csi.aws.com/zone"
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from mooring.api.pod import PodResourceClaim
-from mooring.framework.cycle_state import CycleState
-from mooring.framework.status import Code, Status
-from mooring.framework.statuses import NodeStatuses
-from mooring.testing import make_node, make_pod
+from moorage.api.pod import PodResourceClaim
+from moorage.framework.cycle_state import CycleState
+from moorage.framework.status import Code, Status
+from moorage.framework.statuses import NodeStatuses
+from moorage.testing import make_node, make_pod
 from tests.plugins.one_plugin import ask
 
 PLUGIN = "DynamicResources"

@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from mooring.api.meta import LabelSelector
-from mooring.api.node import HOSTNAME, ZONE, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from mooring.api.pod import Affinity, NodeAffinity, Pod, PodAffinityTerm, PodAntiAffinity, Volume
-from mooring.api.storage import (
+from moorage.api.meta import LabelSelector
+from moorage.api.node import HOSTNAME, ZONE, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from moorage.api.pod import Affinity, NodeAffinity, Pod, PodAffinityTerm, PodAntiAffinity, Volume
+from moorage.api.storage import (
     AWSElasticBlockStoreVolumeSource,
     CSIDriver,
     CSIDriverSpec,
@@ -19,13 +19,13 @@ from mooring.api.storage import (
     GCEPersistentDiskVolumeSource,
     RBDVolumeSource,
 )
-from mooring.framework.explaining import Detail, ExplainingPlugin
-from mooring.plugins.csi_translation import MIGRATED_PLUGINS
-from mooring.plugins.registry import DEFAULT
-from mooring.plugins.volumes import SELECTED_NODE
-from mooring.testing import make_node, make_pod
-from mooring.testing.builders import host_port, make_affinity, make_metadata, spread_over
-from mooring.testing.volumes import make_csi_node, make_pv, make_pvc, make_storage_class
+from moorage.framework.explaining import Detail, ExplainingPlugin
+from moorage.plugins.csi_translation import MIGRATED_PLUGINS
+from moorage.plugins.registry import DEFAULT
+from moorage.plugins.volumes import SELECTED_NODE
+from moorage.testing import make_node, make_pod
+from moorage.testing.builders import host_port, make_affinity, make_metadata, spread_over
+from moorage.testing.volumes import make_csi_node, make_pv, make_pvc, make_storage_class
 from tests.plugins import one_plugin
 from tests.plugins.explained import explained
 from tests.plugins.volume_world import make_world

@@ -8,8 +8,8 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.app.evaluating import World
-from mooring.framework.explaining import ExplainingPlugin
+from moorage.app.evaluating import World
+from moorage.framework.explaining import ExplainingPlugin
 from tests.plugins.crowded_worlds import ZONE, Json, cases
 from tests.plugins.explained import explained
 

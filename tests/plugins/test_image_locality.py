@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.api.pod import ImageVolumeSource, Volume
-from mooring.plugins.image_locality import normalized
-from mooring.testing import make_node, make_pod
-from mooring.testing.builders import make_container
+from moorage.api.pod import ImageVolumeSource, Volume
+from moorage.plugins.image_locality import normalized
+from moorage.testing import make_node, make_pod
+from moorage.testing.builders import make_container
 from tests.plugins.one_plugin import ask
 
 MIB = 1024 * 1024

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from mooring.api import resources as kinds
-from mooring.api.meta import LabelSelector, LabelSelectorRequirement
-from mooring.api.node import Node
-from mooring.api.pod import Affinity, Pod, PodAffinity, PodAffinityTerm, PodAntiAffinity
-from mooring.framework.access import Reads
-from mooring.framework.events import QueueingHint
-from mooring.framework.status import Code
-from mooring.plugins.inter_pod_affinity.hints import after_node_change, after_pod_change
-from mooring.testing.builders import make_affinity, make_namespace, make_node, make_pod
+from moorage.api import resources as kinds
+from moorage.api.meta import LabelSelector, LabelSelectorRequirement
+from moorage.api.node import Node
+from moorage.api.pod import Affinity, Pod, PodAffinity, PodAffinityTerm, PodAntiAffinity
+from moorage.framework.access import Reads
+from moorage.framework.events import QueueingHint
+from moorage.framework.status import Code
+from moorage.plugins.inter_pod_affinity.hints import after_node_change, after_pod_change
+from moorage.testing.builders import make_affinity, make_namespace, make_node, make_pod
 from tests.plugins.crowded_worlds import HOSTNAME, ZONE, Crowd, Json
 
 WEB, DB = {"app": "web"}, {"app": "db"}

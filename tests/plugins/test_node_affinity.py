@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.api.pod import Affinity
-from mooring.framework.events import QueueingHint
-from mooring.framework.status import Code, PreFilterResult, Status
-from mooring.testing import make_node, make_pod
+from moorage.api.pod import Affinity
+from moorage.framework.events import QueueingHint
+from moorage.framework.status import Code, PreFilterResult, Status
+from moorage.testing import make_node, make_pod
 from tests.plugins.one_plugin import ask
 
 PLUGIN = "NodeAffinity"

@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.api.pod import Container, ContainerRestartRule
-from mooring.framework.events import QueueingHint
-from mooring.framework.status import Code
-from mooring.plugins.node_declared_features import (
+from moorage.api.pod import Container, ContainerRestartRule
+from moorage.framework.events import QueueingHint
+from moorage.framework.status import Code
+from moorage.plugins.node_declared_features import (
     HOST_NETWORK_USERNS,
     RESTART_ALL_CONTAINERS,
     node_declares_others,
     own_needs_changed,
     required_features,
 )
-from mooring.testing import make_node, make_pod
+from moorage.testing import make_node, make_pod
 from tests.plugins.one_plugin import ask
 
 PLUGIN = "NodeDeclaredFeatures"

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.framework.events import QueueingHint
-from mooring.framework.status import Code
-from mooring.plugins.node_ports import port_was_freed
-from mooring.state.pod_entry import PodEntry
-from mooring.testing import make_node, make_pod
-from mooring.testing.builders import host_port, make_container
+from moorage.framework.events import QueueingHint
+from moorage.framework.status import Code
+from moorage.plugins.node_ports import port_was_freed
+from moorage.state.pod_entry import PodEntry
+from moorage.testing import make_node, make_pod
+from moorage.testing.builders import host_port, make_container
 from tests.plugins.one_plugin import ask
 
 REFUSED = {"n": (Code.UNSCHEDULABLE, ("node(s) didn't have free ports for the requested pod ports",))}

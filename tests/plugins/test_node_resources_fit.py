@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.api.pod import ContainerStatus, Pod, ResourceRequirements
-from mooring.api.resources import PODS, Unstructured
-from mooring.framework.args import UtilizationShapePoint
-from mooring.framework.events import QueueingHint
-from mooring.framework.status import Code
-from mooring.plugins.node_resources_fit import plugin
-from mooring.plugins.node_resources_fit.scoring import shape_table
-from mooring.state.pod_entry import PodEntry
-from mooring.testing import make_node, make_pod
-from mooring.testing.builders import make_container
+from moorage.api.pod import ContainerStatus, Pod, ResourceRequirements
+from moorage.api.resources import PODS, Unstructured
+from moorage.framework.args import UtilizationShapePoint
+from moorage.framework.events import QueueingHint
+from moorage.framework.status import Code
+from moorage.plugins.node_resources_fit import plugin
+from moorage.plugins.node_resources_fit.scoring import shape_table
+from moorage.state.pod_entry import PodEntry
+from moorage.testing import make_node, make_pod
+from moorage.testing.builders import make_container
 from tests.plugins.one_plugin import ask
 
 FIT = "NodeResourcesFit"

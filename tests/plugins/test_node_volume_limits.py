@@ -9,19 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.api.meta import ObjectMeta, OwnerReference
-from mooring.api.pod import EphemeralVolumeSource, Volume
-from mooring.api.storage import (
+from moorage.api.meta import ObjectMeta, OwnerReference
+from moorage.api.pod import EphemeralVolumeSource, Volume
+from moorage.api.storage import (
     AWSElasticBlockStoreVolumeSource,
     AzureFileVolumeSource,
     VolumeAttachment,
     VolumeAttachmentSource,
     VolumeAttachmentSpec,
 )
-from mooring.framework.events import QueueingHint
-from mooring.plugins import node_volume_limits as limits
-from mooring.testing.builders import make_node, make_pod
-from mooring.testing.volumes import make_csi_node, make_pv, make_pvc, make_storage_class
+from moorage.framework.events import QueueingHint
+from moorage.plugins import node_volume_limits as limits
+from moorage.testing.builders import make_node, make_pod
+from moorage.testing.volumes import make_csi_node, make_pv, make_pvc, make_storage_class
 from tests.plugins.volume_world import ask, ask_in, make_world
 
 PLUGIN = "NodeVolumeLimits"

@@ -6,11 +6,11 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.api.pod import ContainerStatus, ResourceRequirements
-from mooring.api.requests import pod_nonzero_requests, pod_requests
-from mooring.plugins.pod_demand import LIMIT, PodDemand, PodDemands
-from mooring.testing import make_pod
-from mooring.testing.builders import make_container
+from moorage.api.pod import ContainerStatus, ResourceRequirements
+from moorage.api.requests import pod_nonzero_requests, pod_requests
+from moorage.plugins.pod_demand import LIMIT, PodDemand, PodDemands
+from moorage.testing import make_pod
+from moorage.testing.builders import make_container
 
 MIB = 1024 * 1024
 GPU = "example.com/gpu"

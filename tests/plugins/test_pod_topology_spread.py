@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from mooring.api import resources as kinds
-from mooring.api.meta import LabelSelector, LabelSelectorRequirement, ObjectMeta
-from mooring.api.node import Node
-from mooring.api.pod import Pod
-from mooring.api.workloads import ReplicaSet, ReplicaSetSpec
-from mooring.framework.access import Reads
-from mooring.framework.events import QueueingHint
-from mooring.plugins.pod_topology_spread.constraints import DO_NOT_SCHEDULE, compile_constraints
-from mooring.plugins.pod_topology_spread.hints import Hints
-from mooring.testing.builders import make_node, make_pod, make_service, spread_over, taint
+from moorage.api import resources as kinds
+from moorage.api.meta import LabelSelector, LabelSelectorRequirement, ObjectMeta
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.api.workloads import ReplicaSet, ReplicaSetSpec
+from moorage.framework.access import Reads
+from moorage.framework.events import QueueingHint
+from moorage.plugins.pod_topology_spread.constraints import DO_NOT_SCHEDULE, compile_constraints
+from moorage.plugins.pod_topology_spread.hints import Hints
+from moorage.testing.builders import make_node, make_pod, make_service, spread_over, taint
 from tests.plugins.crowded_worlds import HOSTNAME, ZONE, Crowd, Json
 
 WEB = {"app": "web"}

@@ -9,19 +9,19 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.api import resources as kinds
-from mooring.api.node import HOSTNAME, ZONE
-from mooring.app.clock import SystemClock
-from mooring.app.configuring import EMPTY, configure
-from mooring.app.offline import NoApi, NoEvents
-from mooring.framework.cycle_state import CycleState
-from mooring.framework.ports import Change
-from mooring.runtime.dry_run import NodeTrial
-from mooring.runtime.pre_filtering import run_pre_filter
-from mooring.scheduler.assembly import assemble
-from mooring.scheduler.generation import Ports
-from mooring.testing import make_node, make_pod
-from mooring.testing.builders import make_affinity
+from moorage.api import resources as kinds
+from moorage.api.node import HOSTNAME, ZONE
+from moorage.app.clock import SystemClock
+from moorage.app.configuring import EMPTY, configure
+from moorage.app.offline import NoApi, NoEvents
+from moorage.framework.cycle_state import CycleState
+from moorage.framework.ports import Change
+from moorage.runtime.dry_run import NodeTrial
+from moorage.runtime.pre_filtering import run_pre_filter
+from moorage.scheduler.assembly import assemble
+from moorage.scheduler.generation import Ports
+from moorage.testing import make_node, make_pod
+from moorage.testing.builders import make_affinity
 
 configuration = functools.cache(lambda: configure(EMPTY, discover=False))
 

@@ -9,16 +9,16 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.api import resources as kinds
-from mooring.api.node import Node
-from mooring.api.pod import Pod
-from mooring.api.selectors import Selector, compile_label_selector, selector_from_labels
-from mooring.framework.cycle_state import CycleState
-from mooring.framework.statuses import NodeStatuses
-from mooring.plugins.pod_topology_spread.constraints import SYSTEM_DEFAULTS
-from mooring.runtime.dry_run import PodTrial, Session
-from mooring.runtime.filtering import run_filters
-from mooring.runtime.pre_filtering import run_pre_filter
+from moorage.api import resources as kinds
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.api.selectors import Selector, compile_label_selector, selector_from_labels
+from moorage.framework.cycle_state import CycleState
+from moorage.framework.statuses import NodeStatuses
+from moorage.plugins.pod_topology_spread.constraints import SYSTEM_DEFAULTS
+from moorage.runtime.dry_run import PodTrial, Session
+from moorage.runtime.filtering import run_filters
+from moorage.runtime.pre_filtering import run_pre_filter
 from tests.plugins import plain_affinity, plain_spread
 from tests.plugins.crowded_worlds import Crowd, Json, cases, pods
 

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.api.taints import Toleration
-from mooring.framework.events import QueueingHint
-from mooring.framework.status import Code, Normalization
-from mooring.plugins import node_unschedulable, taint_toleration
-from mooring.testing import make_node, make_pod
+from moorage.api.taints import Toleration
+from moorage.framework.events import QueueingHint
+from moorage.framework.status import Code, Normalization
+from moorage.plugins import node_unschedulable, taint_toleration
+from moorage.testing import make_node, make_pod
 from tests.plugins.one_plugin import ask
 
 UU = Code.UNSCHEDULABLE_AND_UNRESOLVABLE

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.api.meta import LabelSelector, LabelSelectorRequirement, ObjectMeta, OwnerReference
-from mooring.api.node import ZONE
-from mooring.api.pod import EphemeralVolumeSource, Volume
-from mooring.api.storage import (
+from moorage.api.meta import LabelSelector, LabelSelectorRequirement, ObjectMeta, OwnerReference
+from moorage.api.node import ZONE
+from moorage.api.pod import EphemeralVolumeSource, Volume
+from moorage.api.storage import (
     AWSElasticBlockStoreVolumeSource,
     CSIDriver,
     CSIDriverSpec,
@@ -21,13 +21,13 @@ from mooring.api.storage import (
     TopologySelectorLabelRequirement,
     TopologySelectorTerm,
 )
-from mooring.framework.args import UtilizationShapePoint
-from mooring.framework.events import QueueingHint
-from mooring.plugins.csi_translation import MIGRATED_PLUGINS
-from mooring.plugins.volume_binding import hints, scoring
-from mooring.plugins.volumes import BETA_CLASS, SELECTED_NODE, own_claim
-from mooring.testing.builders import make_node, make_pod
-from mooring.testing.volumes import make_csi_node, make_pv, make_pvc, make_storage_class
+from moorage.framework.args import UtilizationShapePoint
+from moorage.framework.events import QueueingHint
+from moorage.plugins.csi_translation import MIGRATED_PLUGINS
+from moorage.plugins.volume_binding import hints, scoring
+from moorage.plugins.volumes import BETA_CLASS, SELECTED_NODE, own_claim
+from moorage.testing.builders import make_node, make_pod
+from moorage.testing.volumes import make_csi_node, make_pv, make_pvc, make_storage_class
 from tests.plugins.volume_world import ask
 
 PLUGIN = "VolumeBinding"

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from mooring.api.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS
-from mooring.plugins.volumes import BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE
-from mooring.store import faults
-from mooring.store.faults import Fault
-from mooring.testing.builders import make_node, make_pod
-from mooring.testing.volumes import make_pv, make_pvc, make_storage_class
+from moorage.api.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS
+from moorage.plugins.volumes import BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE
+from moorage.store import faults
+from moorage.store.faults import Fault
+from moorage.testing.builders import make_node, make_pod
+from moorage.testing.volumes import make_pv, make_pvc, make_storage_class
 
 HOST = "kubernetes.io/hostname"
 WAITING = make_storage_class("wait", provisioner="kubernetes.io/no-provisioner", wait=True)
@@ -53,9 +53,9 @@ class Controller:
 
 
 @pytest.fixture
-def start(mooring_cluster) -> Any:
+def start(moorage_cluster) -> Any:
     def make(*objects, **options) -> Any:
-        cluster = mooring_cluster(**options)
+        cluster = moorage_cluster(**options)
         cluster.add(*NODES, WAITING, DYNAMIC, *objects)
         cluster.settle()
         return cluster, Controller(cluster)

@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.api.pod import Volume
-from mooring.api.storage import (
+from moorage.api.pod import Volume
+from moorage.api.storage import (
     AWSElasticBlockStoreVolumeSource,
     GCEPersistentDiskVolumeSource,
     ISCSIVolumeSource,
     RBDVolumeSource,
 )
-from mooring.framework.events import QueueingHint
-from mooring.plugins import volume_restrictions
-from mooring.testing.builders import make_node, make_pod
-from mooring.testing.volumes import make_pvc
+from moorage.framework.events import QueueingHint
+from moorage.plugins import volume_restrictions
+from moorage.testing.builders import make_node, make_pod
+from moorage.testing.volumes import make_pvc
 from tests.plugins.volume_world import ask, ask_in, make_world
 
 DISK = ("Unschedulable", ("node(s) had no available disk",))

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.api.node import REGION, ZONE
-from mooring.framework.events import QueueingHint
-from mooring.plugins import volume_zone
-from mooring.plugins.csi_translation import BETA_REGION, BETA_ZONE
-from mooring.plugins.volumes import own_named_claim
-from mooring.testing.builders import make_node, make_pod
-from mooring.testing.volumes import make_pv, make_pvc, make_storage_class
+from moorage.api.node import REGION, ZONE
+from moorage.framework.events import QueueingHint
+from moorage.plugins import volume_zone
+from moorage.plugins.csi_translation import BETA_REGION, BETA_ZONE
+from moorage.plugins.volumes import own_named_claim
+from moorage.testing.builders import make_node, make_pod
+from moorage.testing.volumes import make_pv, make_pvc, make_storage_class
 from tests.plugins.volume_world import ask
 
 UNRESOLVABLE = "UnschedulableAndUnresolvable"

@@ -7,17 +7,17 @@ from typing import Any
 
 import msgspec
 
-from mooring.api.meta import Object
-from mooring.api.pod import Pod
-from mooring.api.resources import by_kind
-from mooring.app.evaluating import World
-from mooring.app.snapshots import KEYS as INPUT_KEYS
-from mooring.framework.cycle_state import CycleState
-from mooring.framework.nodes import Nodes
-from mooring.framework.status import SUCCESS, Status
-from mooring.framework.statuses import NodeStatuses
-from mooring.runtime.filtering import filter_dense
-from mooring.testing import make_pod
+from moorage.api.meta import Object
+from moorage.api.pod import Pod
+from moorage.api.resources import by_kind
+from moorage.app.evaluating import World
+from moorage.app.snapshots import KEYS as INPUT_KEYS
+from moorage.framework.cycle_state import CycleState
+from moorage.framework.nodes import Nodes
+from moorage.framework.status import SUCCESS, Status
+from moorage.framework.statuses import NodeStatuses
+from moorage.runtime.filtering import filter_dense
+from moorage.testing import make_pod
 
 KEYS = {resource.kind: key for key, resource in INPUT_KEYS.items()}
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
-from mooring.api.meta import ObjectMeta
-from mooring.api.pod import Container, Pod, PodSchedulingGate, PodSpec, PodStatus, ResourceRequirements
-from mooring.api.taints import Toleration
-from mooring.framework.events import (
+from moorage.api.meta import ObjectMeta
+from moorage.api.pod import Container, Pod, PodSchedulingGate, PodSpec, PodStatus, ResourceRequirements
+from moorage.api.taints import Toleration
+from moorage.framework.events import (
     NODE,
     POD,
     ActionType,
@@ -19,9 +19,9 @@ from mooring.framework.events import (
     QueueingHint,
     Registration,
 )
-from mooring.framework.ports import Timer
-from mooring.framework.status import Status
-from mooring.queue import SchedulingQueue
+from moorage.framework.ports import Timer
+from moorage.framework.status import Status
+from moorage.queue import SchedulingQueue
 
 NODE_ADD = ClusterEvent(NODE, ActionType.ADD)
 NODE_DELETE = ClusterEvent(NODE, ActionType.DELETE)

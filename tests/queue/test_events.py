@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mooring.framework.events import (
+from moorage.framework.events import (
     ASSIGNED_POD_DELETE,
     NODE,
     POD,
@@ -21,8 +21,8 @@ from mooring.framework.events import (
     EventResource,
     QueueingHint,
 )
-from mooring.queue import SchedulingQueue
-from mooring.telemetry.log_lines import VALUES
+from moorage.queue import SchedulingQueue
+from moorage.telemetry.log_lines import VALUES
 from tests.queue.kit import (
     NODE_ADD,
     NODE_DELETE,

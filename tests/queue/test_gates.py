@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.framework.events import WILDCARD, ActionType, ClusterEvent
+from moorage.framework.events import WILDCARD, ActionType, ClusterEvent
 from tests.queue.kit import NODE_ADD, NODE_DELETE, POD_ALL, a_pod, changed, no, on, yes
 
 

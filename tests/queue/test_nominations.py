@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.api.pod import Pod
-from mooring.framework.events import QueueingHint
-from mooring.framework.handle import Nominator
+from moorage.api.pod import Pod
+from moorage.framework.events import QueueingHint
+from moorage.framework.handle import Nominator
 from tests.queue.kit import POD_ALL, Hint, World, a_pod, changed, on, yes
 
 

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from mooring.framework.events import QueuedPod
-from mooring.queue.heaps import PodHeap, order_of
+from moorage.framework.events import QueuedPod
+from moorage.queue.heaps import PodHeap, order_of
 from tests.queue.kit import World, a_pod, changed
 
 

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from mooring.api.pod import PodSchedulingGroup
-from mooring.framework.events import (
+from moorage.api.pod import PodSchedulingGroup
+from moorage.framework.events import (
     ASSIGNED_POD_DELETE,
     UNSCHEDULED_POD_ADD,
     WILDCARD,

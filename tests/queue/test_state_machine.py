@@ -6,8 +6,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from mooring.api.pod import Pod
-from mooring.framework.events import QueuedPod, QueueingHint
+from moorage.api.pod import Pod
+from moorage.framework.events import QueuedPod, QueueingHint
 from tests.queue.kit import NODE_ADD, NODE_DELETE, NODE_LABEL, POD_ALL, Hint, World, a_pod, changed, on
 
 PLUGINS = ("Fit", "Ports", "Gang")

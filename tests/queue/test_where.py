@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.queue import Location, QueueCorrupted
+from moorage.queue import Location, QueueCorrupted
 from tests.queue.kit import NODE_ADD, START, World, a_pod, on
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from mooring.framework import Handle, Plugin
-from mooring.testing import Cluster
+from moorage.framework import Handle, Plugin
+from moorage.testing import Cluster
 from tests.scheduler.kit import config
 
 

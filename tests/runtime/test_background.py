@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 
 import pytest
 
-from mooring.framework import PostBindPlugin
-from mooring.telemetry.log_lines import VALUES
-from mooring.testing import Cluster, make_node, make_pod
+from moorage.framework import PostBindPlugin
+from moorage.telemetry.log_lines import VALUES
+from moorage.testing import Cluster, make_node, make_pod
 from tests.runtime.kit import cluster_with, handle_of
 from tests.scheduler.kit import config
 from tests.scheduler.test_metrics import Measured

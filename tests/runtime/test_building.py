@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from mooring.api.resources import NODES, PODS, PRIORITY_CLASSES
-from mooring.config import ConfigError
-from mooring.framework import (
+from moorage.api.resources import NODES, PODS, PRIORITY_CLASSES
+from moorage.config import ConfigError
+from moorage.framework import (
     Access,
     ActionType,
     ClusterEvent,
@@ -18,12 +18,12 @@ from mooring.framework import (
     Registration,
     ReusablePlugin,
 )
-from mooring.framework import events as e
-from mooring.runtime.profile import registrations
-from mooring.runtime.registry import PluginError
-from mooring.runtime.reuse.signatures import Signer
-from mooring.testing import make_node, make_pod
-from mooring.testing.builders import make_priority_class
+from moorage.framework import events as e
+from moorage.runtime.profile import registrations
+from moorage.runtime.registry import PluginError
+from moorage.runtime.reuse.signatures import Signer
+from moorage.testing import make_node, make_pod
+from moorage.testing.builders import make_priority_class
 from tests.runtime.kit import cluster_with, handle_of, plugin_of
 from tests.scheduler.kit import built, config
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from mooring.api.errors import NotSent
-from mooring.api.resources import PODS, Resource
-from mooring.framework.ports import ApiClient, DelegatingClient
-from mooring.runtime.services import FencedClient
+from moorage.api.errors import NotSent
+from moorage.api.resources import PODS, Resource
+from moorage.framework.ports import ApiClient, DelegatingClient
+from moorage.runtime.services import FencedClient
 
 CALLS: dict[str, tuple[tuple[Any, ...], dict[str, Any], tuple[str, str]]] = {
     "list": ((PODS,), {"namespace": "a", "limit": 5}, ("list", "")),

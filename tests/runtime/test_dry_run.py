@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mooring.framework import (
+from moorage.framework import (
     CycleState,
     FilterPlugin,
     PreFilterPlugin,
@@ -18,8 +18,8 @@ from mooring.framework import (
     Status,
     VectorFilterPlugin,
 )
-from mooring.framework.status import SUCCESS
-from mooring.testing import Cluster, make_node, make_pod
+from moorage.framework.status import SUCCESS
+from moorage.testing import Cluster, make_node, make_pod
 from tests.runtime.kit import cluster_with, handle_of
 from tests.scheduler.kit import the_pod
 

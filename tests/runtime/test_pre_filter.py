@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from mooring.framework import PreFilterPlugin, PreFilterResult, Status
-from mooring.testing import make_node, make_pod
+from moorage.framework import PreFilterPlugin, PreFilterResult, Status
+from moorage.testing import make_node, make_pod
 from tests.runtime.kit import cluster_with
 
 

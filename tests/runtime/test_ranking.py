@@ -7,10 +7,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mooring.framework.nodes import EveryRow, Nodes
-from mooring.runtime.score_board import Ranker, rank
-from mooring.state.node_table import NodeTable
-from mooring.testing import make_node
+from moorage.framework.nodes import EveryRow, Nodes
+from moorage.runtime.score_board import Ranker, rank
+from moorage.state.node_table import NodeTable
+from moorage.testing import make_node
 
 SIZES = st.integers(1, 200)
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from mooring.api.resources import NODES, PODS
-from mooring.app.configuring import configure
-from mooring.config import ConfigError
-from mooring.framework import (
+from moorage.api.resources import NODES, PODS
+from moorage.app.configuring import configure
+from moorage.config import ConfigError
+from moorage.framework import (
     Access,
     BindPlugin,
     FilterPlugin,
@@ -35,8 +35,8 @@ from mooring.framework import (
     VectorScorePlugin,
     hot,
 )
-from mooring.plugins.registry import DEFAULT
-from mooring.runtime.registry import PluginError, Registry
+from moorage.plugins.registry import DEFAULT
+from moorage.runtime.registry import PluginError, Registry
 from tests.scheduler.kit import config
 
 
@@ -137,7 +137,7 @@ def test_the_same_class_twice_is_fine_and_keeps_its_first_source():
 
 MISTAKES = [
     pytest.param(5, ["5 is not a plugin"], id="no class"),
-    pytest.param(dict, ["not a plugin", "mooring.framework.Plugin"], id="another class"),
+    pytest.param(dict, ["not a plugin", "moorage.framework.Plugin"], id="another class"),
     pytest.param(Good({}, None), ["not a plugin"], id="an instance"),  # type: ignore[arg-type]
     pytest.param(Nameless, ["has no `name`"], id="no name"),
     pytest.param(NumberName, ["has no `name`"], id="a number as name"),
@@ -163,7 +163,7 @@ MISTAKES = [
     pytest.param(BadArgs, ["`Args` must be a msgspec.Struct class or None"], id="args of another type"),
     pytest.param(
         NeedsADependency,
-        ["`needs`: Access(Reads.PODS): the resource must be one of mooring.api.resources"],
+        ["`needs`: Access(Reads.PODS): the resource must be one of moorage.api.resources"],
         id="needs: a dependency as resource",
     ),
     pytest.param(
@@ -300,7 +300,7 @@ def write(folder: Path, name: str, text: str) -> None:
 
 
 PLUGIN = """
-from mooring.framework import FilterPlugin
+from moorage.framework import FilterPlugin
 
 class Outside(FilterPlugin):
     name = "outside"
@@ -343,7 +343,7 @@ def install(folder: Path, entries: str) -> None:
     info = folder / "outside_dist-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: outside-dist\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(f"[mooring.plugins]\n{entries}\n")
+    (info / "entry_points.txt").write_text(f"[moorage.plugins]\n{entries}\n")
 
 
 def test_entry_points_of_installed_packages_are_found(package):

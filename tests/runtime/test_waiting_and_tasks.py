@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 import pytest
 
-from mooring.framework import PreBindPlugin, PreBindPreFlight, Status
-from mooring.runtime.binding import pre_flight
-from mooring.runtime.services import WaitingPods, permit_timeout
-from mooring.telemetry.log_lines import VALUES
-from mooring.testing import Cluster, VirtualClock, VirtualLoop, make_node, make_pod
+from moorage.framework import PreBindPlugin, PreBindPreFlight, Status
+from moorage.runtime.binding import pre_flight
+from moorage.runtime.services import WaitingPods, permit_timeout
+from moorage.telemetry.log_lines import VALUES
+from moorage.testing import Cluster, VirtualClock, VirtualLoop, make_node, make_pod
 from tests.runtime.kit import cluster_with, handle_of
 from tests.scheduler.kit import built, config
 

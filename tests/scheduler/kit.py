@@ -6,18 +6,18 @@ import random
 from collections.abc import Iterable
 from typing import Any
 
-from mooring.api.pod import Pod
-from mooring.app.scheduler import Scheduler
-from mooring.client.informers import InformerSet
-from mooring.framework import Plugin
-from mooring.framework.extending import Extender
-from mooring.queue.pending import Location
-from mooring.scheduler.assembly import assemble, needed_resources
-from mooring.scheduler.generation import Ports
-from mooring.sim.loop import VirtualClock, VirtualLoop
-from mooring.store.local import LocalClient
-from mooring.store.store import Store
-from mooring.testing import Cluster
+from moorage.api.pod import Pod
+from moorage.app.scheduler import Scheduler
+from moorage.client.informers import InformerSet
+from moorage.framework import Plugin
+from moorage.framework.extending import Extender
+from moorage.queue.pending import Location
+from moorage.scheduler.assembly import assemble, needed_resources
+from moorage.scheduler.generation import Ports
+from moorage.sim.loop import VirtualClock, VirtualLoop
+from moorage.store.local import LocalClient
+from moorage.store.store import Store
+from moorage.testing import Cluster
 
 
 def config(

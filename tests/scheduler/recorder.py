@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from mooring.api.resources import PODS
-from mooring.framework import (
+from moorage.api.resources import PODS
+from moorage.framework import (
     Access,
     BindPlugin,
     FilterPlugin,

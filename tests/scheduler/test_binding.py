@@ -7,12 +7,12 @@ import dataclasses
 
 import pytest
 
-from mooring.api.resources import PODS
-from mooring.framework import PermitPlugin, PreBindPlugin, ReservePlugin, Status
-from mooring.framework.ports import Change
-from mooring.store import faults
-from mooring.store.faults import Fault
-from mooring.testing import make_node, make_pod
+from moorage.api.resources import PODS
+from moorage.framework import PermitPlugin, PreBindPlugin, ReservePlugin, Status
+from moorage.framework.ports import Change
+from moorage.store import faults
+from moorage.store.faults import Fault
+from moorage.testing import make_node, make_pod
 
 NODES = (make_node("a"), make_node("b"))
 
@@ -37,8 +37,8 @@ def assumed(cluster):
     return [cached.pod.key for cached in cluster.scheduler.engine.cache.assumed()]
 
 
-def test_a_lost_answer_of_a_bind_that_happened_is_settled_by_reading(mooring_cluster):
-    cluster = mooring_cluster()
+def test_a_lost_answer_of_a_bind_that_happened_is_settled_by_reading(moorage_cluster):
+    cluster = moorage_cluster()
     cluster.faults.add(Fault(verb="bind", effect=faults.lost_answer(), times=1))
     cluster.add(*NODES, make_pod("p"))
     cluster.settle()
@@ -49,8 +49,8 @@ def test_a_lost_answer_of_a_bind_that_happened_is_settled_by_reading(mooring_clu
 
 
 @pytest.mark.parametrize("code", [500, 504])
-def test_a_bind_that_happened_although_the_server_failed_is_settled_by_reading(mooring_cluster, code):
-    cluster = mooring_cluster()
+def test_a_bind_that_happened_although_the_server_failed_is_settled_by_reading(moorage_cluster, code):
+    cluster = moorage_cluster()
     effect = dataclasses.replace(faults.server_error(code), applied=True)
     cluster.faults.add(Fault(verb="bind", effect=effect, times=1))
     cluster.add(*NODES, make_pod("p"))
@@ -59,8 +59,8 @@ def test_a_bind_that_happened_although_the_server_failed_is_settled_by_reading(m
     assert [e.reason for e in cluster.events("p")] == ["Scheduled"]
 
 
-def test_a_lost_request_is_settled_and_tried_again(mooring_cluster):
-    cluster = mooring_cluster()
+def test_a_lost_request_is_settled_and_tried_again(moorage_cluster):
+    cluster = moorage_cluster()
     cluster.faults.add(Fault(verb="bind", effect=faults.lost_request(), times=1))
     cluster.add(*NODES, make_pod("p"))
     cluster.settle(30)
@@ -69,8 +69,8 @@ def test_a_lost_request_is_settled_and_tried_again(mooring_cluster):
     cluster.validate()
 
 
-def test_the_pod_stays_assumed_while_the_outcome_is_unknown(mooring_cluster):
-    cluster = mooring_cluster()
+def test_the_pod_stays_assumed_while_the_outcome_is_unknown(moorage_cluster):
+    cluster = moorage_cluster()
     cluster.faults.add(Fault(verb="bind", effect=faults.lost_request(), times=1))
     cluster.faults.add(Fault(verb="get", resource=PODS, effect=faults.server_error(503), times=None))
     cluster.add(*NODES, make_pod("p"))
@@ -83,8 +83,8 @@ def test_the_pod_stays_assumed_while_the_outcome_is_unknown(mooring_cluster):
     assert assumed(cluster) == []
 
 
-def test_a_conflict_with_another_scheduler_is_understood(mooring_cluster):
-    cluster = mooring_cluster()
+def test_a_conflict_with_another_scheduler_is_understood(moorage_cluster):
+    cluster = moorage_cluster()
     cluster.faults.add(Fault(verb="bind", effect=faults.delay(0.5), times=1))
     cluster.add(*NODES, make_pod("p"))
     cluster.settle(0.1)
@@ -98,8 +98,8 @@ def test_a_conflict_with_another_scheduler_is_understood(mooring_cluster):
     assert list(cluster.scheduler.engine.cache.pods_on("a")) == []
 
 
-def test_a_pod_deleted_on_its_way_is_forgotten_at_once_and_quietly(mooring_cluster):
-    cluster = mooring_cluster()
+def test_a_pod_deleted_on_its_way_is_forgotten_at_once_and_quietly(moorage_cluster):
+    cluster = moorage_cluster()
     cluster.faults.add(Fault(verb="bind", effect=faults.delay(5), times=1))
     cluster.add(*NODES, make_pod("p"))
     cluster.settle(0.1)
@@ -113,8 +113,8 @@ def test_a_pod_deleted_on_its_way_is_forgotten_at_once_and_quietly(mooring_clust
     cluster.validate()
 
 
-def test_a_recreated_pod_is_not_bound_by_the_old_ones_bind(mooring_cluster):
-    cluster = mooring_cluster()
+def test_a_recreated_pod_is_not_bound_by_the_old_ones_bind(moorage_cluster):
+    cluster = moorage_cluster()
     cluster.faults.add(Fault(verb="bind", effect=faults.delay(5), times=1))
     cluster.add(*NODES, make_pod("p"))
     cluster.settle(0.1)
@@ -128,8 +128,8 @@ def test_a_recreated_pod_is_not_bound_by_the_old_ones_bind(mooring_cluster):
 
 
 @pytest.mark.parametrize("effect", [faults.server_error(500), faults.not_sent(), faults.too_many_requests(2)])
-def test_a_refused_bind_gives_everything_back_and_retries(mooring_cluster, effect):
-    cluster = mooring_cluster()
+def test_a_refused_bind_gives_everything_back_and_retries(moorage_cluster, effect):
+    cluster = moorage_cluster()
     cluster.faults.add(Fault(verb="bind", effect=effect, times=1))
     cluster.add(*NODES, make_pod("p"))
     cluster.settle(0.5)
@@ -150,8 +150,8 @@ def waiting(cluster):
     return {held.pod.name: held for held in cluster.scheduler.engine.services.waiting}
 
 
-def test_a_waiting_pod_proceeds_when_it_is_allowed(mooring_cluster):
-    cluster = mooring_cluster(config=with_plugin("doorman"), plugins=[Doorman])
+def test_a_waiting_pod_proceeds_when_it_is_allowed(moorage_cluster):
+    cluster = moorage_cluster(config=with_plugin("doorman"), plugins=[Doorman])
     cluster.add(*NODES, make_pod("p"))
     cluster.settle(5)
     assert cluster.node_of("p") == ""
@@ -166,8 +166,8 @@ def test_a_waiting_pod_proceeds_when_it_is_allowed(mooring_cluster):
     assert waiting(cluster) == {}
 
 
-def test_a_waiting_pod_can_be_rejected_and_its_room_wakes_others(mooring_cluster):
-    cluster = mooring_cluster(config=with_plugin("doorman"), plugins=[Doorman])
+def test_a_waiting_pod_can_be_rejected_and_its_room_wakes_others(moorage_cluster):
+    cluster = moorage_cluster(config=with_plugin("doorman"), plugins=[Doorman])
     cluster.add(*NODES, make_pod("p"))
     cluster.settle()
     waiting(cluster)["p"].reject("doorman", "not today")
@@ -176,8 +176,8 @@ def test_a_waiting_pod_can_be_rejected_and_its_room_wakes_others(mooring_cluster
     assert cluster.record("p").attempt >= 1
 
 
-def test_a_preempted_waiting_pod_returns_by_error_backoff(mooring_cluster):
-    cluster = mooring_cluster(config=with_plugin("doorman"), plugins=[Doorman])
+def test_a_preempted_waiting_pod_returns_by_error_backoff(moorage_cluster):
+    cluster = moorage_cluster(config=with_plugin("doorman"), plugins=[Doorman])
     cluster.add(*NODES, make_pod("p"))
     cluster.settle()
     waiting(cluster)["p"].preempt("DefaultPreemption", "preempted")
@@ -186,8 +186,8 @@ def test_a_preempted_waiting_pod_returns_by_error_backoff(mooring_cluster):
     assert cluster.scheduler.where(cluster.pod("p")).place == "backoff"
 
 
-def test_a_deleted_waiting_pod_is_rejected(mooring_cluster):
-    cluster = mooring_cluster(config=with_plugin("doorman"), plugins=[Doorman])
+def test_a_deleted_waiting_pod_is_rejected(moorage_cluster):
+    cluster = moorage_cluster(config=with_plugin("doorman"), plugins=[Doorman])
     cluster.add(*NODES, make_pod("p"))
     cluster.settle()
     cluster.delete(cluster.pod("p"))
@@ -196,14 +196,14 @@ def test_a_deleted_waiting_pod_is_rejected(mooring_cluster):
 
 
 @pytest.mark.parametrize(("asked", "given"), [(3600.0, 900.0), (None, 900.0), (-5.0, 0.0), (0.0, 0.0)])
-def test_permit_waits_are_bounded(mooring_cluster, asked, given):
+def test_permit_waits_are_bounded(moorage_cluster, asked, given):
     class Slow(PermitPlugin):
         name = "slow"
 
         def permit(self, state, pod, node_name):
             return Status.wait(timeout=asked)
 
-    cluster = mooring_cluster(config=with_plugin("slow"), plugins=[Slow])
+    cluster = moorage_cluster(config=with_plugin("slow"), plugins=[Slow])
     cluster.add(*NODES, make_pod("p"))
     cluster.until(lambda: cluster.events("p"), timeout=1000)
     assert cluster.clock.now() == pytest.approx(given, abs=0.2)
@@ -226,8 +226,8 @@ class Ledger(ReservePlugin):
         self.open.remove(pod.name)
 
 
-def test_reservations_balance_under_failing_binds(mooring_cluster):
-    cluster = mooring_cluster(config=with_plugin("ledger"), plugins=[Ledger])
+def test_reservations_balance_under_failing_binds(moorage_cluster):
+    cluster = moorage_cluster(config=with_plugin("ledger"), plugins=[Ledger])
     cluster.faults.add(Fault(verb="bind", effect=faults.server_error(500), times=5))
     cluster.add(*NODES, *(make_pod(f"p{i}") for i in range(3)))
     cluster.settle(60)
@@ -235,8 +235,8 @@ def test_reservations_balance_under_failing_binds(mooring_cluster):
     assert sorted(cluster.scheduler.engine.services.shared["ledger"]) == ["p0", "p1", "p2"]
 
 
-def test_stopping_waits_for_binds_that_were_sent(mooring_cluster):
-    cluster = mooring_cluster()
+def test_stopping_waits_for_binds_that_were_sent(moorage_cluster):
+    cluster = moorage_cluster()
     cluster.faults.add(Fault(verb="bind", effect=faults.slow_answer(5)))
     cluster.add(*NODES, make_pod("p"))
     cluster.settle(0.1)
@@ -244,22 +244,22 @@ def test_stopping_waits_for_binds_that_were_sent(mooring_cluster):
     assert cluster.node_of("p") == "a"
 
 
-def test_stopping_cancels_pre_bind(mooring_cluster):
+def test_stopping_cancels_pre_bind(moorage_cluster):
     class Endless(PreBindPlugin):
         name = "endless"
 
         async def pre_bind(self, state, pod, node_name):
             await asyncio.Event().wait()
 
-    cluster = mooring_cluster(config=with_plugin("endless"), plugins=[Endless])
+    cluster = moorage_cluster(config=with_plugin("endless"), plugins=[Endless])
     cluster.add(*NODES, make_pod("p"))
     cluster.settle()
     cluster.close()
     assert cluster.node_of("p") == ""
 
 
-def test_a_failed_bind_shows_in_the_record(mooring_cluster):
-    cluster = mooring_cluster()
+def test_a_failed_bind_shows_in_the_record(moorage_cluster):
+    cluster = moorage_cluster()
     cluster.faults.add(Fault(verb="bind", effect=faults.server_error(500), times=1))
     cluster.add(*NODES, make_pod("p"))
     cluster.settle(0.5)
@@ -268,8 +268,8 @@ def test_a_failed_bind_shows_in_the_record(mooring_cluster):
     assert record.message == cluster.events("p")[0].note
 
 
-def test_stopping_does_not_wait_for_ever_for_an_api_that_is_away(mooring_cluster):
-    cluster = mooring_cluster()
+def test_stopping_does_not_wait_for_ever_for_an_api_that_is_away(moorage_cluster):
+    cluster = moorage_cluster()
     cluster.faults.add(Fault(verb="bind", effect=faults.lost_request(), times=1))
     cluster.faults.add(Fault(verb="get", resource=PODS, effect=faults.server_error(503), times=None))
     cluster.add(*NODES, make_pod("p"))
@@ -279,9 +279,9 @@ def test_stopping_does_not_wait_for_ever_for_an_api_that_is_away(mooring_cluster
     assert cluster.clock.now() - began < 60
 
 
-def test_an_older_placement_cannot_undo_a_newer_one(mooring_cluster):
+def test_an_older_placement_cannot_undo_a_newer_one(moorage_cluster):
     """The pod vanishes from the list while its bind is slow, returns, and is placed again."""
-    cluster = mooring_cluster()
+    cluster = moorage_cluster()
     cluster.faults.add(Fault(verb="bind", effect=faults.delay(5), times=1))
     cluster.faults.add(Fault(verb="bind", effect=faults.delay(20), times=1))
     cluster.add(*NODES, make_pod("p"))

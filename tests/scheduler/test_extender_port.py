@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from mooring.api.errors import OutcomeUnknown
-from mooring.framework import FilterPlugin, ScorePlugin, Status
-from mooring.framework.extending import ExtenderError, ExtenderFilterResult, Victims
-from mooring.framework.nodes import Nodes
-from mooring.testing import make_node, make_nodes, make_pod
+from moorage.api.errors import OutcomeUnknown
+from moorage.framework import FilterPlugin, ScorePlugin, Status
+from moorage.framework.extending import ExtenderError, ExtenderFilterResult, Victims
+from moorage.framework.nodes import Nodes
+from moorage.testing import make_node, make_nodes, make_pod
 from tests.scheduler.kit import ExtendedCluster, assumed, config, notes, place
 
 PLAIN = config()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.framework import PostFilterResult, PreBindPreFlight, PreFilterResult, Status
-from mooring.testing import Cluster, make_node, make_pod
+from moorage.framework import PostFilterResult, PreBindPreFlight, PreFilterResult, Status
+from moorage.testing import Cluster, make_node, make_pod
 from tests.scheduler.kit import the_pod
 from tests.scheduler.recorder import ONLY_WITNESS, SKIP, witness
 

@@ -10,22 +10,22 @@ from typing import Any
 import msgspec
 import pytest
 
-from mooring.api.node import Node
-from mooring.api.pod import Pod
-from mooring.api.resources import NODES, PODS, SERVICES
-from mooring.app.clock import SystemClock
-from mooring.framework import events
-from mooring.framework.events import ActionType, ClusterEvent, EventResource
-from mooring.framework.ports import Change
-from mooring.runtime.services import WaitingPods
-from mooring.scheduler.handlers import Handlers
-from mooring.scheduler.instructions import Enqueue, Instruction, Remove, Update, Wake
-from mooring.state.cache import ClusterCache
-from mooring.state.node_table import NodeTable
-from mooring.state.pod_entry import bound_to
-from mooring.state.stores import Stores
-from mooring.testing import make_node, make_pod
-from mooring.testing.builders import make_service
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.api.resources import NODES, PODS, SERVICES
+from moorage.app.clock import SystemClock
+from moorage.framework import events
+from moorage.framework.events import ActionType, ClusterEvent, EventResource
+from moorage.framework.ports import Change
+from moorage.runtime.services import WaitingPods
+from moorage.scheduler.handlers import Handlers
+from moorage.scheduler.instructions import Enqueue, Instruction, Remove, Update, Wake
+from moorage.state.cache import ClusterCache
+from moorage.state.node_table import NodeTable
+from moorage.state.pod_entry import bound_to
+from moorage.state.stores import Stores
+from moorage.testing import make_node, make_pod
+from moorage.testing.builders import make_service
 
 OTHER = "another-scheduler"
 

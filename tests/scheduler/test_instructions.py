@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from mooring.framework import events
-from mooring.framework.events import QueuedPod
-from mooring.scheduler.instructions import (
+from moorage.framework import events
+from moorage.framework.events import QueuedPod
+from moorage.scheduler.instructions import (
     Activate,
     EndFlight,
     Enqueue,
@@ -21,8 +21,8 @@ from mooring.scheduler.instructions import (
     Update,
     Wake,
 )
-from mooring.scheduler.outcome import Failure, Outcome
-from mooring.testing import make_pod
+from moorage.scheduler.outcome import Failure, Outcome
+from moorage.testing import make_pod
 
 P, Q = make_pod("p"), make_pod("q")
 INFO = QueuedPod(P, 0.0)

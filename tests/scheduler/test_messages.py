@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.testing import make_node, make_pod
-from mooring.testing.volumes import make_pvc, make_storage_class
+from moorage.testing import make_node, make_pod
+from moorage.testing.volumes import make_pvc, make_storage_class
 
 
-def told(mooring_cluster, *objects, pod):
+def told(moorage_cluster, *objects, pod):
     """What the pod's last FailedScheduling event and its condition say."""
-    cluster = mooring_cluster(flush_after=None)
+    cluster = moorage_cluster(flush_after=None)
     cluster.add(*objects)
     cluster.settle()
     cluster.add(pod)
@@ -84,19 +84,19 @@ NOBODY = [
 
 
 @pytest.mark.parametrize(("cluster", "pods", "pod", "expected"), NOBODY)
-def test_what_a_refused_pod_is_told(mooring_cluster, cluster, pods, pod, expected):
-    assert told(mooring_cluster, *cluster, *pods, pod=pod) == expected
+def test_what_a_refused_pod_is_told(moorage_cluster, cluster, pods, pod, expected):
+    assert told(moorage_cluster, *cluster, *pods, pod=pod) == expected
 
 
-def test_a_pod_that_pre_filter_refuses_for_good_finds_no_claims_state(mooring_cluster):
+def test_a_pod_that_pre_filter_refuses_for_good_finds_no_claims_state(moorage_cluster):
     claim = make_pvc("data", storage_class="standard")
     pod = make_pod("p", claims=["data"])
-    message = told(mooring_cluster, *nodes(3), make_storage_class("standard"), claim, pod=pod)
+    message = told(moorage_cluster, *nodes(3), make_storage_class("standard"), claim, pod=pod)
     assert message == ("0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims. not found")
 
 
-def test_while_victims_terminate(mooring_cluster):
-    cluster = mooring_cluster(flush_after=None)
+def test_while_victims_terminate(moorage_cluster):
+    cluster = moorage_cluster(flush_after=None)
     cluster.add(*nodes(1, cpu="4"), make_pod("low", cpu="4", priority=0, termination_grace_period_seconds=30))
     cluster.settle()
     cluster.add(make_pod("p", cpu="4", priority=10))
@@ -109,5 +109,5 @@ def test_while_victims_terminate(mooring_cluster):
     )
 
 
-def test_an_empty_cluster(mooring_cluster):
-    assert told(mooring_cluster, pod=make_pod("p")) == "no nodes available to schedule pods"
+def test_an_empty_cluster(moorage_cluster):
+    assert told(moorage_cluster, pod=make_pod("p")) == "no nodes available to schedule pods"

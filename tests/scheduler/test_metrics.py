@@ -6,14 +6,14 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from mooring.api.resources import NODES, PODS
-from mooring.app.running import gauges
-from mooring.app.scheduler import Scheduler
-from mooring.config.gates import DEFAULT_GATES
-from mooring.framework import PermitPlugin, Status
-from mooring.telemetry.instruments import Exposed, exponential
-from mooring.telemetry.metrics import SchedulerMetrics
-from mooring.testing import Cluster, make_node, make_pod
+from moorage.api.resources import NODES, PODS
+from moorage.app.running import gauges
+from moorage.app.scheduler import Scheduler
+from moorage.config.gates import DEFAULT_GATES
+from moorage.framework import PermitPlugin, Status
+from moorage.telemetry.instruments import Exposed, exponential
+from moorage.telemetry.metrics import SchedulerMetrics
+from moorage.testing import Cluster, make_node, make_pod
 
 CONFIG = """
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -205,7 +205,7 @@ def test_the_numbers_are_right(scenario):
     assert (
         value(found, evaluated, f"{evaluated}_total", plugin="NodeResourcesFit", extension_point="Filter") > 0
     )
-    lag = "mooring_watch_lag_seconds"
+    lag = "moorage_watch_lag_seconds"
     assert value(found, lag, f"{lag}_count") == value(
         found, attempts, f"{attempts}_total", result="scheduled"
     )
@@ -242,8 +242,8 @@ def test_an_exception_of_a_plugin_is_counted():
 
 
 def test_a_lost_answer_is_counted_with_what_turned_out_to_be_true():
-    from mooring.store import faults
-    from mooring.store.faults import Fault
+    from moorage.store import faults
+    from moorage.store.faults import Fault
 
     with Measured() as cluster:
         cluster.faults.add(Fault(verb="bind", effect=faults.lost_answer(), times=1))

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from mooring.api.resources import NAMESPACES, NODES, PODS
-from mooring.framework import (
+from moorage.api.resources import NAMESPACES, NODES, PODS
+from moorage.framework import (
     Access,
     ActionType,
     ClusterEvent,
@@ -20,11 +20,11 @@ from mooring.framework import (
     Registration,
     Status,
 )
-from mooring.framework.events import NODE
-from mooring.runtime.registry import PluginError
-from mooring.telemetry.log_lines import VALUES
-from mooring.testing import Cluster, make_node, make_pod
-from mooring.testing.builders import make_namespace
+from moorage.framework.events import NODE
+from moorage.runtime.registry import PluginError
+from moorage.telemetry.log_lines import VALUES
+from moorage.testing import Cluster, make_node, make_pod
+from moorage.testing.builders import make_namespace
 from tests.scheduler.kit import config, place, where
 
 LOAD = EventResource("Load")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mooring.framework import (
+from moorage.framework import (
     ActionType,
     ClusterEvent,
     Code,
@@ -27,9 +27,9 @@ from mooring.framework import (
     VectorFilterPlugin,
     VectorScorePlugin,
 )
-from mooring.framework.events import NODE, POD
-from mooring.runtime.registry import PluginError
-from mooring.testing import Cluster, make_node, make_pod
+from moorage.framework.events import NODE, POD
+from moorage.runtime.registry import PluginError
+from moorage.testing import Cluster, make_node, make_pod
 from tests.scheduler.kit import built, config, the_pod, where
 from tests.scheduler.recorder import ONLY_WITNESS, witness
 

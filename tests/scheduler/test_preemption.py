@@ -6,13 +6,13 @@ import asyncio
 
 import pytest
 
-from mooring.api.resources import PODS
-from mooring.framework import FilterPlugin, PermitPlugin, PreBindPlugin, ReusablePlugin, Status
-from mooring.framework.access import Reads
-from mooring.store import faults
-from mooring.store.faults import Fault
-from mooring.testing import make_node, make_pod
-from mooring.testing.builders import make_pdb
+from moorage.api.resources import PODS
+from moorage.framework import FilterPlugin, PermitPlugin, PreBindPlugin, ReusablePlugin, Status
+from moorage.framework.access import Reads
+from moorage.store import faults
+from moorage.store.faults import Fault
+from moorage.testing import make_node, make_pod
+from moorage.testing.builders import make_pdb
 
 NODE_A = make_node("a", cpu="4")
 
@@ -26,8 +26,8 @@ def preemptor(name="high", cpu="2", priority=100, **options):
     return make_pod(name, cpu=cpu, priority=priority, **options)
 
 
-def start(mooring_cluster, *objects, **options):
-    cluster = mooring_cluster(flush_after=None, **options)
+def start(moorage_cluster, *objects, **options):
+    cluster = moorage_cluster(flush_after=None, **options)
     cluster.add(NODE_A)
     for obj in objects:
         cluster.add(obj)
@@ -49,8 +49,8 @@ def deletes(cluster):
     return [call.name for call in cluster.faults.calls_of("delete", PODS)]
 
 
-def test_a_pod_of_high_priority_takes_the_place_of_lower_ones(mooring_cluster):
-    cluster = start(mooring_cluster, victim("low-1"), victim("low-2", priority=5), preemptor())
+def test_a_pod_of_high_priority_takes_the_place_of_lower_ones(moorage_cluster):
+    cluster = start(moorage_cluster, victim("low-1"), victim("low-2", priority=5), preemptor())
     cluster.settle(5)
     assert cluster.pod("low-1") is None
     assert cluster.node_of("low-2") == "a"
@@ -65,8 +65,8 @@ def test_a_pod_of_high_priority_takes_the_place_of_lower_ones(mooring_cluster):
     cluster.validate()
 
 
-def test_the_victim_is_told_why_and_the_preemptor_waits_nominated_until_it_is_gone(mooring_cluster):
-    cluster = start(mooring_cluster, victim("low", cpu="4", grace=30), preemptor(cpu="4"))
+def test_the_victim_is_told_why_and_the_preemptor_waits_nominated_until_it_is_gone(moorage_cluster):
+    cluster = start(moorage_cluster, victim("low", cpu="4", grace=30), preemptor(cpu="4"))
     low = cluster.pod("low")
     assert low.is_terminating
     (condition,) = [c for c in low.status.conditions if c.type == "DisruptionTarget"]
@@ -79,8 +79,8 @@ def test_the_victim_is_told_why_and_the_preemptor_waits_nominated_until_it_is_go
     cluster.validate()
 
 
-def test_no_second_preemption_while_a_victim_terminates(mooring_cluster):
-    cluster = start(mooring_cluster, victim("low", cpu="4", grace=30), preemptor(cpu="4"))
+def test_no_second_preemption_while_a_victim_terminates(moorage_cluster):
+    cluster = start(moorage_cluster, victim("low", cpu="4", grace=30), preemptor(cpu="4"))
     cluster.scheduler.engine.services.activate([cluster.pod("high")], "")
     cluster.settle(3)
     assert deletes(cluster) == ["low"]
@@ -91,16 +91,16 @@ def test_no_second_preemption_while_a_victim_terminates(mooring_cluster):
     )
 
 
-def test_a_pod_that_must_not_preempt_stays_pending(mooring_cluster):
-    cluster = start(mooring_cluster, victim("low", cpu="4"), preemptor(preemption_policy="Never"))
+def test_a_pod_that_must_not_preempt_stays_pending(moorage_cluster):
+    cluster = start(moorage_cluster, victim("low", cpu="4"), preemptor(preemption_policy="Never"))
     cluster.settle(5)
     assert cluster.node_of("low") == "a"
     assert deletes(cluster) == []
     assert notes(cluster, "high")[-1].endswith("preemption: not eligible due to preemptionPolicy=Never.")
 
 
-def test_equal_priority_is_not_preempted(mooring_cluster):
-    cluster = start(mooring_cluster, victim("low", cpu="4", priority=100), preemptor())
+def test_equal_priority_is_not_preempted(moorage_cluster):
+    cluster = start(moorage_cluster, victim("low", cpu="4", priority=100), preemptor())
     cluster.settle(5)
     assert deletes(cluster) == []
     assert notes(cluster, "high")[-1].endswith(
@@ -108,8 +108,8 @@ def test_equal_priority_is_not_preempted(mooring_cluster):
     )
 
 
-def test_a_budget_is_respected_when_another_node_will_do(mooring_cluster):
-    cluster = mooring_cluster(flush_after=None)
+def test_a_budget_is_respected_when_another_node_will_do(moorage_cluster):
+    cluster = moorage_cluster(flush_after=None)
     cluster.add(NODE_A, make_node("b", cpu="4"), make_pdb("budget", {"app": "db"}, allowed=0))
     cluster.add(victim("db", cpu="4", node="a", labels={"app": "db"}))
     cluster.add(victim("web", cpu="4", node="b", priority=50))
@@ -120,16 +120,16 @@ def test_a_budget_is_respected_when_another_node_will_do(mooring_cluster):
     assert cluster.node_of("high") == "b"
 
 
-def test_a_budget_yields_when_nothing_else_helps(mooring_cluster):
+def test_a_budget_yields_when_nothing_else_helps(moorage_cluster):
     budget = make_pdb("budget", {"app": "db"}, allowed=0)
-    cluster = start(mooring_cluster, budget, victim("db", cpu="4", labels={"app": "db"}), preemptor())
+    cluster = start(moorage_cluster, budget, victim("db", cpu="4", labels={"app": "db"}), preemptor())
     cluster.settle(5)
     assert deletes(cluster) == ["db"]
     assert cluster.node_of("high") == "a"
 
 
-def test_a_victim_recreated_under_its_name_is_left_alone(mooring_cluster):
-    cluster = start(mooring_cluster, victim("low", cpu="4"))
+def test_a_victim_recreated_under_its_name_is_left_alone(moorage_cluster):
+    cluster = start(moorage_cluster, victim("low", cpu="4"))
     cluster.faults.add(Fault(verb="delete", resource=PODS, effect=faults.delay(2), times=1))
     cluster.add(preemptor())
     cluster.settle(0.5)
@@ -147,8 +147,8 @@ def test_a_victim_recreated_under_its_name_is_left_alone(mooring_cluster):
     [faults.conflict(), faults.server_error(500), faults.lost_answer(), faults.not_sent()],
     ids=["409", "500", "answer lost", "not sent"],
 )
-def test_a_delete_that_fails_does_not_strand_the_preemptor(mooring_cluster, effect):
-    cluster = start(mooring_cluster, victim("low", cpu="4"))
+def test_a_delete_that_fails_does_not_strand_the_preemptor(moorage_cluster, effect):
+    cluster = start(moorage_cluster, victim("low", cpu="4"))
     cluster.faults.add(Fault(verb="delete", resource=PODS, effect=effect, times=1))
     cluster.add(preemptor())
     cluster.settle(20)
@@ -158,8 +158,8 @@ def test_a_delete_that_fails_does_not_strand_the_preemptor(mooring_cluster, effe
 
 
 @pytest.mark.parametrize("verb", ["patch", "delete"])
-def test_a_victim_that_is_gone_already_counts_as_success(mooring_cluster, verb):
-    cluster = start(mooring_cluster, victim("low", cpu="4"))
+def test_a_victim_that_is_gone_already_counts_as_success(moorage_cluster, verb):
+    cluster = start(moorage_cluster, victim("low", cpu="4"))
     cluster.faults.add(Fault(verb=verb, resource=PODS, name="low", effect=faults.delay(1), times=1))
     cluster.add(preemptor())
     cluster.settle(0.5)
@@ -170,8 +170,8 @@ def test_a_victim_that_is_gone_already_counts_as_success(mooring_cluster, verb):
     cluster.validate()
 
 
-def test_a_condition_that_cannot_be_written_is_tried_again(mooring_cluster):
-    cluster = start(mooring_cluster, victim("low", cpu="4", grace=30))
+def test_a_condition_that_cannot_be_written_is_tried_again(moorage_cluster):
+    cluster = start(moorage_cluster, victim("low", cpu="4", grace=30))
     cluster.faults.add(Fault(verb="patch", resource=PODS, name="low", effect=faults.server_error(), times=2))
     cluster.add(preemptor())
     cluster.settle(2)
@@ -179,9 +179,9 @@ def test_a_condition_that_cannot_be_written_is_tried_again(mooring_cluster):
     assert deletes(cluster) == ["low"]
 
 
-def test_one_failed_victim_spares_the_last_one_for_now(mooring_cluster):
+def test_one_failed_victim_spares_the_last_one_for_now(moorage_cluster):
     lows = [victim("low-1", cpu="1"), victim("low-2", cpu="1"), victim("low-3", cpu="2")]
-    cluster = start(mooring_cluster, *lows)
+    cluster = start(moorage_cluster, *lows)
     cluster.faults.add(Fault(verb="delete", resource=PODS, effect=faults.server_error(), times=1))
     cluster.add(preemptor(cpu="4"))
     cluster.settle(0.2)
@@ -191,8 +191,8 @@ def test_one_failed_victim_spares_the_last_one_for_now(mooring_cluster):
     cluster.validate()
 
 
-def test_the_preemptor_is_gated_while_its_victims_are_dealt_with(mooring_cluster):
-    cluster = start(mooring_cluster, victim("low-1"), victim("low-2"))
+def test_the_preemptor_is_gated_while_its_victims_are_dealt_with(moorage_cluster):
+    cluster = start(moorage_cluster, victim("low-1"), victim("low-2"))
     cluster.faults.add(Fault(verb="delete", resource=PODS, name="low-2", effect=faults.delay(5), times=1))
     cluster.add(preemptor(cpu="4"))
     cluster.settle(2)
@@ -205,8 +205,8 @@ def test_the_preemptor_is_gated_while_its_victims_are_dealt_with(mooring_cluster
     assert sorted(deletes(cluster)) == ["low-1", "low-2"]
 
 
-def test_a_slow_answer_does_not_hold_the_preemptor_back_when_the_victim_is_gone(mooring_cluster):
-    cluster = start(mooring_cluster, victim("low", cpu="4"))
+def test_a_slow_answer_does_not_hold_the_preemptor_back_when_the_victim_is_gone(moorage_cluster):
+    cluster = start(moorage_cluster, victim("low", cpu="4"))
     cluster.faults.add(Fault(verb="delete", resource=PODS, effect=faults.slow_answer(60), times=1))
     cluster.add(preemptor())
     cluster.settle(5)
@@ -245,8 +245,8 @@ profiles:
 
 
 @pytest.mark.parametrize(("plugin", "name"), [(Hold, "waiting"), (Slow, "slow")], ids=["Permit", "PreBind"])
-def test_a_victim_on_its_way_is_stopped_in_memory(mooring_cluster, plugin, name):
-    cluster = start(mooring_cluster, victim(name, cpu="4"), config=with_plugin(plugin.name), plugins=[plugin])
+def test_a_victim_on_its_way_is_stopped_in_memory(moorage_cluster, plugin, name):
+    cluster = start(moorage_cluster, victim(name, cpu="4"), config=with_plugin(plugin.name), plugins=[plugin])
     cluster.add(preemptor())
     cluster.settle(2)
     assert deletes(cluster) == []
@@ -268,9 +268,9 @@ def test_a_victim_on_its_way_is_stopped_in_memory(mooring_cluster, plugin, name)
     cluster.validate()
 
 
-def test_one_victim_in_memory_and_one_to_delete(mooring_cluster):
+def test_one_victim_in_memory_and_one_to_delete(moorage_cluster):
     cluster = start(
-        mooring_cluster, victim("slow"), victim("low"), config=with_plugin("Slow"), plugins=[Slow]
+        moorage_cluster, victim("slow"), victim("low"), config=with_plugin("Slow"), plugins=[Slow]
     )
     cluster.add(preemptor(cpu="4"))
     cluster.settle(5)
@@ -278,8 +278,8 @@ def test_one_victim_in_memory_and_one_to_delete(mooring_cluster):
     assert deletes(cluster) == ["low"]
 
 
-def test_nominated_space_is_not_given_to_lower_priority(mooring_cluster):
-    cluster = start(mooring_cluster, victim("low", cpu="4", grace=30), preemptor(cpu="4"))
+def test_nominated_space_is_not_given_to_lower_priority(moorage_cluster):
+    cluster = start(moorage_cluster, victim("low", cpu="4", grace=30), preemptor(cpu="4"))
     cluster.add(make_pod("late", cpu="1", priority=50))
     finish(cluster, "low")
     cluster.settle(5)
@@ -287,9 +287,9 @@ def test_nominated_space_is_not_given_to_lower_priority(mooring_cluster):
     assert cluster.node_of("late") == ""
 
 
-def test_lower_nominations_on_the_node_are_taken_back(mooring_cluster):
+def test_lower_nominations_on_the_node_are_taken_back(moorage_cluster):
     cluster = start(
-        mooring_cluster, victim("low", cpu="4", grace=30), preemptor("middle", cpu="4", priority=50)
+        moorage_cluster, victim("low", cpu="4", grace=30), preemptor("middle", cpu="4", priority=50)
     )
     assert cluster.pod("middle").nominated_node_name == "a"
     cluster.patch(PODS, "low", {"metadata": {"deletionTimestamp": None}}, "default")
@@ -313,8 +313,8 @@ class EastOnly(FilterPlugin, ReusablePlugin):
         return (Reads.NODE,)
 
 
-def test_nodes_beyond_help_are_no_candidates(mooring_cluster):
-    cluster = mooring_cluster(flush_after=None, config=with_plugin("EastOnly"), plugins=[EastOnly])
+def test_nodes_beyond_help_are_no_candidates(moorage_cluster):
+    cluster = moorage_cluster(flush_after=None, config=with_plugin("EastOnly"), plugins=[EastOnly])
     cluster.add(make_node("west", cpu="4"), make_node("east", cpu="4", labels={"side": "east"}))
     cluster.add(victim("w", cpu="4", node="west"), victim("e", cpu="4", node="east", priority=10))
     cluster.settle()
@@ -324,14 +324,14 @@ def test_nodes_beyond_help_are_no_candidates(mooring_cluster):
     assert deletes(cluster) == ["e"]
 
 
-def test_the_decision_record_names_node_and_victims(mooring_cluster):
-    cluster = start(mooring_cluster, victim("low", cpu="4", grace=30), preemptor())
+def test_the_decision_record_names_node_and_victims(moorage_cluster):
+    cluster = start(moorage_cluster, victim("low", cpu="4", grace=30), preemptor())
     record = cluster.record("high")
     assert (record.nominated_node, record.victims) == ("a", ("default/low",))
 
 
-def test_a_preemptor_deleted_meanwhile_leaves_nothing_behind(mooring_cluster):
-    cluster = start(mooring_cluster, victim("low", cpu="4"))
+def test_a_preemptor_deleted_meanwhile_leaves_nothing_behind(moorage_cluster):
+    cluster = start(moorage_cluster, victim("low", cpu="4"))
     cluster.faults.add(Fault(verb="delete", resource=PODS, name="low", effect=faults.delay(2), times=1))
     cluster.add(preemptor())
     cluster.settle(0.5)
@@ -342,8 +342,8 @@ def test_a_preemptor_deleted_meanwhile_leaves_nothing_behind(mooring_cluster):
     cluster.validate()
 
 
-def test_victims_that_terminate_already_are_not_deleted_again(mooring_cluster):
-    cluster = start(mooring_cluster, victim("low", cpu="4", grace=30))
+def test_victims_that_terminate_already_are_not_deleted_again(moorage_cluster):
+    cluster = start(moorage_cluster, victim("low", cpu="4", grace=30))
     cluster.delete(cluster.pod("low"), grace_period=None)
     cluster.add(preemptor(cpu="4"))
     cluster.settle(2)
@@ -354,9 +354,9 @@ def test_victims_that_terminate_already_are_not_deleted_again(mooring_cluster):
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_whatever_the_order_of_events_the_preemptor_is_placed(mooring_cluster, seed):
+def test_whatever_the_order_of_events_the_preemptor_is_placed(moorage_cluster, seed):
     cluster = start(
-        mooring_cluster,
+        moorage_cluster,
         victim("slow", cpu="1"),
         victim("low-1", cpu="1"),
         victim("low-2", cpu="2"),
@@ -379,8 +379,8 @@ class NeverReady(PreBindPlugin):
         return Status.error("not ready")
 
 
-def test_an_announced_node_is_taken_back_before_the_informer_shows_it(mooring_cluster):
-    cluster = start(mooring_cluster, config=with_plugin("NeverReady"), plugins=[NeverReady])
+def test_an_announced_node_is_taken_back_before_the_informer_shows_it(moorage_cluster):
+    cluster = start(moorage_cluster, config=with_plugin("NeverReady"), plugins=[NeverReady])
     cluster.faults.add(Fault(verb="watch", resource=PODS, effect=faults.delay_events(0.2), times=None))
     cluster.faults.add(Fault(verb="patch", effect=faults.lost_answer(), times=1))
     cluster.add(make_pod("p"))

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from mooring.api.resources import PODS
-from mooring.framework import (
+from moorage.api.resources import PODS
+from moorage.framework import (
     ActionType,
     ClusterEvent,
     FilterPlugin,
@@ -18,10 +18,10 @@ from mooring.framework import (
     ReservePlugin,
     Status,
 )
-from mooring.framework.events import NODE
-from mooring.store import faults
-from mooring.store.faults import Fault
-from mooring.testing import Cluster, make_node, make_pod
+from moorage.framework.events import NODE
+from moorage.store import faults
+from moorage.store.faults import Fault
+from moorage.testing import Cluster, make_node, make_pod
 from tests.scheduler.kit import assumed, config, notes, place, the_pod, where
 
 DEFAULTS = """

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from mooring.api import decoding
-from mooring.api.pod import Pod
-from mooring.framework import CycleState, FilterPlugin, NodeView
-from mooring.testing import Cluster, make_node, make_pod
+from moorage.api import decoding
+from moorage.api.pod import Pod
+from moorage.framework import CycleState, FilterPlugin, NodeView
+from moorage.testing import Cluster, make_node, make_pod
 from tests.scheduler.kit import config
 
 Write = Callable[[Any, Any], Any]

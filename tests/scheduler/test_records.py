@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.framework import FilterPlugin, ScorePlugin, Status
-from mooring.framework.record import SMALL_RECORD, DecisionRecord, Diagnosis, NodeEpoch
-from mooring.scheduler.records import RecordRing
-from mooring.testing import Cluster, make_node, make_nodes, make_pod
+from moorage.framework import FilterPlugin, ScorePlugin, Status
+from moorage.framework.record import SMALL_RECORD, DecisionRecord, Diagnosis, NodeEpoch
+from moorage.scheduler.records import RecordRing
+from moorage.testing import Cluster, make_node, make_nodes, make_pod
 from tests.scheduler.kit import config
 from tests.scheduler.recorder import ONLY_WITNESS, witness
 

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 
 import pytest
 
-from mooring.api.errors import MooringError
-from mooring.api.resources import CONFIG_MAPS
-from mooring.framework import (
+from moorage.api.errors import MoorageError
+from moorage.api.resources import CONFIG_MAPS
+from moorage.framework import (
     Access,
     FilterPlugin,
     PermitPlugin,
@@ -21,9 +21,9 @@ from mooring.framework import (
     Status,
     VectorScorePlugin,
 )
-from mooring.store import faults, refusals
-from mooring.store.faults import Fault
-from mooring.testing import Cluster, make_node, make_pod
+from moorage.store import faults, refusals
+from moorage.store.faults import Fault
+from moorage.testing import Cluster, make_node, make_pod
 from tests.scheduler.kit import assumed, config, notes, place, the_pod, where
 from tests.scheduler.test_extender_port import PLAIN, Fake, cluster_of
 
@@ -386,7 +386,7 @@ class Broken(FilterPlugin):
 def test_a_configuration_that_cannot_be_used_changes_nothing(text, says):
     with Cluster(config=config()) as cluster:
         before, profiles = registered(cluster), dict(cluster.scheduler.engine.profiles)
-        with pytest.raises(MooringError, match=says):
+        with pytest.raises(MoorageError, match=says):
             cluster.reload(text, plugins=[Broken])
         assert cluster.scheduler.engine.profiles == profiles
         assert registered(cluster) == before
@@ -420,7 +420,7 @@ def test_a_kind_that_may_not_be_read_fails_the_reload_and_not_the_scheduler():
     with Cluster(config=config()) as cluster:
         forbidden = faults.fail(refusals.failure(403, "Forbidden", "configmaps is forbidden"))
         cluster.faults.add(Fault(forbidden, resource=CONFIG_MAPS, times=None))
-        with pytest.raises(MooringError, match=r"configmaps may not be listed.*grant list and watch"):
+        with pytest.raises(MoorageError, match=r"configmaps may not be listed.*grant list and watch"):
             cluster.reload(config("busy"), plugins=[busy([])])
         assert CONFIG_MAPS not in cluster.scheduler.informers.informers
         cluster.add(make_node("a"), make_pod("p"))

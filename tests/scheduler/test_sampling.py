@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from mooring.framework import FilterPlugin, PreFilterPlugin, PreFilterResult, ScorePlugin, Status
-from mooring.testing import Cluster, make_node, make_pod
+from moorage.framework import FilterPlugin, PreFilterPlugin, PreFilterResult, ScorePlugin, Status
+from moorage.testing import Cluster, make_node, make_pod
 from tests.scheduler.kit import config
 
 

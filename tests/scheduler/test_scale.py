@@ -7,8 +7,8 @@ from collections import Counter
 
 import pytest
 
-from mooring.api.resources import PODS
-from mooring.framework import (
+from moorage.api.resources import PODS
+from moorage.framework import (
     ActionType,
     ClusterEvent,
     FilterPlugin,
@@ -18,8 +18,8 @@ from mooring.framework import (
     Status,
     VectorFilterPlugin,
 )
-from mooring.framework.events import ASSIGNED_POD, NODE, QueuedPod
-from mooring.testing import Cluster, make_node, make_nodes, make_pod
+from moorage.framework.events import ASSIGNED_POD, NODE, QueuedPod
+from moorage.testing import Cluster, make_node, make_nodes, make_pod
 from tests.scheduler.kit import config
 
 

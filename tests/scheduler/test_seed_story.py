@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.framework import FilterPlugin, Status
-from mooring.testing import make_node, make_pod
+from moorage.framework import FilterPlugin, Status
+from moorage.testing import make_node, make_pod
 
 CONFIG = """
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -29,9 +29,9 @@ class Sample(FilterPlugin):
 
 
 @pytest.fixture
-def cluster(mooring_cluster):
+def cluster(moorage_cluster):
     # No flush: only an event can bring the pod back.
-    cluster = mooring_cluster(config=CONFIG, plugins=[Sample], flush_after=None)
+    cluster = moorage_cluster(config=CONFIG, plugins=[Sample], flush_after=None)
     cluster.add(
         make_node("k8s"),
         make_node("node1"),

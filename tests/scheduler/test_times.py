@@ -6,12 +6,12 @@ import itertools
 
 import pytest
 
-from mooring.api.resources import PODS
-from mooring.api.times import parse_time
-from mooring.store import faults
-from mooring.store.faults import Fault
-from mooring.testing import make_node, make_pod
-from mooring.testing.cluster import Cluster
+from moorage.api.resources import PODS
+from moorage.api.times import parse_time
+from moorage.store import faults
+from moorage.store.faults import Fault
+from moorage.testing import make_node, make_pod
+from moorage.testing.cluster import Cluster
 
 ODD = {
     "leap second": "2016-12-31T23:59:60Z",

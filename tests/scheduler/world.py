@@ -7,20 +7,20 @@ from collections import Counter
 from contextlib import suppress
 from typing import Any
 
-from mooring.api.errors import ApiError
-from mooring.api.node import Node
-from mooring.api.pod import Pod
-from mooring.api.resources import NODES, PODS
-from mooring.api.taints import find_untolerated
-from mooring.framework import ActionType, ClusterEvent, FilterPlugin, Registration, ReservePlugin, Status
-from mooring.framework.events import ASSIGNED_POD, NODE
-from mooring.framework.ports import PatchType
-from mooring.store import faults as effects
-from mooring.store.faults import Fault
-from mooring.store.local import LocalClient
-from mooring.store.objects import Stored
-from mooring.store.refusals import failure
-from mooring.testing import Cluster, make_node, make_pod
+from moorage.api.errors import ApiError
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.api.resources import NODES, PODS
+from moorage.api.taints import find_untolerated
+from moorage.framework import ActionType, ClusterEvent, FilterPlugin, Registration, ReservePlugin, Status
+from moorage.framework.events import ASSIGNED_POD, NODE
+from moorage.framework.ports import PatchType
+from moorage.store import faults as effects
+from moorage.store.faults import Fault
+from moorage.store.local import LocalClient
+from moorage.store.objects import Stored
+from moorage.store.refusals import failure
+from moorage.testing import Cluster, make_node, make_pod
 
 CONFIG = """
 apiVersion: kubescheduler.config.k8s.io/v1

@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 import pytest
 from starlette.responses import StreamingResponse
 
-from mooring.serving.connections import ConnectionLimits
-from mooring.serving.server import Listener
+from moorage.serving.connections import ConnectionLimits
+from moorage.serving.server import Listener
 
 REQUEST = b"GET / HTTP/1.1\r\nhost: here\r\n\r\n"
 

@@ -18,14 +18,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from mooring.api.errors import NotSent
-from mooring.api.resources import Unstructured
-from mooring.app.clock import SystemClock
-from mooring.serving.access import ACCESS_REVIEWS, TOKEN_REVIEWS, Authenticator, Authorizer, Guard
-from mooring.serving.api_v1 import PLACES, NotNow
-from mooring.serving.certificates import Authority, ServingCertificate, User, load, openssl_name
-from mooring.serving.endpoints import PING, Check, Health, Inside, application
-from mooring.serving.server import PER_PEER, ServingThread
+from moorage.api.errors import NotSent
+from moorage.api.resources import Unstructured
+from moorage.app.clock import SystemClock
+from moorage.serving.access import ACCESS_REVIEWS, TOKEN_REVIEWS, Authenticator, Authorizer, Guard
+from moorage.serving.api_v1 import PLACES, NotNow
+from moorage.serving.certificates import Authority, ServingCertificate, User, load, openssl_name
+from moorage.serving.endpoints import PING, Check, Health, Inside, application
+from moorage.serving.server import PER_PEER, ServingThread
 
 SECRET = ("/metrics", "/metrics/resources", "/metrics/slis", "/configz", "/flagz", "/statusz")
 VIEWS = ("records", "queue", "attempts", "attempt", "nodes", "node", "summary", "snapshot")
@@ -166,7 +166,7 @@ def test_health_is_open_to_everybody(served, path):
     assert served.reviews.asked == []
 
 
-@pytest.mark.parametrize("path", [*SECRET, "/mooring/v1/records?pod=a/b", "/healthz/ping", "/", "/nowhere"])
+@pytest.mark.parametrize("path", [*SECRET, "/moorage/v1/records?pod=a/b", "/healthz/ping", "/", "/nowhere"])
 def test_everything_else_needs_a_token(served, path):
     assert served.ask(path)[0] == 401
     assert served.ask(path, "wrong")[0] == 401
@@ -218,14 +218,14 @@ def test_only_plain_reading_is_served(served, method, body, status):
 
 def test_a_blocked_scheduler_is_told_as_such(served):
     served.blocked = True
-    assert served.ask("/mooring/v1/records?pod=a/b", "admin-token")[0] == 503
-    assert served.ask("/mooring/v1/records", "admin-token")[0] == 400
+    assert served.ask("/moorage/v1/records?pod=a/b", "admin-token")[0] == 503
+    assert served.ask("/moorage/v1/records", "admin-token")[0] == 400
 
 
 def test_records_are_json(served):
-    status, text = served.ask("/mooring/v1/records?pod=a/b", "admin-token")
+    status, text = served.ask("/moorage/v1/records?pod=a/b", "admin-token")
     assert (status, json.loads(text)) == (200, {"pod": "a/b", "limit": 10, "before": 2**63 - 1, "nodes": 100})
-    status, text = served.ask("/mooring/v1/records?pod=a/b&limit=2&before=7&nodes=0", "admin-token")
+    status, text = served.ask("/moorage/v1/records?pod=a/b&limit=2&before=7&nodes=0", "admin-token")
     assert (status, json.loads(text)) == (200, {"pod": "a/b", "limit": 2, "before": 7, "nodes": 0})
 
 
@@ -242,7 +242,7 @@ def test_records_are_json(served):
     ],
 )
 def test_an_answer_about_records_is_bounded(served, query, expected):
-    assert served.ask(f"/mooring/v1/records?pod=a/b&{query}", "admin-token") == (400, f"{expected}\n")
+    assert served.ask(f"/moorage/v1/records?pod=a/b&{query}", "admin-token") == (400, f"{expected}\n")
 
 
 @pytest.mark.parametrize(
@@ -265,7 +265,7 @@ def test_an_answer_about_records_is_bounded(served, query, expected):
     ],
 )
 def test_each_path_reads_its_own_query_and_names_what_is_wrong_with_it(served, path, expected):
-    status, text = served.ask(f"/mooring/v1/{path}", "admin-token")
+    status, text = served.ask(f"/moorage/v1/{path}", "admin-token")
     assert (status, text if expected[1] is not None else None) == expected
 
 
@@ -401,7 +401,7 @@ def names(served: Served, authority: Authority) -> set[str]:
 
 
 def test_a_loop_that_is_blocked_does_not_block_the_endpoints():
-    from mooring.app.running.loop_door import LoopDoor
+    from moorage.app.running.loop_door import LoopDoor
 
     async def main() -> None:
         door = LoopDoor(asyncio.get_running_loop(), seconds=0.2)
@@ -427,13 +427,13 @@ def test_a_loop_that_is_blocked_does_not_block_the_endpoints():
     asyncio.run(main())
 
 
-CONFIGURATION = "/mooring/v1/configuration"
+CONFIGURATION = "/moorage/v1/configuration"
 YAML = "application/yaml"
 
 
 @pytest.fixture
 def writable() -> Iterator[Served]:
-    made = Served(always_allow=("/mooring/*",), writable=(CONFIGURATION,))
+    made = Served(always_allow=("/moorage/*",), writable=(CONFIGURATION,))
     yield made
     made.thread.stop()
 

@@ -5,8 +5,8 @@ from random import Random
 
 import pytest
 
-from mooring.sim.arrivals import Lifetime, Lognormal, Uniform, arrival_times
-from mooring.sim.fields import Rate, Seconds
+from moorage.sim.arrivals import Lifetime, Lognormal, Uniform, arrival_times
+from moorage.sim.fields import Rate, Seconds
 
 
 def times(how="fixed", seed=0, **given):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mooring.framework.ports import Clock
-from mooring.sim.loop import EPOCH, VirtualClock, run
+from moorage.framework.ports import Clock
+from moorage.sim.loop import EPOCH, VirtualClock, run
 
 
 def test_now_counts_from_zero_and_wall_from_the_epoch():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mooring.sim.fields import FieldError, Fields, Rate, Seconds, parse_yaml, read_fields
+from moorage.sim.fields import FieldError, Fields, Rate, Seconds, parse_yaml, read_fields
 
 
 class Inner(Fields):

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from mooring.sim.loop import Deadlock, Livelock, OutOfTime, SimulationError, VirtualLoop, run
+from moorage.sim.loop import Deadlock, Livelock, OutOfTime, SimulationError, VirtualLoop, run
 
 
 async def interleaving(workers: int = 6, rounds: int = 3) -> list[int]:
@@ -69,7 +69,7 @@ class TestOrder:
     def test_the_order_does_not_depend_on_the_hash_seed_or_on_addresses(self):
         program = (
             "import asyncio\n"
-            "from mooring.sim.loop import run\n"
+            "from moorage.sim.loop import run\n"
             "order = []\n"
             "async def wait(name):\n"
             "    try: await asyncio.sleep(9)\n"

@@ -6,15 +6,15 @@ from math import isnan
 import numpy as np
 import pytest
 
-from mooring.api.node import ZONE
-from mooring.api.resources import NODES, PODS
-from mooring.app.configuring import configure
-from mooring.app.offline import offline_engine
-from mooring.framework.ports import Change
-from mooring.framework.record import KeptScores, TopScores, pack
-from mooring.sim.measures import MOST_SAMPLES, Series, largest_pod, utilisation, waiting, zone_skew
-from mooring.sim.tally import decisive
-from mooring.testing import make_node, make_pod
+from moorage.api.node import ZONE
+from moorage.api.resources import NODES, PODS
+from moorage.app.configuring import configure
+from moorage.app.offline import offline_engine
+from moorage.framework.ports import Change
+from moorage.framework.record import KeptScores, TopScores, pack
+from moorage.sim.measures import MOST_SAMPLES, Series, largest_pod, utilisation, waiting, zone_skew
+from moorage.sim.tally import decisive
+from moorage.testing import make_node, make_pod
 
 
 def cluster(nodes, pods=()):

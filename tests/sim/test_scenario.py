@@ -2,8 +2,8 @@
 
 import pytest
 
-from mooring.sim import scenario
-from mooring.sim.fields import FieldError
+from moorage.sim import scenario
+from moorage.sim.fields import FieldError
 
 NODES = "nodes: [{name: n, count: 1, allocatable: {cpu: 1}}]\n"
 

@@ -6,9 +6,9 @@ from math import isnan, nan
 
 import pytest
 
-from mooring.api.errors import MooringError
-from mooring.sim import tables
-from mooring.sim.tables import MEASURE, NUMBER, SECONDS, TEXT, Table, TableFormat, check_format, read_table
+from moorage.api.errors import MoorageError
+from moorage.sim import tables
+from moorage.sim.tables import MEASURE, NUMBER, SECONDS, TEXT, Table, TableFormat, check_format, read_table
 
 PARQUET = pytest.param(
     TableFormat.PARQUET,
@@ -54,5 +54,5 @@ def test_parquet_without_its_package_is_refused_at_once(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     check_format(TableFormat.CSV)
-    with pytest.raises(MooringError, match=r"install mooring\[parquet\], or use --format csv"):
+    with pytest.raises(MoorageError, match=r"install moorage\[parquet\], or use --format csv"):
         check_format(TableFormat.PARQUET)

@@ -4,9 +4,9 @@ import gzip
 
 import pytest
 
-from mooring.api.errors import MooringError
-from mooring.sim.fields import FieldError
-from mooring.sim.traces import Trace, read_mapping
+from moorage.api.errors import MoorageError
+from moorage.sim.fields import FieldError
+from moorage.sim.traces import Trace, read_mapping
 
 NODES = "name,cpu,model\nn0,4000,V\nn1,8000,\n"
 PODS = "job,cpu,gpu,at,secs,prio\na,500,0,100,60,5\nb,1000,2,103.5,,\n"
@@ -69,7 +69,7 @@ def test_an_order_file_decides_by_seed_which_rows_arrive_and_which_node_is_first
     assert [action.object.name for _, action in found.actions(1)] == ["b-0", "a-1", "b-2"]
     assert [node.name for node in found.start(1)] == ["n1", "n0"]
     assert [node.name for node in found.start(2)] == ["n0", "n1"]
-    with pytest.raises(MooringError, match="no order for seed 3; choose one that it has with --seed"):
+    with pytest.raises(MoorageError, match="no order for seed 3; choose one that it has with --seed"):
         list(found.actions(3))
 
 

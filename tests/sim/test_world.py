@@ -4,14 +4,14 @@ import asyncio
 
 import pytest
 
-from mooring.api.errors import AlreadyExists, Conflict, MooringError, NotFound
-from mooring.api.meta import ObjectMeta
-from mooring.api.resources import NODES, PODS, PRIORITY_CLASSES, Unstructured, custom
-from mooring.api.scheduling import PriorityClass
-from mooring.framework.ports import Change, PatchType
-from mooring.sim import loop
-from mooring.sim.world import DELETED, ENDED, Life, World
-from mooring.testing import make_node, make_pod
+from moorage.api.errors import AlreadyExists, Conflict, MoorageError, NotFound
+from moorage.api.meta import ObjectMeta
+from moorage.api.resources import NODES, PODS, PRIORITY_CLASSES, Unstructured, custom
+from moorage.api.scheduling import PriorityClass
+from moorage.framework.ports import Change, PatchType
+from moorage.sim import loop
+from moorage.sim.world import DELETED, ENDED, Life, World
+from moorage.testing import make_node, make_pod
 
 QUOTAS = custom("example.com", "v1", "quotas", "Quota")
 
@@ -168,7 +168,7 @@ def test_versions_names_and_preconditions_are_checked():
 
 def test_the_priority_of_a_class_is_filled_in():
     async def body(world):
-        with pytest.raises(MooringError, match="there is no PriorityClass 'high'; add it to the objects"):
+        with pytest.raises(MoorageError, match="there is no PriorityClass 'high'; add it to the objects"):
             world.add(make_pod("p", priority_class_name="high"))
         world.add(PriorityClass(metadata=ObjectMeta(name="high"), value=1000))
         world.add(make_pod("p", priority_class_name="high"))

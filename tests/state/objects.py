@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mooring.api.meta import ObjectMeta
-from mooring.api.node import Node, NodeSpec, NodeStatus
-from mooring.api.pod import Container, Pod, PodSpec, PodStatus, ResourceRequirements
-from mooring.api.quantity import Quantity
-from mooring.api.taints import Taint
+from moorage.api.meta import ObjectMeta
+from moorage.api.node import Node, NodeSpec, NodeStatus
+from moorage.api.pod import Container, Pod, PodSpec, PodStatus, ResourceRequirements
+from moorage.api.quantity import Quantity
+from moorage.api.taints import Taint
 
 ZONE = "topology.kubernetes.io/zone"
 REGION = "topology.kubernetes.io/region"

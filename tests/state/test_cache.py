@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from mooring.api.errors import QuantityError
-from mooring.api.pod import Pod
-from mooring.state.cache import ClusterCache, Outcome
-from mooring.state.columns import CacheError
-from mooring.state.node_table import NodeTable
-from mooring.state.pod_entry import bound_to
-from mooring.telemetry import logs
+from moorage.api.errors import QuantityError
+from moorage.api.pod import Pod
+from moorage.state.cache import ClusterCache, Outcome
+from moorage.state.columns import CacheError
+from moorage.state.node_table import NodeTable
+from moorage.state.pod_entry import bound_to
+from moorage.telemetry import logs
 from tests.state.objects import ZONE, make_node, make_pod
 
 

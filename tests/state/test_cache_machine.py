@@ -16,14 +16,14 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from mooring.api.node import Node
-from mooring.api.pod import Pod
-from mooring.api.taints import Taint
-from mooring.framework.nodes import TaintClass
-from mooring.state.cache import ClusterCache, Outcome
-from mooring.state.indexes import Indexes, RowNodeIndex, RowPodIndex
-from mooring.state.node_table import NodeTable
-from mooring.state.pod_entry import bound_to
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.api.taints import Taint
+from moorage.framework.nodes import TaintClass
+from moorage.state.cache import ClusterCache, Outcome
+from moorage.state.indexes import Indexes, RowNodeIndex, RowPodIndex
+from moorage.state.node_table import NodeTable
+from moorage.state.pod_entry import bound_to
 from tests.state.objects import ZONE, make_node, make_pod
 
 KEYS = (ZONE, "size", "never")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.api.taints import Taint
-from mooring.state import node_columns
-from mooring.state.columns import ChangeLog, Interner
-from mooring.state.node_columns import LabelColumns, TaintClasses
+from moorage.api.taints import Taint
+from moorage.state import node_columns
+from moorage.state.columns import ChangeLog, Interner
+from moorage.state.node_columns import LabelColumns, TaintClasses
 from tests.state.objects import make_node
 
 

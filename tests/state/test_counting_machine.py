@@ -15,9 +15,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from mooring.api.core import Namespace
-from mooring.api.meta import LabelSelector, LabelSelectorRequirement, ObjectMeta
-from mooring.api.pod import (
+from moorage.api.core import Namespace
+from moorage.api.meta import LabelSelector, LabelSelectorRequirement, ObjectMeta
+from moorage.api.pod import (
     Affinity,
     Pod,
     PodAffinity,
@@ -26,20 +26,20 @@ from mooring.api.pod import (
     PodSpec,
     WeightedPodAffinityTerm,
 )
-from mooring.api.pod_affinity import AffinityTerm, compile_pod_terms
-from mooring.api.resources import NAMESPACES
-from mooring.api.selectors import NOTHING, Selector, make_requirement, make_selector
-from mooring.framework.counting import PodSelector, TermKind
-from mooring.framework.ports import Change
-from mooring.state import label_index, row_counts
-from mooring.state.affinity_terms import HeldTerms, lists_of
-from mooring.state.cache import ClusterCache
-from mooring.state.counters import Counters
-from mooring.state.derived import Topologies
-from mooring.state.indexes import ObjectIndexes
-from mooring.state.node_table import NodeTable
-from mooring.state.pod_entry import bound_to
-from mooring.state.stores import Stores
+from moorage.api.pod_affinity import AffinityTerm, compile_pod_terms
+from moorage.api.resources import NAMESPACES
+from moorage.api.selectors import NOTHING, Selector, make_requirement, make_selector
+from moorage.framework.counting import PodSelector, TermKind
+from moorage.framework.ports import Change
+from moorage.state import label_index, row_counts
+from moorage.state.affinity_terms import HeldTerms, lists_of
+from moorage.state.cache import ClusterCache
+from moorage.state.counters import Counters
+from moorage.state.derived import Topologies
+from moorage.state.indexes import ObjectIndexes
+from moorage.state.node_table import NodeTable
+from moorage.state.pod_entry import bound_to
+from moorage.state.stores import Stores
 from tests.state.objects import ZONE, make_node
 
 SPACES = ["x", "y", "z"]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.api.selectors import selector_from_labels
-from mooring.framework.counting import PodSelector
-from mooring.state import label_index
-from mooring.state.cache import ClusterCache
-from mooring.state.counters import Counting
-from mooring.state.indexes import Indexes
-from mooring.state.node_table import NodeTable
+from moorage.api.selectors import selector_from_labels
+from moorage.framework.counting import PodSelector
+from moorage.state import label_index
+from moorage.state.cache import ClusterCache
+from moorage.state.counters import Counting
+from moorage.state.indexes import Indexes
+from moorage.state.node_table import NodeTable
 from tests.state.objects import make_node, make_pod
 
 

@@ -7,18 +7,18 @@ import weakref
 
 import pytest
 
-from mooring.api.meta import LabelSelector, ObjectMeta, key_of
-from mooring.api.pod import Affinity, Pod, PodAffinityTerm, PodAntiAffinity, PodSpec
-from mooring.api.pod_affinity import _latest, compile_pod_terms
-from mooring.api.selectors import EXISTS, IN, NOT_IN, Requirement, make_selector, selector_from_labels
-from mooring.framework.counting import PodSelector, TermKind
-from mooring.state.affinity_terms import HeldTerms
-from mooring.state.counters import Counters
-from mooring.state.derived import Topologies
-from mooring.state.label_index import SelectorRegistry
-from mooring.state.node_columns import LabelColumns
-from mooring.state.node_table import NodeTable
-from mooring.state.pod_entry import PodEntry
+from moorage.api.meta import LabelSelector, ObjectMeta, key_of
+from moorage.api.pod import Affinity, Pod, PodAffinityTerm, PodAntiAffinity, PodSpec
+from moorage.api.pod_affinity import _latest, compile_pod_terms
+from moorage.api.selectors import EXISTS, IN, NOT_IN, Requirement, make_selector, selector_from_labels
+from moorage.framework.counting import PodSelector, TermKind
+from moorage.state.affinity_terms import HeldTerms
+from moorage.state.counters import Counters
+from moorage.state.derived import Topologies
+from moorage.state.label_index import SelectorRegistry
+from moorage.state.node_columns import LabelColumns
+from moorage.state.node_table import NodeTable
+from moorage.state.pod_entry import PodEntry
 from tests.state.objects import ZONE, make_node, make_pod
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.state.node_listing import NodeOrder, Zone, zone_of
+from moorage.state.node_listing import NodeOrder, Zone, zone_of
 from tests.state.objects import make_node
 
 BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mooring.api.errors import QuantityError
-from mooring.api.taints import Taint
-from mooring.framework.nodes import Columns, TaintClass
-from mooring.state.columns import LIMIT, CacheError
-from mooring.state.node_table import NodeTable
-from mooring.state.pod_entry import PodEntry
+from moorage.api.errors import QuantityError
+from moorage.api.taints import Taint
+from moorage.framework.nodes import Columns, TaintClass
+from moorage.state.columns import LIMIT, CacheError
+from moorage.state.node_table import NodeTable
+from moorage.state.pod_entry import PodEntry
 from tests.state.objects import ZONE, make_node, make_pod
 
 GPU = "nvidia.com/gpu"

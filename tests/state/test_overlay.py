@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.framework.nodes import Columns
-from mooring.framework.ranking import VictimColumns
-from mooring.state.columns import CacheError
-from mooring.state.node_table import NodeTable
-from mooring.state.overlay import DryRunRows, Overlay
-from mooring.state.pod_entry import PodEntries, PodEntry
+from moorage.framework.nodes import Columns
+from moorage.framework.ranking import VictimColumns
+from moorage.state.columns import CacheError
+from moorage.state.node_table import NodeTable
+from moorage.state.overlay import DryRunRows, Overlay
+from moorage.state.pod_entry import PodEntries, PodEntry
 from tests.state.objects import ZONE, make_node, make_pod
 
 GPU = "nvidia.com/gpu"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from mooring.api.errors import QuantityError
-from mooring.api.pod import (
+from moorage.api.errors import QuantityError
+from moorage.api.pod import (
     Container,
     ContainerPort,
     ContainerStatus,
@@ -16,8 +16,8 @@ from mooring.api.pod import (
     PodStatus,
     ResourceRequirements,
 )
-from mooring.state.columns import LIMIT, clamp
-from mooring.state.pod_entry import PodEntries, PodEntry
+from moorage.state.columns import LIMIT, clamp
+from moorage.state.pod_entry import PodEntries, PodEntry
 from tests.state.objects import make_pod
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from mooring.api.meta import LabelSelector
-from mooring.api.pod import (
+from moorage.api.meta import LabelSelector
+from moorage.api.pod import (
     Affinity,
     ContainerStatus,
     Pod,
@@ -16,12 +16,12 @@ from mooring.api.pod import (
     PodStatus,
     ResourceRequirements,
 )
-from mooring.api.selectors import selector_from_labels
-from mooring.framework.counting import PodSelector
-from mooring.state.cache import ClusterCache, Outcome
-from mooring.state.counters import Counting
-from mooring.state.indexes import Indexes
-from mooring.state.node_table import NodeTable
+from moorage.api.selectors import selector_from_labels
+from moorage.framework.counting import PodSelector
+from moorage.state.cache import ClusterCache, Outcome
+from moorage.state.counters import Counting
+from moorage.state.indexes import Indexes
+from moorage.state.node_table import NodeTable
 from tests.state.objects import make_node, make_pod
 
 WEB = PodSelector(None, selector_from_labels({"app": "web"}))

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.state.row_counts import RowCounts
+from moorage.state.row_counts import RowCounts
 
 TABLE = SimpleNamespace(width=64)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from mooring.api.pod import Pod
-from mooring.api.resources import NODES, PODS
-from mooring.framework.handle import AssumeCache, Lister
-from mooring.framework.ports import Change
-from mooring.state.columns import CacheError
-from mooring.state.stores import AssumeStore, ObjectStore, Stores
+from moorage.api.pod import Pod
+from moorage.api.resources import NODES, PODS
+from moorage.framework.handle import AssumeCache, Lister
+from moorage.framework.ports import Change
+from moorage.state.columns import CacheError
+from moorage.state.stores import AssumeStore, ObjectStore, Stores
 from tests.state.objects import make_node, make_pod
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from mooring.store.store import Store
+from moorage.store.store import Store
 
 NOW = 1_767_225_600.0
 NOW_TEXT = "2026-01-01T00:00:00Z"

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from mooring.api.errors import Conflict, NotFound
-from mooring.api.resources import NAMESPACES, NODES, PODS, Resource
-from mooring.embedded.admission.strict import StrictRules
-from mooring.store.store import Store
+from moorage.api.errors import Conflict, NotFound
+from moorage.api.resources import NAMESPACES, NODES, PODS, Resource
+from moorage.embedded.admission.strict import StrictRules
+from moorage.store.store import Store
 from tests.store.kit import Wall, new_store, node, pod
 
 

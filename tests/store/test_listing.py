@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.api.errors import BadRequest, Gone
-from mooring.api.resources import EVENTS, NODES, PODS, Resource, custom
-from mooring.store.store import Store
+from moorage.api.errors import BadRequest, Gone
+from moorage.api.resources import EVENTS, NODES, PODS, Resource, custom
+from moorage.store.store import Store
 from tests.store.kit import labelled, new_store, node, pod
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from mooring.api.errors import (
+from moorage.api.errors import (
     ApiError,
     Conflict,
     Gone,
@@ -22,15 +22,15 @@ from mooring.api.errors import (
     ServerError,
     TooManyRequests,
 )
-from mooring.api.pod import Pod
-from mooring.api.resources import NODES, PODS, Unstructured, custom
-from mooring.framework.ports import ApiClient, Malformed, PatchType, WatchEvent
-from mooring.sim.loop import Deadlock, VirtualClock, run
-from mooring.store import faults as effects
-from mooring.store.faults import Effect, Fault, Faults
-from mooring.store.local import LocalClient
-from mooring.store.store import Store
-from mooring.testing.builders import make_node, make_pod, make_pods
+from moorage.api.pod import Pod
+from moorage.api.resources import NODES, PODS, Unstructured, custom
+from moorage.framework.ports import ApiClient, Malformed, PatchType, WatchEvent
+from moorage.sim.loop import Deadlock, VirtualClock, run
+from moorage.store import faults as effects
+from moorage.store.faults import Effect, Fault, Faults
+from moorage.store.local import LocalClient
+from moorage.store.store import Store
+from moorage.testing.builders import make_node, make_pod, make_pods
 from tests.store.kit import pod
 
 Body = Callable[[LocalClient], Awaitable[Any]]

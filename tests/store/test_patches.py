@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.api.errors import ApiError, BadRequest, Invalid
-from mooring.api.resources import (
+from moorage.api.errors import ApiError, BadRequest, Invalid
+from moorage.api.resources import (
     CRON_JOBS,
     CSI_NODES,
     DAEMON_SETS,
@@ -20,9 +20,9 @@ from mooring.api.resources import (
     STATEFUL_SETS,
     custom,
 )
-from mooring.framework.ports import PatchType
-from mooring.store.objects import copy_json
-from mooring.store.patches import _merge_key, apply_json_patch, apply_patch, merge, strategic_merge
+from moorage.framework.ports import PatchType
+from moorage.store.objects import copy_json
+from moorage.store.patches import _merge_key, apply_json_patch, apply_patch, merge, strategic_merge
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-5, 5) | st.text("ab", max_size=2),

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from mooring.api.errors import Forbidden
-from mooring.api.resources import (
+from moorage.api.errors import Forbidden
+from moorage.api.resources import (
     NAMESPACES,
     NODES,
     PERSISTENT_VOLUME_CLAIMS,

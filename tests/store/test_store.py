@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from mooring.api.errors import AlreadyExists, ApiError, BadRequest, Conflict, Invalid, NotFound
-from mooring.api.resources import LEASES, NODES, PERSISTENT_VOLUME_CLAIMS, PODS, custom
-from mooring.framework.ports import PatchType
+from moorage.api.errors import AlreadyExists, ApiError, BadRequest, Conflict, Invalid, NotFound
+from moorage.api.resources import LEASES, NODES, PERSISTENT_VOLUME_CLAIMS, PODS, custom
+from moorage.framework.ports import PatchType
 from tests.store.kit import NOW_TEXT, Wall, new_store, node, pod
 
 WIDGETS = custom("example.com", "v1", "widgets", "Widget")

@@ -9,10 +9,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from mooring.api.errors import AlreadyExists, Conflict, Gone, NotFound
-from mooring.api.resources import NODES, PODS
-from mooring.store.objects import Key, Raw, copy_json
-from mooring.store.watches import Subscription
+from moorage.api.errors import AlreadyExists, Conflict, Gone, NotFound
+from moorage.api.resources import NODES, PODS
+from moorage.store.objects import Key, Raw, copy_json
+from moorage.store.watches import Subscription
 from tests.store.kit import new_store, node, pod
 
 NAMES = st.sampled_from(["a", "b", "c"])

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from mooring.api.errors import Gone
-from mooring.api.resources import NODES, PODS
-from mooring.store.store import Store
-from mooring.store.watches import Event, Subscription
+from moorage.api.errors import Gone
+from moorage.api.resources import NODES, PODS
+from moorage.store.store import Store
+from moorage.store.watches import Event, Subscription
 from tests.store.kit import labelled, new_store, node, pod
 
 NOT_FINISHED = "status.phase!=Succeeded,status.phase!=Failed"

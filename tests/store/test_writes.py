@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.api.errors import Conflict, Invalid, NotFound
-from mooring.api.resources import PODS
+from moorage.api.errors import Conflict, Invalid, NotFound
+from moorage.api.resources import PODS
 from tests.store.kit import NOW_TEXT, new_store, pod
 
 

@@ -8,7 +8,7 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from mooring.telemetry.instruments import Counter, Exposed, Gauge, Histogram, exponential
+from moorage.telemetry.instruments import Counter, Exposed, Gauge, Histogram, exponential
 
 
 def exposed(*families):

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.telemetry import logs
-from mooring.telemetry.log_lines import MAX_VALUE, quote
+from moorage.telemetry import logs
+from moorage.telemetry.log_lines import MAX_VALUE, quote
 
 MOMENT = 1690794884.663787  # 2023-07-31 09:14:44.663787 UTC
 
@@ -45,7 +45,7 @@ class Keyed:
 
 def test_a_line_looks_as_klog_writes_it():
     stream = written(3)
-    logs.get("mooring.scheduler").info(3, "Attempting to schedule pod", pod="default/x", evaluatedNodes=4)
+    logs.get("moorage.scheduler").info(3, "Attempting to schedule pod", pod="default/x", evaluatedNodes=4)
     head, _, rest = stream.getvalue().partition("] ")
     start, place = head.rsplit(" ", 1)
     assert start == f"I0731 09:14:44.663787 {os.getpid():7d}"
@@ -191,8 +191,8 @@ def test_setting_up_again_replaces_the_former_stream():
 def test_without_a_clock_the_time_is_that_of_the_record():
     stream = io.StringIO()
     logs.setup(0, "json", stream)
-    record = logging.LogRecord("mooring.test", logging.INFO, "x.py", 1, "M", None, None)
-    logging.getLogger("mooring.test").handle(record)
+    record = logging.LogRecord("moorage.test", logging.INFO, "x.py", 1, "M", None, None)
+    logging.getLogger("moorage.test").handle(record)
     assert json.loads(stream.getvalue())["ts"] == round(record.created, 6)
 
 

@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from mooring.api import decoding
-from mooring.api.resources import NODES, PODS
-from mooring.app.scheduler import Scheduler
-from mooring.sim import loop
-from mooring.sim.loop import EPOCH, VirtualClock
-from mooring.store.local import LocalClient
-from mooring.store.store import Store
-from mooring.telemetry import tracing
-from mooring.telemetry.metrics import SchedulerMetrics
-from mooring.telemetry.tracing import Tracing
-from mooring.testing import make_node, make_pod
+from moorage.api import decoding
+from moorage.api.resources import NODES, PODS
+from moorage.app.scheduler import Scheduler
+from moorage.sim import loop
+from moorage.sim.loop import EPOCH, VirtualClock
+from moorage.store.local import LocalClient
+from moorage.store.store import Store
+from moorage.telemetry import tracing
+from moorage.telemetry.metrics import SchedulerMetrics
+from moorage.telemetry.tracing import Tracing
+from moorage.testing import make_node, make_pod
 
 TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 SAMPLED, NOT_SAMPLED = f"00-{TRACE}-{PARENT}-01", f"00-{TRACE}-{PARENT}-00"
@@ -71,34 +71,34 @@ def test_an_attempt_is_a_span_and_its_points_and_its_bind_belong_to_it():
         "k8s.pod.name": "p",
         "k8s.namespace.name": "default",
         "k8s.node.name": "n",
-        "mooring.profile": "default-scheduler",
-        "mooring.attempt": 1,
-        "mooring.result": "scheduled",
-        "mooring.nodes.evaluated": 1,
-        "mooring.nodes.feasible": 1,
+        "moorage.profile": "default-scheduler",
+        "moorage.attempt": 1,
+        "moorage.result": "scheduled",
+        "moorage.nodes.evaluated": 1,
+        "moorage.nodes.feasible": 1,
     }
     assert attempt.parent is None
     others = [span for span in spans if span is not attempt]
     assert {"PreFilter", "Filter", "Reserve", "Bind"} <= {span.name for span in others}
     assert {span.context.trace_id for span in others} == {attempt.context.trace_id}
     write = named(spans, "create pods/binding")
-    assert dict(write.attributes) == {"mooring.object": "p"}
+    assert dict(write.attributes) == {"moorage.object": "p"}
     assert write.parent.span_id == attempt.context.span_id
     point = named(spans, "Filter")
     assert point.parent.span_id == attempt.context.span_id
     times = [attempt.start_time, point.start_time, point.end_time, attempt.end_time]
     assert times == sorted(times)
     assert EPOCH <= times[0] / 1e9 <= times[-1] / 1e9 <= EPOCH + 10
-    assert dict(point.attributes) == {"mooring.status": "Success"}
+    assert dict(point.attributes) == {"moorage.status": "Success"}
 
 
 def test_a_refusal_says_why_and_its_status_update_belongs_to_it():
     spans = schedule(make_pod("large", cpu="64"))
     attempt = named(spans, "attempt")
-    assert attempt.attributes["mooring.result"] == "unschedulable"
-    assert "Insufficient cpu" in attempt.attributes["mooring.message"]
+    assert attempt.attributes["moorage.result"] == "unschedulable"
+    assert "Insufficient cpu" in attempt.attributes["moorage.message"]
     assert named(spans, "patch pods/status").parent.span_id == attempt.context.span_id
-    assert named(spans, "PostFilter").attributes["mooring.status"] == "Unschedulable"
+    assert named(spans, "PostFilter").attributes["moorage.status"] == "Unschedulable"
 
 
 def test_a_pod_brings_its_own_trace():
@@ -154,7 +154,7 @@ def test_without_the_extra_there_is_a_warning_that_names_it(monkeypatch, caplog)
     monkeypatch.setitem(sys.modules, "opentelemetry", None)
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
     assert tracing.from_environment({"OTEL_TRACES_EXPORTER": "otlp"}, *CLOCKS) is None
-    assert "mooring[otel]" in caplog.text
+    assert "moorage[otel]" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -167,6 +167,6 @@ def test_the_environment_starts_it(environ, monkeypatch, capsys):
     made = tracing.from_environment(environ, *CLOCKS)
     assert made is not None
     provider = made._provider
-    assert provider.resource.attributes["service.name"] == "mooring"
+    assert provider.resource.attributes["service.name"] == "moorage"
     assert "0.01" in provider.sampler.get_description()
     made.close()

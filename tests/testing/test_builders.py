@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from mooring.api import decoding
-from mooring.api.meta import LabelSelector, Object, OwnerReference
-from mooring.api.node import HOSTNAME, REGION, ZONE
-from mooring.api.pod import ContainerPort, Pod, PodSchedulingGroup, controller_of
-from mooring.api.requests import pod_requests
-from mooring.api.resources import by_kind
-from mooring.api.taints import Taint, Toleration
-from mooring.store.store import Store
-from mooring.testing.builders import (
+from moorage.api import decoding
+from moorage.api.meta import LabelSelector, Object, OwnerReference
+from moorage.api.node import HOSTNAME, REGION, ZONE
+from moorage.api.pod import ContainerPort, Pod, PodSchedulingGroup, controller_of
+from moorage.api.requests import pod_requests
+from moorage.api.resources import by_kind
+from moorage.api.taints import Taint, Toleration
+from moorage.store.store import Store
+from moorage.testing.builders import (
     host_port,
     make_affinity,
     make_container,
@@ -32,7 +32,7 @@ from mooring.testing.builders import (
     taint,
     toleration,
 )
-from mooring.testing.volumes import make_csi_node, make_pv, make_pvc, make_storage_class
+from moorage.testing.volumes import make_csi_node, make_pv, make_pvc, make_storage_class
 
 EVERYTHING: list[Object] = [
     make_pod(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.framework import FilterPlugin, Reads, ReusablePlugin, ScorePlugin, Status
-from mooring.testing import Cluster, make_node, make_nodes, make_pod
+from moorage.framework import FilterPlugin, Reads, ReusablePlugin, ScorePlugin, Status
+from moorage.testing import Cluster, make_node, make_nodes, make_pod
 from tests.scheduler.kit import config
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import aiohttp
 import pytest
 
-from mooring.api.pod import Pod
-from mooring.api.resources import PODS, Unstructured, custom
-from mooring.framework import Access, CycleState, FilterPlugin, Nodes, Plugin, PreFilterPlugin, Status
-from mooring.testing import Cluster, make_node, make_pod
+from moorage.api.pod import Pod
+from moorage.api.resources import PODS, Unstructured, custom
+from moorage.framework import Access, CycleState, FilterPlugin, Nodes, Plugin, PreFilterPlugin, Status
+from moorage.testing import Cluster, make_node, make_pod
 from tests.scheduler.kit import config
 
 QUOTAS = custom("example.com", "v1", "quotas", "Quota")

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import pytest
 
-from mooring.framework import (
+from moorage.framework import (
     ActionType,
     ClusterEvent,
     EventResource,
@@ -21,7 +21,7 @@ from mooring.framework import (
     Registration,
     Status,
 )
-from mooring.testing import Cluster, make_node, make_pod, make_pods
+from moorage.testing import Cluster, make_node, make_pod, make_pods
 from tests.scheduler.kit import config
 
 

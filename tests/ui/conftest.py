@@ -1,4 +1,4 @@
-"""`mooring ui` in a process of its own, and Chromium to look at it. Screenshots go to build/ui."""
+"""`moorage ui` in a process of its own, and Chromium to look at it. Screenshots go to build/ui."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def start(*options: str) -> subprocess.Popen[str]:
-    """A command of Mooring in a process of its own."""
+    """A command of Moorage in a process of its own."""
     return subprocess.Popen(
-        [sys.executable, "-m", "mooring", *options],
+        [sys.executable, "-m", "moorage", *options],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -53,7 +53,7 @@ def start(*options: str) -> subprocess.Popen[str]:
 
 
 class Served:
-    """A `mooring ui` that runs."""
+    """A `moorage ui` that runs."""
 
     def __init__(self, *options: str) -> None:
         self._process = start("ui", *options, "--port", "0", "--no-browser")
@@ -61,7 +61,7 @@ class Served:
         found = _ADDRESS.search(self._process.stdout.readline())
         if found is None:
             self._process.kill()
-            raise AssertionError(f"mooring ui did not start: {self._process.communicate()[1]}")
+            raise AssertionError(f"moorage ui did not start: {self._process.communicate()[1]}")
         self.address = found[1]
         """With the token."""
         self.root = f"http://{urlsplit(self.address).netloc}"
@@ -111,7 +111,7 @@ def serve() -> Iterator[Callable[..., Served]]:
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A `mooring up` of one's own."""
+    """A `moorage up` of one's own."""
     made = Cluster(tmp_path_factory.mktemp("up"), start)
     yield made
     made.stop()

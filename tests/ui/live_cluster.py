@@ -1,4 +1,4 @@
-"""A `mooring up` to look at, and its API server."""
+"""A `moorage up` to look at, and its API server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import yaml
 
 
 class Client:
-    """The API server of a kubeconfig of `mooring up`."""
+    """The API server of a kubeconfig of `moorage up`."""
 
     def __init__(self, kubeconfig: Path) -> None:
         config = yaml.safe_load(kubeconfig.read_text())
@@ -47,7 +47,7 @@ class Client:
 
 
 class Cluster(Client):
-    """`mooring up` with two nodes."""
+    """`moorage up` with two nodes."""
 
     def __init__(self, folder: Path, start: Callable[..., subprocess.Popen[str]]) -> None:
         self.kubeconfig = str(folder / "kubeconfig")

@@ -1,6 +1,6 @@
 """What three open browsers cost a scheduler: `python -m tests.ui.scheduler_cost [--nodes N] [--pods N]`.
 
-`mooring run` schedules pods that come and go on a large embedded cluster, in blocks that alternate between
+`moorage run` schedules pods that come and go on a large embedded cluster, in blocks that alternate between
 three browsers (Queue, Cluster, Pod) and none. The main thread schedules, the others answer: processor time of
 the main thread is compared per pod, that of the others per second. So little depends on what else the machine
 does.
@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.cluster.mooring_process import MooringProcess
+from tests.cluster.moorage_process import MoorageProcess
 from tests.cluster.objects import scheduler_config
 from tests.ui.conftest import Looking, Served, browsing, start
 from tests.ui.live_cluster import Client
@@ -68,7 +68,7 @@ class Measured:
             assert line, self.cluster.communicate()
         connection = {"qps": 5000, "burst": 5000}
         config = scheduler_config({"schedulerName": "default-scheduler"}, clientConnection=connection)
-        self.scheduler = MooringProcess(folder, "scheduler", kubeconfig, config, "--leader-elect=false")
+        self.scheduler = MoorageProcess(folder, "scheduler", kubeconfig, config, "--leader-elect=false")
         self.scheduler.start_ready()
         server = f"https://127.0.0.1:{self.scheduler.port}"
         self.flags = ("--server", server, "--kubeconfig", str(kubeconfig))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mooring.web.heat_map import CORDONED, heat_map
+from moorage.web.heat_map import CORDONED, heat_map
 from tests.ui import clusters
 
 ZONES: dict[str, Any] = {
@@ -92,7 +92,7 @@ def test_a_node_is_found_by_keyboard(served, look):
     page.keyboard.press("Tab")
     page.locator("a.m-chip").press("Enter")
     page.wait_for_selector("text=gpu=true:NoSchedule")
-    assert page.title() == "gpu-1 · Mooring"
+    assert page.title() == "gpu-1 · Moorage"
 
 
 @pytest.mark.ui

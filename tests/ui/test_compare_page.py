@@ -56,7 +56,7 @@ def test_the_chosen_measure_is_in_the_address(served, look):
     page = look(served).open("/compare?measure=pending")
     page.wait_for_selector("canvas")
     assert page.get_by_label("Measure").input_value() == "pending"
-    assert page.title() == "Compare · Mooring"
+    assert page.title() == "Compare · Moorage"
 
 
 def test_pages_of_clusters_are_neither_linked_nor_there(served, look):

@@ -1,4 +1,4 @@
-"""Configuration, on a `mooring up`: another one is applied, and the history leads back."""
+"""Configuration, on a `moorage up`: another one is applied, and the history leads back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A running scheduler: `mooring up`, looked at while pods come and nodes change."""
+"""A running scheduler: `moorage up`, looked at while pods come and nodes change."""
 
 from __future__ import annotations
 

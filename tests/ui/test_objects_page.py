@@ -1,4 +1,4 @@
-"""Objects, on a `mooring up`: made, edited, deleted, exported, imported, reset."""
+"""Objects, on a `moorage up`: made, edited, deleted, exported, imported, reset."""
 
 from __future__ import annotations
 

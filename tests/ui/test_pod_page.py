@@ -19,7 +19,7 @@ def test_a_pending_pod_shows_refusals_remedies_and_every_node(served, look):
     page = looking.open("/")
     page.locator("a", has_text="default/train").click()
     page.wait_for_selector("text=Pending: none of 4 nodes takes it")
-    assert page.title() == "default/train · Mooring"
+    assert page.title() == "default/train · Moorage"
     assert "taint gpu=true:NoSchedule" in page.locator(".m-refusals").inner_text()
     remedies = page.locator("ol li").all_inner_texts()
     assert any(text.startswith("uncordon the node cpu-3") for text in remedies)

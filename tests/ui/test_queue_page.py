@@ -24,7 +24,7 @@ def test_pending_pods_are_listed_with_who_refuses_them(served, look):
     assert pods_of(page) == [f"default/{name}" for name in ("batch-0", "batch-1", "gated", "small", "train")]
     row = page.locator("tr", has_text="default/train")
     assert "Insufficient cpu" in row.inner_text()
-    assert page.title() == "Queue · Mooring"
+    assert page.title() == "Queue · Moorage"
 
 
 def test_a_group_shows_its_pods_only_and_the_address_can_be_shared(served, look):

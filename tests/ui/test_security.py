@@ -43,7 +43,7 @@ def cookie(served):
 def test_without_the_token_there_is_nothing_to_see(served, path):
     status, text, _ = get(served, path)
     assert status == 401
-    assert "mooring ui" in text
+    assert "moorage ui" in text
     assert "default" not in text
 
 

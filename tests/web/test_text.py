@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.web.text import address, age, amount, node_url, pod_url
+from moorage.web.text import address, age, amount, node_url, pod_url
 
 
 @pytest.mark.parametrize(

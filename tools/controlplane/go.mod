@@ -1,4 +1,4 @@
-module mooring.test/controlplane
+module moorage.test/controlplane
 
 go 1.26.0
 

@@ -1,4 +1,4 @@
-module mooring.test/helm
+module moorage.test/helm
 
 go 1.26.0
 

@@ -1,15 +1,15 @@
-"""What `mooring manifests` makes: the shape of the objects, and the promises of the security notes."""
+"""What `moorage manifests` makes: the shape of the objects, and the promises of the security notes."""
 
 from __future__ import annotations
 
 import pytest
 import yaml
 
-from mooring.app.configuring import configure
-from mooring.app.deploying import DeployError, DeployOptions, kustomization, manifests, to_yaml
-from mooring.app.deploying.manifests import default_config, warnings
+from moorage.app.configuring import configure
+from moorage.app.deploying import DeployError, DeployOptions, kustomization, manifests, to_yaml
+from moorage.app.deploying.manifests import default_config, warnings
 
-OPTIONS = DeployOptions(image="registry.example/mooring:1")
+OPTIONS = DeployOptions(image="registry.example/moorage:1")
 
 
 def made(options=OPTIONS, text=""):
@@ -68,8 +68,8 @@ def test_every_binding_has_its_role_and_the_account():
 def test_the_lease_is_our_own_unless_the_file_names_one():
     objects = made()
     arguments = one(objects, "Deployment")["spec"]["template"]["spec"]["containers"][0]["args"]
-    assert "--leader-elect-resource-name=mooring" in arguments
-    assert "--leader-elect-resource-namespace=mooring" in arguments
+    assert "--leader-elect-resource-name=moorage" in arguments
+    assert "--leader-elect-resource-namespace=moorage" in arguments
     text = default_config("x") + "leaderElection: {resourceName: theirs, resourceNamespace: elsewhere}\n"
     objects = made(text=text)
     role = one(objects, "Role")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.api.resources import PODS, custom
-from mooring.app.configuring import EMPTY, configure
-from mooring.app.deploying.rbac import Rule, as_rules, kebab, packs
-from mooring.framework.access import LISTED, Access
-from mooring.framework.points import FilterPlugin
+from moorage.api.resources import PODS, custom
+from moorage.app.configuring import EMPTY, configure
+from moorage.app.deploying.rbac import Rule, as_rules, kebab, packs
+from moorage.framework.access import LISTED, Access
+from moorage.framework.points import FilterPlugin
 
 USAGE = custom("usage.example.com", "v1", "nodeusages", "NodeUsage")
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from mooring.embedded.apiserver.server import HttpServer
+from moorage.embedded.apiserver.server import HttpServer
 from tests.embedded.apiserver.load import build
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -109,10 +109,10 @@ class ApiThread:
 
 
 class Running:
-    """`mooring run` as a process; killed at the end if it still lives."""
+    """`moorage run` as a process; killed at the end if it still lives."""
 
     def __init__(self, api: ApiThread, *flags: str, plugin: str = "", config: str = "") -> None:
-        self.log = api.folder / "mooring.log"
+        self.log = api.folder / "moorage.log"
         if plugin:
             (api.folder / "plugin_under_test.py").write_text(plugin)
             flags = (*flags, f"--plugin-path={api.folder}")
@@ -120,7 +120,7 @@ class Running:
             file = api.folder / "config.yaml"
             file.write_text(config)
             flags = (*flags, f"--config={file}")
-        command = [sys.executable, "-m", "mooring", "run", f"--kubeconfig={api.kubeconfig}", "-v=2", *flags]
+        command = [sys.executable, "-m", "moorage", "run", f"--kubeconfig={api.kubeconfig}", "-v=2", *flags]
         environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "PYTHONUNBUFFERED": "1"}
         with self.log.open("w") as log:
             self.process = subprocess.Popen(command, cwd=api.folder, env=environment, stderr=log, stdout=log)

@@ -1,4 +1,4 @@
-"""/mooring/v1 asked about a cluster of the test kit, by path, without sockets and threads."""
+"""/moorage/v1 asked about a cluster of the test kit, by path, without sockets and threads."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 
-from mooring.app.running.loop_door import LoopDoor, T
-from mooring.app.running.pages import Pages
-from mooring.serving import api_v1
-from mooring.testing import Cluster
+from moorage.app.running.loop_door import LoopDoor, T
+from moorage.app.running.pages import Pages
+from moorage.serving import api_v1
+from moorage.testing import Cluster
 
 QUERIES: dict[str, type[msgspec.Struct]] = {
     "records": api_v1.RecordsQuery,
@@ -57,7 +57,7 @@ class Asker:
         return msgspec.json.decode(msgspec.json.encode(answer))
 
     def snapshot(self, *, annotations: bool = False) -> list[bytes]:
-        """The blocks of /mooring/v1/snapshot."""
+        """The blocks of /moorage/v1/snapshot."""
 
         async def blocks() -> list[bytes]:
             found = await self.pages.snapshot(api_v1.SnapshotQuery(annotations))

@@ -10,22 +10,22 @@ import random
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from mooring.api import decoding
-from mooring.api.core import Lease
-from mooring.api.meta import Object
-from mooring.api.pod import Pod
-from mooring.api.resources import BY_KIND, EVENTS, PODS
-from mooring.app.running import takeover
-from mooring.app.scheduler import Scheduler
-from mooring.client.election import Election
-from mooring.client.lease import Candidate, Fence, Terms
-from mooring.framework.points import Plugin
-from mooring.sim import loop as virtual
-from mooring.sim.loop import VirtualClock
-from mooring.store.faults import Call, Faults
-from mooring.store.local import LocalClient
-from mooring.store.store import Store
-from mooring.telemetry.metrics import SchedulerMetrics
+from moorage.api import decoding
+from moorage.api.core import Lease
+from moorage.api.meta import Object
+from moorage.api.pod import Pod
+from moorage.api.resources import BY_KIND, EVENTS, PODS
+from moorage.app.running import takeover
+from moorage.app.scheduler import Scheduler
+from moorage.client.election import Election
+from moorage.client.lease import Candidate, Fence, Terms
+from moorage.framework.points import Plugin
+from moorage.sim import loop as virtual
+from moorage.sim.loop import VirtualClock
+from moorage.store.faults import Call, Faults
+from moorage.store.local import LocalClient
+from moorage.store.store import Store
+from moorage.telemetry.metrics import SchedulerMetrics
 
 TERMS = Terms()
 
@@ -51,7 +51,7 @@ class Replica:
             metrics=self.metrics,
             **options,
         )
-        candidate = Candidate(name, "mooring", "kube-system", TERMS)
+        candidate = Candidate(name, "moorage", "kube-system", TERMS)
         self.beating = True
         self.election = Election(
             self.client, self.clock, random.Random(9), candidate, self.fence, self, lambda: self.beating

@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from mooring.api.resources import NODES, PODS
-from mooring.app.running.comparer import LISTING, ROUND, Comparer
-from mooring.framework.ports import ADDED, WatchEvent
-from mooring.testing import make_node, make_nodes, make_pod, make_pods
+from moorage.api.resources import NODES, PODS
+from moorage.app.running.comparer import LISTING, ROUND, Comparer
+from moorage.framework.ports import ADDED, WatchEvent
+from moorage.testing import make_node, make_nodes, make_pod, make_pods
 from tests.app.running.replicas import World, play
 
 

@@ -1,14 +1,14 @@
-"""The command line of `mooring run`: Go's rules, kube-scheduler's flags, and clear words about mistakes."""
+"""The command line of `moorage run`: Go's rules, kube-scheduler's flags, and clear words about mistakes."""
 
 from __future__ import annotations
 
 import pytest
 
-from mooring.api.errors import MooringError
-from mooring.app.running.flag_table import FLAGS, GROUPS
-from mooring.app.running.flags import FlagError, parse
-from mooring.app.running.options import configuration_of, gate_warnings, options_of
-from mooring.config import ConfigError
+from moorage.api.errors import MoorageError
+from moorage.app.running.flag_table import FLAGS, GROUPS
+from moorage.app.running.flags import FlagError, parse
+from moorage.app.running.options import configuration_of, gate_warnings, options_of
+from moorage.config import ConfigError
 
 KUBE_SCHEDULER = """
 config write-config-to master version help bind-address secure-port cert-dir tls-cert-file
@@ -146,7 +146,7 @@ def test_without_a_file_the_deprecated_flags_count():
     ],
 )
 def test_values_that_do_not_fit_together(args, text):
-    with pytest.raises(MooringError, match=text):
+    with pytest.raises(MoorageError, match=text):
         options_of(parse(args))
 
 
@@ -158,7 +158,7 @@ def test_the_old_port_is_served_over_https_with_a_warning():
 
 
 def test_another_lock_than_leases_is_refused():
-    with pytest.raises(MooringError, match="leases"):
+    with pytest.raises(MoorageError, match="leases"):
         configuration_of(parse(["--leader-elect-resource-lock=endpoints"]))
 
 

@@ -8,9 +8,9 @@ import gc
 
 import pytest
 
-from mooring.app.running import garbage
-from mooring.sim import loop as virtual
-from mooring.sim.loop import VirtualClock
+from moorage.app.running import garbage
+from moorage.sim import loop as virtual
+from moorage.sim.loop import VirtualClock
 
 
 @pytest.mark.parametrize(("is_idle", "collections"), [(True, 2), (False, 1)])

@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from mooring.api.resources import LEASES, NODES, PODS
-from mooring.api.resources import PERSISTENT_VOLUME_CLAIMS as CLAIMS
-from mooring.api.resources import PERSISTENT_VOLUMES as VOLUMES
-from mooring.framework import PermitPlugin, Status
-from mooring.plugins.volumes import BIND_COMPLETED, SELECTED_NODE
-from mooring.store import faults
-from mooring.store.faults import Fault
-from mooring.testing import make_node, make_nodes, make_pod, make_pods
-from mooring.testing.volumes import make_pv, make_pvc, make_storage_class
+from moorage.api.resources import LEASES, NODES, PODS
+from moorage.api.resources import PERSISTENT_VOLUME_CLAIMS as CLAIMS
+from moorage.api.resources import PERSISTENT_VOLUMES as VOLUMES
+from moorage.framework import PermitPlugin, Status
+from moorage.plugins.volumes import BIND_COMPLETED, SELECTED_NODE
+from moorage.store import faults
+from moorage.store.faults import Fault
+from moorage.testing import make_node, make_nodes, make_pod, make_pods
+from moorage.testing.volumes import make_pv, make_pvc, make_storage_class
 from tests.app.running.replicas import World, play
 
 WITH = """
@@ -225,7 +225,7 @@ def test_c10_a_stop_with_fifty_binds_under_way_drains_them_before_the_lease_is_g
         assert len(world.placed()) == 50
         released = first.faults.calls_of("replace", LEASES)[-1].time
         assert released >= max(call.time for call in first.binds()) + 3.0
-        lease: Any = world.store.get(LEASES, "mooring", "kube-system").typed
+        lease: Any = world.store.get(LEASES, "moorage", "kube-system").typed
         assert lease.spec.holder_identity == ""
 
     play(story)

@@ -1,4 +1,4 @@
-"""`mooring run` at its limits: no file descriptors, a large cluster, a loop that never comes back."""
+"""`moorage run` at its limits: no file descriptors, a large cluster, a loop that never comes back."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from mooring.api import decoding
-from mooring.api.resources import NODES, PODS
-from mooring.testing import make_node, make_pod
+from moorage.api import decoding
+from moorage.api.resources import NODES, PODS
+from moorage.testing import make_node, make_pod
 from tests.app.running.api_thread import ROOT, ApiThread, Running
 
 pytestmark = pytest.mark.slow
@@ -112,11 +112,11 @@ def test_c15_it_is_ready_when_a_large_cluster_has_been_read_and_binds_nothing_be
 
 BLOCKED = """
 import asyncio, random, time
-from mooring.app.clock import LeaseClock
-from mooring.app.running.election import ElectionThread, make_candidate
-from mooring.client.lease import Fence, Terms
-from mooring.store.local import LocalClient
-from mooring.store.store import Store
+from moorage.app.clock import LeaseClock
+from moorage.app.running.election import ElectionThread, make_candidate
+from moorage.client.lease import Fence, Terms
+from moorage.store.local import LocalClient
+from moorage.store.store import Store
 
 class Client(LocalClient):
     async def close(self):

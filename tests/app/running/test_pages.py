@@ -1,4 +1,4 @@
-"""What /mooring/v1 says of a running scheduler: the queue, attempts, nodes, and the summary."""
+"""What /moorage/v1 says of a running scheduler: the queue, attempts, nodes, and the summary."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from mooring.app.running.kept import SHARE, Kept
-from mooring.framework import PermitPlugin, Status
-from mooring.testing import Cluster, make_node, make_nodes, make_pod
+from moorage.app.running.kept import SHARE, Kept
+from moorage.framework import PermitPlugin, Status
+from moorage.testing import Cluster, make_node, make_nodes, make_pod
 from tests.app.running.asking import Asker, Inside
 
 

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from mooring.api.errors import MooringError
-from mooring.app.running.flags import parse
-from mooring.app.running.options import configuration_of, options_of
-from mooring.config import ConfigError
+from moorage.api.errors import MoorageError
+from moorage.app.running.flags import parse
+from moorage.app.running.options import configuration_of, options_of
+from moorage.config import ConfigError
 from tests.app.running.api_thread import ApiThread
 from tests.config.builders import DATA, POLICY, PUBLISHED_POLICY
 
@@ -66,7 +66,7 @@ def test_a_broken_policy_is_named_with_line_and_column(tmp_path):
 
 
 def test_one_configuration_is_named(policy):
-    with pytest.raises(MooringError, match="--config and --policy-config-file exclude each other"):
+    with pytest.raises(MoorageError, match="--config and --policy-config-file exclude each other"):
         configured(f"--policy-config-file={policy}", f"--config={policy}")
 
 
@@ -79,7 +79,7 @@ def test_the_scheduler_name_is_that_of_the_only_profile(args):
 
 def test_the_scheduler_name_cannot_be_that_of_several_profiles():
     file = DATA / "two-profiles-v1beta2.yaml"
-    with pytest.raises(MooringError, match=r"several profiles \(default-scheduler, no-scoring-scheduler\)"):
+    with pytest.raises(MoorageError, match=r"several profiles \(default-scheduler, no-scoring-scheduler\)"):
         configured("--scheduler-name=x", f"--config={file}")
 
 
@@ -103,11 +103,11 @@ def test_a_policy_in_a_config_map(tmp_path):
             "NodeName",
             "TaintToleration",
         ]
-        with pytest.raises(MooringError, match=r"configmap kube-system/other has no key policy\.cfg"):
+        with pytest.raises(MoorageError, match=r"configmap kube-system/other has no key policy\.cfg"):
             read("other")
         with pytest.raises(ConfigError, match=r"configmap kube-system/broken, policy\.cfg: 1 problem"):
             read("broken")
         with pytest.raises(
-            MooringError, match=r'configmap default/policy cannot be read: .*"policy" not found'
+            MoorageError, match=r'configmap default/policy cannot be read: .*"policy" not found'
         ):
             read("policy", "--policy-configmap-namespace=default")

@@ -1,4 +1,4 @@
-"""`mooring run` as a process against an API server over HTTP: signals, exit codes, a loop that blocks."""
+"""`moorage run` as a process against an API server over HTTP: signals, exit codes, a loop that blocks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ profiles:
 """
 BLOCKS = """
 import time
-from mooring.framework import FilterPlugin
+from moorage.framework import FilterPlugin
 
 class UnderTest(FilterPlugin):
     name = "UnderTest"
@@ -44,7 +44,7 @@ class UnderTest(FilterPlugin):
 SPINS = BLOCKS.replace("time.sleep(5.0)", "while True: pass")
 HANGS = """
 import asyncio
-from mooring.framework import BindPlugin
+from moorage.framework import BindPlugin
 
 class UnderTest(BindPlugin):
     name = "UnderTest"
@@ -115,7 +115,7 @@ def test_item_2_a_hook_that_spins_is_named_at_the_first_signal_and_ended_within_
 
 
 FAILING_RUN = """
-from mooring.framework import PostBindPlugin
+from moorage.framework import PostBindPlugin
 
 class UnderTest(PostBindPlugin):
     name = "UnderTest"

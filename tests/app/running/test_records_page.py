@@ -1,4 +1,4 @@
-"""What /mooring/v1/records answers: where a pod waits and until when, its attempts in pages, node names."""
+"""What /moorage/v1/records answers: where a pod waits and until when, its attempts in pages, node names."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from urllib.parse import urlencode
 
 import pytest
 
-from mooring.app.running import records_page
-from mooring.testing import Cluster, make_node, make_nodes, make_pod
+from moorage.app.running import records_page
+from moorage.testing import Cluster, make_node, make_nodes, make_pod
 from tests.app.running.asking import Asker
 
 

@@ -1,4 +1,4 @@
-"""Reloading as operators meet it: `mooring run` as a process, and 200 reloads under load."""
+"""Reloading as operators meet it: `moorage run` as a process, and 200 reloads under load."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from weakref import WeakSet
 
 import pytest
 
-from mooring.api.resources import PODS
-from mooring.app.clock import SystemClock
-from mooring.app.reloading import Reloader
-from mooring.app.scheduler import Scheduler
-from mooring.app.up.cluster import EmbeddedCluster
-from mooring.app.up.cluster_plan import ClusterPlan
-from mooring.framework import Plugin
-from mooring.runtime.profile import Profile
-from mooring.testing import make_pod
+from moorage.api.resources import PODS
+from moorage.app.clock import SystemClock
+from moorage.app.reloading import Reloader
+from moorage.app.scheduler import Scheduler
+from moorage.app.up.cluster import EmbeddedCluster
+from moorage.app.up.cluster_plan import ClusterPlan
+from moorage.framework import Plugin
+from moorage.runtime.profile import Profile
+from moorage.testing import make_pod
 from tests.app.running.api_thread import ApiThread, Running
 from tests.app.running.test_limits import free_port
 
@@ -42,7 +42,7 @@ profiles:
   plugins: {multiPoint: {enabled: [{name: "plugin_under_test:UnderTest"}]}}
 """
 PLUGIN = """
-from mooring.framework import FilterPlugin, Status
+from moorage.framework import FilterPlugin, Status
 
 class UnderTest(FilterPlugin):
     name = "UnderTest"

@@ -3,7 +3,7 @@ docs/ui.md."""
 
 from __future__ import annotations
 
-from mooring.testing import Cluster, make_node, make_nodes, make_pod
+from moorage.testing import Cluster, make_node, make_nodes, make_pod
 from tests.app.running.asking import Asker
 
 TWO_PROFILES = """

@@ -1,4 +1,4 @@
-"""/mooring/v1/snapshot: the cluster as the scheduler sees it, like a file of `mooring snapshot`."""
+"""/moorage/v1/snapshot: the cluster as the scheduler sees it, like a file of `moorage snapshot`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from mooring.api.resources import NODES, PODS
-from mooring.app import snapshots
-from mooring.testing import Cluster, make_node, make_nodes, make_pod
+from moorage.api.resources import NODES, PODS
+from moorage.app import snapshots
+from moorage.testing import Cluster, make_node, make_nodes, make_pod
 from tests.app.running.asking import Asker
 from tests.app.running.test_pages import CONFIG, Doorman
 

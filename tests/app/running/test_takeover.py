@@ -6,12 +6,12 @@ import asyncio
 
 import pytest
 
-from mooring.api.resources import LEASES, NODES, PODS
-from mooring.app.running import takeover
-from mooring.store import faults
-from mooring.store.faults import Fault
-from mooring.store.local import LocalClient
-from mooring.testing import make_node, make_pod, make_pods
+from moorage.api.resources import LEASES, NODES, PODS
+from moorage.app.running import takeover
+from moorage.store import faults
+from moorage.store.faults import Fault
+from moorage.store.local import LocalClient
+from moorage.testing import make_node, make_pod, make_pods
 from tests.app.running.replicas import play
 
 MANY = takeover.PAGE + 100

@@ -8,11 +8,11 @@ import sys
 import threading
 import time
 
-from mooring.app.running.inside import LOOP_TOLERANCE, loop_check
-from mooring.app.running.watchdog import INTERVAL, STOPPING, Heart, Watchdog, hook_of
-from mooring.framework import FilterPlugin
-from mooring.telemetry.log_lines import VALUES
-from mooring.telemetry.metrics import SchedulerMetrics
+from moorage.app.running.inside import LOOP_TOLERANCE, loop_check
+from moorage.app.running.watchdog import INTERVAL, STOPPING, Heart, Watchdog, hook_of
+from moorage.framework import FilterPlugin
+from moorage.telemetry.log_lines import VALUES
+from moorage.telemetry.metrics import SchedulerMetrics
 
 
 class Slow(FilterPlugin):

@@ -9,8 +9,8 @@ from random import Random
 import pytest
 import yaml
 
-from mooring.api.errors import MooringError
-from mooring.app.simulating.backends import spread
+from moorage.api.errors import MoorageError
+from moorage.app.simulating.backends import spread
 from tests.app.simulating.killing import RAY_PORT, run_and_kill
 from tests.docs.snippets import ROOT
 
@@ -50,7 +50,7 @@ def comparison(trace, results, *options):
     """Two policies with five seeds."""
     configurations = ("--config", str(EXAMPLE / "FGD.yaml"), "--config", str(EXAMPLE / "BestFit.yaml"))
     return [
-        sys.executable, "-m", "mooring", "simulate", str(trace / "pods.csv"), "--mapping",
+        sys.executable, "-m", "moorage", "simulate", str(trace / "pods.csv"), "--mapping",
         str(trace / "openb.yaml"), *configurations, "--plugin-path", str(EXAMPLE), "--seeds", "5",
         "-o", str(results), *options,
     ]  # fmt: skip
@@ -109,7 +109,7 @@ def test_a_ray_cluster_that_loses_a_worker_gives_the_same_tables(trace, expected
 
 def test_a_backend_that_is_not_known_is_refused():
     pytest.importorskip("joblib", reason="the extra sim is not installed")
-    with pytest.raises(MooringError, match=r"'spark://x' is not known; write dask://HOST:PORT .* ray://"):
+    with pytest.raises(MoorageError, match=r"'spark://x' is not known; write dask://HOST:PORT .* ray://"):
         list(spread([], 1, "spark://x"))
 
 
@@ -117,5 +117,5 @@ def test_a_backend_that_is_not_known_is_refused():
 def test_a_backend_whose_package_is_missing_names_the_extra(monkeypatch, package, backend):
     pytest.importorskip("joblib", reason="the extra sim is not installed")
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(MooringError, match=rf"install mooring\[{backend.partition(':')[0]}\]"):
+    with pytest.raises(MoorageError, match=rf"install moorage\[{backend.partition(':')[0]}\]"):
         list(spread([], 1, backend))

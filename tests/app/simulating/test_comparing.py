@@ -5,11 +5,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from mooring import Simulation
-from mooring.api.errors import MooringError
-from mooring.app.simulating.comparing import compare
-from mooring.app.simulating.jobs import Setup, Source, plan, run_jobs
-from mooring.app.simulating.loading import load_workload
+from moorage import Simulation
+from moorage.api.errors import MoorageError
+from moorage.app.simulating.comparing import compare
+from moorage.app.simulating.jobs import Setup, Source, plan, run_jobs
+from moorage.app.simulating.loading import load_workload
 
 SCENARIO = """
 nodes: [{name: node, count: 4, allocatable: {cpu: 4, memory: 16Gi}}]
@@ -98,7 +98,7 @@ def test_runs_in_processes_give_the_results_of_runs_here(planned, tmp_path):
 
 def test_without_joblib_the_way_out_is_named(planned, monkeypatch):
     monkeypatch.setitem(sys.modules, "joblib", None)
-    with pytest.raises(MooringError, match=r"install mooring\[sim\], or say --jobs 1"):
+    with pytest.raises(MoorageError, match=r"install moorage\[sim\], or say --jobs 1"):
         run_jobs(planned, 2, lambda: None)
 
 
@@ -134,5 +134,5 @@ def test_the_runs_of_a_process_that_dies_are_done_again(tmp_path):
 def test_files_that_do_not_fit_are_named(tmp_path, name, mapping, as_scheduled, message):
     for known in ("s.yaml", "pods.csv", "data.bin", "m.yaml"):
         (tmp_path / known).write_text(SCENARIO)
-    with pytest.raises(MooringError, match=message):
+    with pytest.raises(MoorageError, match=message):
         load_workload(tmp_path / name, tmp_path / "m.yaml" if mapping else None, as_scheduled=as_scheduled)

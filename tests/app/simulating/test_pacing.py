@@ -2,8 +2,8 @@
 
 import pytest
 
-from mooring import Simulation
-from mooring.app.simulating.pacing import Pace
+from moorage import Simulation
+from moorage.app.simulating.pacing import Pace
 
 SCENARIO = """
 nodes: [{name: node, count: 3, allocatable: {cpu: 4, memory: 16Gi}}]

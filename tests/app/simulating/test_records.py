@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from mooring import Simulation
-from mooring.api.errors import MooringError
-from mooring.sim.records import Record
+from moorage import Simulation
+from moorage.api.errors import MoorageError
+from moorage.sim.records import Record
 
 SCENARIO = """
 nodes: [{name: node, count: 5, zones: 2, allocatable: {cpu: 4, memory: 16Gi}}]
@@ -145,5 +145,5 @@ def test_pending_pods_change_as_recorded(tmp_path):
 def test_a_file_without_a_usable_line_is_refused(tmp_path, text):
     path = tmp_path / "r.jsonl"
     path.write_text(text)
-    with pytest.raises(MooringError, match="is no record"):
+    with pytest.raises(MoorageError, match="is no record"):
         Record(path)

@@ -2,14 +2,14 @@
 
 import pytest
 
-from mooring import Simulation
-from mooring.api.errors import MooringError
-from mooring.api.resources import PODS
-from mooring.app.simulating import engine as engine_module
-from mooring.framework.points import FilterPlugin
-from mooring.framework.status import Status
-from mooring.scheduler import assembly
-from mooring.sim.results import read_result
+from moorage import Simulation
+from moorage.api.errors import MoorageError
+from moorage.api.resources import PODS
+from moorage.app.simulating import engine as engine_module
+from moorage.framework.points import FilterPlugin
+from moorage.framework.status import Status
+from moorage.scheduler import assembly
+from moorage.sim.results import read_result
 
 NODES = "nodes: [{name: node, count: 4, zones: 2, allocatable: {cpu: 4, memory: 16Gi}}]\n"
 
@@ -278,7 +278,7 @@ def test_own_measures_are_functions_or_classes_made_for_each_run():
     ],
 )
 def test_a_measure_that_is_not_there_is_named(reference, message):
-    with pytest.raises(MooringError, match=message):
+    with pytest.raises(MoorageError, match=message):
         Simulation(NODES + f"measures: {{m: {reference}}}")
 
 
@@ -291,7 +291,7 @@ def test_until_ends_a_run_early():
 def test_extenders_are_refused():
     extended = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
     extended += "extenders: [{urlPrefix: 'http://127.0.0.1:1', filterVerb: filter}]"
-    with pytest.raises(MooringError, match="a simulation asks no extenders"):
+    with pytest.raises(MoorageError, match="a simulation asks no extenders"):
         run("", config=extended)
 
 

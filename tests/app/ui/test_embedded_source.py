@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 import yaml
 
-from mooring.api import resources
-from mooring.api.errors import MooringError
-from mooring.app import snapshots
-from mooring.app.ui import resetting
-from mooring.app.ui.api_objects import ApiObjects
-from mooring.app.ui.embedded_source import EmbeddedSource
-from mooring.client.credentials import Credentials
-from mooring.client.transport import Request
-from mooring.embedded.catalog.builtin import built_in_catalog
-from mooring.embedded.catalog.discovery import Discovery
+from moorage.api import resources
+from moorage.api.errors import MoorageError
+from moorage.app import snapshots
+from moorage.app.ui import resetting
+from moorage.app.ui.api_objects import ApiObjects
+from moorage.app.ui.embedded_source import EmbeddedSource
+from moorage.client.credentials import Credentials
+from moorage.client.transport import Request
+from moorage.embedded.catalog.builtin import built_in_catalog
+from moorage.embedded.catalog.discovery import Discovery
 from tests.embedded.apiserver.kit import NODES, PODS, World, node, pod, serve
 
 Scenario = Callable[[World, EmbeddedSource], Awaitable[None]]
@@ -65,7 +65,7 @@ def test_a_read_only_source_refuses_what_changes_the_cluster(change):
     async def scenario(world: World, source: EmbeddedSource) -> None:
         await world.create(PODS, pod("since"))
         text = await source.object_text("pods", "default", "since")
-        with pytest.raises(MooringError, match="read-only"):
+        with pytest.raises(MoorageError, match="read-only"):
             await change(source, text)
         assert names(await world.get(PODS)) == ["since"]
         assert (await world.get(f"{PODS}/since"))["metadata"]["resourceVersion"] in text
@@ -85,7 +85,7 @@ def test_a_save_survives_a_heartbeat_and_stops_at_a_change_of_another_user():
         saved = await world.get(f"{NODES}/first")
         assert saved["metadata"]["labels"] == {"mine": "1"}
         assert saved["status"]["conditions"][0]["status"] == "True", "the status is not the user's"
-        with pytest.raises(MooringError, match="was changed since it was opened"):
+        with pytest.raises(MoorageError, match="was changed since it was opened"):
             await source.save(opened, opened)
         assert await world.get(f"{NODES}/first") == saved
 
@@ -105,7 +105,7 @@ def test_an_edit_cannot_turn_an_object_into_another(edit, says):
         opened = await source.object_text("nodes", "", "first")
         obj = yaml.safe_load(opened)
         edit(obj)
-        with pytest.raises(MooringError, match=says):
+        with pytest.raises(MoorageError, match=says):
             await source.save(opened, yaml.safe_dump(obj))
 
     with_source(scenario)
@@ -117,7 +117,7 @@ def test_a_pod_of_the_same_name_that_came_later_is_not_deleted():
         opened = await source.object_text("pods", "default", "a")
         await world.ask("DELETE", f"{PODS}/a", {"gracePeriodSeconds": 0})
         await world.create(PODS, pod("a"))
-        with pytest.raises(MooringError, match="UID"):
+        with pytest.raises(MoorageError, match="UID"):
             await source.delete_object(opened)
         assert names(await world.get(PODS)) == ["a"]
 
@@ -201,7 +201,7 @@ def test_what_exists_is_kept_or_replaced_by_choice(replace):
 )
 def test_a_file_that_cannot_be_read_is_said_and_changes_nothing(content, says):
     async def scenario(world: World, source: EmbeddedSource) -> None:
-        with pytest.raises(MooringError, match=says):
+        with pytest.raises(MoorageError, match=says):
             await source.bring_in(content, False)
 
     with_source(scenario)

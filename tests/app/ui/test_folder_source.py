@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from mooring.api.errors import MooringError
-from mooring.app.ui.folder_source import FolderSource
-from mooring.sim.results import Result
-from mooring.sim.tally import Placed
+from moorage.api.errors import MoorageError
+from moorage.app.ui.folder_source import FolderSource
+from moorage.sim.results import Result
+from moorage.sim.tally import Placed
 
 RUN = Result(
     name="plain",
@@ -51,5 +51,5 @@ def test_other_seeds_are_compared_in_measures_only(tmp_path):
 
 
 def test_a_folder_without_results_is_named(tmp_path):
-    with pytest.raises(MooringError, match=r"there is no summary\.json"):
+    with pytest.raises(MoorageError, match=r"there is no summary\.json"):
         FolderSource([tmp_path])

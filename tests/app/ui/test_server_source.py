@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from mooring.api.errors import MooringError
-from mooring.app.ui.server_source import ServerSource
-from mooring.client.credentials import Credentials
+from moorage.api.errors import MoorageError
+from moorage.app.ui.server_source import ServerSource
+from moorage.client.credentials import Credentials
 
 NODE = {"labels": {}, "unschedulable": False, "allocatable": {"cpu": 4000}, "requested": {}, "podCount": 0}
 
@@ -25,7 +25,7 @@ class Scheduler:
     async def ask(self, path: str, query: Mapping[str, str]) -> dict[str, Any]:
         self.asked.append(path.rpartition("/")[2])
         if len(self.asked) <= self.fails:
-            raise MooringError("the scheduling loop did not answer in time; try again")
+            raise MoorageError("the scheduling loop did not answer in time; try again")
         await asyncio.sleep(0)
         if path.endswith("/records"):
             return {"records": [{"sequence": 7}]}
@@ -55,7 +55,7 @@ def test_a_failure_is_not_kept() -> None:
     asked = source(Scheduler(fails=1))
 
     async def browse() -> Any:
-        with pytest.raises(MooringError, match="did not answer in time"):
+        with pytest.raises(MoorageError, match="did not answer in time"):
             await asked.nodes()
         return await asked.nodes()
 
@@ -65,5 +65,5 @@ def test_a_failure_is_not_kept() -> None:
 def test_an_attempt_that_is_not_kept_any_more_is_said() -> None:
     asked = source(Scheduler())
     assert asyncio.run(asked.attempt("default/p", 7)) == {"sequence": 7}
-    with pytest.raises(MooringError, match="attempt 9 of the pod default/p is not kept any more"):
+    with pytest.raises(MoorageError, match="attempt 9 of the pod default/p is not kept any more"):
         asyncio.run(asked.attempt("default/p", 9))

@@ -7,11 +7,11 @@ import json
 
 import pytest
 
-from mooring.api.errors import MooringError
-from mooring.app import snapshots
-from mooring.app.configuring import configure
-from mooring.app.ui.snapshot_source import SnapshotSource
-from mooring.web.source import Question, QueueQuery
+from moorage.api.errors import MoorageError
+from moorage.app import snapshots
+from moorage.app.configuring import configure
+from moorage.app.ui.snapshot_source import SnapshotSource
+from moorage.web.source import Question, QueueQuery
 from tests.ui import clusters
 
 
@@ -91,9 +91,9 @@ def test_what_if_says_where_pods_are_now(source):
 
 
 def test_what_is_not_there_is_named(source):
-    with pytest.raises(MooringError, match="there is no node 'absent'"):
+    with pytest.raises(MoorageError, match="there is no node 'absent'"):
         asyncio.run(source.node("absent"))
-    with pytest.raises(MooringError, match="there is no pod 'absent'"):
+    with pytest.raises(MoorageError, match="there is no pod 'absent'"):
         asyncio.run(source.pod("default/absent"))
 
 

@@ -7,8 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mooring.app.ui.usage import Usage
-from mooring.client.connection import find
+from moorage.app.ui.usage import Usage
+from moorage.client.connection import find
 
 NODES: dict[str, Any] = {
     "names": ["a", "b"],

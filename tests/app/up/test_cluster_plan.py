@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from mooring.api.errors import MooringError
-from mooring.app.up.cluster_plan import DEFAULT_PORT, ClusterPlan
+from moorage.api.errors import MoorageError
+from moorage.app.up.cluster_plan import DEFAULT_PORT, ClusterPlan
 
 
 def test_without_wishes_there_are_three_nodes_and_the_default_profile():
@@ -19,8 +19,8 @@ def test_without_wishes_there_are_three_nodes_and_the_default_profile():
 def test_two_clusters_have_two_kubeconfigs(monkeypatch):
     monkeypatch.setenv("HOME", "/home/ada")
     plan = ClusterPlan.of()
-    assert plan.kubeconfig_at(DEFAULT_PORT) == Path("/home/ada/.mooring/kubeconfig")
-    assert plan.kubeconfig_at(40123) == Path("/home/ada/.mooring/kubeconfig-40123")
+    assert plan.kubeconfig_at(DEFAULT_PORT) == Path("/home/ada/.moorage/kubeconfig")
+    assert plan.kubeconfig_at(40123) == Path("/home/ada/.moorage/kubeconfig-40123")
     assert ClusterPlan.of(kubeconfig=Path("here")).kubeconfig_at(40123) == Path("here")
 
 
@@ -46,5 +46,5 @@ def test_files_are_read_before_anything_starts(tmp_path):
     ],
 )
 def test_what_cannot_be_is_refused(wishes, message):
-    with pytest.raises(MooringError, match=message):
+    with pytest.raises(MoorageError, match=message):
         ClusterPlan.of(**wishes)

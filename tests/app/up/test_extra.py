@@ -9,14 +9,14 @@ import tomllib
 
 import pytest
 
-from mooring.app.up.process import EXTRA
+from moorage.app.up.process import EXTRA
 from tests.docs.snippets import ROOT
 
 WITHOUT = "import sys; sys.modules.update(dict.fromkeys({packages!r})); sys.argv = {argv!r}; "
-MAIN = "from mooring.cli import main; main()"
+MAIN = "from moorage.cli import main; main()"
 RUN = (
-    "import sys, mooring.cli.run, mooring.app.running.process, mooring.app.scheduler, mooring.app.deploying, "
-    "mooring.app.evaluating, mooring.testing; print(*sys.modules)"
+    "import sys, moorage.cli.run, moorage.app.running.process, moorage.app.scheduler, moorage.app.deploying, "
+    "moorage.app.evaluating, moorage.testing; print(*sys.modules)"
 )
 
 
@@ -26,13 +26,13 @@ def python(code: str) -> subprocess.CompletedProcess[str]:
 
 
 def without_extra(*argv: str) -> subprocess.CompletedProcess[str]:
-    return python(WITHOUT.format(packages=EXTRA, argv=["mooring", *argv]) + MAIN)
+    return python(WITHOUT.format(packages=EXTRA, argv=["moorage", *argv]) + MAIN)
 
 
 def test_what_run_and_testing_import_has_nothing_of_the_embedded_cluster():
     loaded = python(RUN).stdout.split()
-    assert "mooring.app.running.process" in loaded
-    assert [name for name in loaded if name.startswith("mooring.embedded") or name in EXTRA] == []
+    assert "moorage.app.running.process" in loaded
+    assert [name for name in loaded if name.startswith("moorage.embedded") or name in EXTRA] == []
 
 
 @pytest.mark.parametrize("command", ["up", "demo"])
@@ -40,7 +40,7 @@ def test_without_the_extra_the_end_is_one_sentence(command):
     ended = without_extra(command)
     assert ended.returncode == 1
     assert ended.stderr == (
-        "Error: the embedded cluster needs jsonschema, which is not installed: pip install 'mooring[up]'\n"
+        "Error: the embedded cluster needs jsonschema, which is not installed: pip install 'moorage[up]'\n"
     )
 
 

@@ -1,4 +1,4 @@
-"""kill -9 of the API server of `mooring up` under load over HTTPS: nothing that was answered is lost."""
+"""kill -9 of the API server of `moorage up` under load over HTTPS: nothing that was answered is lost."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from mooring.api.errors import MooringError
-from mooring.api.resources import CONFIG_MAPS, NODES, PODS
-from mooring.app.clock import SystemClock
-from mooring.app.up import pools
-from mooring.app.up.process import Orders, ServerProcess
-from mooring.client.connection import connect
-from mooring.client.credentials import Credentials, Pem
-from mooring.client.http_client import HttpClient
+from moorage.api.errors import MoorageError
+from moorage.api.resources import CONFIG_MAPS, NODES, PODS
+from moorage.app.clock import SystemClock
+from moorage.app.up import pools
+from moorage.app.up.process import Orders, ServerProcess
+from moorage.client.connection import connect
+from moorage.client.credentials import Credentials, Pem
+from moorage.client.http_client import HttpClient
 
 WRITERS = 16
 
@@ -52,7 +52,7 @@ async def write_until_it_breaks(client: HttpClient, ledger: Ledger, rng: random.
             if rng.random() < 0.3:
                 await client.delete(CONFIG_MAPS, name, namespace="default")
                 ledger.gone.add(name)
-    except MooringError:
+    except MoorageError:
         return  # the server is dead
 
 

@@ -4,8 +4,8 @@ import stat
 import pytest
 import yaml
 
-from mooring.api.errors import MooringError
-from mooring.app.up import kubeconfig
+from moorage.api.errors import MoorageError
+from moorage.app.up import kubeconfig
 
 TEXT = kubeconfig.text("https://127.0.0.1:1234", "secret", b"-----BEGIN CERTIFICATE-----")
 
@@ -33,7 +33,7 @@ def test_only_the_owner_can_read_it(tmp_path):
     "content",
     [
         yaml.safe_dump({"users": [{"name": "admin", "user": {"token": "precious"}}]}),
-        yaml.safe_dump({"users": [{"name": "mooring"}, {"name": "admin"}]}),
+        yaml.safe_dump({"users": [{"name": "moorage"}, {"name": "admin"}]}),
         "not: [yaml",
         "just words",
     ],
@@ -41,12 +41,12 @@ def test_only_the_owner_can_read_it(tmp_path):
 def test_other_peoples_credentials_are_never_overwritten(tmp_path, content):
     path = tmp_path / "config"
     path.write_text(content)
-    with pytest.raises(MooringError, match="name another file with --kubeconfig"):
+    with pytest.raises(MoorageError, match="name another file with --kubeconfig"):
         kubeconfig.write(path, TEXT)
     assert path.read_text() == content
 
 
 def test_a_path_that_cannot_be_written_is_one_sentence(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(MooringError, match="file/config cannot be written: "):
+    with pytest.raises(MoorageError, match="file/config cannot be written: "):
         kubeconfig.write(tmp_path / "file" / "config", TEXT)

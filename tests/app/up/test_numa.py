@@ -1,14 +1,14 @@
-"""What `mooring up --numa` publishes: even shares, and containers in the first zone that has enough."""
+"""What `moorage up --numa` publishes: even shares, and containers in the first zone that has enough."""
 
 from __future__ import annotations
 
 import pytest
 
-from mooring.api import decoding
-from mooring.api.resources import Unstructured
-from mooring.app.up.numa import allot, split
-from mooring.testing import make_pod
-from mooring.testing.builders import make_container
+from moorage.api import decoding
+from moorage.api.resources import Unstructured
+from moorage.app.up.numa import allot, split
+from moorage.testing import make_pod
+from moorage.testing.builders import make_container
 
 GPU = "nvidia.com/gpu"
 

@@ -1,4 +1,4 @@
-"""The web UI of `mooring up`: it comes and goes with the cluster, and the cluster does not need it."""
+"""The web UI of `moorage up`: it comes and goes with the cluster, and the cluster does not need it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from mooring.app.ui import address
-from mooring.app.up import pages
-from mooring.app.up.cluster import EmbeddedCluster
-from mooring.app.up.cluster_plan import ClusterPlan
+from moorage.app.ui import address
+from moorage.app.up import pages
+from moorage.app.up.cluster import EmbeddedCluster
+from moorage.app.up.cluster_plan import ClusterPlan
 from tests.cli.test_up import Up, until, up
 
 installed = pytest.mark.skipif(find_spec("nicegui") is None, reason="the extra ui is not installed")
@@ -81,4 +81,4 @@ def test_without_the_extra_there_is_a_line_that_says_how_to_get_it(tmp_path, mon
         async with EmbeddedCluster(plan) as cluster:
             return list(cluster.greeting())
 
-    assert "pip install 'mooring[ui]'" in asyncio.run(greeting())[-1]
+    assert "pip install 'moorage[ui]'" in asyncio.run(greeting())[-1]

@@ -1,10 +1,10 @@
 import pytest
 
-from mooring.api.decoding import convert
-from mooring.api.node import HOSTNAME, ZONE, Node
-from mooring.api.resources import NODES
-from mooring.app.up import pools
-from mooring.config import ConfigError
+from moorage.api.decoding import convert
+from moorage.api.node import HOSTNAME, ZONE, Node
+from moorage.api.resources import NODES
+from moorage.app.up import pools
+from moorage.config import ConfigError
 
 GPU = """\
 pools:

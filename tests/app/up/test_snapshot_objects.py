@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from mooring.api.errors import MooringError
-from mooring.app.up import snapshot_objects
+from moorage.api.errors import MoorageError
+from moorage.app.up import snapshot_objects
 
 
 def read(tmp_path, **kinds: Any) -> dict[str, list[dict[str, Any]]]:
@@ -109,5 +109,5 @@ def test_namespaces_that_are_missing_are_made(tmp_path):
 
 
 def test_what_is_no_list_of_objects_is_named(tmp_path):
-    with pytest.raises(MooringError, match=r"s.json, pods: a list of objects is expected"):
+    with pytest.raises(MoorageError, match=r"s.json, pods: a list of objects is expected"):
         read(tmp_path, pods=[7])

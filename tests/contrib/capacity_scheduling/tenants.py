@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from mooring.api.pod import Pod
-from mooring.contrib.capacity_scheduling.quotas import ELASTICQUOTAS, PARENT
-from mooring.testing import Cluster, make_node
+from moorage.api.pod import Pod
+from moorage.contrib.capacity_scheduling.quotas import ELASTICQUOTAS, PARENT
+from moorage.testing import Cluster, make_node
 from tests.contrib.configs import enabling
 
 CONFIG = enabling("CapacityScheduling", without=("DefaultPreemption",))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.api.resources import Unstructured
-from mooring.contrib.capacity_scheduling.account import Account
-from mooring.testing import make_pod
+from moorage.api.resources import Unstructured
+from moorage.contrib.capacity_scheduling.account import Account
+from moorage.testing import make_pod
 from tests.contrib.capacity_scheduling.tenants import quota
 
 UIDS = ("u0", "u1", "u2")

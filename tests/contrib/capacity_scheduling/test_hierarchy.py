@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from mooring.api.resources import Unstructured
-from mooring.contrib.capacity_scheduling.quotas import ELASTICQUOTAS, PARENT, Level, Quota, link
-from mooring.testing import Cluster, make_node, make_pods
+from moorage.api.resources import Unstructured
+from moorage.contrib.capacity_scheduling.quotas import ELASTICQUOTAS, PARENT, Level, Quota, link
+from moorage.testing import Cluster, make_node, make_pods
 from tests.contrib.capacity_scheduling.tenants import end_terminating, existing, quota, tenants, used
 
 

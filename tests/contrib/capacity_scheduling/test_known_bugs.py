@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from mooring.api.errors import MooringError
-from mooring.app import checking
-from mooring.app.configuring import configure
-from mooring.contrib.capacity_scheduling.quotas import ELASTICQUOTAS
-from mooring.testing import Cluster, make_node, make_pod, make_pods
-from mooring.testing.builders import make_container
+from moorage.api.errors import MoorageError
+from moorage.app import checking
+from moorage.app.configuring import configure
+from moorage.contrib.capacity_scheduling.quotas import ELASTICQUOTAS
+from moorage.testing import Cluster, make_node, make_pod, make_pods
+from moorage.testing.builders import make_container
 from tests.contrib.capacity_scheduling.tenants import CONFIG, end_terminating, quota, tenants, used
 
 PLENTY = {"cpu": "9", "memory": "9Gi", "nvidia.com/gpu": 9, "ephemeral-storage": "9Gi"}
@@ -103,7 +103,7 @@ def test_sp848_the_status_needs_no_other_program_and_a_kind_that_is_not_served_i
         assert used(cluster, "a") == {"cpu": "0"}
         cluster.scheduler.engine.stores[ELASTICQUOTAS].known = False
         plugin = next(iter(cluster.scheduler.engine.profiles.values())).plugins["CapacityScheduling"]
-        with pytest.raises(MooringError, match="does not serve elasticquotas"):
+        with pytest.raises(MoorageError, match="does not serve elasticquotas"):
             cluster.run(plugin.run())
 
 

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from mooring.contrib.capacity_scheduling.quotas import ELASTICQUOTAS
-from mooring.store.faults import Fault, not_sent
-from mooring.testing import make_node, make_pod, make_pods
+from moorage.contrib.capacity_scheduling.quotas import ELASTICQUOTAS
+from moorage.store.faults import Fault, not_sent
+from moorage.testing import make_node, make_pod, make_pods
 from tests.contrib.capacity_scheduling.tenants import (
     CONFIG,
     account,

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from mooring.api.pod import Pod
-from mooring.testing import Cluster, make_node, make_pod
+from moorage.api.pod import Pod
+from moorage.testing import Cluster, make_node, make_pod
 from tests.contrib.capacity_scheduling.tenants import CONFIG, end_terminating, existing, quota
 from tests.contrib.capacity_scheduling.test_random_tenants import cpus
 

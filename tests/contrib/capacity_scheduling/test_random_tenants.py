@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from mooring.api.pod import Pod
-from mooring.testing import Cluster, make_node, make_pod
+from moorage.api.pod import Pod
+from moorage.testing import Cluster, make_node, make_pod
 from tests.contrib.capacity_scheduling.tenants import CONFIG, end_terminating, existing, quota
 
 SEEDS = 300

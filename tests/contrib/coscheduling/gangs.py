@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from mooring.api.pod import Pod
-from mooring.contrib.coscheduling.groups import LABEL, PODGROUPS
-from mooring.testing import Cluster, make_node, make_pod
+from moorage.api.pod import Pod
+from moorage.contrib.coscheduling.groups import LABEL, PODGROUPS
+from moorage.testing import Cluster, make_node, make_pod
 from tests.contrib.configs import enabling
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from mooring.store import faults
-from mooring.store.faults import Fault
-from mooring.testing import Cluster, make_pod
+from moorage.store import faults
+from moorage.store.faults import Fault
+from moorage.testing import Cluster, make_pod
 from tests.contrib.configs import enabling
 from tests.contrib.coscheduling.gangs import (
     cluster,

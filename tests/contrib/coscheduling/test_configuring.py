@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from mooring.app import checking
-from mooring.app.configuring import configure
-from mooring.app.deploying import DeployOptions, manifests
-from mooring.config import ConfigError
-from mooring.contrib.coscheduling.definition import PODGROUP_DEFINITION
-from mooring.testing import Cluster, make_node
+from moorage.app import checking
+from moorage.app.configuring import configure
+from moorage.app.deploying import DeployOptions, manifests
+from moorage.config import ConfigError
+from moorage.contrib.coscheduling.definition import PODGROUP_DEFINITION
+from moorage.testing import Cluster, make_node
 from tests.contrib.configs import enabling
 from tests.contrib.coscheduling.gangs import cluster, gang, member, nodes, podgroup, refusal, started
 from tests.docs.snippets import ROOT
@@ -99,7 +99,7 @@ def test_the_manifests_begin_with_the_kind_and_the_example_has_the_same():
     text = (ROOT / "examples" / "03-coscheduling" / "scheduler.yaml").read_text()
     configured = configure(text, discover=False)
     assert checking.mistakes(configured) == []
-    [first, *others] = manifests(configured, text, DeployOptions(image="mooring:test"))
+    [first, *others] = manifests(configured, text, DeployOptions(image="moorage:test"))
     assert first == PODGROUP_DEFINITION
     assert "CustomResourceDefinition" not in [obj["kind"] for obj in others]
     example = (ROOT / "examples" / "03-coscheduling" / "podgroups.yaml").read_text()

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from mooring.app.plugin_cases import evaluate_plugin
-from mooring.contrib.coscheduling.groups import LABEL
+from moorage.app.plugin_cases import evaluate_plugin
+from moorage.contrib.coscheduling.groups import LABEL
 from tests.contrib.coscheduling.gangs import podgroup
 
 

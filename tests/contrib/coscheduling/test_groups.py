@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.api.resources import Unstructured
-from mooring.contrib.coscheduling.groups import PodGroup, Round
+from moorage.api.resources import Unstructured
+from moorage.contrib.coscheduling.groups import PodGroup, Round
 from tests.contrib.coscheduling.gangs import member, podgroup
 
 PODS = {str(number): member("g", number) for number in range(3)}

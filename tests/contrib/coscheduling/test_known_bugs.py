@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.contrib.coscheduling.groups import LABEL, PODGROUPS
-from mooring.framework import CycleState
-from mooring.testing import make_node, make_pod
+from moorage.contrib.coscheduling.groups import LABEL, PODGROUPS
+from moorage.framework import CycleState
+from moorage.testing import make_node, make_pod
 from tests.contrib.coscheduling.gangs import (
     cluster,
     gang,

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from mooring.api.pod import PersistentVolumeClaimVolumeSource, Pod, Volume
-from mooring.contrib.coscheduling.groups import LABEL
-from mooring.contrib.coscheduling.planning import Misfit, Planner, interchangeable
-from mooring.testing import Cluster, make_node, make_pod
-from mooring.testing.builders import make_affinity
+from moorage.api.pod import PersistentVolumeClaimVolumeSource, Pod, Volume
+from moorage.contrib.coscheduling.groups import LABEL
+from moorage.contrib.coscheduling.planning import Misfit, Planner, interchangeable
+from moorage.testing import Cluster, make_node, make_pod
+from moorage.testing.builders import make_affinity
 from tests.contrib.coscheduling.gangs import cluster, nodes, plugin_of
 
 INDEX = "batch.kubernetes.io/job-completion-index"

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from mooring.api.resources import PODS, Unstructured
-from mooring.contrib.coscheduling.controller import Ended, status
-from mooring.contrib.coscheduling.groups import PODGROUPS
-from mooring.store import faults
-from mooring.store.faults import Fault
-from mooring.testing import Cluster
+from moorage.api.resources import PODS, Unstructured
+from moorage.contrib.coscheduling.controller import Ended, status
+from moorage.contrib.coscheduling.groups import PODGROUPS
+from moorage.store import faults
+from moorage.store.faults import Fault
+from moorage.testing import Cluster
 from tests.contrib.configs import enabling
 from tests.contrib.coscheduling.gangs import cluster, gang, member, nodes, podgroup
 

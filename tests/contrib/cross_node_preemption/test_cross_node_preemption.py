@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from mooring.api.pod import Pod
-from mooring.config import ConfigError
-from mooring.testing import Cluster, make_node, make_pod
-from mooring.testing.builders import make_affinity, make_pdb
+from moorage.api.pod import Pod
+from moorage.config import ConfigError
+from moorage.testing import Cluster, make_node, make_pod
+from moorage.testing.builders import make_affinity, make_pdb
 from tests.contrib.configs import enabling
 
 ZONE = "topology.kubernetes.io/zone"

@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from mooring.api.pod import Pod
-from mooring.testing import Cluster, make_pod
+from moorage.api.pod import Pod
+from moorage.testing import Cluster, make_pod
 
 CONFIG: dict[str, Any] = {
     "apiVersion": "kubescheduler.config.k8s.io/v1",

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from mooring.app import checking
-from mooring.app.configuring import configure
-from mooring.config import ConfigError
-from mooring.store import faults
-from mooring.store.faults import Fault
-from mooring.testing import Cluster, make_node, make_pod
-from mooring.testing.builders import make_pdb
+from moorage.app import checking
+from moorage.app.configuring import configure
+from moorage.config import ConfigError
+from moorage.store import faults
+from moorage.store.faults import Fault
+from moorage.testing import Cluster, make_node, make_pod
+from moorage.testing.builders import make_pdb
 from tests.contrib.coscheduling.gangs import gang, held, member, nodes, podgroup, refusal, started
 from tests.contrib.gang_preemption.gangs import CONFIG, cluster, ended, low
 

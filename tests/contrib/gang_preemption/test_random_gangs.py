@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from mooring.api.pod import Pod
-from mooring.contrib.coscheduling.groups import LABEL
-from mooring.testing import Cluster, make_node
-from mooring.testing.builders import make_affinity, make_pdb
+from moorage.api.pod import Pod
+from moorage.contrib.coscheduling.groups import LABEL
+from moorage.testing import Cluster, make_node
+from moorage.testing.builders import make_affinity, make_pdb
 from tests.contrib.coscheduling.gangs import held, member, podgroup, started
 from tests.contrib.gang_preemption.gangs import cluster, ended, low
 

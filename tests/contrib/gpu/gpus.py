@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from mooring.contrib.gpu.requests import GPU_COUNT, GPU_INDEX, GPU_MILLI, GPU_MODEL, cards_of, gpu_request
-from mooring.testing import make_node, make_pod
+from moorage.contrib.gpu.requests import GPU_COUNT, GPU_INDEX, GPU_MILLI, GPU_MODEL, cards_of, gpu_request
+from moorage.testing import make_node, make_pod
 
 TYPICAL = [{"cpu": "2", "gpuMilli": 500, "weight": 2}, {"cpu": "4", "gpuMilli": 1000}, {"cpu": "1"}]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.api.errors import Conflict
-from mooring.api.resources import PODS
-from mooring.contrib.gpu.requests import GPU_INDEX
+from moorage.api.errors import Conflict
+from moorage.api.resources import PODS
+from moorage.contrib.gpu.requests import GPU_INDEX
 from tests.contrib.gpu.gpus import TYPICAL, cards, gpu_node, gpu_pod, in_use, profile
 from tests.faults.world import HttpCluster
 

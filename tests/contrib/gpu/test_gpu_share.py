@@ -6,11 +6,11 @@ import random
 
 import pytest
 
-from mooring.api.resources import PODS
-from mooring.contrib.gpu.requests import GPU_COUNT, GPU_INDEX, GPU_MILLI
-from mooring.framework.status import Code
-from mooring.store.faults import Fault, lost_answer, lost_request, server_error
-from mooring.testing import Cluster, make_node, make_pod
+from moorage.api.resources import PODS
+from moorage.contrib.gpu.requests import GPU_COUNT, GPU_INDEX, GPU_MILLI
+from moorage.framework.status import Code
+from moorage.store.faults import Fault, lost_answer, lost_request, server_error
+from moorage.testing import Cluster, make_node, make_pod
 from tests.contrib.gpu.gpus import TYPICAL, cards, gpu_node, gpu_pod, in_use, profile
 from tests.plugins.one_plugin import ask
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.app.configuring import configure
-from mooring.config import ConfigError
-from mooring.testing import Cluster, make_node, make_pod
+from moorage.app.configuring import configure
+from moorage.config import ConfigError
+from moorage.testing import Cluster, make_node, make_pod
 from tests.contrib.gpu.gpus import TYPICAL, cards, gpu_node, gpu_pod, profile
 from tests.plugins.one_plugin import ask
 

@@ -1,4 +1,4 @@
-"""The trace openb by `mooring simulate` gives the published figures; it lies beside the checkout or not."""
+"""The trace openb by `moorage simulate` gives the published figures; it lies beside the checkout or not."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mooring.app.simulating.jobs import Job, Setup, Source
+from moorage.app.simulating.jobs import Job, Setup, Source
 from tests.docs.snippets import ROOT
 
 FOLDER = ROOT.parent / "shared" / "traces" / "openb"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mooring.contrib.gpu.requests import (
+from moorage.contrib.gpu.requests import (
     GPU_COUNT,
     GPU_INDEX,
     GPU_MILLI,
@@ -13,7 +13,7 @@ from mooring.contrib.gpu.requests import (
     cards_of,
     read_request,
 )
-from mooring.testing import make_pod
+from moorage.testing import make_pod
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.contrib.metrics.history import AVERAGE, DEVIATION, PERCENTILE, History, Window
+from moorage.contrib.metrics.history import AVERAGE, DEVIATION, PERCENTILE, History, Window
 
 NAN = float("nan")
 

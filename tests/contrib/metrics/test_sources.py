@@ -9,13 +9,13 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from mooring.api.node import NodeAddress
-from mooring.contrib.metrics import load_watcher
-from mooring.contrib.metrics.fetching import get_json
-from mooring.contrib.metrics.prometheus import Prometheus, host, joined, series
-from mooring.contrib.metrics.provider import MetricProvider
-from mooring.contrib.metrics.sample import deviation
-from mooring.testing import make_node, make_pod
+from moorage.api.node import NodeAddress
+from moorage.contrib.metrics import load_watcher
+from moorage.contrib.metrics.fetching import get_json
+from moorage.contrib.metrics.prometheus import Prometheus, host, joined, series
+from moorage.contrib.metrics.provider import MetricProvider
+from moorage.contrib.metrics.sample import deviation
+from moorage.testing import make_node, make_pod
 from tests.plugins.one_plugin import ask as ask_plugin
 
 

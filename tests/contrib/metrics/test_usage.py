@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from prometheus_client import REGISTRY
 
-from mooring.api.times import format_time
-from mooring.contrib.metrics import MetricProvider, NodeUsage, Sample, Window
-from mooring.contrib.metrics.metrics_server import NEEDS
-from mooring.framework import FilterPlugin, ReusablePlugin
-from mooring.store.faults import Fault, not_found
-from mooring.testing import Cluster, make_node, make_pod
+from moorage.api.times import format_time
+from moorage.contrib.metrics import MetricProvider, NodeUsage, Sample, Window
+from moorage.contrib.metrics.metrics_server import NEEDS
+from moorage.framework import FilterPlugin, ReusablePlugin
+from moorage.store.faults import Fault, not_found
+from moorage.testing import Cluster, make_node, make_pod
 from tests.contrib.configs import enabling
 
 
@@ -71,7 +71,7 @@ def test_usage_of_the_metrics_server_is_a_share_of_capacity(cluster):
     np.testing.assert_array_equal(plugin.usage.percent("cpu").of(plugin.handle.nodes), [25, np.nan])
     assert np.isnan(plugin.usage.percent("cpu").at("gone"))
     assert (
-        REGISTRY.get_sample_value("mooring_usage_missing_nodes", {"provider": "KubernetesMetricsServer"}) == 1
+        REGISTRY.get_sample_value("moorage_usage_missing_nodes", {"provider": "KubernetesMetricsServer"}) == 1
     )
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mooring.api.node import REGION, ZONE, Node
-from mooring.api.pod import Pod
-from mooring.contrib.network_aware.app_groups import APPGROUPS, GROUP, WORKLOAD
-from mooring.contrib.network_aware.costs import NETWORKTOPOLOGIES
-from mooring.testing import make_node, make_pod
+from moorage.api.node import REGION, ZONE, Node
+from moorage.api.pod import Pod
+from moorage.contrib.network_aware.app_groups import APPGROUPS, GROUP, WORKLOAD
+from moorage.contrib.network_aware.costs import NETWORKTOPOLOGIES
+from moorage.testing import make_node, make_pod
 
 Costs = Mapping[tuple[str, str], int]
 """Origin and destination → cost."""

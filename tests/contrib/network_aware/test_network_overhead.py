@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.api.errors import MooringError
-from mooring.api.node import ZONE
-from mooring.api.resources import NODES, PODS, Unstructured
-from mooring.app.configuring import configure
-from mooring.app.deploying import DeployOptions, manifests
-from mooring.config import ConfigError
-from mooring.contrib.network_aware.app_groups import APPGROUPS, GROUP, WORKLOAD, AppGroup, read
-from mooring.contrib.network_aware.costs import NETWORKTOPOLOGIES, NetworkTopology
-from mooring.testing import Cluster, make_pod
+from moorage.api.errors import MoorageError
+from moorage.api.node import ZONE
+from moorage.api.resources import NODES, PODS, Unstructured
+from moorage.app.configuring import configure
+from moorage.app.deploying import DeployOptions, manifests
+from moorage.config import ConfigError
+from moorage.contrib.network_aware.app_groups import APPGROUPS, GROUP, WORKLOAD, AppGroup, read
+from moorage.contrib.network_aware.costs import NETWORKTOPOLOGIES, NetworkTopology
+from moorage.testing import Cluster, make_pod
 from tests.contrib.configs import enabling
 from tests.contrib.network_aware.shop import app_group, at, member, topology
 from tests.plugins.explained import explained
@@ -237,7 +237,7 @@ def test_an_empty_list_of_namespaces_means_default():
     ],
 )
 def test_an_object_that_cannot_be_read_is_named_with_its_field(obj, form, text):
-    with pytest.raises(MooringError, match=text):
+    with pytest.raises(MoorageError, match=text):
         read(Unstructured(obj), form)
 
 
@@ -254,13 +254,13 @@ def test_a_kind_that_is_not_served_is_reported(plugin, kind, without):
         cluster.settle()
         cluster.scheduler.engine.stores[kind].known = False
         found = next(iter(cluster.scheduler.engine.profiles.values())).plugins[plugin]
-        with pytest.raises(MooringError, match=f"{plugin}: .* does not serve {kind.plural}.{kind.group}"):
+        with pytest.raises(MoorageError, match=f"{plugin}: .* does not serve {kind.plural}.{kind.group}"):
             cluster.run(found.run())
 
 
 def test_the_manifests_have_the_kinds_with_a_status_that_is_written_with_the_object():
     text = enabling("NetworkOverhead")
-    made = manifests(configure(text, discover=False), text, DeployOptions(image="mooring:test"))
+    made = manifests(configure(text, discover=False), text, DeployOptions(image="moorage:test"))
     versions = {
         obj["metadata"]["name"]: obj["spec"]["versions"][0]
         for obj in made

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from mooring.app.bench.world import World, make
-from mooring.app.configuring import configure
-from mooring.contrib.network_aware.app_groups import APPGROUPS, GROUP, WORKLOAD
-from mooring.testing import Cluster, make_node, make_pod
+from moorage.app.bench.world import World, make
+from moorage.app.configuring import configure
+from moorage.contrib.network_aware.app_groups import APPGROUPS, GROUP, WORKLOAD
+from moorage.testing import Cluster, make_node, make_pod
 from tests.contrib.configs import enabling
 from tests.contrib.network_aware.shop import app_group, member
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from mooring.api.node import Node
-from mooring.api.pod import Pod
-from mooring.api.resources import PODS
-from mooring.contrib.topology_match.fingerprints import ATTRIBUTE, fingerprint
-from mooring.contrib.topology_match.topology import NODE_RESOURCE_TOPOLOGIES
-from mooring.testing import Cluster, make_node, make_pod
-from mooring.testing.builders import make_container
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.api.resources import PODS
+from moorage.contrib.topology_match.fingerprints import ATTRIBUTE, fingerprint
+from moorage.contrib.topology_match.topology import NODE_RESOURCE_TOPOLOGIES
+from moorage.testing import Cluster, make_node, make_pod
+from moorage.testing.builders import make_container
 from tests.contrib.configs import enabling
 
 Json = dict[str, Any]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mooring.testing import make_pod
+from moorage.testing import make_pod
 from tests.contrib.topology_match.machines import (
     NIC,
     guaranteed,

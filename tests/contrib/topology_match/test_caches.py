@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from mooring.api.resources import PODS
-from mooring.contrib.topology_match.topology import NODE_RESOURCE_TOPOLOGIES
-from mooring.testing import Cluster, make_pod
+from moorage.api.resources import PODS
+from moorage.contrib.topology_match.topology import NODE_RESOURCE_TOPOLOGIES
+from moorage.testing import Cluster, make_pod
 from tests.contrib.configs import enabling
 from tests.contrib.topology_match.machines import (
     guaranteed,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.api.errors import MooringError
-from mooring.app.configuring import configure
-from mooring.app.deploying import DeployOptions, manifests
-from mooring.contrib.topology_match.topology import NODE_RESOURCE_TOPOLOGIES
+from moorage.api.errors import MoorageError
+from moorage.app.configuring import configure
+from moorage.app.deploying import DeployOptions, manifests
+from moorage.contrib.topology_match.topology import NODE_RESOURCE_TOPOLOGIES
 from tests.contrib.configs import enabling
 from tests.contrib.topology_match.machines import guaranteed, machine, numa_cluster, put, topology
 
@@ -60,14 +60,14 @@ def test_a_server_without_the_kind_is_a_failure_that_names_the_way_out():
         cluster.settle()
         cluster.scheduler.engine.stores[NODE_RESOURCE_TOPOLOGIES].known = False
         profile = next(iter(cluster.scheduler.engine.profiles.values()))
-        with pytest.raises(MooringError, match=r"does not serve noderesourcetopologies.*`mooring manifests`"):
+        with pytest.raises(MoorageError, match=r"does not serve noderesourcetopologies.*`moorage manifests`"):
             cluster.run(profile.plugins["NodeResourceTopologyMatch"].run())
 
 
 def test_the_definition_is_that_of_the_kind():
     config = enabling("NodeResourceTopologyMatch")
     found = manifests(
-        configure(config, discover=False), config, DeployOptions(name="numa", image="mooring:test")
+        configure(config, discover=False), config, DeployOptions(name="numa", image="moorage:test")
     )
     [definition] = [obj for obj in found if obj["kind"] == "CustomResourceDefinition"]
     assert definition["metadata"]["name"] == "noderesourcetopologies.topology.node.k8s.io"

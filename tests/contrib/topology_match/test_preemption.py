@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.api.resources import Unstructured
-from mooring.contrib.topology_match.fingerprints import xxhash64
-from mooring.contrib.topology_match.placement import METADATA, VECTOR, offsets, placement, release
-from mooring.contrib.topology_match.topology import Topology, read_topology
+from moorage.api.resources import Unstructured
+from moorage.contrib.topology_match.fingerprints import xxhash64
+from moorage.contrib.topology_match.placement import METADATA, VECTOR, offsets, placement, release
+from moorage.contrib.topology_match.topology import Topology, read_topology
 from tests.contrib.topology_match.machines import guaranteed, machine, numa_cluster, put, topology
 
 NONE, SOME = {"cpu": "0", "memory": "0"}, {"cpu": "3", "memory": "8Gi"}

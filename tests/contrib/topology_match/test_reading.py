@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.api.resources import Unstructured
-from mooring.app.configuring import configure
-from mooring.config import ConfigError
-from mooring.contrib.topology_match.columns import ZoneSet, zone_sets
-from mooring.contrib.topology_match.fingerprints import (
+from moorage.api.resources import Unstructured
+from moorage.app.configuring import configure
+from moorage.config import ConfigError
+from moorage.contrib.topology_match.columns import ZoneSet, zone_sets
+from moorage.contrib.topology_match.fingerprints import (
     ANNOTATION,
     fingerprint,
     published_fingerprint,
     xxhash64,
 )
-from mooring.contrib.topology_match.topology import TopologyManager, read_topology
-from mooring.testing import make_pod
+from moorage.contrib.topology_match.topology import TopologyManager, read_topology
+from moorage.testing import make_pod
 from tests.contrib.configs import enabling
 
 

@@ -1,10 +1,10 @@
 """What pods request, and which of them are too new to be measured."""
 
-from mooring.api.pod import PodCondition
-from mooring.contrib.trimaran.amounts import KnownAmounts, PodAmounts
-from mooring.contrib.trimaran.recent_pods import RecentPods, scheduled_at
-from mooring.testing import make_pod
-from mooring.testing.builders import make_container
+from moorage.api.pod import PodCondition
+from moorage.contrib.trimaran.amounts import KnownAmounts, PodAmounts
+from moorage.contrib.trimaran.recent_pods import RecentPods, scheduled_at
+from moorage.testing import make_pod
+from moorage.testing.builders import make_container
 
 GIB = 1 << 30
 

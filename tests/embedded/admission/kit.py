@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from mooring.api.errors import Invalid
-from mooring.api.resources import Resource
-from mooring.embedded.admission.strict import StrictRules
-from mooring.store.objects import Raw
-from mooring.store.store import Store
+from moorage.api.errors import Invalid
+from moorage.api.resources import Resource
+from moorage.embedded.admission.strict import StrictRules
+from moorage.store.objects import Raw
+from moorage.store.store import Store
 from tests.store.kit import Wall, new_store
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from mooring.api.errors import AlreadyExists
-from mooring.api.resources import CONFIG_MAPS, NAMESPACES, NODES, PODS, ROLES, SERVICES, custom
+from moorage.api.errors import AlreadyExists
+from moorage.api.resources import CONFIG_MAPS, NAMESPACES, NODES, PODS, ROLES, SERVICES, custom
 from tests.embedded.admission.kit import case, named, pod, problems, strict_store
 
 OWNER = {"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "u"}

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from mooring.api.errors import Forbidden
-from mooring.api.resources import (
+from moorage.api.errors import Forbidden
+from moorage.api.resources import (
     CONFIG_MAPS,
     CSI_NODES,
     EVENTS,
@@ -23,7 +23,7 @@ from mooring.api.resources import (
     SERVICES,
     STORAGE_CLASSES,
 )
-from mooring.store.objects import Raw
+from moorage.store.objects import Raw
 from tests.embedded.admission.kit import case, named, problems, strict_store, update_problems
 from tests.store.kit import Wall
 

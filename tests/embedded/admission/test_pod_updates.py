@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from mooring.api.errors import Invalid
-from mooring.api.resources import PODS
-from mooring.store.store import Store
+from moorage.api.errors import Invalid
+from moorage.api.resources import PODS
+from moorage.store.store import Store
 from tests.embedded.admission.kit import case, causes, container, pod, strict_store
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from mooring.api.errors import BadRequest, Forbidden, Invalid
-from mooring.api.resources import PODS, PRIORITY_CLASSES
+from moorage.api.errors import BadRequest, Forbidden, Invalid
+from moorage.api.resources import PODS, PRIORITY_CLASSES
 from tests.embedded.admission.kit import case, container, named, pod, problems, strict_store
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

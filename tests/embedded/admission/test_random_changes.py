@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from mooring.api import resources
-from mooring.api.errors import BadRequest, Conflict, Forbidden, Invalid
-from mooring.api.resources import Resource
-from mooring.store.objects import Raw, copy_json
+from moorage.api import resources
+from moorage.api.errors import BadRequest, Conflict, Forbidden, Invalid
+from moorage.api.resources import Resource
+from moorage.store.objects import Raw, copy_json
 from tests.embedded.admission.kit import container, named, pod, strict_store, workload
 
 VALUES: list[Any] = [

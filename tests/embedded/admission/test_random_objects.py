@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from mooring.api import resources
-from mooring.api.errors import BadRequest, Conflict, Forbidden, Invalid
-from mooring.api.resources import Resource
-from mooring.embedded.admission.strict import StrictRules
-from mooring.store.objects import Raw, copy_json
-from mooring.store.schemas import Definition, ListOf, MapOf, Plain, Type, library
+from moorage.api import resources
+from moorage.api.errors import BadRequest, Conflict, Forbidden, Invalid
+from moorage.api.resources import Resource
+from moorage.embedded.admission.strict import StrictRules
+from moorage.store.objects import Raw, copy_json
+from moorage.store.schemas import Definition, ListOf, MapOf, Plain, Type, library
 from tests.store.kit import new_store
 
 WORDS = [

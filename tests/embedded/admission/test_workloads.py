@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mooring.api.resources import (
+from moorage.api.resources import (
     CRON_JOBS,
     DAEMON_SETS,
     DEPLOYMENTS,
@@ -15,7 +15,7 @@ from mooring.api.resources import (
     REPLICATION_CONTROLLERS,
     STATEFUL_SETS,
 )
-from mooring.store.objects import Raw
+from moorage.store.objects import Raw
 from tests.embedded.admission.kit import (
     case,
     container,

@@ -10,18 +10,18 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from mooring.api import resources
-from mooring.client.transport import Request, Response
-from mooring.embedded.admission.strict import StrictRules
-from mooring.embedded.apiserver.app import ApiServer, Limits
-from mooring.embedded.apiserver.authentication import Guard, Signer
-from mooring.embedded.apiserver.in_process import AsgiTransport
-from mooring.embedded.catalog.builtin import built_in_catalog
-from mooring.embedded.catalog.kinds import Catalog
-from mooring.embedded.catalog.printing.tables import table
-from mooring.embedded.http import Endpoint
-from mooring.sim.loop import VirtualClock, run
-from mooring.store.store import Store
+from moorage.api import resources
+from moorage.client.transport import Request, Response
+from moorage.embedded.admission.strict import StrictRules
+from moorage.embedded.apiserver.app import ApiServer, Limits
+from moorage.embedded.apiserver.authentication import Guard, Signer
+from moorage.embedded.apiserver.in_process import AsgiTransport
+from moorage.embedded.catalog.builtin import built_in_catalog
+from moorage.embedded.catalog.kinds import Catalog
+from moorage.embedded.catalog.printing.tables import table
+from moorage.embedded.http import Endpoint
+from moorage.sim.loop import VirtualClock, run
+from moorage.store.store import Store
 from tests.embedded.wire_faults import WireFaults
 
 T = TypeVar("T")

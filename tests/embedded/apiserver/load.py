@@ -3,7 +3,7 @@
     python -m tests.embedded.apiserver.load [--nodes N] [--pods N] [--connections N] [--watches N] [--plain]
                                           [--data-dir DIR]
 
-prints what it measures; with a data directory the store is durable, as with `mooring up --data-dir`.
+prints what it measures; with a data directory the store is durable, as with `moorage up --data-dir`.
 tests/cluster puts the same load on a real API server. `serving()` and `Load` are also used by the slow tests.
 """
 
@@ -27,17 +27,17 @@ from typing import Any
 import aiohttp
 import uvloop
 
-from mooring.api import resources
-from mooring.embedded.admission.strict import StrictRules
-from mooring.embedded.apiserver.app import ApiServer, Limits
-from mooring.embedded.apiserver.authentication import Guard, Signer
-from mooring.embedded.apiserver.server import HttpServer, new_token, offload
-from mooring.embedded.catalog.builtin import built_in_catalog
-from mooring.embedded.catalog.printing.tables import table
-from mooring.embedded.durable.opening import open_data_dir
-from mooring.framework.ports import Timer
-from mooring.serving.certificates import Authority
-from mooring.store.store import Store
+from moorage.api import resources
+from moorage.embedded.admission.strict import StrictRules
+from moorage.embedded.apiserver.app import ApiServer, Limits
+from moorage.embedded.apiserver.authentication import Guard, Signer
+from moorage.embedded.apiserver.server import HttpServer, new_token, offload
+from moorage.embedded.catalog.builtin import built_in_catalog
+from moorage.embedded.catalog.printing.tables import table
+from moorage.embedded.durable.opening import open_data_dir
+from moorage.framework.ports import Timer
+from moorage.serving.certificates import Authority
+from moorage.store.store import Store
 
 PODS = "/api/v1/namespaces/default/pods"
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from mooring.api.errors import MooringError, NotSent, OutcomeUnknown, TransportError
-from mooring.client.transport import Request
-from mooring.embedded.apiserver.in_process import AsgiTransport
-from mooring.sim.loop import VirtualClock, run
+from moorage.api.errors import MoorageError, NotSent, OutcomeUnknown, TransportError
+from moorage.client.transport import Request
+from moorage.embedded.apiserver.in_process import AsgiTransport
+from moorage.sim.loop import VirtualClock, run
 from tests.embedded import wire_faults
 from tests.embedded.wire_faults import Effect, WireFault, WireFaults
 
@@ -117,7 +117,7 @@ def test_an_answer_above_the_limit_is_refused():
     ],
 )
 def test_a_spoilt_exchange_fails_as_the_client_would_see_it(
-    effect: Effect, error: type[MooringError], seen: int, at: float
+    effect: Effect, error: type[MoorageError], seen: int, at: float
 ):
     async def scenario(transport, server, clock):
         with pytest.raises(error):

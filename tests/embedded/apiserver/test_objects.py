@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from mooring.api import resources
-from mooring.store import refusals
-from mooring.store.durability import InMemory
+from moorage.api import resources
+from moorage.store import refusals
+from moorage.store.durability import InMemory
 from tests.embedded.apiserver.kit import DEPLOYMENTS, NODES, PODS, World, deployment, node, pod, serve
 
 MERGE = {"content-type": "application/merge-patch+json"}

@@ -8,8 +8,8 @@ from functools import partial
 
 import pytest
 
-from mooring.embedded.apiserver.watches import FEW, SECONDS_EACH, Pacer
-from mooring.sim.loop import VirtualClock, VirtualLoop
+from moorage.embedded.apiserver.watches import FEW, SECONDS_EACH, Pacer
+from moorage.sim.loop import VirtualClock, VirtualLoop
 
 
 class Watches:

@@ -10,12 +10,12 @@ from contextlib import suppress
 
 import pytest
 
-from mooring.api import resources
-from mooring.embedded.apiserver import messages
-from mooring.embedded.apiserver.server import CannotListen, HttpServer
-from mooring.serving import connections
-from mooring.serving.certificates import Authority, User, load
-from mooring.serving.connections import ConnectionLimits
+from moorage.api import resources
+from moorage.embedded.apiserver import messages
+from moorage.embedded.apiserver.server import CannotListen, HttpServer
+from moorage.serving import connections
+from moorage.serving.certificates import Authority, User, load
+from moorage.serving.connections import ConnectionLimits
 from tests.embedded.apiserver.kit import PODS, pod
 from tests.embedded.apiserver.load import build
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from mooring.api import resources
+from moorage.api import resources
 from tests.embedded.apiserver.kit import DEPLOYMENTS, NODES, PODS, World, deployment, node, pod, serve
 from tests.embedded.apiserver.test_objects import JSON_PATCH, MERGE, STRATEGIC, reason
 

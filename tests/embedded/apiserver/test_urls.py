@@ -1,8 +1,8 @@
 import pytest
 
-from mooring.api.errors import BadRequest
-from mooring.embedded.apiserver import urls
-from mooring.embedded.apiserver.urls import Path
+from moorage.api.errors import BadRequest
+from moorage.embedded.apiserver import urls
+from moorage.embedded.apiserver.urls import Path
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from mooring.embedded.apiserver.app import Limits
+from moorage.embedded.apiserver.app import Limits
 from tests.embedded import wire_faults
 from tests.embedded.apiserver.kit import NODES, PODS, World, node, pod, serve
 from tests.embedded.wire_faults import WireFault

@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
-from mooring.embedded.catalog.builtin import built_in_catalog
-from mooring.embedded.catalog.kinds import Served
-from mooring.embedded.http import ADMIN, Answer, Endpoint, Request
-from mooring.store.store import Store
+from moorage.embedded.catalog.builtin import built_in_catalog
+from moorage.embedded.catalog.kinds import Served
+from moorage.embedded.http import ADMIN, Answer, Endpoint, Request
+from moorage.store.store import Store
 
 NOW = 1_700_000_000.0
 

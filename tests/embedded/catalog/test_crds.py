@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from mooring.api.errors import ApiError, Invalid
-from mooring.api.resources import CUSTOM_RESOURCE_DEFINITIONS as CRDS
-from mooring.api.resources import custom
-from mooring.embedded.catalog.builtin import built_in_catalog
-from mooring.embedded.catalog.crds.definitions import FINALIZER, DefinitionRules
-from mooring.embedded.catalog.crds.kinds import served_kinds
-from mooring.embedded.catalog.crds.registrar import Registrar
-from mooring.embedded.catalog.kinds import ScalePaths, Served
+from moorage.api.errors import ApiError, Invalid
+from moorage.api.resources import CUSTOM_RESOURCE_DEFINITIONS as CRDS
+from moorage.api.resources import custom
+from moorage.embedded.catalog.builtin import built_in_catalog
+from moorage.embedded.catalog.crds.definitions import FINALIZER, DefinitionRules
+from moorage.embedded.catalog.crds.kinds import served_kinds
+from moorage.embedded.catalog.crds.registrar import Registrar
+from moorage.embedded.catalog.kinds import ScalePaths, Served
 from tests.embedded.catalog.kit import NOW, make_store
 from tests.embedded.catalog.widgets import definition, widget
 

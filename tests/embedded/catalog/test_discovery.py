@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from mooring.api.resources import custom
-from mooring.embedded.catalog.builtin import BUILT_IN, built_in_catalog
-from mooring.embedded.catalog.discovery import Discovery, version_rank
-from mooring.embedded.catalog.kinds import Catalog, Served
+from moorage.api.resources import custom
+from moorage.embedded.catalog.builtin import BUILT_IN, built_in_catalog
+from moorage.embedded.catalog.discovery import Discovery, version_rank
+from moorage.embedded.catalog.kinds import Catalog, Served
 from tests.embedded.catalog.kit import ask, told
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList"

@@ -7,12 +7,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from mooring.embedded.apiserver.field_validation import unknown_fields
-from mooring.embedded.catalog.builtin import BUILT_IN, built_in_catalog
-from mooring.embedded.catalog.crds.kinds import served_kinds
-from mooring.embedded.catalog.openapi.endpoint import CONTENT_TYPE, OpenApi
-from mooring.store import schemas
-from mooring.store.schemas import library
+from moorage.embedded.apiserver.field_validation import unknown_fields
+from moorage.embedded.catalog.builtin import BUILT_IN, built_in_catalog
+from moorage.embedded.catalog.crds.kinds import served_kinds
+from moorage.embedded.catalog.openapi.endpoint import CONTENT_TYPE, OpenApi
+from moorage.store import schemas
+from moorage.store.schemas import library
 from tests.embedded.catalog.kit import ask, served, told
 from tests.embedded.catalog.widgets import definition
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from mooring.api.times import format_time
-from mooring.embedded.catalog.builtin import BUILT_IN
-from mooring.embedded.catalog.printing import custom_columns, tables
-from mooring.embedded.catalog.printing.columns import human_duration
+from moorage.api.times import format_time
+from moorage.embedded.catalog.builtin import BUILT_IN
+from moorage.embedded.catalog.printing import custom_columns, tables
+from moorage.embedded.catalog.printing.columns import human_duration
 from tests.embedded.catalog.kit import NOW, served
 
 

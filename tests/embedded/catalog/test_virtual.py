@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.api.errors import ApiError, Invalid, NotFound
-from mooring.api.resources import NODES, PODS
-from mooring.embedded.catalog.kinds import CORE_EVENTS_VIEW
-from mooring.embedded.catalog.metrics import Metrics, Usage
-from mooring.embedded.catalog.reviews import Reviews
-from mooring.embedded.http import ADMIN
-from mooring.serving.certificates import User
+from moorage.api.errors import ApiError, Invalid, NotFound
+from moorage.api.resources import NODES, PODS
+from moorage.embedded.catalog.kinds import CORE_EVENTS_VIEW
+from moorage.embedded.catalog.metrics import Metrics, Usage
+from moorage.embedded.catalog.reviews import Reviews
+from moorage.embedded.http import ADMIN
+from moorage.serving.certificates import User
 from tests.embedded.catalog.kit import NOW, ask, make_store, told
 
 METRICS = "/apis/metrics.k8s.io/v1beta1"
@@ -177,7 +177,7 @@ def test_incomplete_questions_are_refused(reviews, path, body):
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"kind":"Pod"}', b"\xff"])
 def test_unreadable_questions_are_bad_requests(reviews, body):
-    from mooring.embedded.http import Request
+    from moorage.embedded.http import Request
 
     with pytest.raises(ApiError) as caught:
         reviews.answer(Request("POST", f"{AUTHENTICATION}/selfsubjectreviews", body=body))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from mooring.api.resources import Unstructured
-from mooring.embedded.controllers import kinds
-from mooring.embedded.controllers.caches import Cache
-from mooring.framework.ports import Change
+from moorage.api.resources import Unstructured
+from moorage.embedded.controllers import kinds
+from moorage.embedded.controllers.caches import Cache
+from moorage.framework.ports import Change
 
 Seen = list[tuple[str, str]]
 

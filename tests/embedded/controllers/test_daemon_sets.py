@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mooring.embedded.controllers import kinds
+from moorage.embedded.controllers import kinds
 from tests.embedded.controllers.world import World, node, template, workload
 
 Raw = dict[str, Any]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mooring.embedded.controllers import kinds
+from moorage.embedded.controllers import kinds
 from tests.embedded.controllers.world import World, template, workload
 
 Raw = dict[str, Any]
@@ -127,7 +127,7 @@ def test_a_paused_deployment_is_scaled_but_not_rolled_out():
 
 
 def test_a_rollout_that_makes_no_progress_says_so_after_its_deadline():
-    never = {"metadata": {"annotations": {"mooring.dev/ready-seconds": "never"}}}
+    never = {"metadata": {"annotations": {"moorage.dev/ready-seconds": "never"}}}
     with World() as world:
         world.create(kinds.DEPLOYMENTS, workload(progressDeadlineSeconds=60))
         world.settle(5)

@@ -9,16 +9,16 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from mooring.api.times import format_time, parse_time
-from mooring.embedded.controllers import cron_jobs, kinds
-from mooring.embedded.controllers.job_status import format_indexes, parse_indexes
+from moorage.api.times import format_time, parse_time
+from moorage.embedded.controllers import cron_jobs, kinds
+from moorage.embedded.controllers.job_status import format_indexes, parse_indexes
 from tests.embedded.controllers.world import World, template
 
 Raw = dict[str, Any]
 
 
 def job(name: str = "sum", run: str = "1", code: str = "0", policy: str = "Never", **spec: Any) -> Raw:
-    notes = {"mooring.dev/run-seconds": run, "mooring.dev/exit-code": code}
+    notes = {"moorage.dev/run-seconds": run, "moorage.dev/exit-code": code}
     made = template({"app": name}, notes, restartPolicy=policy)
     return {"metadata": {"name": name, "namespace": "default"}, "spec": {"template": made, **spec}}
 
@@ -228,7 +228,7 @@ def test_a_cron_job_makes_a_job_each_time_and_keeps_the_last_three():
 def test_concurrency(policy: str, expected: int):
     raw = cron(concurrencyPolicy=policy)
     raw["spec"]["jobTemplate"]["spec"]["template"]["metadata"]["annotations"] = {
-        "mooring.dev/run-seconds": "forever"
+        "moorage.dev/run-seconds": "forever"
     }
     with World() as world:
         world.create(kinds.CRON_JOBS, raw)

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from mooring.api.resources import Unstructured
-from mooring.api.taints import Taint, Toleration
-from mooring.embedded.controllers import kinds
-from mooring.embedded.controllers.node_lifecycle import eviction_time, wanted_taints, with_taints
+from moorage.api.resources import Unstructured
+from moorage.api.taints import Taint, Toleration
+from moorage.embedded.controllers import kinds
+from moorage.embedded.controllers.node_lifecycle import eviction_time, wanted_taints, with_taints
 from tests.embedded.controllers.world import World, template, workload
 
 Raw = dict[str, Any]
@@ -77,17 +77,17 @@ def _pod_ready(pod: Raw) -> bool:
 
 def test_the_annotation_kills_a_node_too():
     with World() as world:
-        world.patch(kinds.NODES, "n0", {"metadata": {"annotations": {"mooring.dev/fail": "true"}}})
+        world.patch(kinds.NODES, "n0", {"metadata": {"annotations": {"moorage.dev/fail": "true"}}})
         world.settle(70)
         assert ready(world, "n0") == "Unknown"
-        world.patch(kinds.NODES, "n0", {"metadata": {"annotations": {"mooring.dev/fail": None}}})
+        world.patch(kinds.NODES, "n0", {"metadata": {"annotations": {"moorage.dev/fail": None}}})
         world.settle(30)
         assert ready(world, "n0") == "True"
 
 
 def test_conditions_and_cordons_become_taints():
     with World() as world:
-        told = {"metadata": {"annotations": {"mooring.dev/conditions": "MemoryPressure=True,Ready=False"}}}
+        told = {"metadata": {"annotations": {"moorage.dev/conditions": "MemoryPressure=True,Ready=False"}}}
         world.patch(kinds.NODES, "n0", told)
         world.patch(kinds.NODES, "n1", {"spec": {"unschedulable": True}})
         world.settle(5)
@@ -95,7 +95,7 @@ def test_conditions_and_cordons_become_taints():
             ("memory-pressure", "NoSchedule"), ("not-ready", "NoSchedule"), ("not-ready", "NoExecute"),
         }  # fmt: skip
         assert taints(world, "n1") == {("unschedulable", "NoSchedule")}
-        world.patch(kinds.NODES, "n0", {"metadata": {"annotations": {"mooring.dev/conditions": None}}})
+        world.patch(kinds.NODES, "n0", {"metadata": {"annotations": {"moorage.dev/conditions": None}}})
         world.patch(kinds.NODES, "n1", {"spec": {"unschedulable": False}})
         world.settle(5)
         assert taints(world, "n0") == taints(world, "n1") == set()

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from mooring.api import resources
-from mooring.api.resources import custom
-from mooring.embedded.controllers import kinds
+from moorage.api import resources
+from moorage.api.resources import custom
+from moorage.embedded.controllers import kinds
 from tests.embedded.controllers.world import World, workload
 
 Raw = dict[str, Any]

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from mooring.embedded.controllers import kinds
+from moorage.embedded.controllers import kinds
 from tests.embedded.controllers.world import World, workload
 
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from mooring.api.errors import ApiError
-from mooring.embedded.controllers import kinds
-from mooring.store import faults as effects
-from mooring.store.faults import Effect, Fault
+from moorage.api.errors import ApiError
+from moorage.embedded.controllers import kinds
+from moorage.store import faults as effects
+from moorage.store.faults import Effect, Fault
 from tests.embedded.controllers.world import World, node, template, workload
 
 Raw = dict[str, Any]
@@ -207,7 +207,7 @@ def test_a_restart_in_the_middle_changes_nothing(seed: int):
 
 def test_nothing_is_counted_twice_when_answers_are_lost():
     """A Job whose pods' creations and counts are lost half of the time still ends with the right numbers."""
-    quick = template({"app": "sum"}, {"mooring.dev/run-seconds": "1"}, restartPolicy="Never")
+    quick = template({"app": "sum"}, {"moorage.dev/run-seconds": "1"}, restartPolicy="Never")
     with World(seed=11) as world:
         for verb in ("replace", "patch"):
             world.faults.add(Fault(effects.lost_answer(), verb=verb, times=None, chance=0.4))

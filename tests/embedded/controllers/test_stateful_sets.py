@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from mooring.embedded.controllers import kinds
-from mooring.embedded.controllers.stateful_sets import Member, NextStep, Wanted, next_step
+from moorage.embedded.controllers import kinds
+from moorage.embedded.controllers.stateful_sets import Member, NextStep, Wanted, next_step
 from tests.embedded.controllers.world import World, workload
 
 Raw = dict[str, Any]

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from mooring.embedded.controllers.work_queue import Together
-from mooring.sim import loop as virtual
+from moorage.embedded.controllers.work_queue import Together
+from moorage.sim import loop as virtual
 
 
 class Endless:

@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from mooring.embedded.controllers.work_queue import WorkQueue
-from mooring.sim.loop import VirtualClock, run
+from moorage.embedded.controllers.work_queue import WorkQueue
+from moorage.sim.loop import VirtualClock, run
 
 Body = Callable[[WorkQueue[str], VirtualClock], Awaitable[None]]
 

@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from mooring.embedded.controllers.writes import MOST, slow_start
+from moorage.embedded.controllers.writes import MOST, slow_start
 
 
 def sizes_of(count, fails_at=None):

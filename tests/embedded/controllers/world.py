@@ -7,19 +7,19 @@ import random
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, TypeVar
 
-from mooring.api.errors import NotFound
-from mooring.api.resources import Resource
-from mooring.embedded.admission.strict import StrictRules
-from mooring.embedded.controllers import kinds
-from mooring.embedded.controllers.controller import Controller
-from mooring.embedded.controllers.manager import DEFAULT, ControllerManager
-from mooring.embedded.kubelet.kubelets import Kubelets
-from mooring.embedded.kubelet.scripts import KubeletSettings
-from mooring.framework.ports import PatchType
-from mooring.sim.loop import VirtualClock, VirtualLoop, finish
-from mooring.store.faults import Faults
-from mooring.store.local import LocalClient
-from mooring.store.store import Store
+from moorage.api.errors import NotFound
+from moorage.api.resources import Resource
+from moorage.embedded.admission.strict import StrictRules
+from moorage.embedded.controllers import kinds
+from moorage.embedded.controllers.controller import Controller
+from moorage.embedded.controllers.manager import DEFAULT, ControllerManager
+from moorage.embedded.kubelet.kubelets import Kubelets
+from moorage.embedded.kubelet.scripts import KubeletSettings
+from moorage.framework.ports import PatchType
+from moorage.sim.loop import VirtualClock, VirtualLoop, finish
+from moorage.store.faults import Faults
+from moorage.store.local import LocalClient
+from moorage.store.store import Store
 
 T = TypeVar("T")
 Raw = dict[str, Any]
@@ -165,7 +165,7 @@ class World:
         self.run(self.user.delete(resource, name, namespace=namespace, **options))
 
     def events(self, reason: str = "", name: str = "") -> list[Raw]:
-        from mooring.api.resources import EVENTS
+        from moorage.api.resources import EVENTS
 
         return [
             e

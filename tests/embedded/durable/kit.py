@@ -6,9 +6,9 @@ import random
 from pathlib import Path
 from typing import Any
 
-from mooring.embedded.durable.opening import DataDir, open_data_dir
-from mooring.store.objects import Raw
-from mooring.store.store import Store
+from moorage.embedded.durable.opening import DataDir, open_data_dir
+from moorage.store.objects import Raw
+from moorage.store.store import Store
 from tests.store.kit import NOW
 
 

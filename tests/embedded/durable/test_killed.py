@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mooring.api.resources import PODS
+from moorage.api.resources import PODS
 from tests.embedded.durable.kit import open_dir
 from tests.embedded.durable.victim import WRITERS
 

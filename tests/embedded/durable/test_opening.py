@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from mooring.api.errors import Gone
-from mooring.api.resources import NODES, PODS, custom
-from mooring.embedded.durable.opening import open_data_dir
-from mooring.embedded.durable.recovery import DataDirError
+from moorage.api.errors import Gone
+from moorage.api.resources import NODES, PODS, custom
+from moorage.embedded.durable.opening import open_data_dir
+from moorage.embedded.durable.recovery import DataDirError
 from tests.embedded.durable.kit import contents, files, flip, open_dir
 from tests.store.kit import NOW, node, pod
 
@@ -76,21 +76,21 @@ class TestRestart:
         data.durability.flush()
         copy = tmp_path / "copy"
         copy.mkdir()
-        for file in tmp_path.glob("mooring.db*"):
+        for file in tmp_path.glob("moorage.db*"):
             (copy / file.name).write_bytes(file.read_bytes())
         with open_dir(copy) as again:
             assert contents(again.store) == contents(data.store)
         data.close()
 
     def test_a_crash_while_the_database_was_made_is_no_obstacle(self, tmp_path):
-        (tmp_path / "mooring.db.new").write_bytes(b"half a datab")
+        (tmp_path / "moorage.db.new").write_bytes(b"half a datab")
         with open_dir(tmp_path) as data:
             assert data.store.version == 1
-        assert sorted(file.name for file in tmp_path.iterdir()) == ["lock", "mooring.db"]
+        assert sorted(file.name for file in tmp_path.iterdir()) == ["lock", "moorage.db"]
 
     def test_missing_directories_are_made(self, tmp_path):
         open_dir(tmp_path / "a" / "b").close()
-        assert (tmp_path / "a" / "b" / "mooring.db").exists()
+        assert (tmp_path / "a" / "b" / "moorage.db").exists()
 
 
 class TestRefused:
@@ -115,7 +115,7 @@ class TestRefused:
 
     def test_a_place_that_cannot_be_written(self):
         # Not even root can make files there.
-        self.refuse(Path("/proc/self/mooring"), "cannot be made", "name one that this user can write")
+        self.refuse(Path("/proc/self/moorage"), "cannot be made", "name one that this user can write")
         self.refuse(Path("/proc/self/fdinfo"), "cannot be written", "make it writable")
 
     def test_a_second_process(self, tmp_path):
@@ -124,31 +124,31 @@ class TestRefused:
 
     @pytest.mark.parametrize("text", [b"", b"not a database" * 100, b"SQLite format 3\0"])
     def test_no_database(self, tmp_path, text):
-        (tmp_path / "mooring.db").write_bytes(text)
+        (tmp_path / "moorage.db").write_bytes(text)
         self.refuse(tmp_path, "is no database, or its beginning is lost", "nothing was changed")
 
     def test_a_database_of_somebody_else(self, tmp_path):
-        connection = sqlite3.connect(tmp_path / "mooring.db")
+        connection = sqlite3.connect(tmp_path / "moorage.db")
         connection.execute("CREATE TABLE t (x)")
         connection.close()
         self.refuse(tmp_path, "a database of another program")
 
     def test_a_newer_format(self, tmp_path):
         fill(tmp_path)
-        connection = sqlite3.connect(tmp_path / "mooring.db")
+        connection = sqlite3.connect(tmp_path / "moorage.db")
         connection.execute("PRAGMA user_version = 7")
         connection.close()
-        self.refuse(tmp_path, "newer Mooring (format 7, this one knows 1)")
+        self.refuse(tmp_path, "newer Moorage (format 7, this one knows 1)")
 
     def test_a_torn_database(self, tmp_path):
         fill(tmp_path, pods=200)
-        path = tmp_path / "mooring.db"
+        path = tmp_path / "moorage.db"
         path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
         self.refuse(tmp_path, "is damaged", "restore the directory from a copy")
 
     def test_a_changed_byte_in_an_object_names_the_object(self, tmp_path):
         fill(tmp_path)
-        path = tmp_path / "mooring.db"
+        path = tmp_path / "moorage.db"
         flip(path, path.read_bytes().index(b'"name":"p1"') + 8)
         self.refuse(tmp_path, "the checksum of Pod default/p1 is wrong")
 
@@ -162,8 +162,8 @@ class TestRefused:
         ):
             copy = tmp_path / str(len(statement))
             copy.mkdir()
-            (copy / "mooring.db").write_bytes((tmp_path / "mooring.db").read_bytes())
-            connection = sqlite3.connect(copy / "mooring.db")
+            (copy / "moorage.db").write_bytes((tmp_path / "moorage.db").read_bytes())
+            connection = sqlite3.connect(copy / "moorage.db")
             connection.execute(statement)
             connection.commit()
             connection.close()
@@ -173,7 +173,7 @@ class TestRefused:
     def test_no_changed_byte_goes_unseen(self, tmp_path, seed):
         """Anywhere in the file: either it is refused, or it hit free space and all objects are as before."""
         before = fill(tmp_path, pods=20)
-        path = tmp_path / "mooring.db"
+        path = tmp_path / "moorage.db"
         flip(path, path.stat().st_size * seed // 40 + seed)
         try:
             data = open_dir(tmp_path)

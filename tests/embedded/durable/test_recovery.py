@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from mooring.api.resources import PODS
-from mooring.embedded.durable import recovery
-from mooring.embedded.durable.recovery import PAGE_SIZE, DataDirError
+from moorage.api.resources import PODS
+from moorage.embedded.durable import recovery
+from moorage.embedded.durable.recovery import PAGE_SIZE, DataDirError
 from tests.embedded.durable.kit import contents, flip, open_dir
 from tests.store.kit import pod
 
@@ -24,10 +24,10 @@ def crashed(path: Path, transactions: int = 6) -> tuple[Path, list[int]]:
         data.durability.flush()
     copy = path / "crashed"
     copy.mkdir()
-    for name in ("mooring.db", "mooring.db-wal"):
+    for name in ("moorage.db", "moorage.db-wal"):
         (copy / name).write_bytes((path / "live" / name).read_bytes())
     data.close()
-    log = (copy / "mooring.db-wal").read_bytes()
+    log = (copy / "moorage.db-wal").read_bytes()
     frames = range(1, (len(log) - 32) // FRAME + 1)
     ends = [n for n in frames if struct.unpack_from(">I", log, 32 + (n - 1) * FRAME + 4)[0]]
     return copy, ends
@@ -36,7 +36,7 @@ def crashed(path: Path, transactions: int = 6) -> tuple[Path, list[int]]:
 def test_a_whole_log_is_read_to_its_end(tmp_path):
     path, ends = crashed(tmp_path)
     assert len(ends) == 7  # the start is counted too
-    assert recovery.damaged_at(path / "mooring.db-wal", PAGE_SIZE) is None
+    assert recovery.damaged_at(path / "moorage.db-wal", PAGE_SIZE) is None
     with open_dir(path) as data:
         assert len(contents(data.store)) == 6
 
@@ -45,16 +45,16 @@ def test_a_whole_log_is_read_to_its_end(tmp_path):
 def test_damage_with_finished_transactions_behind_it_is_refused(tmp_path, where):
     path, ends = crashed(tmp_path)
     frame = ends[2]
-    flip(path / "mooring.db-wal", 32 + (frame - 1) * FRAME + where)
-    before = (path / "mooring.db-wal").read_bytes()
+    flip(path / "moorage.db-wal", 32 + (frame - 1) * FRAME + where)
+    before = (path / "moorage.db-wal").read_bytes()
     with pytest.raises(DataDirError, match=f"broken at frame {frame}, with finished writes after it"):
         open_dir(path)
-    assert (path / "mooring.db-wal").read_bytes() == before
+    assert (path / "moorage.db-wal").read_bytes() == before
 
 
 def test_a_damaged_header_does_not_hide_the_log(tmp_path):
     path, _ = crashed(tmp_path)
-    flip(path / "mooring.db-wal", 17)
+    flip(path / "moorage.db-wal", 17)
     with pytest.raises(DataDirError, match="broken at its header"):
         open_dir(path)
 
@@ -62,7 +62,7 @@ def test_a_damaged_header_does_not_hide_the_log(tmp_path):
 @pytest.mark.parametrize("cut", [1, 100, FRAME - 1, FRAME + 5])
 def test_a_torn_end_is_cut_off(tmp_path, cut):
     path, ends = crashed(tmp_path)
-    log = path / "mooring.db-wal"
+    log = path / "moorage.db-wal"
     end = 32 + ends[-1] * FRAME
     log.write_bytes(log.read_bytes()[: end - cut])
     with open_dir(path) as data:
@@ -71,7 +71,7 @@ def test_a_torn_end_is_cut_off(tmp_path, cut):
 
 def test_a_transaction_whose_pages_came_out_of_order_is_a_torn_end(tmp_path):
     path, ends = crashed(tmp_path)
-    log = path / "mooring.db-wal"
+    log = path / "moorage.db-wal"
     flip(log, 32 + ends[-2] * FRAME + 24)  # the first page of the last transaction
     assert recovery.damaged_at(log, PAGE_SIZE) is None
     with open_dir(path) as data:
@@ -80,7 +80,7 @@ def test_a_transaction_whose_pages_came_out_of_order_is_a_torn_end(tmp_path):
 
 def test_frames_of_an_earlier_log_do_not_count(tmp_path):
     path, _ = crashed(tmp_path)
-    log = path / "mooring.db-wal"
+    log = path / "moorage.db-wal"
     data = bytearray(log.read_bytes())
     for frame in range(3, (len(data) - 32) // FRAME):
         struct.pack_into(">II", data, 32 + frame * FRAME + 8, 1, 2)

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from mooring.api.errors import ApiError, BadRequest, NotFound
-from mooring.api.resources import PODS
-from mooring.embedded.durable.opening import DataDir
-from mooring.embedded.durable.writer import Change, Database
-from mooring.sim.loop import VirtualClock
-from mooring.store.local import LocalClient
+from moorage.api.errors import ApiError, BadRequest, NotFound
+from moorage.api.resources import PODS
+from moorage.embedded.durable.opening import DataDir
+from moorage.embedded.durable.writer import Change, Database
+from moorage.sim.loop import VirtualClock
+from moorage.store.local import LocalClient
 from tests.embedded.durable.kit import contents, open_dir
 from tests.store.kit import pod
 

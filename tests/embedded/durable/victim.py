@@ -12,9 +12,9 @@ import random
 import sys
 import time
 
-from mooring.api.resources import PODS
-from mooring.embedded.durable.opening import open_data_dir
-from mooring.store.store import Store
+from moorage.api.resources import PODS
+from moorage.embedded.durable.opening import open_data_dir
+from moorage.store.store import Store
 from tests.store.kit import pod
 
 WRITERS = 16

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from mooring.api.node import Node
-from mooring.api.pod import Pod
-from mooring.api.taints import Taint
-from mooring.embedded.kubelet.admission import NodeLoad
-from mooring.embedded.kubelet.nodes import Addresses
-from mooring.testing.builders import make_node, make_pod
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.api.taints import Taint
+from moorage.embedded.kubelet.admission import NodeLoad
+from moorage.embedded.kubelet.nodes import Addresses
+from moorage.testing.builders import make_node, make_pod
 
 
 def node(**options: Any) -> Node:

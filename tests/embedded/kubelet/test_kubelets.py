@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from mooring.api.times import parse_time
-from mooring.embedded.controllers import kinds
-from mooring.embedded.kubelet.scripts import KubeletSettings
+from moorage.api.times import parse_time
+from moorage.embedded.controllers import kinds
+from moorage.embedded.kubelet.scripts import KubeletSettings
 from tests.embedded.controllers.world import FAST, World, node, template
 
 Raw = dict[str, Any]
@@ -82,7 +82,7 @@ def _is_ready(raw: Raw) -> bool:
 
 
 def test_a_pod_goes_through_its_phases():
-    notes = {"mooring.dev/start-seconds": "3", "mooring.dev/run-seconds": "5"}
+    notes = {"moorage.dev/start-seconds": "3", "moorage.dev/run-seconds": "5"}
     with World() as world:
         world.create(kinds.PODS, bare(notes=notes, restartPolicy="Never"))
         world.settle(1)
@@ -102,7 +102,7 @@ def test_a_pod_goes_through_its_phases():
 @pytest.mark.parametrize(("grace", "stop", "least", "most"), [(30, "2", 1.5, 3.0), (1, "60", 0.5, 2.0)])
 def test_a_deleted_pod_stops_within_its_grace(grace: int, stop: str, least: float, most: float):
     with World() as world:
-        world.create(kinds.PODS, bare(notes={"mooring.dev/stop-seconds": stop}))
+        world.create(kinds.PODS, bare(notes={"moorage.dev/stop-seconds": stop}))
         world.settle(3)
         began = world.clock.now()
         world.delete(kinds.PODS, "p", grace_period=grace)
@@ -154,7 +154,7 @@ def test_a_host_network_pod_has_the_address_of_its_node():
 
 
 def test_a_restarted_stand_in_goes_on_where_it_was():
-    notes = {"mooring.dev/run-seconds": "60"}
+    notes = {"moorage.dev/run-seconds": "60"}
     with World() as world:
         world.create(kinds.PODS, bare("long", notes=notes, restartPolicy="Never"))
         world.create(kinds.PODS, bare("other"))
@@ -183,8 +183,8 @@ def test_a_selector_chooses_the_nodes():
 
 def test_bad_annotations_are_told():
     with World() as world:
-        world.create(kinds.PODS, bare(notes={"mooring.dev/run-seconds": "long"}))
-        world.patch(kinds.NODES, "n0", {"metadata": {"annotations": {"mooring.dev/conditions": "Ready"}}})
+        world.create(kinds.PODS, bare(notes={"moorage.dev/run-seconds": "long"}))
+        world.patch(kinds.NODES, "n0", {"metadata": {"annotations": {"moorage.dev/conditions": "Ready"}}})
         world.settle(3)
         assert phase(world) == "Running"
         assert {e["regarding"]["name"] for e in world.events("InvalidAnnotation")} == {"p", "n0"}
@@ -192,7 +192,7 @@ def test_bad_annotations_are_told():
 
 def test_usage_is_told_or_a_part_of_the_requests():
     with World(nodes=1) as world:
-        told = {"mooring.dev/usage-cpu": "250m", "mooring.dev/usage-memory": "64Mi"}
+        told = {"moorage.dev/usage-cpu": "250m", "moorage.dev/usage-memory": "64Mi"}
         world.create(kinds.PODS, bare("told", notes=told))
         world.create(kinds.PODS, bare("asks", cpu="1"))
         world.settle(3)

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from mooring.api.resources import Unstructured
-from mooring.embedded.kubelet import lives, pod_status
-from mooring.embedded.kubelet.lives import Life, Node
-from mooring.embedded.kubelet.scripts import KubeletSettings, Script, script_of
+from moorage.api.resources import Unstructured
+from moorage.embedded.kubelet import lives, pod_status
+from moorage.embedded.kubelet.lives import Life, Node
+from moorage.embedded.kubelet.scripts import KubeletSettings, Script, script_of
 
 NOW = 1_767_225_600.0
 HERE = Node("10.0.0.1")
@@ -168,11 +168,11 @@ def test_a_life_is_taken_up_again_from_its_status(at: float):
 
 
 BAD = [
-    ("mooring.dev/start-seconds", "soon"),
-    ("mooring.dev/run-seconds", "-1"),
-    ("mooring.dev/run-seconds", "nan"),
-    ("mooring.dev/exit-code", "256"),
-    ("mooring.dev/exit-code", "x"),
+    ("moorage.dev/start-seconds", "soon"),
+    ("moorage.dev/run-seconds", "-1"),
+    ("moorage.dev/run-seconds", "nan"),
+    ("moorage.dev/exit-code", "256"),
+    ("moorage.dev/exit-code", "x"),
 ]
 
 

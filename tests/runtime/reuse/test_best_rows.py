@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.runtime.reuse import best_rows
-from mooring.runtime.reuse.best_rows import BestRows
-from mooring.runtime.score_board import NEVER
+from moorage.runtime.reuse import best_rows
+from moorage.runtime.reuse.best_rows import BestRows
+from moorage.runtime.score_board import NEVER
 
 totals = st.one_of(st.integers(0, 5), st.integers(0, 900), st.just(NEVER))
 

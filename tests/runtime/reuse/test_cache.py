@@ -8,18 +8,18 @@ from typing import Any
 import msgspec
 import pytest
 
-from mooring.api.pod import Pod
-from mooring.api.resources import NODES, PODS
-from mooring.app.evaluating import World
-from mooring.framework.events import QueuedPod
-from mooring.runtime.attempt import Attempt, Baseline, NothingKnown
-from mooring.runtime.reuse import template
-from mooring.runtime.reuse.cache import Kept, NoReuse, ReuseCache, Sightings
-from mooring.runtime.reuse.node_set import NodeSetBaseline
-from mooring.runtime.reuse.signatures import Key
-from mooring.runtime.reuse.template import TemplateBaseline
-from mooring.scheduler.choosing import NodeChooser
-from mooring.testing import make_node, make_nodes, make_pod
+from moorage.api.pod import Pod
+from moorage.api.resources import NODES, PODS
+from moorage.app.evaluating import World
+from moorage.framework.events import QueuedPod
+from moorage.runtime.attempt import Attempt, Baseline, NothingKnown
+from moorage.runtime.reuse import template
+from moorage.runtime.reuse.cache import Kept, NoReuse, ReuseCache, Sightings
+from moorage.runtime.reuse.node_set import NodeSetBaseline
+from moorage.runtime.reuse.signatures import Key
+from moorage.runtime.reuse.template import TemplateBaseline
+from moorage.scheduler.choosing import NodeChooser
+from moorage.testing import make_node, make_nodes, make_pod
 
 
 class Clusters:
@@ -83,7 +83,7 @@ def test_a_template_outlives_changed_rows_and_not_a_changed_set_of_nodes(change,
 
 
 def test_more_changed_rows_than_are_worth_judging_one_by_one_drop_a_template(monkeypatch):
-    monkeypatch.setattr("mooring.runtime.reuse.refreshing.MOST_CHANGED", 1)
+    monkeypatch.setattr("moorage.runtime.reuse.refreshing.MOST_CHANGED", 1)
     clusters = Clusters()
     kept = [clusters.place(web(number)).baseline for number in range(3)][-1]
     for node in ("node-0", "node-1"):

@@ -10,17 +10,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from mooring.api.node import HOSTNAME, ZONE
-from mooring.api.resources import NODES, PODS, SERVICES
-from mooring.app.evaluating import World
-from mooring.framework.events import QueuedPod
-from mooring.framework.status import Code
-from mooring.runtime.attempt import Attempt
-from mooring.runtime.reuse.cache import ReuseCache
-from mooring.runtime.reuse.template import TemplateBaseline
-from mooring.scheduler.choosing import NodeChooser
-from mooring.testing import make_node, make_pod
-from mooring.testing.builders import make_affinity, make_container, make_service, spread_over
+from moorage.api.node import HOSTNAME, ZONE
+from moorage.api.resources import NODES, PODS, SERVICES
+from moorage.app.evaluating import World
+from moorage.framework.events import QueuedPod
+from moorage.framework.status import Code
+from moorage.runtime.attempt import Attempt
+from moorage.runtime.reuse.cache import ReuseCache
+from moorage.runtime.reuse.template import TemplateBaseline
+from moorage.scheduler.choosing import NodeChooser
+from moorage.testing import make_node, make_pod
+from moorage.testing.builders import make_affinity, make_container, make_service, spread_over
 
 TEMPLATES: tuple[dict[str, Any], ...] = (
     {"labels": {"app": "plain"}, "containers": [make_container("main", "500m", "1Gi", image="web:1")]},

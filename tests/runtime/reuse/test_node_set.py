@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.framework import FilterPlugin, PreFilterPlugin, Reads, ReusablePlugin, ScorePlugin, Status
-from mooring.testing import make_node, make_nodes, make_pod
+from moorage.framework import FilterPlugin, PreFilterPlugin, Reads, ReusablePlugin, ScorePlugin, Status
+from moorage.testing import make_node, make_nodes, make_pod
 from tests.scheduler.kit import config
 
 
@@ -41,9 +41,9 @@ def pods(number: int):
     return [make_pod(f"p{i}", cpu=f"{i + 1}m", labels={"only": f"{i}"}) for i in range(number)]
 
 
-def test_plugins_that_look_at_nodes_alone_are_asked_once_until_a_node_changes(mooring_cluster):
+def test_plugins_that_look_at_nodes_alone_are_asked_once_until_a_node_changes(moorage_cluster):
     Quiet.asked = 0
-    cluster = mooring_cluster(config=config("quiet", "NodeResourcesFit"), plugins=[Quiet])
+    cluster = moorage_cluster(config=config("quiet", "NodeResourcesFit"), plugins=[Quiet])
     cluster.add(make_nodes(3))
     cluster.settle()
     cluster.add(*pods(5))
@@ -57,8 +57,8 @@ def test_plugins_that_look_at_nodes_alone_are_asked_once_until_a_node_changes(mo
 
 
 @pytest.mark.parametrize(("order", "reason"), [("quiet picky", "too loud"), ("picky quiet", "not this one")])
-def test_the_first_filter_in_the_configured_order_is_the_rejector(mooring_cluster, order, reason):
-    cluster = mooring_cluster(config=config(*order.split(), "NodeResourcesFit"), plugins=[Quiet, Picky])
+def test_the_first_filter_in_the_configured_order_is_the_rejector(moorage_cluster, order, reason):
+    cluster = moorage_cluster(config=config(*order.split(), "NodeResourcesFit"), plugins=[Quiet, Picky])
     cluster.add(make_node("a", labels={"loud": "yes"}), *pods(2))
     cluster.settle(0.1)
     for name in ("p0", "p1"):
@@ -74,8 +74,8 @@ class Gate(PreFilterPlugin):
         return Status.unresolvable("closed") if pod.labels.get("only") == "1" else None
 
 
-def test_a_refusal_of_the_pod_goes_before_what_is_known_about_nodes(mooring_cluster):
-    cluster = mooring_cluster(config=config("quiet", "gate", "NodeResourcesFit"), plugins=[Quiet, Gate])
+def test_a_refusal_of_the_pod_goes_before_what_is_known_about_nodes(moorage_cluster):
+    cluster = moorage_cluster(config=config("quiet", "gate", "NodeResourcesFit"), plugins=[Quiet, Gate])
     cluster.add(make_node("a", labels={"loud": "yes"}), make_node("b"))
     cluster.settle()
     cluster.add(*pods(3))
@@ -104,8 +104,8 @@ class Steady(ScorePlugin, ReusablePlugin):
         return (Reads.NODE,)
 
 
-def test_scores_that_are_known_are_normalised_over_the_nodes_that_are_left(mooring_cluster):
-    cluster = mooring_cluster(config=config("steady", "NodeResourcesFit"), plugins=[Steady])
+def test_scores_that_are_known_are_normalised_over_the_nodes_that_are_left(moorage_cluster):
+    cluster = moorage_cluster(config=config("steady", "NodeResourcesFit"), plugins=[Steady])
     cluster.add(
         make_node("big", cpu="8", labels={"points": "200"}),
         make_node("small", cpu="1", labels={"points": "400"}),
@@ -131,8 +131,8 @@ class Fails(Quiet):
         raise RuntimeError("broken")
 
 
-def test_a_failure_while_asking_about_nodes_names_plugin_pod_and_node(mooring_cluster):
-    cluster = mooring_cluster(config=config("quiet"), plugins=[Fails])
+def test_a_failure_while_asking_about_nodes_names_plugin_pod_and_node(moorage_cluster):
+    cluster = moorage_cluster(config=config("quiet"), plugins=[Fails])
     cluster.add(make_nodes(1), make_pod("p"))
     cluster.settle(0.1)
     assert cluster.events("p")[0].note.startswith(

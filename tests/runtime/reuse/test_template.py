@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.api.resources import PODS
-from mooring.framework import FilterPlugin, Reads, ReusablePlugin, Status
-from mooring.store import faults
-from mooring.store.faults import Fault
-from mooring.testing import make_nodes, make_pod
+from moorage.api.resources import PODS
+from moorage.framework import FilterPlugin, Reads, ReusablePlugin, Status
+from moorage.store import faults
+from moorage.store.faults import Fault
+from moorage.testing import make_nodes, make_pod
 
 CONFIG = """
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -43,8 +43,8 @@ class Unsigned(Pinned):
 
 
 @pytest.mark.parametrize("plugin", [Pinned, Signed, Unsigned])
-def test_pods_that_differ_in_what_a_plugin_reads_do_not_share_its_answer(mooring_cluster, plugin):
-    cluster = mooring_cluster(config=CONFIG, plugins=[plugin])
+def test_pods_that_differ_in_what_a_plugin_reads_do_not_share_its_answer(moorage_cluster, plugin):
+    cluster = moorage_cluster(config=CONFIG, plugins=[plugin])
     cluster.add(make_nodes(2))
     cluster.settle()
     for number in range(8):
@@ -54,9 +54,9 @@ def test_pods_that_differ_in_what_a_plugin_reads_do_not_share_its_answer(mooring
         assert cluster.node_of(f"p{number}") == on
 
 
-def test_a_pod_that_changed_during_its_attempt_is_judged_as_it_is_now(mooring_cluster):
+def test_a_pod_that_changed_during_its_attempt_is_judged_as_it_is_now(moorage_cluster):
     """Two pods like the first, so that it is remembered; the third changes on its way to a node."""
-    cluster = mooring_cluster(config=CONFIG, plugins=[Signed])
+    cluster = moorage_cluster(config=CONFIG, plugins=[Signed])
     cluster.add(make_nodes(2))
     cluster.settle()
     for number in range(3):
@@ -82,8 +82,8 @@ class Breaks(Signed):
         return (Reads.NODE, Reads.ROW)
 
 
-def test_a_failure_on_a_refreshed_row_names_the_plugin(mooring_cluster):
-    cluster = mooring_cluster(config=CONFIG, plugins=[Breaks])
+def test_a_failure_on_a_refreshed_row_names_the_plugin(moorage_cluster):
+    cluster = moorage_cluster(config=CONFIG, plugins=[Breaks])
     cluster.add(make_nodes(2))
     cluster.settle()
     for name in ("first", "second", "third"):
@@ -93,9 +93,9 @@ def test_a_failure_on_a_refreshed_row_names_the_plugin(mooring_cluster):
     assert note.startswith('running "pinned" filter plugin: pod "default/third", node "node-0"')
 
 
-def test_a_record_tells_only_of_refusals_that_hold(mooring_cluster):
+def test_a_record_tells_only_of_refusals_that_hold(moorage_cluster):
     """The first pods fill the node one by one; what refused it before is not told of later ones."""
-    cluster = mooring_cluster()
+    cluster = moorage_cluster()
     cluster.add(make_nodes(1, cpu="2"))
     cluster.settle()
     for number in range(4):

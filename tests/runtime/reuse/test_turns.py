@@ -7,13 +7,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from mooring.api.resources import NODES, PODS
-from mooring.framework.nodes import NodeView
-from mooring.plugins.node_resources_fit import NodeResourcesFit
-from mooring.runtime.reuse import turns
-from mooring.runtime.reuse.cache import Kept
-from mooring.testing import make_node, make_pod
-from mooring.testing.builders import make_container
+from moorage.api.resources import NODES, PODS
+from moorage.framework.nodes import NodeView
+from moorage.plugins.node_resources_fit import NodeResourcesFit
+from moorage.runtime.reuse import turns
+from moorage.runtime.reuse.cache import Kept
+from moorage.testing import make_node, make_pod
+from moorage.testing.builders import make_container
 from tests.runtime.reuse.test_equals_fresh import Clusters
 
 

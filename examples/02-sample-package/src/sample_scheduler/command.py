@@ -1,10 +1,10 @@
-"""`sample-scheduler`: `mooring run`, under the name that the Deployment starts."""
+"""`sample-scheduler`: `moorage run`, under the name that the Deployment starts."""
 
 import sys
 
-from mooring.cli import main as mooring
+from moorage.cli import main as moorage
 
 
 def main() -> None:
     sys.argv[1:1] = ["run"]
-    mooring()
+    moorage()

@@ -3,9 +3,9 @@
 import logging
 from collections.abc import Sequence
 
-from mooring.api.node import Node
-from mooring.api.pod import Pod
-from mooring.framework import (
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.framework import (
     ActionType,
     ClusterEvent,
     CycleState,

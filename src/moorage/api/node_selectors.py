@@ -1,0 +1,212 @@
+"""Node selectors: terms ORed, expressions within a term ANDed; an empty term matches no node.
+
+A term that cannot be parsed matches no node and leaves the others alone; whoever must know reads `errors`.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from moorage.api.errors import SelectorError
+from moorage.api.meta import key_of
+from moorage.api.node import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, PreferredSchedulingTerm
+from moorage.api.pod import NodeAffinity, Pod
+from moorage.api.selectors import IN, NOT_IN, Requirement, Selector, make_requirement, selector_from_labels
+
+METADATA_NAME = "metadata.name"
+_FEW_TERMS = 16
+"""More of them are not kept anywhere: one pod may bring hundreds that no other has."""
+
+_Requirements = tuple[Requirement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTerm:
+    """One compiled term. `fields` has only In and NotIn, with one value each."""
+
+    labels: tuple[Requirement, ...] = ()
+    fields: tuple[Requirement, ...] = ()
+    errors: tuple[str, ...] = ()
+
+    def matches(self, labels: Mapping[str, str], name: str) -> bool:
+        if self.errors or not all(requirement.matches(labels) for requirement in self.labels):
+            return False
+        # A node without a name has no fields at all, and then upstream does not look at them.
+        return not name or all(_field_matches(requirement, name) for requirement in self.fields)
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledNodeSelector:
+    """Terms of which one must match; without terms no node matches."""
+
+    terms: tuple[NodeTerm, ...] = ()
+
+    @property
+    def errors(self) -> tuple[str, ...]:
+        """Parse errors of all terms; as upstream they matter only where no term matches."""
+        return tuple(error for term in self.terms for error in term.errors)
+
+    def matches(self, labels: Mapping[str, str], name: str) -> bool:
+        return any(term.matches(labels, name) for term in self.terms)
+
+
+@dataclass(frozen=True, slots=True)
+class PreferredTerm:
+    """A compiled term with the weight it earns."""
+
+    weight: int
+    term: NodeTerm
+
+
+@dataclass(frozen=True, slots=True)
+class PreferredTerms:
+    """All preferences of a pod about nodes."""
+
+    terms: tuple[PreferredTerm, ...] = ()
+
+    @property
+    def key(self) -> Hashable:
+        """Stands for this where something is kept about it."""
+        return self if len(self.terms) <= _FEW_TERMS else key_of(self)
+
+    def score(self, labels: Mapping[str, str], name: str) -> int:
+        """The sum of the weights of the terms that match."""
+        return sum(each.weight for each in self.terms if each.term.matches(labels, name))
+
+
+@dataclass(frozen=True, slots=True)
+class RequiredNodeAffinity:
+    """A pod's nodeSelector and its required node affinity; None where the pod has none."""
+
+    selector: Selector | None
+    terms: CompiledNodeSelector | None
+
+    @property
+    def key(self) -> Hashable:
+        """Stands for this where something is kept about it."""
+        return self if self.terms is None or len(self.terms.terms) <= _FEW_TERMS else key_of(self)
+
+    def matches(self, labels: Mapping[str, str], name: str) -> bool:
+        if self.selector is not None and not self.selector.matches(labels):
+            return False
+        return self.terms is None or self.terms.matches(labels, name)
+
+
+def compile_node_selector(selector: NodeSelector | None) -> CompiledNodeSelector:
+    """None matches no node, as a selector without terms does."""
+    return (
+        CompiledNodeSelector()
+        if selector is None
+        else compile_node_selector_terms(selector.node_selector_terms)
+    )
+
+
+def compile_node_selector_terms(terms: Iterable[NodeSelectorTerm]) -> CompiledNodeSelector:
+    listed = tuple(terms)
+    return _compiled(listed) if len(listed) <= _FEW_TERMS else _compile(listed)
+
+
+def compile_preferred_terms(terms: Iterable[PreferredSchedulingTerm]) -> PreferredTerms:
+    """Preferences without weight or without expressions are dropped; a bad term raises SelectorError."""
+    compiled = []
+    for index, preferred in enumerate(terms):
+        if preferred.weight == 0 or _is_empty(preferred.preference):
+            continue
+        labels, fields, errors = _parse_term(preferred.preference, f"[{index}].preference")
+        if errors:
+            raise errors[0]
+        compiled.append(PreferredTerm(preferred.weight, NodeTerm(labels, fields)))
+    return PreferredTerms(tuple(compiled))
+
+
+def required_node_affinity(pod: Pod) -> RequiredNodeAffinity:
+    """What the pod itself demands of its node."""
+    labels = pod.spec.node_selector
+    affinity = _node_affinity(pod).required_during_scheduling_ignored_during_execution
+    return RequiredNodeAffinity(
+        selector_from_labels(labels) if labels else None,
+        None if affinity is None else compile_node_selector(affinity),
+    )
+
+
+def required_node_names(selector: NodeSelector | None) -> frozenset[str] | None:
+    """The only nodes that can match, when every term names some by metadata.name; else None.
+
+    An empty set means that the terms contradict themselves, so that no node can match.
+    """
+    terms = selector.node_selector_terms if selector is not None else ()
+    names: set[str] = set()
+    for term in terms:
+        listed = [
+            set(field.values)
+            for field in term.match_fields
+            if field.key == METADATA_NAME and field.operator == IN
+        ]
+        if not listed:
+            return None
+        names |= set.intersection(*listed)
+    return frozenset(names) if terms else None
+
+
+def _node_affinity(pod: Pod) -> NodeAffinity:
+    affinity = pod.spec.affinity
+    return affinity.node_affinity or NodeAffinity() if affinity is not None else NodeAffinity()
+
+
+def _is_empty(term: NodeSelectorTerm) -> bool:
+    return not term.match_expressions and not term.match_fields
+
+
+@lru_cache(maxsize=4096)
+def _compiled(terms: tuple[NodeSelectorTerm, ...]) -> CompiledNodeSelector:
+    return _compile(terms)
+
+
+def _compile(terms: tuple[NodeSelectorTerm, ...]) -> CompiledNodeSelector:
+    compiled = []
+    for index, term in enumerate(terms):
+        if not _is_empty(term):
+            labels, fields, errors = _parse_term(term, f"nodeSelectorTerms[{index}]")
+            compiled.append(NodeTerm(labels, fields, tuple(map(str, errors))))
+    return CompiledNodeSelector(tuple(compiled))
+
+
+def _parse_term(
+    term: NodeSelectorTerm, path: str
+) -> tuple[_Requirements, _Requirements, list[SelectorError]]:
+    errors: list[SelectorError] = []
+    labels = _parse(term.match_expressions, f"{path}.matchExpressions", _label_requirement, errors)
+    fields = _parse(term.match_fields, f"{path}.matchFields", _field_requirement, errors)
+    return labels, fields, errors
+
+
+def _parse(
+    wanted: tuple[NodeSelectorRequirement, ...],
+    path: str,
+    make: Callable[[NodeSelectorRequirement, str], Requirement],
+    errors: list[SelectorError],
+) -> _Requirements:
+    made: list[Requirement] = []
+    for index, requirement in enumerate(wanted):
+        try:
+            made.append(make(requirement, f"{path}[{index}]"))
+        except SelectorError as error:
+            errors.append(error)
+    return tuple(made)
+
+
+def _label_requirement(wanted: NodeSelectorRequirement, path: str) -> Requirement:
+    return make_requirement(wanted.key, wanted.operator, wanted.values, path=path, compare=True)
+
+
+def _field_requirement(wanted: NodeSelectorRequirement, path: str) -> Requirement:
+    if wanted.operator not in (IN, NOT_IN):
+        raise SelectorError(f"unknown operator {wanted.operator!r}; use In or NotIn", f"{path}.operator")
+    if len(wanted.values) != 1:
+        raise SelectorError("a field needs exactly one value", f"{path}.values")
+    return Requirement(wanted.key, wanted.operator, wanted.values)
+
+
+def _field_matches(requirement: Requirement, name: str) -> bool:
+    actual = name if requirement.key == METADATA_NAME else ""
+    return (actual in requirement.values) == (requirement.operator == IN)

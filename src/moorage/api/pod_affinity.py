@@ -1,0 +1,153 @@
+"""Pod affinity terms, compiled: which pods a term speaks about, and within which topology.
+
+Where the pods are and how many is counted elsewhere.
+"""
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from sys import intern
+from weakref import WeakValueDictionary
+
+import msgspec
+
+from moorage.api.errors import SelectorError
+from moorage.api.meta import key_of
+from moorage.api.pod import Affinity, Pod, PodAffinity, PodAffinityTerm, PodAntiAffinity
+from moorage.api.selectors import Selector, compile_once
+
+Side = PodAffinity | PodAntiAffinity | None
+
+_NO_LABELS: Mapping[str, str] = {}
+
+
+class AffinityTerm(msgspec.Struct, frozen=True, gc=False):
+    """One term. A pod is meant when the selector matches its labels and its namespace is listed or has labels
+    that the namespace selector matches."""
+
+    topology_key: str
+    namespaces: frozenset[str]
+    selector: Selector
+    namespace_selector: Selector
+
+    def matches(self, pod: Pod, namespace_labels: Mapping[str, str] = _NO_LABELS) -> bool:
+        """`namespace_labels` are those of the pod's namespace."""
+        if pod.namespace in self.namespaces or self.namespace_selector.matches(namespace_labels):
+            return self.selector.matches(pod.labels)
+        return False
+
+
+class WeightedTerm(msgspec.Struct, frozen=True, gc=False):
+    """A preference; the weight of an anti-affinity is not negated."""
+
+    weight: int
+    term: AffinityTerm
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
+class PodTerms:
+    """All terms of a pod. A list that has a bad selector is left out as a whole and named in `errors`."""
+
+    affinity: tuple[AffinityTerm, ...] = ()
+    anti_affinity: tuple[AffinityTerm, ...] = ()
+    preferred: tuple[WeightedTerm, ...] = ()
+    preferred_anti: tuple[WeightedTerm, ...] = ()
+    errors: tuple[str, ...] = ()
+
+    @property
+    def number(self) -> int:
+        return len(self.affinity) + len(self.anti_affinity) + len(self.preferred) + len(self.preferred_anti)
+
+
+NO_TERMS = PodTerms()
+
+
+def compile_pod_terms(pod: Pod) -> PodTerms:
+    """The terms of a pod, running or waiting; NO_TERMS, the object, for a pod without any."""
+    affinity = pod.spec.affinity
+    if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
+        return NO_TERMS
+    key = pod.metadata.namespace, terms_key(pod)
+    found = _compiled.get(key)
+    if found is None:
+        found = _compiled[key] = _compile(pod.namespace, affinity)
+        _latest.add(found)
+    return found
+
+
+def terms_key(pod: Pod) -> bytes:
+    """Stands for the terms of a pod; equal for pods of one template."""
+    affinity = pod.spec.affinity
+    return b"" if affinity is None else key_of(affinity.pod_affinity, affinity.pod_anti_affinity)
+
+
+class _Latest:
+    """Keeps what was compiled last alive, until a holder of the pod does: so many terms, not so many pods."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._kept: deque[PodTerms] = deque()
+        self._terms = 0
+
+    def add(self, found: PodTerms) -> None:
+        self._kept.append(found)
+        self._terms += 1 + found.number
+        while self._terms > self._most:
+            self._terms -= 1 + self._kept.popleft().number
+
+
+_latest = _Latest(4096)
+_compiled: "WeakValueDictionary[tuple[str, bytes], PodTerms]" = WeakValueDictionary()
+"""Pods of one template have equal terms, and each is asked for its own several times."""
+
+
+def _compile(pod_namespace: str, affinity: Affinity) -> PodTerms:
+    near, away = affinity.pod_affinity, affinity.pod_anti_affinity
+    namespace = frozenset((pod_namespace,))
+    errors: list[str] = []
+    return PodTerms(
+        _required(namespace, near, "requiredAffinityTerms", errors),
+        _required(namespace, away, "requiredAntiAffinityTerms", errors),
+        _preferred(namespace, near, "preferredAffinityTerms", errors),
+        _preferred(namespace, away, "preferredAntiAffinityTerms", errors),
+        tuple(errors),
+    )
+
+
+def _required(
+    namespace: frozenset[str], side: Side, name: str, errors: list[str]
+) -> tuple[AffinityTerm, ...]:
+    terms = side.required_during_scheduling_ignored_during_execution if side is not None else ()
+    try:
+        return tuple([_compile_term(namespace, term) for term in terms])
+    except SelectorError as error:
+        errors.append(f"{name}: {error}")
+        return ()
+
+
+def _preferred(
+    namespace: frozenset[str], side: Side, name: str, errors: list[str]
+) -> tuple[WeightedTerm, ...]:
+    preferred = side.preferred_during_scheduling_ignored_during_execution if side is not None else ()
+    try:
+        return tuple(
+            [
+                WeightedTerm(each.weight, _compile_term(namespace, each.pod_affinity_term))
+                for each in preferred
+            ]
+        )
+    except SelectorError as error:
+        errors.append(f"{name}: {error}")
+        return ()
+
+
+def _compile_term(namespace: frozenset[str], term: PodAffinityTerm) -> AffinityTerm:
+    """A term of a pod in `namespace`, which is meant where the term names no namespaces in any way. A bad
+    selector raises SelectorError."""
+    own = not term.namespaces and term.namespace_selector is None
+    return AffinityTerm(
+        intern(term.topology_key),
+        namespace if own else frozenset(term.namespaces),
+        compile_once(term.label_selector),
+        compile_once(term.namespace_selector),
+    )

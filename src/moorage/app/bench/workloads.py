@@ -1,0 +1,438 @@
+"""What is scheduled in a benchmark: each workload prepares the world and makes one pod after another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from moorage.api.node import HOSTNAME, ZONE
+from moorage.api.resources import (
+    POD_DISRUPTION_BUDGETS,
+    PRIORITY_CLASSES,
+    REPLICA_SETS,
+    SERVICES,
+)
+from moorage.app.bench import gpus, many_terms, networks, numa, preempting, tenants
+from moorage.app.bench.world import World, make, meta
+from moorage.contrib.capacity_scheduling.quotas import ELASTICQUOTAS
+from moorage.contrib.coscheduling.groups import LABEL, PODGROUPS
+from moorage.contrib.metrics import CPU, MEMORY, Sample
+from moorage.contrib.preemption_toleration import MINIMUM, SECONDS
+
+Pods = Iterator[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """`pods(world)` may put objects into the world before it makes the first pod."""
+
+    name: str
+    what: str
+    pods: Callable[[World], Pods]
+    per_node: int = 0
+    """Running pods per node where that matters (preemption); 0: spread at random."""
+    attempts: int = 0
+    """Pods to measure; 0: the benchmark's number."""
+    schedulable: bool = True
+    nodes: int = 0
+    """Nodes of the cluster, with as many running pods each as the benchmark's; 0: the benchmark's number."""
+    warm_up: int = 10
+    """Pods before the first that is measured."""
+    config: str = ""
+    """A configuration of its own, used unless another one is named."""
+    finish_node: Callable[[dict[str, Any]], None] = lambda node: None
+    """Adds to every node what the workload needs there."""
+
+
+def _numbers() -> Iterator[int]:
+    number = 0
+    while True:
+        yield number
+        number += 1
+
+
+def plain(world: World) -> Pods:
+    """Every pod another template: other requests each time."""
+    for i in _numbers():
+        yield make(f"plain-{i}", cpu=50 + i % 977, memory=64 + i % 991, labels={"app": f"plain-{i}"})
+
+
+LOW_CPU = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles: [{plugins: {multiPoint: {enabled: [{name: LowCpuScheduler}]}}}]
+"""
+
+
+def low_cpu(world: World) -> Pods:
+    """Plain pods on nodes whose usage is measured; a few use too much."""
+    plugin: Any = world.profile.plugins["LowCpuScheduler"]
+    names = plugin.handle.nodes.names
+    values = {measure: np.array([world.random.uniform(0, 75) for _ in names]) for measure in (CPU, MEMORY)}
+    plugin.usage.accept(Sample(names, values, np.full(len(names), plugin.handle.clock.wall())), plugin.handle)
+    yield from plain(world)
+
+
+def replicasets(world: World) -> Pods:
+    """Plain pods, each owned by a ReplicaSet of its own, so that the system's soft spread applies."""
+    sets = ({"metadata": meta(f"rs-{i}"), "spec": _selects(f"rs-{i}")} for i in range(500))
+    world.put(REPLICA_SETS, sets)
+    for i in _numbers():
+        name = f"rs-{i % 500}"
+        yield make(f"owned-{i}", cpu=50 + i % 977, memory=64 + i % 991, labels={"app": name}, owner=name)
+
+
+def template(world: World) -> Pods:
+    for i in _numbers():
+        yield make(f"same-{i}", labels={"app": "same"})
+
+
+def template_replicaset(world: World) -> Pods:
+    world.put(REPLICA_SETS, [{"metadata": meta("same"), "spec": _selects("same")}])
+    for i in _numbers():
+        yield make(f"same-{i}", labels={"app": "same"}, owner="same")
+
+
+def interleaved(templates: int, *, owned: bool = False) -> Callable[[World], Pods]:
+    """So many templates in turn, each with requests and labels of its own; `owned` by ReplicaSets if
+    wanted."""
+
+    def pods(world: World) -> Pods:
+        if owned:
+            world.put(
+                REPLICA_SETS,
+                ({"metadata": meta(f"turn-{i}"), "spec": _selects(f"turn-{i}")} for i in range(templates)),
+            )
+        for i in _numbers():
+            turn = i % templates
+            name = f"turn-{turn}"
+            owner = {"owner": name} if owned else {}
+            yield make(f"{name}-{i}", cpu=50 + turn, memory=64 + turn % 97, labels={"app": name}, **owner)
+
+    return pods
+
+
+def selector_and_taints(world: World) -> Pods:
+    toleration = {"key": "dedicated", "operator": "Equal", "value": "batch", "effect": "NoSchedule"}
+    for i in _numbers():
+        yield make(
+            f"sel-{i}", cpu=50 + i % 977, labels={"app": f"sel-{i}"},
+            nodeSelector={"disk": ("ssd", "hdd")[i % 2]}, tolerations=[toleration],
+        )  # fmt: skip
+
+
+def spread(world: World) -> Pods:
+    for i in _numbers():
+        app = f"app-{i % 50}"
+        constraint = {
+            "maxSkew": 5, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule",
+            "labelSelector": {"matchLabels": {"app": app}},
+        }  # fmt: skip
+        yield make(
+            f"spread-{i}", cpu=50 + i % 977, labels={"app": app}, topologySpreadConstraints=[constraint]
+        )
+
+
+def spread_first_sight(world: World) -> Pods:
+    """Every pod brings a selector that is new."""
+    for i in _numbers():
+        app = {"app": f"app-{i % 500}", "new": f"{i}"}
+        constraint = {
+            "maxSkew": 5, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule",
+            "labelSelector": {"matchLabels": app},
+        }  # fmt: skip
+        yield make(f"first-{i}", cpu=50 + i % 977, labels=app, topologySpreadConstraints=[constraint])
+
+
+def affinity(world: World) -> Pods:
+    for i in _numbers():
+        term = {"topologyKey": ZONE, "labelSelector": {"matchLabels": {"app": f"app-{i % 50}"}}}
+        required = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+        yield make(f"near-{i}", cpu=50 + i % 977, labels={"app": f"near-{i % 50}"}, affinity=required)
+
+
+def anti_affinity(world: World) -> Pods:
+    for i in _numbers():
+        app = f"away-{i % 50}"
+        term = {"topologyKey": HOSTNAME, "labelSelector": {"matchLabels": {"app": app}}}
+        required = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+        yield make(f"away-{i}", cpu=50 + i % 977, labels={"app": app}, affinity=required)
+
+
+def preferred_affinity(world: World) -> Pods:
+    for i in _numbers():
+        term = {"topologyKey": ZONE, "labelSelector": {"matchLabels": {"app": f"app-{i % 50}"}}}
+        soft = {
+            "podAffinity": {
+                "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 10, "podAffinityTerm": term}]
+            }
+        }
+        yield make(f"soft-{i}", cpu=50 + i % 977, labels={"app": f"soft-{i % 50}"}, affinity=soft)
+
+
+COSCHEDULING = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles: [{plugins: {multiPoint: {disabled: [{name: PrioritySort}], enabled: [{name: Coscheduling}]}}}]
+"""
+GANGS, MEMBERS = 1000, 3
+"""PodGroups that come together, and their members."""
+INDEX = "batch.kubernetes.io/job-completion-index"
+
+
+def gangs(world: World) -> Pods:
+    """Indexed jobs of three; their pods differ in a label, so each is another template. All members of a
+    group are known when its first is tried: the world is always two pods ahead."""
+    pods = _members(world)
+    for _ in range(MEMBERS - 1):
+        world.enqueue(next(pods))
+    yield from pods
+
+
+def _members(world: World) -> Pods:
+    for i in _numbers():
+        if i % GANGS == 0:
+            names = (f"gang-{group:05}" for group in range(i, i + GANGS))
+            world.put(PODGROUPS, ({"metadata": meta(name), "spec": {"minMember": MEMBERS}} for name in names))
+        for member in range(MEMBERS):
+            yield make(
+                f"gang-{i:05}-{member}",
+                cpu=50 + i % 977,
+                memory=64 + i % 991,
+                labels={"app": f"gang-{i}", LABEL: f"gang-{i:05}", INDEX: f"{member}"},
+            )
+
+
+def services(world: World) -> Pods:
+    """2,000 Services with a selector each; every pod belongs to one of them."""
+    world.put(
+        SERVICES,
+        ({"metadata": meta(f"svc-{i}"), "spec": {"selector": {"app": f"svc-{i}"}}} for i in range(2000)),
+    )
+    for i in _numbers():
+        yield make(f"svc-{i}", cpu=50 + i % 977, labels={"app": f"svc-{i % 2000}"})
+
+
+def mixed(world: World) -> Pods:
+    kinds = [
+        kind(world)
+        for kind in (plain, replicasets, selector_and_taints, spread, affinity, anti_affinity, services)
+    ]
+    for i in _numbers():
+        pod = next(kinds[i % len(kinds)])
+        pod["metadata"]["name"] = pod["metadata"]["uid"] = f"mixed-{i}"
+        yield pod
+
+
+def unschedulable(world: World) -> Pods:
+    for i in _numbers():
+        yield make(f"big-{i}", cpu=1_000_000 + i, memory=100 + i % 991, labels={"app": f"big-{i}"})
+
+
+def _preemptors(world: World, **spec: Any) -> Pods:
+    """More cpu than any node has free, less than its lower pods hold."""
+    for i in _numbers():
+        yield make(
+            f"urgent-{i}",
+            cpu=6_000 + i % 97,
+            memory=100,
+            labels={"app": f"urgent-{i % 50}"},
+            priority=1000,
+            **spec,
+        )
+
+
+def preemption(world: World) -> Pods:
+    preempting.fill(world)
+    yield from _preemptors(world)
+
+
+def preemption_pdb(world: World) -> Pods:
+    preempting.fill(world)
+    budgets = (
+        {
+            "metadata": meta(f"pdb-{i}"),
+            "spec": {"selector": {"matchLabels": {"app": f"app-{i}"}}},
+            "status": {"disruptionsAllowed": i % 3},
+        }
+        for i in range(100)
+    )
+    world.put(POD_DISRUPTION_BUDGETS, budgets)
+    yield from _preemptors(world)
+
+
+def preemption_general(world: World) -> Pods:
+    """With spread and anti-affinity, which depend on pods anywhere."""
+    preempting.fill(world)
+    constraint = {
+        "maxSkew": 100, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "app-1"}},
+    }  # fmt: skip
+    term = {"topologyKey": HOSTNAME, "labelSelector": {"matchLabels": {"app": "urgent-none"}}}
+    required = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    yield from _preemptors(world, topologySpreadConstraints=[constraint], affinity=required)
+
+
+def preemption_toleration(world: World) -> Pods:
+    """The large pod of every second node is protected."""
+    protecting = {MINIMUM: "10000", SECONDS: "-1"}
+    world.put(PRIORITY_CLASSES, [{"metadata": {**meta("guarded"), "annotations": protecting}, "value": 0}])
+    preempting.fill(world, ({"priorityClassName": "guarded"}, {}))
+    yield from _preemptors(world)
+
+
+def preemption_quota(world: World) -> Pods:
+    """The large pods are borrowed, and their owner takes its share back."""
+    world.put(ELASTICQUOTAS, [tenants.quota("borrower", 0), tenants.quota("default", 1_000_000)])
+    preempting.fill(world, namespace="borrower")
+    yield from _preemptors(world)
+
+
+def _selects(app: str) -> dict[str, Any]:
+    return {"selector": {"matchLabels": {"app": app}}}
+
+
+WORKLOADS: tuple[Workload, ...] = (
+    Workload("plain", "every pod another template", plain),
+    Workload("replicaset", "the same, owned by ReplicaSets", replicasets),
+    Workload("template", "one template", template),
+    Workload("template-replicaset", "one template, owned by a ReplicaSet", template_replicaset),
+    *(
+        Workload(f"interleaved-{n}", f"{n} templates in turn", interleaved(n), warm_up=3 * n)
+        for n in (20, 100, 400, 2000)
+    ),
+    Workload(
+        "interleaved-replicaset",
+        "100 templates in turn, owned by ReplicaSets",
+        interleaved(100, owned=True),
+        warm_up=300,
+    ),
+    Workload("selector-taints", "node selector and tolerations", selector_and_taints),
+    Workload("spread", "zone spread, known selectors", spread),
+    Workload("spread-first", "zone spread, new selector each time", spread_first_sight),
+    Workload("affinity", "required affinity on zone", affinity),
+    Workload("anti-affinity", "required anti-affinity on hostname", anti_affinity),
+    Workload("preferred-affinity", "preferred affinity on zone", preferred_affinity),
+    Workload("services", "2,000 Services, system soft spread", services),
+    *(
+        Workload(f"terms-{name}", what, pods, attempts=150, nodes=50)
+        for name, what, pods in (
+            ("anti-affinity", "500 anti-affinity terms a pod", many_terms.anti_affinity),
+            ("preferred", "500 preferred terms a pod", many_terms.preferred),
+            ("spread", "200 spread constraints a pod", many_terms.spread),
+            ("node-selector", "500 node selector terms a pod", many_terms.node_selector),
+            ("tolerations", "500 tolerations a pod", many_terms.tolerations),
+            ("namespaces", "a namespace selector over 1,000", many_terms.namespaces),
+        )
+    ),
+    Workload("gangs", "PodGroups of three, with Coscheduling", gangs, config=COSCHEDULING),
+    Workload("low-cpu", "as plain, with LowCpuScheduler", low_cpu, config=LOW_CPU),
+    Workload(
+        "gpu-fgd",
+        "parts of GPUs by FGD, every pod another template",
+        gpus.parts,
+        nodes=1500,
+        config=gpus.config("FGD"),
+        finish_node=gpus.add_cards,
+    ),
+    *(
+        Workload(
+            f"gpus-{policy.lower()}",
+            f"the same on all nodes, by {policy}",
+            gpus.parts,
+            config=gpus.config(policy),
+            finish_node=gpus.add_cards,
+        )
+        for policy in gpus.POLICIES
+    ),
+    Workload(
+        "network",
+        "members of applications, with NetworkOverhead",
+        networks.members,
+        config=networks.CONFIG,
+        finish_node=networks.add_region,
+    ),
+    Workload(
+        "tenants",
+        "pools and nodes of one tenant, with TenantIsolation",
+        tenants.isolated,
+        config=tenants.ISOLATION,
+        finish_node=tenants.add_pool,
+    ),
+    Workload(
+        "applications", "50 applications, with AppAffinity", tenants.applications, config=tenants.AFFINITY
+    ),
+    Workload(
+        "system-calls", "20 seccomp profiles, with SySched", tenants.system_calls, config=tenants.SYSTEM_CALLS
+    ),
+    Workload("quotas", "20 quotas, with CapacityScheduling", tenants.quotas, config=tenants.QUOTAS),
+    *(
+        Workload(
+            name,
+            f"pods for one of four NUMA zones, {strategy}",
+            numa.aligned,
+            config=numa.config(strategy),
+            finish_node=numa.enlarge,
+        )
+        for name, strategy in (("numa", "LeastAllocated"), ("numa-least", "LeastNUMANodes"))
+    ),
+    Workload(
+        "quotas-3", "as plain, quotas in three levels", preempting.quotas, config=preempting.QUOTA_CONFIG
+    ),
+    Workload("mixed", "seven of the above in turn", mixed),
+    Workload("unschedulable", "fits nowhere", unschedulable, schedulable=False),
+    Workload("preemption-4", "4 pods a node, resources only", preemption, 4, 40, schedulable=False),
+    Workload(
+        "preemption-4-general",
+        "4 pods a node, spread and anti-affinity",
+        preemption_general,
+        4,
+        40,
+        schedulable=False,
+    ),
+    Workload("preemption-4-pdb", "4 pods a node, 100 PDBs", preemption_pdb, 4, 40, schedulable=False),
+    Workload(
+        "preemption-4-toleration",
+        "4 pods a node, with PreemptionToleration",
+        preemption_toleration,
+        4,
+        40,
+        schedulable=False,
+        config=tenants.TOLERATION,
+    ),
+    Workload(
+        "preemption-4-quota",
+        "4 pods a node, with CapacityScheduling",
+        preemption_quota,
+        4,
+        40,
+        schedulable=False,
+        config=tenants.QUOTAS,
+    ),
+    Workload("preemption-30", "30 pods a node, resources only", preemption, 30, 20, schedulable=False),
+    Workload("preemption-30-pdb", "30 pods a node, 100 PDBs", preemption_pdb, 30, 20, schedulable=False),
+    *(
+        Workload(
+            f"preemption-gang-{n}",
+            f"groups of {n}, GangPreemption",
+            preempting.gangs(n),
+            4,
+            20,
+            schedulable=False,
+            config=preempting.GANG_CONFIG,
+        )
+        for n in (8, 64)
+    ),
+    Workload(
+        "preemption-across",
+        "anti-affinity over zones, CrossNodePreemption",
+        preempting.across,
+        4,
+        20,
+        schedulable=False,
+        config=preempting.ACROSS_CONFIG,
+    ),
+)

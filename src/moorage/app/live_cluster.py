@@ -1,0 +1,101 @@
+"""A cluster as an input: every kind that plugins read, listed once from an API server, or read from a file
+(`snapshots`). Nothing is watched and nothing written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from moorage.api.errors import Forbidden, NotFound
+from moorage.api.resources import NODES, PODS, Resource
+from moorage.app.clock import SystemClock
+from moorage.app.configuring import Configuration
+from moorage.app.shared_parts import SharedParts
+from moorage.client.connection import connect, default_user_agent, find
+from moorage.client.informers import FIELD_SELECTORS, Mirror
+from moorage.client.lists import Lister
+from moorage.framework.ports import ApiClient, Change, Malformed, Served
+from moorage.telemetry import logs
+
+PAGE_SIZE = 500
+
+_log = logs.get(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class LiveCluster:
+    """What an API server had."""
+
+    objects: Mapping[Resource, Sequence[Any]]
+    """In the order in which an engine takes them best: pods last."""
+    unserved: tuple[Resource, ...] = ()
+    """Kinds that the server does not have."""
+    unread: Mapping[Resource, str] = field(default_factory=dict)
+    """Kinds that may not be listed, and what the server said. Plugins that read them see none."""
+    namespace: str = "default"
+    """That of the credentials: where a pod belongs that names none."""
+
+    def changes(self) -> Iterator[Change | Served]:
+        """For the inbox of an engine."""
+        for resource in (*self.unserved, *self.unread):
+            yield Served(resource, known=False)
+        for resource, objects in self.objects.items():
+            for obj in objects:
+                yield Change(resource, None, obj, initial=True)
+
+    def gaps(self, configuration: Configuration) -> list[str]:
+        """What could not be read, and whose answers that may falsify."""
+        lines = []
+        for resource, why in self.unread.items():
+            readers = [
+                cls.name for cls in configuration.plugins() if any(n.resource == resource for n in cls.needs)
+            ]
+            lines.append(f"{resource} could not be read ({why}): {', '.join(readers)} may answer wrongly")
+        return lines
+
+
+async def read(resources: Iterable[Resource], kubeconfig: str = "", context: str = "") -> LiveCluster:
+    """Connect with the credentials that `moorage run` would use, list, and disconnect."""
+    credentials = await find(kubeconfig, context)
+    client = connect(credentials, SystemClock(), user_agent=default_user_agent("read-cluster"))
+    try:
+        return await read_from(client, resources, credentials.namespace or "default")
+    finally:
+        await client.close()
+
+
+async def read_from(
+    client: ApiClient, resources: Iterable[Resource], namespace: str = "default"
+) -> LiveCluster:
+    """Nodes, pods and the kinds that are named."""
+    objects: dict[Resource, Sequence[Any]] = {}
+    unserved, unread = [], {}
+    for resource in sorted({NODES, PODS, *resources}, key=lambda kind: (kind == PODS, str(kind))):
+        selectors = {"field_selector": FIELD_SELECTORS.get(resource, "")}
+        try:
+            items, _ = await Lister(client, resource, PAGE_SIZE, selectors).snapshot("")
+        except NotFound:
+            unserved.append(resource)
+        except Forbidden as error:
+            if resource in (NODES, PODS):
+                raise
+            unread[resource] = str(error)
+        else:
+            objects[resource] = _readable(resource, items)
+    return LiveCluster(objects, tuple(unserved), unread, namespace)
+
+
+def _readable(resource: Resource, items: Iterable[Any]) -> list[Any]:
+    """What a scheduler would see: objects that cannot be read are set aside and logged."""
+
+    def set_aside(problem: Malformed) -> None:
+        _log.warning("Object set aside: it cannot be read", resource=resource, err=problem.error)
+
+    mirror = Mirror(resource, lambda change: None, set_aside)
+    for _ in mirror.replace(items, initial=True):
+        pass
+    parts, found = SharedParts(), list(mirror.objects.values())
+    for obj in found if resource == PODS else ():
+        parts.share(obj)
+    return found

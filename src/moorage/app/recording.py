@@ -1,0 +1,254 @@
+"""What happens in a cluster, written as it happens: `moorage record`.
+
+Informers follow the kinds that plugins read, so a record sees what a scheduler would: after a watch that was
+interrupted the differences, and each change once. A file begins with all objects that are there, and can be
+replayed by itself. Only lists and watches are sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from msgspec.structs import replace
+
+from moorage.api.errors import Forbidden, MoorageError, NotFound
+from moorage.api.node import Node
+from moorage.api.resources import NODES, PODS, Resource, Unstructured
+from moorage.api.times import format_time
+from moorage.app import snapshots
+from moorage.app.live_cluster import LiveCluster
+from moorage.app.record_files import RecordFile, check_name, part, snapshot_file
+from moorage.client.informers import InformerSet
+from moorage.framework.ports import ApiClient, Change, Clock, Served
+from moorage.sim.records import as_line
+
+FLUSH = 1.0
+"""Seconds between two flushes: as much is lost when the process is killed."""
+BATCH = 1000
+"""Lines of a file's beginning between two flushes, which keeps memory low."""
+MICROSECOND = 1e-6
+
+Aside = Callable[..., Awaitable[object]]
+"""Calls a function so that the loop goes on meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordOptions:
+    """What to write, and where."""
+
+    output: Path
+    duration: float | None = None
+    """Seconds; None: until it is cancelled."""
+    rotate_bytes: int | None = None
+    """A new file after so many bytes of changes; what a file begins with does not count."""
+    rotate_seconds: float | None = None
+    snapshot_seconds: float | None = None
+    """None: no snapshots."""
+    annotations: bool = False
+
+    @property
+    def rotates(self) -> bool:
+        return self.rotate_bytes is not None or self.rotate_seconds is not None
+
+
+@dataclass(slots=True)
+class Written:
+    """How far a recording is."""
+
+    objects: int = 0
+    """That are in the cluster now."""
+    events: int = 0
+    """Changes since the beginning."""
+    size: int = 0
+    """Bytes in all files."""
+    files: list[Path] = field(default_factory=list)
+    snapshots: int = 0
+
+
+class Recording:
+    """One recording, from the first listing to the end; `run` once."""
+
+    def __init__(
+        self,
+        client: ApiClient,
+        resources: Iterable[Resource],
+        options: RecordOptions,
+        *,
+        clock: Clock,
+        random: Random,
+        namespace: str = "default",
+        on_progress: Callable[[Written], None] = lambda written: None,
+        aside: Aside = asyncio.to_thread,
+    ) -> None:
+        check_name(options.output)
+        self._client = client
+        self._options = options
+        self._clock = clock
+        self._namespace = namespace
+        self._on_progress = on_progress
+        self._aside = aside
+        self._resources = sorted({NODES, PODS, *resources}, key=lambda kind: (kind == PODS, str(kind)))
+        self._random = random
+        self._informers = self._follow(())
+        self._file: RecordFile | None = None
+        self._began, self._beginning = 0.0, 0
+        """When the file was begun, and how many bytes the objects take with which it begins."""
+        self._earlier_bytes = 0
+        """Of the files before."""
+        self._latest = 0.0
+        self._unserved: set[Resource] = set()
+        self._unread: dict[Resource, str] = {}
+        self.written = Written()
+
+    async def run(self) -> None:
+        """Until the duration is over or it is cancelled; what has happened by then is in the file."""
+        self._informers = self._follow(await self._readable())
+        tasks = [asyncio.ensure_future(self._informers.run()), asyncio.ensure_future(self._record())]
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()  # raises what ended it
+        finally:
+            if self._file is not None:
+                self._file.close()  # first: whoever asks for the end twice does not wait for the rest
+                self._report(self._file)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    def cluster(self) -> LiveCluster:
+        """As it is now."""
+        objects = {
+            kind: list(informer.objects.values()) for kind, informer in self._informers.informers.items()
+        }
+        return LiveCluster(objects, tuple(self._unserved), dict(self._unread), self._namespace)
+
+    def troubles(self) -> list[str]:
+        """Kinds whose changes did not arrive any more in the end, and why."""
+        return [
+            f"{status.resource} could not be watched any more ({status.last_error}): changes may be missing"
+            for status in self._informers.status()
+            if status.last_error and status.resource not in self._unserved
+        ]
+
+    def _follow(self, kinds: Iterable[Resource]) -> InformerSet:
+        return InformerSet(
+            self._client, self._changed, self._clock, self._random, kinds, on_served=self._served
+        )
+
+    async def _readable(self) -> list[Resource]:
+        """The kinds that may be listed. Without nodes and pods there is no record; one that the server does
+        not have may come."""
+        kinds = []
+        for resource in self._resources:
+            try:
+                await self._client.list(resource, limit=1)
+            except NotFound:
+                pass
+            except Forbidden as error:
+                if resource in (NODES, PODS):
+                    raise
+                self._unread[resource] = str(error)
+                continue
+            kinds.append(resource)
+        return kinds
+
+    # Lines
+
+    def _changed(self, change: Change) -> None:
+        """The informers' delivery. What arrives before the first file is in its beginning."""
+        if self._file is None:
+            return
+        old, new = self._shown(change.old), self._shown(change.new)
+        if old is None or new is None or _without_heartbeats(old) != _without_heartbeats(new):
+            self._file.add(as_line(self._time(), Change(change.resource, old, new)))
+            self.written.events += 1
+
+    def _served(self, served: Served) -> None:
+        (self._unserved.discard if served.known else self._unserved.add)(served.resource)
+
+    def _shown(self, obj: Any) -> Any:
+        """What of an object is written."""
+        if obj is None:
+            return None
+        kept = snapshots.pruned(obj, self._options.annotations)
+        if isinstance(kept, Unstructured):
+            metadata = {key: value for key, value in kept.raw["metadata"].items() if key != "resourceVersion"}
+            return Unstructured({**kept.raw, "metadata": metadata})
+        return replace(kept, metadata=replace(kept.metadata, resource_version=""))
+
+    def _time(self) -> float:
+        """The wall clock, but no two times are equal and none comes before another: snapshots have a place
+        among the lines."""
+        self._latest = max(self._clock.wall(), self._latest + MICROSECOND)
+        return self._latest
+
+    # Files
+
+    async def _record(self) -> None:
+        await self._informers.wait_synced()
+        end = None if self._options.duration is None else self._clock.now() + self._options.duration
+        snapshot_at = self._clock.now()
+        file = self._begin_file()
+        while end is None or self._clock.now() < end:
+            if self._options.snapshot_seconds is not None and self._clock.now() >= snapshot_at:
+                snapshot_at += self._options.snapshot_seconds
+                await self._take_snapshot()
+            await self._clock.sleep(FLUSH if end is None else min(FLUSH, max(0.0, end - self._clock.now())))
+            file.flush()
+            self._report(file)
+            if self._is_full(file):
+                file.close()
+                self._earlier_bytes += file.size
+                file = self._begin_file()
+
+    def _begin_file(self) -> RecordFile:
+        """The next one, with all objects as they are: nodes and what they need first, pods last."""
+        number, output = len(self.written.files) + 1, self._options.output
+        file = RecordFile(part(output, number) if self._options.rotates else output)
+        lines = 0
+        for resource, objects in self.cluster().objects.items():
+            for obj in objects:
+                file.add(as_line(self._time(), Change(resource, None, self._shown(obj))))
+                lines += 1
+                if lines % BATCH == 0:
+                    file.flush()
+        file.flush()
+        self.written.files.append(file.path)
+        self._file, self._began, self._beginning = file, self._clock.now(), file.size
+        self._report(file)
+        return file
+
+    def _is_full(self, file: RecordFile) -> bool:
+        size, seconds = self._options.rotate_bytes, self._options.rotate_seconds
+        is_old = seconds is not None and self._clock.now() - self._began >= seconds
+        return is_old or (size is not None and file.size - self._beginning >= size)
+
+    def _report(self, file: RecordFile) -> None:
+        self.written.size = self._earlier_bytes + file.size
+        self.written.objects = sum(len(found.objects) for found in self._informers.informers.values())
+        self._on_progress(self.written)
+
+    async def _take_snapshot(self) -> None:
+        cluster, taken = self.cluster(), self._time()
+        path = snapshot_file(self._options.output, taken)
+        try:
+            path.parent.mkdir(exist_ok=True)
+        except OSError as error:
+            raise MoorageError(f"the folder {path.parent} cannot be made: {error.strerror}") from error
+        text, annotations = format_time(taken, micro=True), self._options.annotations
+        await self._aside(snapshots.save, cluster, path, taken=text, annotations=annotations)
+        self.written.snapshots += 1
+
+
+def _without_heartbeats(obj: Any) -> Any:
+    """Every node says that it is there, every few minutes; no plugin reads when."""
+    if not isinstance(obj, Node):
+        return obj
+    conditions = tuple(replace(each, last_heartbeat_time=None) for each in obj.status.conditions)
+    return replace(obj, status=replace(obj.status, conditions=conditions))

@@ -1,0 +1,173 @@
+"""The election in a thread of its own, with a loop and a connection of its own.
+
+Nothing that the scheduler's loop does can delay a renewal; only its silence ends the lease.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import socket
+import threading
+import uuid
+from collections.abc import Callable, Coroutine
+from typing import Any, Protocol
+
+from moorage.api.core import Lease
+from moorage.api.errors import MoorageError
+from moorage.app.clock import LeaseClock
+from moorage.client.election import Election
+from moorage.client.lease import Candidate, Fence, Terms
+from moorage.framework.ports import ApiClient
+from moorage.telemetry import logs
+
+_log = logs.get(__name__)
+
+LAST_RESORT_SECONDS = 30.0
+"""After the lease is lost the process ends within so many seconds, even if its loop never comes back."""
+
+
+class ClosableClient(ApiClient, Protocol):
+    """A client with a connection to close."""
+
+    async def close(self) -> None: ...
+
+
+class Watcher(Protocol):
+    """Notified on the scheduler's loop."""
+
+    def on_leading(self, lease: Lease) -> None: ...
+
+    def on_lost(self, reason: str) -> None: ...
+
+
+def make_identity() -> str:
+    """As kube-scheduler makes it: the host's name and something that no other process has."""
+    return f"{socket.gethostname()}_{uuid.uuid4()}"
+
+
+class ElectionThread:
+    """Runs one election until it is lost, or until `release`."""
+
+    def __init__(
+        self,
+        *,
+        connect: Callable[[LeaseClock], ClosableClient],
+        candidate: Candidate,
+        fence: Fence,
+        beats: Callable[[], bool],
+        loop: asyncio.AbstractEventLoop,
+        watcher: Watcher,
+        on_conflict: Callable[[], None] = lambda: None,
+        last_resort: float = LAST_RESORT_SECONDS,
+    ) -> None:
+        self._connect = connect
+        self._candidate = candidate
+        self._fence = fence
+        self._beats = beats
+        self._loop = loop
+        self._watcher = watcher
+        self._on_conflict = on_conflict
+        self._last_resort = last_resort
+        self._thread = threading.Thread(target=self._main, name="election", daemon=True)
+        self._own_loop = asyncio.new_event_loop()
+        self._election: Election | None = None
+        self._running: asyncio.Task[None] | None = None
+        self._stopped = asyncio.Event()
+        self.holder = ""
+        """Who was seen to lead last."""
+
+    def start(self) -> None:
+        self._thread.start()
+
+    async def release(self, seconds: float = 10.0, *, give_back: bool = True) -> bool:
+        """Stop renewing, give the lease back and end the thread. Whether it was given back. Called on the
+        scheduler's loop, when everything that was sent has been settled. A lease that was lost is not there
+        to be given back."""
+        self._fence.close()
+        if not self._thread.is_alive():
+            return False
+        asked = asyncio.run_coroutine_threadsafe(self._release(give_back), self._own_loop)
+        try:
+            async with asyncio.timeout(seconds):
+                return await asyncio.wrap_future(asked)
+        except TimeoutError:
+            _log.warning("The lease was not released in time; it ends by itself", seconds=seconds)
+            return False
+        finally:
+            await asyncio.to_thread(self._thread.join, 2.0)
+
+    # On the thread.
+
+    def _main(self) -> None:
+        asyncio.set_event_loop(self._own_loop)
+        try:
+            self._own_loop.run_until_complete(self._live())
+        finally:
+            self._own_loop.close()
+
+    async def _live(self) -> None:
+        clock = LeaseClock()
+        client = self._connect(clock)
+        try:
+            self._election = Election(
+                client, clock, random.Random(), self._candidate, self._fence, self, self._beats
+            )
+            self._running = asyncio.create_task(self._run(self._election.run()))
+            await self._stopped.wait()
+        finally:
+            await client.close()
+
+    async def _run(self, election: Coroutine[Any, Any, None]) -> None:
+        try:
+            await election
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:
+            # A bug here must not leave a leader that no other replica can depose.
+            self._fence.close()
+            _log.error("Leader election broke", error=error, stack=True)
+            self.lost(f"{type(error).__name__}: {error}")
+
+    async def _release(self, give_back: bool) -> bool:
+        try:
+            if self._running is not None:
+                self._running.cancel()
+                await asyncio.gather(self._running, return_exceptions=True)
+            return give_back and self._election is not None and await self._election.release()
+        except MoorageError as error:
+            _log.warning("The lease could not be released", err=str(error))
+            return False
+        finally:
+            self._stopped.set()
+
+    # What the election reports, passed on to the scheduler's loop.
+
+    def leading(self, lease: Lease) -> None:
+        self._notify(self._watcher.on_leading, lease)
+
+    def lost(self, reason: str) -> None:
+        self._notify(self._watcher.on_lost, reason)
+        timer = threading.Timer(self._last_resort, self._give_up)
+        timer.daemon = True
+        timer.start()
+
+    def observed(self, holder: str) -> None:
+        self.holder = holder
+
+    def conflicted(self) -> None:
+        self._on_conflict()
+
+    def _notify(self, call: Callable[..., None], *args: Any) -> None:
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(call, *args)
+
+    def _give_up(self) -> None:
+        _log.error("The lease is lost and the scheduler does not end; ending it", seconds=self._last_resort)
+        os._exit(1)
+
+
+def make_candidate(identity: str, name: str, namespace: str, terms: Terms) -> Candidate:
+    """A candidate for the lease of the configuration."""
+    return Candidate(identity or make_identity(), name, namespace, terms)

@@ -1,0 +1,130 @@
+"""Many runs: configurations times seeds.
+
+A run is described by names of files, so that any process can do it, and its result is a folder. A process
+that dies takes its runs with it; they are done again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from moorage.api.errors import MoorageError
+from moorage.app.configuring import Configuration, configure, configure_file, find_plugin
+from moorage.app.simulating.backends import spread
+from moorage.app.simulating.loading import end_of, load_workload
+from moorage.app.simulating.pacing import Pace
+from moorage.app.simulating.simulation import OnProgress, Simulation, find_measure
+from moorage.runtime.registry import look_in
+from moorage.sim.results import SUMMARY, Result, read_result
+from moorage.sim.tables import TableFormat
+
+TRIES = 3
+"""How often the runs of processes that died are done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a workload comes from."""
+
+    file: Path
+    mapping: Path | None = None
+    as_scheduled: bool = False
+    until: str = ""
+    """When to end: a duration, or a time of a record."""
+    measures: Mapping[str, str] = field(default_factory=dict)
+    """Own measures, as `module:function`."""
+    since: str = ""
+    """When in a record to begin."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """A scheduler configuration; without a file, the default profile."""
+
+    name: str
+    file: Path | None = None
+    plugins: tuple[str, ...] = ()
+    """`module:Class` of plugins to make known."""
+    folders: tuple[str, ...] = ()
+    """Where modules are looked for."""
+
+    def configuration(self) -> Configuration:
+        plugins = [find_plugin(reference, self.folders) for reference in self.plugins]
+        if self.file is None:
+            return configure(plugins=plugins, folders=self.folders)
+        return configure_file(self.file, plugins=plugins, folders=self.folders)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One run."""
+
+    source: Source
+    setup: Setup
+    seed: int | None
+    """None: the workload's own."""
+    folder: Path
+    record: Path | None = None
+    """A file for what happens, to be replayed."""
+    speed: float | None = None
+    """Virtual seconds in a real one; None: as fast as possible."""
+    form: TableFormat = TableFormat.CSV
+
+    def into(self, folder: Path) -> Job:
+        return replace(self, folder=folder)
+
+    def run(self, on_progress: OnProgress | None = None) -> Result:
+        source = self.source
+        look_in(self.setup.folders)
+        workload = load_workload(
+            source.file, source.mapping, as_scheduled=source.as_scheduled, since=source.since
+        )
+        simulation = Simulation(
+            workload,
+            config=self.setup.configuration(),
+            seed=self.seed,
+            until=end_of(workload, source.until),
+            measures={name: find_measure(reference) for name, reference in source.measures.items()},
+            name=self.setup.name,
+        )
+        pace = Pace(self.speed) if self.speed is not None else None
+        return simulation.run(
+            self.folder, on_progress=on_progress, record=self.record, pace=pace, form=self.form
+        )
+
+
+def plan(
+    source: Source,
+    setups: Sequence[Setup],
+    seeds: Sequence[int | None],
+    folder: Path,
+    form: TableFormat = TableFormat.CSV,
+) -> list[Job]:
+    """Every configuration with every seed; a single run has the folder for itself."""
+    if len(setups) == len(seeds) == 1:
+        return [Job(source, setups[0], seeds[0], folder, form=form)]
+    return [
+        Job(source, setup, seed, folder / (setup.name if seed is None else f"{setup.name}-{seed}"), form=form)
+        for setup in setups
+        for seed in seeds
+    ]
+
+
+def run_jobs(
+    jobs: Sequence[Job], workers: int, on_done: Callable[[], None], backend: str = ""
+) -> list[Result]:
+    """All runs, in order; see `backends.spread`."""
+    for job in jobs:
+        (job.folder / SUMMARY).unlink(missing_ok=True)  # its presence says that the run is done
+    for _ in range(TRIES):
+        missing = [job for job in jobs if not (job.folder / SUMMARY).exists()]
+        for _ in spread(missing, workers, backend) if missing else ():
+            on_done()
+    if missing := [job for job in jobs if not (job.folder / SUMMARY).exists()]:
+        raise MoorageError(
+            f"{len(missing)} of {len(jobs)} runs were ended {TRIES} times by the end of their process, most "
+            "likely for lack of memory; say fewer with --jobs"
+        )
+    return [read_result(job.folder) for job in jobs]

@@ -1,0 +1,178 @@
+"""`moorage.Simulation`: a workload under a scheduler configuration, in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import importlib
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+
+from moorage.api.errors import MoorageError
+from moorage.app.configuring import Configuration, configure, configure_file
+from moorage.app.running.garbage import collected_as_when_running
+from moorage.app.simulating.engine import simulated_engine
+from moorage.app.simulating.loading import load_workload, read_scenario
+from moorage.app.simulating.pacing import Pace
+from moorage.framework.points import Plugin
+from moorage.sim.driving import Driver
+from moorage.sim.loop import VirtualClock, VirtualLoop, finish
+from moorage.sim.measures import OwnMeasure, Sampler
+from moorage.sim.records import Recorder
+from moorage.sim.results import PLACED, PLACEMENTS, Result
+from moorage.sim.tables import Table, TableFormat
+from moorage.sim.tally import AttemptRing, Placed, Tally
+from moorage.sim.workload import Settings, Workload
+from moorage.sim.world import World
+
+SPIN_LIMIT = 1_000_000_000
+"""Callbacks at one instant before that counts as going round in circles; a pod takes about ten."""
+OnProgress = Callable[[float, Tally], None]
+"""Called with the virtual time and what was counted so far."""
+
+
+class Simulation:
+    """A workload under a scheduler configuration.
+
+        result = Simulation(Path("scenario.yaml"), config=Path("scheduler.yaml"), seed=1).run()
+        assert result["pending"] == 0
+
+    `workload` is the path of a scenario or record, the text of a scenario, or a `Workload`. `config` is a
+    path, a text, a resolved Configuration, or None for the default profile. `measures` are functions of a
+    `View` by name, beside those of the workload. `until` ends the run at a virtual second.
+    """
+
+    def __init__(
+        self,
+        workload: Path | str | Workload,
+        *,
+        config: Path | str | Configuration | None = None,
+        plugins: Iterable[type[Plugin]] = (),
+        seed: int | None = None,
+        until: float | None = None,
+        measures: Mapping[str, OwnMeasure] | None = None,
+        name: str = "",
+    ) -> None:
+        self.workload = _workload(workload)
+        self.configuration = _configuration(config, plugins)
+        if self.configuration.config.extenders:
+            raise MoorageError("a simulation asks no extenders: remove `extenders` from a copy of the file")
+        self.seed = self.workload.settings.seed if seed is None else seed
+        self.name = name or (config.stem if isinstance(config, Path) else "default")
+        self._settings = _until(self.workload.settings, until)
+        own = {known: find_measure(spelled) for known, spelled in self._settings.measures.items()}
+        self._measures = {**own, **(measures or {})}
+
+    def run(
+        self,
+        folder: Path | None = None,
+        *,
+        on_progress: OnProgress | None = None,
+        record: Path | None = None,
+        pace: Pace | None = None,
+        form: TableFormat = TableFormat.CSV,
+    ) -> Result:
+        """From the start to the end. The result is in the folder, or without one in memory; `record` is a
+        file for all changes of objects, to be replayed. Without a pace it goes as fast as possible."""
+        with ExitStack() as stack:
+            placed: list[Placed] | None = None
+            if folder is None:
+                placed = []
+                note = placed.append
+            else:
+                folder.mkdir(parents=True, exist_ok=True)
+                note = stack.enter_context(Table(folder, PLACEMENTS, PLACED, form)).add
+            result = self._run(note, on_progress, record, pace)
+        result.placed = placed
+        if folder is not None:
+            result.write(folder, form)
+        return result
+
+    def _run(
+        self,
+        note: Callable[[Placed], None],
+        on_progress: OnProgress | None,
+        record: Path | None,
+        pace: Pace | None,
+    ) -> Result:
+        began = time.perf_counter()
+        loop = VirtualLoop(spin_limit=SPIN_LIMIT)
+        loop.on_move = pace
+        try:
+            asyncio.set_event_loop(loop)
+            clock = VirtualClock(loop, epoch=self._settings.epoch)
+            world = World(clock, grace=self._settings.grace, adopts_pods=self._settings.adopts_pods)
+            tally = Tally(clock, note, self._settings.attempts)
+            records = AttemptRing(tally.attempted)
+            engine = simulated_engine(self.configuration, world, self.seed, tally, records)
+            world.watchers.append(tally)
+            sampler = Sampler(engine, world, tally, self._measures)
+            driver = Driver(engine, world, tally, sampler, self._settings, on_progress)
+            with ExitStack() as stack:
+                if record is not None:
+                    world.post = stack.enter_context(Recorder(record, clock, world.post)).post
+                stack.enter_context(collected_as_when_running())
+                loop.run_until_complete(driver.run(self.workload, self.seed))
+        finally:
+            finish(loop)
+            asyncio.set_event_loop(None)
+            loop.close()
+        if loop.failures:
+            raise BaseExceptionGroup("failures of background work", loop.failures)
+        for kind, number in world.set_aside.items():
+            driver.problems.add(f"{number} objects of the kind {kind} were left out: no plugin reads them")
+        return Result(
+            name=self.name,
+            seed=self.seed,
+            measures=driver.last,
+            series=driver.series.columns,
+            virtual_seconds=driver.series.columns["time"][-1],
+            real_seconds=time.perf_counter() - began,
+            verdicts=[{"holds": verdict.holds, "text": str(verdict)} for verdict in driver.verdicts],
+            problems=driver.problems.kept,
+            problem_count=driver.problems.count,
+        )
+
+
+def find_measure(reference: str) -> OwnMeasure:
+    """The function behind `module:function`."""
+    module, _, name = reference.partition(":")
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise MoorageError(
+            f"measure {reference!r}: {error}; write module:function, and have the module's folder on the "
+            "import path"
+        ) from error
+    if not callable(found):
+        raise MoorageError(f"measure {reference!r} is no function; write one that takes a View")
+    measure: OwnMeasure = found
+    return measure
+
+
+def _until(settings: Settings, until: float | None) -> Settings:
+    if until is None or (settings.duration is not None and settings.duration <= until):
+        return settings
+    return dataclasses.replace(settings, duration=until)
+
+
+def _workload(given: Path | str | Workload) -> Workload:
+    if isinstance(given, Path):
+        return load_workload(given)
+    return read_scenario(given, "<scenario>", Path()) if isinstance(given, str) else given
+
+
+def _configuration(
+    given: Path | str | Configuration | None, plugins: Iterable[type[Plugin]]
+) -> Configuration:
+    match given:
+        case Configuration():
+            return given
+        case Path():
+            return configure_file(given, plugins=plugins)
+        case str():
+            return configure(given, plugins=plugins)
+        case None:
+            return configure(plugins=plugins)

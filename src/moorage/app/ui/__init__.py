@@ -1,0 +1,1 @@
+"""What `moorage ui` looks at: the sources that its pages ask."""

@@ -1,0 +1,87 @@
+"""Results of simulations, in folders of `moorage simulate -o`, as a source of the pages."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import islice
+from math import isnan
+from pathlib import Path
+
+from moorage.api.errors import MoorageError
+from moorage.app.simulating.comparing import Comparison, compare
+from moorage.sim.results import SUMMARY, Result, read_result
+from moorage.web.source import Json
+
+MOST_POINTS = 1000
+"""Of a curve: more than a screen has."""
+MOST_DIFFERENCES = 1000
+
+
+class FolderSource:
+    def __init__(self, folders: Sequence[Path]) -> None:
+        self.title = f"results in {', '.join(folder.name or str(folder) for folder in folders)}"
+        self._folders = [found for folder in folders for found in _with_results(folder)]
+        self._answer: Json | None = None
+
+    async def results(self) -> Json:
+        if self._answer is None:
+            self._answer = await asyncio.to_thread(self._read)
+        return self._answer
+
+    def _read(self) -> Json:
+        comparison = compare(_by_folder([read_result(folder) for folder in self._folders]))
+        runs = [run for name in comparison.names for run in comparison.results[name]]
+        measured = dict.fromkeys(name for run in runs for name in run.series if name != "time")
+        heading, *rows = comparison.table()
+        return {
+            "names": list(comparison.names),
+            "heading": list(heading),
+            "rows": [list(row) for row in rows],
+            "series": {name: [_curve(run, name) for run in runs if name in run.series] for name in measured},
+            "failed": [f"{run.name}, seed {run.seed}: {text}" for run in runs for text in run.failed],
+            **_differences(comparison),
+        }
+
+
+def _with_results(folder: Path) -> list[Path]:
+    """The folder itself, or those in it."""
+    if (folder / SUMMARY).exists():
+        return [folder]
+    found = sorted(path.parent for path in folder.glob(f"*/{SUMMARY}"))
+    if not found:
+        raise MoorageError(
+            f"--results {folder}: there is no {SUMMARY}; name a folder that `moorage simulate -o` has filled"
+        )
+    return found
+
+
+def _by_folder(results: list[Result]) -> list[Result]:
+    """Runs with equal names and seeds come from several simulations: they are called as their folders are."""
+    alike = Counter((result.name, result.seed) for result in results)
+    return [
+        replace(result, name=result.folder.name)
+        if alike[result.name, result.seed] > 1 and result.folder is not None
+        else result
+        for result in results
+    ]
+
+
+def _curve(run: Result, measure: str) -> Json:
+    points = [
+        [time, value]
+        for time, value in zip(run.series["time"], run.series[measure], strict=True)
+        if not isnan(value)
+    ]
+    step = max(1, len(points) // MOST_POINTS)
+    return {"name": run.name, "seed": run.seed, "points": points[::step]}
+
+
+def _differences(comparison: Comparison) -> Json:
+    if len({len(runs) for runs in comparison.results.values()}) > 1:
+        return {"differences": [], "more": False, "note": "The configurations ran with different seeds."}
+    found = list(islice(comparison.differences(), MOST_DIFFERENCES + 1))
+    shown = [each._asdict() for each in found[:MOST_DIFFERENCES]]
+    return {"differences": shown, "more": len(found) > len(shown), "note": ""}

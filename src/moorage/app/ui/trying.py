@@ -1,0 +1,34 @@
+"""What the page What if asks, tried on a copy of a cluster that was read."""
+
+from __future__ import annotations
+
+from moorage.api.resources import PODS
+from moorage.app.configuring import Configuration
+from moorage.app.live_cluster import LiveCluster
+from moorage.app.manifest_files import parse_manifest
+from moorage.app.what_if import ClusterCopy, Outcome, ended_by
+from moorage.web.source import Json, Question
+
+
+def what_if(cluster: LiveCluster, configured: Configuration, question: Question) -> Json:
+    """The answer of `web.source.WhatIfSource`. Takes a moment, so it is for a thread."""
+    manifests = parse_manifest(question.manifests, "the manifest")
+    with ClusterCopy(cluster, configured) as copy:
+        if question.add_nodes:
+            copy.add_nodes(question.add_nodes, question.like)
+        for node in question.drain:
+            copy.drain(node)
+        copy.add(manifests)
+        outcome = copy.settle()
+        why = ended_by(copy, outcome)
+        return {
+            **outcome.to_dict(),
+            "present": _present(cluster, outcome),
+            "explanation": None if why is None else why.to_dict(),
+        }
+
+
+def _present(cluster: LiveCluster, outcome: Outcome) -> dict[str, str]:
+    """Pod → its node now, empty without one; for the pods of an outcome that are there."""
+    asked = {*outcome.placed, *outcome.pending, *outcome.preempted, *outcome.moved, *outcome.lost}
+    return {pod.key: pod.spec.node_name for pod in cluster.objects.get(PODS, ()) if pod.key in asked}

@@ -1,0 +1,1 @@
+"""`moorage up`: the embedded cluster as processes, from its description to a kubeconfig."""

@@ -1,0 +1,63 @@
+"""The kubeconfig of an embedded cluster: written for kubectl, 0600, replaced in one step."""
+
+from __future__ import annotations
+
+import base64
+import os
+import tempfile
+from pathlib import Path
+
+import yaml
+
+from moorage.api.errors import MoorageError
+
+NAME = "moorage"
+
+
+def text(server: str, token: str, ca: bytes) -> str:
+    """One cluster, one user, one context, all named `moorage`."""
+    cluster = {"server": server, "certificate-authority-data": base64.b64encode(ca).decode()}
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": NAME, "cluster": cluster}],
+        "users": [{"name": NAME, "user": {"token": token}}],
+        "contexts": [{"name": NAME, "context": {"cluster": NAME, "user": NAME, "namespace": "default"}}],
+        "current-context": NAME,
+    }
+    return yaml.safe_dump(config, sort_keys=False)
+
+
+def write(path: Path, content: str) -> None:
+    """Readers see the old file or the whole new one; no other user may read the token. A kubeconfig of
+    another origin is never overwritten: it may hold the only copy of a user's credentials."""
+    try:
+        if path.exists() and not _is_ours(path):
+            raise MoorageError(
+                f"{path} is a kubeconfig that moorage did not write; name another file with --kubeconfig"
+            )
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".kubeconfig-")  # mode 0600
+        try:
+            with os.fdopen(handle, "w") as file:
+                file.write(content)
+            os.replace(temporary, path)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+    except OSError as error:
+        raise MoorageError(f"the kubeconfig {path} cannot be written: {error.strerror}") from error
+
+
+def _is_ours(path: Path) -> bool:
+    try:
+        config = yaml.safe_load(path.read_bytes())
+    except (yaml.YAMLError, UnicodeDecodeError):
+        return False
+    if config is None:
+        return True  # an empty file holds nothing to lose
+    return isinstance(config, dict) and [_name(entry) for entry in config.get("users") or ()] == [NAME]
+
+
+def _name(entry: object) -> object:
+    return entry.get("name") if isinstance(entry, dict) else None

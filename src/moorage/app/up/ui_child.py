@@ -1,0 +1,41 @@
+"""The process of the web UI that `moorage up` starts: reads its orders, serves, and ends with its parent."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import sys
+from dataclasses import replace
+
+import msgspec
+
+from moorage.app.ui.embedded_source import EmbeddedSource, api_objects
+from moorage.app.ui.usage import Usage
+from moorage.app.up.pages import PagesOrders
+from moorage.app.up.process import end_of_input
+from moorage.client.credentials import Credentials, Pem
+from moorage.telemetry import logs
+from moorage.web.serving import serve
+
+
+def main() -> None:
+    orders = msgspec.json.decode(sys.stdin.buffer.readline(), type=PagesOrders)
+    logs.setup(orders.verbosity, orders.logging_format)
+    asyncio.run(_serve(orders))
+
+
+async def _serve(orders: PagesOrders) -> None:
+    ca = Pem(data=orders.ca.encode())
+    scheduler = Credentials(orders.scheduler, "moorage up", ca=ca, token=orders.bearer)
+    server = replace(scheduler, server=orders.server)
+
+    async def find_server() -> Credentials:
+        return server
+
+    source = EmbeddedSource(scheduler, api_objects(server), orders.first, usage=Usage(find_server))
+    listening = socket.socket(fileno=orders.socket)
+    await serve(source, listening, orders.token, until=end_of_input())
+
+
+if __name__ == "__main__":
+    main()

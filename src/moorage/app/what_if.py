@@ -1,0 +1,278 @@
+"""What would happen: a copy of a cluster in memory on which the real scheduler runs in virtual time.
+
+Everything is tried on the copy: pods that come, nodes that go or come. The cluster that was read is not
+touched."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, TypeVar
+
+from msgspec.structs import replace
+
+from moorage.api import decoding
+from moorage.api.errors import MoorageError
+from moorage.api.node import Node
+from moorage.api.pod import Pod, controller_of
+from moorage.api.resources import NODES, PODS, REPLICA_SETS, AnyObject
+from moorage.app.asking import LoadedCluster
+from moorage.app.configuring import Configuration
+from moorage.app.evaluating import looking_at_all_nodes
+from moorage.app.live_cluster import LiveCluster
+from moorage.app.offline import NoEvents
+from moorage.app.simulating.engine import simulated_engine
+from moorage.explain.explanation import Explanation, explain
+from moorage.explain.judging import unassigned
+from moorage.explain.remedies import node_like
+from moorage.framework.ports import Served
+from moorage.sim.loop import VirtualClock, VirtualLoop, finish
+from moorage.sim.objects import typed
+from moorage.sim.world import World
+
+T = TypeVar("T")
+
+LONGEST_SECONDS = 600.0
+"""Virtual time after which pods that are still tried count as pending."""
+LOOK_SECONDS = 0.25
+MOST_REPLICAS = 100_000
+TEMPLATED = ("Deployment", "ReplicaSet", "StatefulSet", "Job")
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What is different afterwards."""
+
+    placed: dict[str, str] = field(default_factory=dict)
+    """Pod → node, of the pods that came and of those that have waited."""
+    pending: dict[str, str] = field(default_factory=dict)
+    """Pod → FailedScheduling message, of the pods that came or have lost their node."""
+    preempted: tuple[str, ...] = ()
+    moved: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """Pod → the nodes before and after, of pods that a drain moves."""
+    lost: tuple[str, ...] = ()
+    """Pods of a drained node that no controller makes again."""
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "placed": self.placed,
+            "pending": self.pending,
+            "preempted": list(self.preempted),
+            "moved": {pod: {"from": old, "to": new} for pod, (old, new) in self.moved.items()},
+            "lost": list(self.lost),
+        }
+
+
+class ClusterCopy:
+    """The copy. Change it, `settle`, and ask for the outcome; use it as a context manager."""
+
+    def __init__(self, cluster: LiveCluster, configured: Configuration, seed: int = 0) -> None:
+        self.namespace = cluster.namespace
+        self._loop = VirtualLoop()
+        asyncio.set_event_loop(self._loop)
+        self._world = World(VirtualClock(self._loop))
+        self.engine = simulated_engine(looking_at_all_nodes(configured), self._world, seed, NoEvents())
+        for resource in (*cluster.unserved, *cluster.unread):
+            self.engine.inbox.post(Served(resource, known=False))
+        for objects in cluster.objects.values():
+            for obj in objects:
+                self._world.add(obj)
+        self.engine.drain()
+        self._scheduling: asyncio.Task[None] | None = None
+        self._before = {key: pod.spec.node_name for key, pod in self._world.pods.items()}
+        self._came: dict[str, None] = {}
+        self._drained: dict[str, str] = {}
+        """Pod → the node that it was moved from."""
+        self._lost: list[str] = []
+        self._removed: set[str] = set()
+        self._sets: set[str] = set()
+        """ReplicaSets that came with Deployments."""
+
+    def __enter__(self) -> ClusterCopy:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        finish(self._loop)
+        asyncio.set_event_loop(None)
+        self._loop.close()
+
+    # Changes
+
+    def add(self, manifests: Iterable[Mapping[str, Any]], replicas: int | None = None) -> int:
+        """Pods, workloads with their pods, and other objects; how many pods came. `replicas` is how many of
+        each workload, or of each pod under numbered names."""
+        before = len(self._came)
+        for manifest in manifests:
+            for obj in self._expanded(manifest, replicas):
+                self._world.add(obj)
+                if isinstance(obj, Pod):
+                    self._came[obj.key] = None
+        return len(self._came) - before
+
+    def _expanded(self, manifest: Mapping[str, Any], replicas: int | None) -> Iterator[AnyObject]:
+        kind, meta = str(manifest.get("kind")), dict(manifest.get("metadata") or {})
+        meta.setdefault("namespace", self.namespace)
+        meta["name"] = meta.get("name") or f"{meta.get('generateName', 'pod-')}0"
+        if kind == "Pod":
+            raw = {**manifest, "metadata": meta}
+            if replicas is None:
+                yield typed(raw)
+            for _ in range(replicas or 0):
+                yield typed({**raw, "metadata": {**meta, "name": self._fresh(meta, meta["name"])}})
+        elif kind in TEMPLATED:
+            yield from self._workload(manifest, meta, kind, replicas)
+        elif kind == "DaemonSet":
+            raise MoorageError(f"DaemonSet {meta['name']}: each of its pods names its node; try one as a Pod")
+        else:
+            yield typed({**manifest, "metadata": meta})
+
+    def _workload(
+        self, manifest: Mapping[str, Any], meta: Mapping[str, Any], kind: str, replicas: int | None
+    ) -> Iterator[AnyObject]:
+        spec = manifest.get("spec") or {}
+        template = spec.get("template")
+        if not isinstance(template, Mapping):
+            raise MoorageError(f"{kind} {meta['name']}: spec.template is missing; add the pod template")
+        number = spec.get("parallelism" if kind == "Job" else "replicas", 1) if replicas is None else replicas
+        uid = f"what-if/{kind}/{meta['namespace']}/{meta['name']}"
+        owner_kind = "ReplicaSet" if kind == "Deployment" else kind
+        if owner_kind == "ReplicaSet" and uid not in self._sets:
+            self._sets.add(uid)
+            identity = {"name": meta["name"], "namespace": meta["namespace"], "uid": uid}
+            raw = {"metadata": identity, "spec": {"replicas": number, "selector": spec.get("selector")}}
+            yield decoding.convert(REPLICA_SETS, raw)
+        owner = {"kind": owner_kind, "apiVersion": "apps/v1", "name": meta["name"], "uid": uid}
+        shared = {
+            **(template.get("metadata") or {}),
+            "namespace": meta["namespace"],
+            "ownerReferences": [{**owner, "controller": True}],
+        }
+        for _ in range(int(number)):
+            name = self._fresh(meta, f"{meta['name']}-")
+            yield typed(
+                {
+                    "apiVersion": "v1",
+                    "kind": "Pod",
+                    "metadata": {**shared, "name": name},
+                    "spec": template.get("spec") or {},
+                }
+            )
+
+    def _fresh(self, meta: Mapping[str, Any], stem: str) -> str:
+        number = len(self._came)
+        while f"{meta['namespace']}/{stem}{number}" in self._world.pods:
+            number += 1
+        return f"{stem}{number}"
+
+    def cordon(self, name: str) -> None:
+        self._node(name)
+        self._world.update(NODES, name, _cordoned)
+
+    def drain(self, name: str) -> None:
+        """Cordon the node; its pods come again where a controller makes them, and are lost otherwise. Those
+        of DaemonSets stay."""
+        self.cordon(name)
+        for pod in self._world.pods_on(name):
+            owner = controller_of(pod)
+            if owner is not None and owner.kind == "DaemonSet":
+                continue
+            self._removed.add(pod.key)
+            self._world.remove_pod(pod, "deleted")
+            if owner is None:
+                self._lost.append(pod.key)
+                continue
+            again = unassigned(pod)
+            uid = f"{pod.uid}/again"
+            self._world.add(replace(again, metadata=replace(again.metadata, uid=uid)))
+            self._drained[pod.key] = name
+
+    def remove(self, name: str, namespace: str = "") -> None:
+        """Delete a pod."""
+        key = f"{namespace or self.namespace}/{name}"
+        if key not in self._world.pods:
+            raise MoorageError(f"there is no pod {name!r} in the namespace {namespace or self.namespace!r}")
+        self._removed.add(key)
+        self._world.remove(PODS, key)
+
+    def add_nodes(self, number: int, like: str) -> None:
+        """Empty copies of a node, not cordoned."""
+        node = self._node(like)
+        for index in range(number):
+            self._world.add(node_like(node, f"{like}-copy-{index}"))
+
+    def _node(self, name: str) -> Node:
+        node = self._world.nodes.get(name)
+        if node is None:
+            raise MoorageError(f"there is no node {name!r}; `kubectl get nodes` names them")
+        return node
+
+    # The answer
+
+    def settle(self) -> Outcome:
+        """Let the scheduler do all that it can, and say what is different."""
+        self._loop.run_until_complete(self._run())
+        pods, found = self._world.pods, Outcome()
+        for key in (*self._before, *self._came):
+            pod, node = pods.get(key), self._before.get(key, "")
+            if pod is None or (pod.spec.node_name == node and key not in self._came and node):
+                continue
+            if pod.spec.node_name:
+                if key in self._drained:
+                    found.moved[key] = self._drained[key], pod.spec.node_name
+                elif not node:
+                    found.placed[key] = pod.spec.node_name
+            elif key in self._came or key in self._drained:
+                record = self.engine.records.last(key)
+                found.pending[key] = record.message if record is not None else "not tried"
+        gone = [key for key, node in self._before.items() if node and key not in pods]
+        found.preempted = tuple(key for key in gone if key not in self._removed)
+        found.lost = tuple(self._lost)
+        return found
+
+    def ask(self, question: Coroutine[Any, Any, T]) -> T:
+        """The answer to a question about the copy as it is."""
+        return self._loop.run_until_complete(question)
+
+    async def _run(self) -> None:
+        clock = self._world.clock
+        if self._scheduling is None:
+            self._scheduling = asyncio.ensure_future(self.engine.run())
+        until = clock.now() + LONGEST_SECONDS
+        await clock.sleep(LOOK_SECONDS)
+        while self._is_busy() and clock.now() < until:
+            await clock.sleep(LOOK_SECONDS)
+        if self._scheduling.done():
+            self._scheduling.result()
+
+    def _is_busy(self) -> bool:
+        waiting = self.engine.queue.pending.counts()
+        return bool(waiting["active"] + waiting["backoff"] + len(self.engine.bindings))
+
+    def fill(self, manifests: Sequence[Mapping[str, Any]], most: int = MOST_REPLICAS) -> Outcome:
+        """As many replicas as fit: more and more, until one stays pending, which is shown."""
+        step = 16
+        while True:
+            self.add(manifests, replicas=min(step, most - len(self._came)))
+            outcome = self.settle()
+            if outcome.pending or len(self._came) >= most:
+                outcome.pending = dict(list(outcome.pending.items())[:1])
+                return outcome
+            step *= 2
+
+
+def ended_by(copy: ClusterCopy, outcome: Outcome) -> Explanation | None:
+    """Why the first pending pod is pending, on the copy as it is afterwards."""
+    for key in outcome.pending:
+        namespace, _, name = key.partition("/")
+        loaded = LoadedCluster(copy.engine, copy.namespace)
+        pod = loaded.pod(name, namespace)
+        return copy.ask(explain(loaded.judge(pod), pod, remedies=0))
+    return None
+
+
+def _cordoned(node: Node) -> Node:
+    return replace(node, spec=replace(node.spec, unschedulable=True))

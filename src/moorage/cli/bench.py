@@ -1,0 +1,206 @@
+"""`moorage bench`: how fast Moorage is on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Annotated
+
+import typer
+import uvloop
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from moorage.api.errors import MoorageError
+from moorage.api.times import format_duration
+from moorage.app.bench import extender as through_extender
+from moorage.app.bench import simulating
+from moorage.app.bench.extender import EXCHANGES, Exchange, ExchangeResult
+from moorage.app.bench.measuring import Measurement, Result
+from moorage.app.bench.simulating import SimulationResult
+from moorage.app.bench.workloads import WORKLOADS, Workload
+from moorage.app.configuring import Configuration
+from moorage.cli.printing import Form, OutputForm, console, fail, print_data
+from moorage.cli.profile_options import Config, PluginPath, Plugins, ProfileName, configured
+
+app = typer.Typer(
+    name="bench", add_completion=False, no_args_is_help=True, help="Measure Moorage on this machine."
+)
+
+Seed = Annotated[int, typer.Option(help="Decides the cluster and the pods.")]
+
+
+@app.command()
+def engine(
+    workloads: Annotated[
+        list[str] | None, typer.Argument(metavar="[WORKLOAD]...", help="Which ones; all when none is named.")
+    ] = None,
+    nodes: Annotated[int, typer.Option(min=1, help="Nodes of the cluster.")] = 5000,
+    pods: Annotated[int, typer.Option(min=0, help="Pods that run already.")] = 20000,
+    measure: Annotated[int, typer.Option(min=1, help="Pods to schedule per workload.")] = 500,
+    seed: Seed = 0,
+    config: Config = None,
+    profile: ProfileName = "",
+    plugins: Plugins = None,
+    plugin_path: PluginPath = None,
+    output: OutputForm = Form.TABLE,
+) -> None:
+    """Schedule pods of several kinds on a large cluster in memory, without any API.
+
+    A pod counts from the moment it is popped until it is assumed on its node, its decision record included.
+    Blocks of pods alternate with blocks of a bare NumPy kernel; the multiple of that kernel is what can be
+    compared between machines. One placement in a hundred is checked against a fresh evaluation. With --config
+    the profile of a configuration is measured, own plugins included.
+    """
+    chosen = _choose(workloads or [])
+    own = configured(config, profile, plugins, plugin_path)
+    results = [_measure(workload, nodes, pods, measure, seed, own) for workload in chosen]
+    if output is not Form.TABLE:
+        print_data([result.to_dict() for result in results], output)
+        return
+    console().print(_table(results, chosen))
+
+
+@app.command()
+def extender(
+    nodes: Annotated[int, typer.Option(min=10, help="Nodes of the cluster.")] = 1000,
+    pods: Annotated[int, typer.Option(min=0, help="Pods that run already.")] = 4000,
+    measure: Annotated[int, typer.Option(min=1, help="Pods to schedule in each way.")] = 300,
+    seed: Seed = 0,
+    output: OutputForm = Form.TABLE,
+) -> None:
+    """Schedule pods through an extender on loopback, in a process of its own, that filters and prioritizes.
+
+    Once it is sent the names of the nodes (nodeCacheCapable), once whole nodes as kubelets write them. A pod
+    counts from the moment it is popped until it is assumed on its node: all plugins and two requests. Then
+    the other way round: Moorage is the extender, and the time of its two answers for all nodes is measured.
+    """
+    results = [_through(exchange, nodes, pods, measure, seed) for exchange in EXCHANGES]
+    if output is not Form.TABLE:
+        print_data([result.to_dict() for result in results], output)
+        return
+    console().print(_exchange_table(results))
+
+
+@app.command()
+def simulate(
+    nodes: Annotated[int, typer.Option(min=1, help="Nodes of the cluster.")] = 5000,
+    plain: Annotated[int, typer.Option(min=0, help="Pods at once, each another template.")] = 100_000,
+    day: Annotated[int, typer.Option(min=0, help="Short pods over a day of virtual time.")] = 1_000_000,
+    seed: Seed = 0,
+    output: OutputForm = Form.TABLE,
+) -> None:
+    """Simulate clusters with many pods and measure how long that takes; 0 pods leave one out.
+
+    Everything counts: making the pods, the queue, the scheduling and the binding cycle, samples, and the
+    files of the result.
+    """
+    results = []
+    for name, make, pods in (("plain", simulating.PlainPods, plain), ("day", simulating.day, day)):
+        if pods:
+            with _progress(name, pods) as advance:
+                try:
+                    results.append(simulating.measure(name, make(nodes, pods), nodes, seed, advance))
+                except MoorageError as error:
+                    fail(f"{name}: {error}")
+    if output is not Form.TABLE:
+        print_data([result.to_dict() for result in results], output)
+        return
+    console().print(_simulation_table(results, nodes))
+
+
+def _simulation_table(results: list[SimulationResult], nodes: int) -> Table:
+    table = Table(title=f"{nodes} nodes, one core")
+    for heading in ("simulation", "what"):
+        table.add_column(heading)
+    for heading in ("pods", "virtual time", "seconds", "CPU seconds", "pods/s", "peak RSS MB"):
+        table.add_column(heading, justify="right")
+    for result in results:
+        table.add_row(
+            result.workload,
+            simulating.WHAT[result.workload],
+            str(result.pods),
+            format_duration(round(result.virtual_seconds)),
+            f"{result.seconds:.1f}",
+            f"{result.cpu_seconds:.1f}",
+            f"{result.pods_per_second:.0f}",
+            f"{result.peak_rss_mb:.0f}",
+        )
+    return table
+
+
+def _through(exchange: Exchange, nodes: int, pods: int, measure: int, seed: int) -> ExchangeResult:
+    with _progress(exchange.name, measure) as advance:
+        try:
+            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+                return runner.run(through_extender.measure(exchange, nodes, pods, measure, seed, advance))
+        except MoorageError as error:
+            fail(f"{exchange.name}: {error}")
+
+
+def _exchange_table(results: list[ExchangeResult]) -> Table:
+    table = Table(title=f"{results[0].nodes} nodes, filter and prioritize for each pod")
+    for heading in ("sent", "what"):
+        table.add_column(heading)
+    for heading in ("bytes a node", "ms median", "ms p99", "pods/s"):
+        table.add_column(heading, justify="right")
+    for result, exchange in zip(results, EXCHANGES, strict=True):
+        table.add_row(
+            result.exchange,
+            exchange.what,
+            str(result.node_bytes),
+            f"{result.median_ms:.2f}",
+            f"{result.p99_ms:.2f}",
+            f"{result.pods_per_second:.0f}",
+        )
+    return table
+
+
+def _choose(names: list[str]) -> list[Workload]:
+    known = {workload.name: workload for workload in WORKLOADS}
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        fail(f"there is no workload {unknown[0]!r}; known are {', '.join(known)}")
+    return [known[name] for name in names] or list(WORKLOADS)
+
+
+def _measure(
+    workload: Workload, nodes: int, pods: int, measure: int, seed: int, own: Configuration | None
+) -> Result:
+    with _progress(workload.name, workload.attempts or measure) as advance:
+        try:
+            measurement = Measurement(workload, nodes, pods, measure, seed, own)
+            return asyncio.run(measurement.run(advance))
+        except MoorageError as error:
+            fail(f"workload {workload.name}: {error}")
+
+
+@contextmanager
+def _progress(name: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A bar; what is yielded moves it on."""
+    columns = (TextColumn("{task.description:24}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console(stderr=True), transient=True) as progress:
+        task = progress.add_task(name, total=total)
+        yield lambda done: progress.advance(task, done)
+
+
+def _table(results: list[Result], workloads: list[Workload]) -> Table:
+    table = Table(title=f"{max(result.nodes for result in results)} nodes, one core" if results else None)
+    for heading in ("workload", "what"):
+        table.add_column(heading)
+    for heading in ("running", "µs median", "µs p99", "x kernel", "pods/s", "RSS MB", "checked"):
+        table.add_column(heading, justify="right")
+    for result, workload in zip(results, workloads, strict=True):
+        table.add_row(
+            result.workload,
+            workload.what,
+            str(result.pods),
+            f"{result.median_us:.0f}",
+            f"{result.p99_us:.0f}",
+            f"{result.multiple:.2f}",
+            f"{result.pods_per_second:.0f}",
+            f"{result.rss_mb:.0f}",
+            str(result.checked),
+        )
+    return table

@@ -1,0 +1,126 @@
+"""`moorage evaluate`: what the scheduler would say, one JSON line per case."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import io
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from moorage.api.errors import MoorageError
+from moorage.app import live_cluster
+from moorage.app.configuring import Configuration
+from moorage.app.evaluating import Evaluator, default_configuration
+from moorage.app.live_cluster import LiveCluster
+from moorage.app.manifest_files import read_manifest
+from moorage.app.plugin_cases import evaluate_plugin
+from moorage.cli.printing import fail
+from moorage.cli.profile_options import Config, PluginPath, Plugins, ProfileName, configured
+
+
+def evaluate(
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="[FILE]", help="Cases, a JSON object a line, plain or .gz; - reads standard input."
+        ),
+    ] = "-",
+    config: Config = None,
+    profile: ProfileName = "",
+    plugins: Plugins = None,
+    plugin_path: PluginPath = None,
+    kubeconfig: Annotated[
+        str, typer.Option(metavar="FILE", help="Judge on the live cluster that this file leads to.")
+    ] = "",
+    context: Annotated[
+        str, typer.Option(metavar="NAME", help="Judge on the live cluster of this context.")
+    ] = "",
+    pods: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--filename",
+            "-f",
+            metavar="FILE",
+            help="Pods to judge on a live cluster, YAML or JSON, instead of cases. Repeatable.",
+        ),
+    ] = None,
+) -> None:
+    """Judge pods on a cluster in a file, or on a live one, and write nothing anywhere.
+
+    Each line of the input is one case: [bold]id[/bold] and [bold]input[/bold] with the nodes, pods, claims
+    and other objects of a cluster, and the [bold]pod[/bold] in question. Each line of the output has the
+    answers of every plugin, the feasible nodes with their totals, and what preemption would do. A case that
+    cannot be read gives a line with [bold]error[/bold]; the others go on. With --kubeconfig, --context or -f
+    the cluster is listed once from its API server, and cases have a pod alone.
+    """
+    if pods and file != "-":
+        fail(f"-f and the cases of {file} exclude each other: drop one")
+    own = configured(config, profile, plugins, plugin_path)
+    try:
+        live = _read_live(own, kubeconfig, context) if kubeconfig or context or pods else None
+        judge = Evaluator(own, live)
+        if pods and live is not None:
+            _print(judge(case) for case in _cases(pods, live.namespace))
+            return
+    except MoorageError as error:
+        fail(str(error))
+    try:
+        with _open(file) as lines:
+            _print(_answers(judge, lines))
+    except BrokenPipeError:
+        raise  # whoever reads the answers has seen enough; that is no fault of the file
+    except (OSError, EOFError) as error:
+        fail(f"{file} cannot be read: {getattr(error, 'strerror', None) or error}")
+
+
+def _read_live(own: Configuration | None, kubeconfig: str, context: str) -> LiveCluster:
+    resources = (own or default_configuration()).resources()
+    return asyncio.run(live_cluster.read(resources, kubeconfig, context))
+
+
+def _cases(files: Iterable[Path], namespace: str) -> Iterator[dict[str, Any]]:
+    for path in files:
+        for pod in read_manifest(path):
+            meta = pod["metadata"]
+            meta["namespace"] = meta.get("namespace") or namespace
+            name = f"{meta['namespace']}/{meta.get('name') or meta['generateName']}"
+            if pod["kind"] != "Pod":
+                raise MoorageError(f"the file {path} has the {pod['kind']} {name}: only pods are judged")
+            yield {"id": name, "input": {"pod": pod}}
+
+
+def _print(answers: Iterable[dict[str, Any]]) -> None:
+    for answer in answers:
+        print(json.dumps(answer, ensure_ascii=False))
+
+
+def _open(file: str) -> io.TextIOBase | Any:
+    if file == "-":
+        return io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8", errors="replace")
+    path = Path(file)
+    with path.open("rb") as start:
+        compressed = start.read(2) == b"\x1f\x8b"
+    if compressed:
+        return gzip.open(path, "rt", encoding="utf-8", errors="replace")
+    return path.open(encoding="utf-8", errors="replace")
+
+
+def _answers(judge: Evaluator, lines: Any) -> Iterator[dict[str, Any]]:
+    for number, text in enumerate(lines, 1):
+        if not text.strip():
+            continue
+        try:
+            case = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            yield {"id": None, "line": number, "error": f"not JSON: {error}"}
+            continue
+        if not isinstance(case, dict):
+            yield {"id": None, "line": number, "error": "not an object"}
+        else:
+            yield evaluate_plugin(case) if "plugin" in case else judge(case)

@@ -1,0 +1,78 @@
+"""`moorage extender`: plugins behind a stock kube-scheduler."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from moorage.api.errors import MoorageError
+from moorage.app.extending import process, select
+from moorage.app.extending.options import PORT, ExtenderOptions, config_block
+from moorage.cli.printing import fail
+from moorage.cli.profile_options import PluginPath, Plugins, ProfileName, configured_by
+from moorage.telemetry import logs
+
+_log = logs.get(__name__)
+
+
+def extender(
+    config: Annotated[
+        Path, typer.Option(metavar="FILE", help="A KubeSchedulerConfiguration with the plugins to serve.")
+    ],
+    profile: ProfileName = "",
+    plugins: Plugins = None,
+    plugin_path: PluginPath = None,
+    with_default_plugins: Annotated[
+        bool,
+        typer.Option(
+            "--with-default-plugins", help="Serve kube-scheduler's own plugins too, which it runs itself."
+        ),
+    ] = False,
+    kubeconfig: Annotated[
+        str, typer.Option(metavar="FILE", help="The cluster to watch; without, as `moorage run`.")
+    ] = "",
+    bind_address: Annotated[
+        str, typer.Option(metavar="IP", help="Where to listen; beyond loopback over HTTPS only.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(metavar="N", help="0 takes any that is free.")] = PORT,
+    tls_cert_file: Annotated[
+        str, typer.Option(metavar="FILE", help="Serve over HTTPS with this certificate.")
+    ] = "",
+    tls_private_key_file: Annotated[str, typer.Option(metavar="FILE", help="Its key.")] = "",
+    client_ca_file: Annotated[
+        str, typer.Option(metavar="FILE", help="Answer clients with a certificate of this authority only.")
+    ] = "",
+    print_config: Annotated[
+        bool, typer.Option("--print-config", help="Print the block for kube-scheduler, and stop.")
+    ] = False,
+    url: Annotated[
+        str, typer.Option(metavar="URL", help="For --print-config: how kube-scheduler reaches the extender.")
+    ] = "",
+) -> None:
+    """Serve the plugins of a profile to kube-scheduler, as an extender.
+
+    Filter, Score and Bind plugins run unchanged behind a kube-scheduler that cannot be replaced: it asks for
+    [bold]filter[/bold], [bold]prioritize[/bold], [bold]preempt[/bold] and [bold]bind[/bold] over HTTP.
+    [bold]--print-config[/bold] prints what to add to its configuration. Runs until SIGTERM.
+    """
+    options = ExtenderOptions(
+        kubeconfig, bind_address, port, tls_cert_file, tls_private_key_file, client_ca_file
+    )
+    found = configured_by(config, profile, plugins, plugin_path)
+    try:
+        served = select(found, with_defaults=with_default_plugins)
+        options.check(served.verbs)
+        if print_config:
+            sys.stdout.write(config_block(served, options, url))
+            return
+        if url:
+            fail("--url belongs to --print-config: add it, or leave --url out")
+        for warning in served.warnings:
+            _log.warning(warning)
+        code = process.run(served, options)
+    except MoorageError as error:
+        fail(str(error))
+    raise typer.Exit(code)

@@ -1,0 +1,277 @@
+"""`moorage simulate`: a workload in virtual time, under one scheduler configuration or several."""
+
+from __future__ import annotations
+
+import dataclasses
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from moorage.api.errors import MoorageError
+from moorage.api.times import format_duration
+from moorage.app.configuring import plugin_folders
+from moorage.app.simulating.comparing import DIFFERENCES, Comparison, compare
+from moorage.app.simulating.jobs import Job, Setup, Source, plan, run_jobs
+from moorage.cli.printing import Form, complain, console, current_folder, fail, line, print_data
+from moorage.config import ConfigError
+from moorage.sim.results import Result
+from moorage.sim.tables import TableFormat, check_format
+from moorage.sim.tally import Tally
+
+SHOWN = 20
+"""Pods placed differently, and problems, that are printed."""
+
+
+def simulate(
+    workload: Annotated[
+        Path,
+        typer.Argument(
+            help="A scenario (.yaml), a record (.jsonl, .jsonl.gz, .jsonl.zst), or a trace (.csv, .csv.gz)."
+        ),
+    ],
+    config: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="A KubeSchedulerConfiguration; without, the default profile. Repeatable: the others are "
+            "compared with the first.",
+        ),
+    ] = None,
+    mapping: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="What the columns of a trace mean.")
+    ] = None,
+    seed: Annotated[
+        list[int] | None, typer.Option(help="Decides what is random. Repeatable: one run for each.")
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="So many seeds, counted from the first.")] = 1,
+    until: Annotated[
+        str,
+        typer.Option(
+            metavar="TIME|DURATION", help="Stop at this time of a record, or after 90s, 1h30m and so on."
+        ),
+    ] = "",
+    speed: Annotated[
+        float | None,
+        typer.Option(
+            metavar="N", help="Virtual seconds in a real one; without, as fast as possible. One run only."
+        ),
+    ] = None,
+    since: Annotated[
+        str,
+        typer.Option(
+            metavar="TIME|DURATION", help="Begin at this time of a record, or so long after its beginning."
+        ),
+    ] = "",
+    as_scheduled: Annotated[
+        bool, typer.Option("--as-scheduled", help="Keep the placements of a record instead of deciding.")
+    ] = False,
+    measure: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=MODULE:FUNCTION", help="A measure of your own. Repeatable."),
+    ] = None,
+    plugins: Annotated[
+        list[str] | None,
+        typer.Option("--plugin", metavar="MODULE:CLASS", help="Make a plugin known by its name. Repeatable."),
+    ] = None,
+    plugin_path: Annotated[
+        list[str] | None,
+        typer.Option(metavar="DIR", help="Where modules are looked for; without, the current folder."),
+    ] = None,
+    folder: Annotated[
+        Path | None, typer.Option("-o", "--output-dir", metavar="DIR", help="Keep the results here.")
+    ] = None,
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write what happens to a record (.jsonl, .jsonl.gz, .jsonl.zst); one run only.",
+        ),
+    ] = None,
+    form: Annotated[
+        TableFormat, typer.Option("--format", help="Of the tables in the folder of the results.")
+    ] = TableFormat.CSV,
+    output: Annotated[Form, typer.Option("--output", help="For people or for programs.")] = Form.TABLE,
+    jobs: Annotated[
+        int, typer.Option(help="Runs at a time, each in a process of its own; -1 is one for each core.")
+    ] = -1,
+    backend: Annotated[
+        str,
+        typer.Option(
+            metavar="dask://HOST:PORT|ray://HOST:PORT",
+            help="Do the runs on the workers of a Dask or Ray cluster.",
+        ),
+    ] = "",
+) -> None:
+    """Run a workload through the real scheduler in virtual time, and measure.
+
+    The scheduler, its queue and its plugins are those of [bold]moorage run[/bold]; the cluster is in memory
+    and time jumps. Several --config or seeds are compared with the first configuration: measures, and pods
+    on other nodes. Exit code 1 when an assertion of the scenario does not hold.
+    """
+    try:
+        check_format(form)
+        folders = tuple(plugin_folders(plugin_path) if plugin_path else current_folder())
+        own = _measures(measure or [])
+        source = Source(workload, mapping, as_scheduled, until, own, since)
+        setups = _setups(config or [], tuple(plugins or ()), folders)
+        for setup in setups:
+            setup.configuration()  # mistakes are found before the first run
+        with _kept(folder) as results_in:
+            planned = plan(source, setups, _seeds(seed or [], seeds), results_in, form)
+            if record is not None or speed is not None:
+                planned = [_single(planned, backend, record, speed)]
+            results = _run(planned, jobs, backend)
+            comparison = compare(results)
+            if folder is not None:
+                comparison.write(folder, workload.name, form)
+            _print(results, comparison, output, form)
+    except ConfigError as error:
+        complain(error)
+    except MoorageError as error:
+        fail(str(error))
+    if failed := [(result, text) for result in results for text in result.failed]:
+        for result, text in failed:
+            line(f"Assertion failed ({result.name}, seed {result.seed}): {text}", style="red", stderr=True)
+        raise typer.Exit(1)
+
+
+def _single(planned: list[Job], backend: str, record: Path | None, speed: float | None) -> Job:
+    """The only run, with what only a single one on this machine can have."""
+    option = "--record" if record is not None else "--speed"
+    if len(planned) > 1 or backend:
+        runs = f"{len(planned)} runs on {backend}" if backend else f"{len(planned)} runs"
+        raise MoorageError(
+            f"{option} belongs to one run here, and these are {runs}; say one --config and --seed"
+        )
+    if speed is not None and not speed > 0:
+        raise MoorageError(f"--speed: {speed:g} is no speed; write 10 for ten virtual seconds in a real one")
+    return dataclasses.replace(planned[0], record=record, speed=speed)
+
+
+def _measures(given: list[str]) -> dict[str, str]:
+    found = {}
+    for each in given:
+        name, equals, reference = each.partition("=")
+        if not (name and equals and reference):
+            raise MoorageError(f"--measure: {each!r} is not NAME=MODULE:FUNCTION")
+        found[name] = reference
+    return found
+
+
+def _setups(files: list[Path], plugins: tuple[str, ...], folders: tuple[str, ...]) -> list[Setup]:
+    """One for each file, under its name without the ending."""
+    if not files:
+        return [Setup("default", None, plugins, folders)]
+    names: dict[str, int] = {}
+    made = []
+    for file in files:
+        number = names[file.stem] = names.get(file.stem, 0) + 1
+        name = file.stem if number == 1 else f"{file.stem}-{number}"
+        made.append(Setup(name, file, plugins, folders))
+    return made
+
+
+def _seeds(given: list[int], number: int) -> list[int | None]:
+    if number == 1:
+        return [*given] or [None]
+    if len(given) > 1:
+        raise MoorageError("--seeds counts from one --seed on: drop it, or name every seed")
+    first = given[0] if given else 0
+    return [*range(first, first + number)]
+
+
+@contextmanager
+def _kept(folder: Path | None) -> Iterator[Path]:
+    """Where results go: a folder that stays, or one for the time of the command."""
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        yield folder
+    else:
+        with tempfile.TemporaryDirectory(prefix="moorage-simulate-") as made:
+            yield Path(made)
+
+
+def _run(planned: list[Job], jobs: int, backend: str) -> list[Result]:
+    if len(planned) == 1 and not backend:
+        with _time_bar() as progress:
+            return [planned[0].run(progress)]
+    columns = (TextColumn("runs"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console(stderr=True), transient=True) as progress:
+        task = progress.add_task("runs", total=len(planned))
+        done: Callable[[], None] = lambda: progress.advance(task)  # noqa: E731 (a name makes it readable)
+        if jobs == 1 and not backend:
+            results = []
+            for job in planned:
+                results.append(job.run())
+                done()
+            return results
+        return run_jobs(planned, jobs, done, backend)
+
+
+@contextmanager
+def _time_bar() -> Iterator[Callable[[float, Tally], None]]:
+    """What is yielded shows how far virtual time is."""
+    columns = (TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=console(stderr=True), transient=True) as progress:
+        task = progress.add_task("starting")
+
+        def show(time: float, tally: Tally) -> None:
+            text = f"{format_duration(round(time))}: {tally.scheduled} scheduled, {tally.pending} pending"
+            progress.update(task, description=text)
+
+        yield show
+
+
+def _print(results: list[Result], comparison: Comparison, output: Form, form: TableFormat) -> None:
+    if output is not Form.TABLE:
+        runs = [result.summary() for result in results]
+        print_data({"runs": runs, "comparison": comparison.to_dict()}, output)
+        return
+    for result in results:
+        for problem in result.problems[:SHOWN]:
+            line(f"{result.name}, seed {result.seed}: {problem}", style="yellow", stderr=True)
+        if result.problem_count > SHOWN:
+            more = result.problem_count - SHOWN
+            line(f"{result.name}, seed {result.seed}: {more} more problems", style="yellow", stderr=True)
+    console().print(_table(comparison))
+    if len(comparison.names) > 1:
+        _print_differences(comparison, form)
+
+
+def _table(comparison: Comparison) -> Table:
+    run = comparison.results[comparison.names[0]][0]
+    seeds = len(comparison.results[comparison.names[0]])
+    title = f"{format_duration(round(run.virtual_seconds, 3))} of virtual time, {run.real_seconds:.1f} s"
+    table = Table(title=f"{title}, {seeds} seeds" if seeds > 1 else title)
+    (measure, *headings), *rows = comparison.table()
+    table.add_column(measure)
+    for heading in headings:
+        table.add_column(heading, justify="right")
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _print_differences(comparison: Comparison, form: TableFormat) -> None:
+    found = list(islice(comparison.differences(), SHOWN + 1))
+    if not found:
+        line("Every pod is on the same node under all configurations.")
+        return
+    table = Table(title="Pods placed differently")
+    for heading in ("seed", "pod", comparison.names[0], "configuration", "its node", "decided by"):
+        table.add_column(heading)
+    for each in found[:SHOWN]:
+        table.add_row(
+            str(each.seed), each.pod, each.first or "pending", each.configuration, each.node or "pending",
+            each.decided_by,
+        )  # fmt: skip
+    console().print(table)
+    if len(found) > SHOWN:
+        line(f"There are more; with -o DIR all of them are in {DIFFERENCES}.{form}.")

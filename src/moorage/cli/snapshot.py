@@ -1,0 +1,68 @@
+"""`moorage snapshot`: the cluster as the scheduler sees it, in a file."""
+
+from __future__ import annotations
+
+import secrets
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from moorage.api.errors import MoorageError
+from moorage.app import snapshots
+from moorage.cli.printing import fail, line
+from moorage.cli.profile_options import Config, PluginPath, Plugins, ProfileName, configured
+from moorage.cli.server_options import Authority, Insecure, Server, TokenFile, scheduler_of
+from moorage.cli.sources import Annotations, Context, Kubeconfig, configured_as, read
+
+
+def snapshot(
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="Where to; .gz is compressed.")
+    ] = Path("cluster.json.gz"),
+    kubeconfig: Kubeconfig = "",
+    context: Context = "",
+    server: Server = "",
+    token_file: TokenFile = None,
+    authority: Authority = None,
+    insecure: Insecure = False,
+    annotations: Annotations = False,
+    hash_names: Annotated[
+        bool, typer.Option("--hash-names", help="Replace names of objects by hashes, each by one.")
+    ] = False,
+    salt: Annotated[
+        str,
+        typer.Option(
+            metavar="TEXT",
+            help="For equal hashes in several snapshots; without, a random one that is not kept.",
+        ),
+    ] = "",
+    config: Config = None,
+    profile: ProfileName = "",
+    plugins: Plugins = None,
+    plugin_path: PluginPath = None,
+) -> None:
+    """Read a cluster once and keep what the scheduler sees of it in a file.
+
+    Nodes, pods and every kind that the plugins of the configuration read. Secrets are not read; environment,
+    commands and annotations of pods are left out. Reading is all that is done: credentials that may list are
+    enough. With --server it is what a running scheduler sees at this moment. `moorage explain`, `what-if` and
+    `up` take the file with --snapshot.
+    """
+    if hash_names and annotations:
+        fail("--hash-names and --annotations exclude each other: annotations may hold any name; drop one")
+    if salt and not hash_names:
+        fail("--salt is for --hash-names: say both, or drop it")
+    salted = (salt or secrets.token_hex(16)) if hash_names else None
+    scheduler = scheduler_of(server, token_file, kubeconfig, context, authority, insecure)
+    given = configured(config, profile, plugins, plugin_path)
+    try:
+        own = configured_as(given, scheduler)
+        cluster = read(own, kubeconfig, context, None, scheduler, annotations)
+        taken = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        snapshots.save(cluster, output, taken=taken, annotations=annotations, salt=salted)
+    except MoorageError as error:
+        fail(str(error))
+    counts = ", ".join(f"{len(objects)} {kind}" for kind, objects in cluster.objects.items() if objects)
+    line(f"{output}: {counts}")

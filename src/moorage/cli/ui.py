@@ -1,0 +1,140 @@
+"""`moorage ui`: the cluster in a browser: which pods wait, why, and what would help."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import webbrowser
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from moorage.api.errors import MoorageError
+from moorage.app import live_cluster, running_scheduler, snapshots
+from moorage.app.configuring import Configuration, configure
+from moorage.app.live_cluster import LiveCluster
+from moorage.app.ui.address import address, new_token, take_port
+from moorage.cli.printing import fail, line
+from moorage.cli.profile_options import Config, PluginPath, Plugins, ProfileName, configured
+from moorage.cli.server_options import Authority, Insecure, Scheduler, Server, TokenFile, scheduler_of
+from moorage.cli.sources import Context, Kubeconfig, SnapshotFile, read
+from moorage.client.connection import find
+from moorage.serving.api_v1 import ROOT
+
+
+def ui(
+    server: Server = "",
+    token_file: TokenFile = None,
+    authority: Authority = None,
+    insecure: Insecure = False,
+    kubeconfig: Kubeconfig = "",
+    context: Context = "",
+    snapshot: SnapshotFile = None,
+    results: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="DIR", help="A folder of `moorage simulate -o`: compare its results. Repeatable."
+        ),
+    ] = None,
+    config: Config = None,
+    profile: ProfileName = "",
+    plugins: Plugins = None,
+    plugin_path: PluginPath = None,
+    read_only: Annotated[
+        bool, typer.Option("--read-only", help="With --server: show everything, change nothing.")
+    ] = False,
+    port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65535, help="0 takes any free one. Default: 7480, or a free one."),
+    ] = None,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the browser.")] = True,
+) -> None:
+    """Show a cluster in the browser: which pods wait and why, and what would help.
+
+    Works on any cluster, also one without Moorage, and on a file of `moorage snapshot`: its objects are read
+    once and judged in memory. With --server it shows what a running scheduler sees and decides, as it
+    happens; with --results, simulations side by side. Only objects of a `moorage up` can be changed, and its
+    configuration. Serves on this machine only; the
+    address that is printed carries a token without which there is nothing to see.
+    """
+    own = configured(config, profile, plugins, plugin_path)
+    if server and (snapshot is not None or own is not None):
+        fail(
+            "--server shows what a scheduler sees and decides: drop --snapshot, and --config with its options"
+        )
+    if read_only and not server:
+        fail("--read-only belongs to --server: nothing else is ever changed")
+    scheduler = scheduler_of(server, token_file, kubeconfig, context, authority, insecure)
+    if results and (server or snapshot or kubeconfig or context or own):
+        fail("--results shows simulations: drop the options that name a cluster or a configuration")
+    if importlib.util.find_spec("nicegui") is None:
+        fail("the web UI needs packages that are not installed: pip install 'moorage[ui]'")
+    try:
+        if results:
+            source = _results(results)
+        elif scheduler is not None:
+            source = _scheduler(scheduler, read_only)
+        else:
+            source = _cluster(own, kubeconfig, context, snapshot)
+        asyncio.run(_serve(source, port, browser))
+    except MoorageError as error:
+        fail(str(error))
+    except KeyboardInterrupt:
+        pass
+
+
+def _results(folders: list[Path]) -> Any:
+    from moorage.app.ui.folder_source import FolderSource
+
+    return FolderSource(folders)
+
+
+def _scheduler(given: Scheduler, read_only: bool) -> Any:
+    from moorage.app.ui.embedded_source import EmbeddedSource, api_objects, embedded_cluster
+    from moorage.app.ui.server_source import ServerSource
+    from moorage.app.ui.usage import Usage
+
+    found = asyncio.run(given.credentials())
+    # A wrong address or token is said here, not in the browser.
+    asyncio.run(running_scheduler.ask(found, f"{ROOT}/summary", {}))
+    measures = not given.token_file or given.kubeconfig or given.context
+    usage = Usage(partial(find, given.kubeconfig, given.context)) if measures else None
+    own = None if given.token_file else asyncio.run(embedded_cluster(given.kubeconfig, given.context))
+    if own is None:
+        return ServerSource(found, usage=usage, read_only=read_only)
+    server, first = own
+    return EmbeddedSource(found, api_objects(server), first, usage=usage, read_only=read_only)
+
+
+def _cluster(given: Configuration | None, kubeconfig: str, context: str, snapshot: Path | None) -> Any:
+    from moorage.app.ui.snapshot_source import SnapshotSource
+    from moorage.app.ui.usage import Usage
+
+    own = given or configure()
+    resources = own.resources()
+
+    async def again() -> LiveCluster:
+        if snapshot is not None:
+            return snapshots.load(snapshot, resources)
+        return await live_cluster.read(resources, kubeconfig, context)
+
+    title = f"snapshot {snapshot.name}" if snapshot is not None else f"cluster {context}".strip()
+    usage = None if snapshot is not None else Usage(partial(find, kubeconfig, context))
+    return SnapshotSource(title, read(own, kubeconfig, context, snapshot), own, again, usage)
+
+
+async def _serve(source: Any, port: int | None, browser: bool) -> None:
+    from moorage.web.serving import serve
+
+    listening, token = take_port(port), new_token()
+
+    def ready() -> None:
+        where = address(listening, token)
+        line(f"Open {where}")
+        line("It is served on this machine only. Ctrl-C stops it.")
+        if browser:
+            webbrowser.open(where)
+
+    await serve(source, listening, token, ready)

@@ -1,0 +1,142 @@
+"""`moorage up`: a cluster on this machine without Docker: API server, nodes, controllers, scheduler."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from moorage.api.errors import MoorageError
+from moorage.app.up import pools
+from moorage.app.up.cluster import Counts, EmbeddedCluster
+from moorage.app.up.cluster_plan import ClusterPlan
+from moorage.cli import printing
+from moorage.cli.printing import current_folder
+
+REFRESH_SECONDS = 0.5
+
+
+def up(
+    nodes: Annotated[
+        int | None,
+        typer.Option(
+            "--nodes",
+            min=0,
+            max=pools.MAX_NODES,
+            metavar="N",
+            help="Make N alike nodes. Without --nodes and --cluster: 3.",
+        ),
+    ] = None,
+    cluster: Annotated[
+        Path | None,
+        typer.Option("--cluster", metavar="FILE", help="Make the node pools that this YAML file describes."),
+    ] = None,
+    numa: Annotated[
+        int,
+        typer.Option(
+            "--numa",
+            min=0,
+            max=pools.MOST_NUMA_ZONES,
+            metavar="N",
+            help="Split every node into N NUMA zones, published as NodeResourceTopology objects.",
+        ),
+    ] = 0,
+    config: Annotated[
+        Path | None,
+        typer.Option("--config", metavar="FILE", help="A KubeSchedulerConfiguration for the scheduler."),
+    ] = None,
+    apply: Annotated[
+        list[Path] | None,
+        typer.Option("--apply", metavar="FILE", help="Manifests to apply at start; may be repeated."),
+    ] = None,
+    snapshot: Annotated[
+        Path | None,
+        typer.Option(
+            "--snapshot",
+            metavar="FILE",
+            help="Start with the nodes, pods and other objects of a file of `moorage snapshot`.",
+        ),
+    ] = None,
+    data_dir: Annotated[
+        Path | None,
+        typer.Option("--data-dir", metavar="DIR", help="Keep the cluster here; without it, in memory only."),
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            "--port",
+            min=0,
+            max=65535,
+            help="The API server's port; 0 takes any free one. Default: 7443, or a free one.",
+        ),
+    ] = None,
+    kubeconfig: Annotated[
+        Path | None,
+        typer.Option(
+            "--kubeconfig",
+            metavar="PATH",
+            help="Where to write the kubeconfig. Default: ~/.moorage/kubeconfig.",
+        ),
+    ] = None,
+    scheduler: Annotated[
+        bool, typer.Option("--scheduler/--no-scheduler", help="Without it, bring your own: `moorage run`.")
+    ] = True,
+    ui: Annotated[
+        bool, typer.Option("--ui/--no-ui", help="The cluster in the browser, where the extra `ui` is there.")
+    ] = True,
+) -> None:
+    """Start a Kubernetes cluster on this machine in seconds, and keep it until Ctrl-C.
+
+    The API server is real enough for kubectl, the nodes are simulated: pods become Running and use nothing.
+    """
+    console = printing.console()
+    try:
+        plan = ClusterPlan.of(
+            nodes=nodes,
+            cluster=cluster,
+            numa=numa,
+            config=config,
+            apply=tuple(apply or ()),
+            snapshot=snapshot,
+            data_dir=data_dir,
+            port=port,
+            kubeconfig=kubeconfig,
+            scheduler=scheduler,
+            ui=ui,
+            plugin_folders=current_folder(),
+        )
+        asyncio.run(_run(plan, console))
+    except MoorageError as error:
+        printing.fail(str(error))
+
+
+async def _run(plan: ClusterPlan, console: Console) -> None:
+    async with EmbeddedCluster(plan, until_signal=True) as running:
+        for text in running.greeting():
+            console.print(text, soft_wrap=True)
+        ended = asyncio.ensure_future(running.ended())
+        try:
+            await _show(running, console, ended)
+        finally:
+            ended.cancel()
+        console.print("Stopping …")
+    console.print(running.farewell(), soft_wrap=True)
+
+
+async def _show(running: EmbeddedCluster, console: Console, ended: asyncio.Future[None]) -> None:
+    """A line of counts on a terminal, nothing elsewhere, until the user ends the cluster."""
+    if not console.is_terminal:
+        await ended
+        return
+    with console.status(_line(running.counts())) as status:
+        while not ended.done():
+            status.update(_line(running.counts()))
+            await asyncio.wait({ended}, timeout=REFRESH_SECONDS)
+    await ended
+
+
+def _line(counts: Counts) -> str:
+    return f"{counts.nodes} nodes · {counts.bound} pods on nodes · {counts.pending} pending · Ctrl-C stops"

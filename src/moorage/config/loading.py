@@ -1,0 +1,134 @@
+"""From the text of a file to a complete configuration: the order of the steps, and nothing else.
+
+text -> plain values -> version -> records -> args -> validation -> conversion -> merging -> default args.
+Every step adds to one list of problems, so that all mistakes are reported at once.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from moorage.api.problems import Problem, child
+from moorage.config import conversion, defaults, merging, validation, versions, yaml_source
+from moorage.config.gates import DEFAULT_GATES, FeatureGates
+from moorage.config.plugin_args import ArgsReader
+from moorage.config.references import rename
+from moorage.config.types import ConfigError, KubeSchedulerConfiguration, Note, PluginConfig, Profile
+from moorage.config.wire import decode
+
+_HEADER = ("apiVersion", "kind")
+
+
+def load(
+    text: str | bytes,
+    args_types: Mapping[str, type] = {},
+    *,
+    source: str = "<config>",
+    aliases: Mapping[str, str] = {},
+    gates: FeatureGates = DEFAULT_GATES,
+) -> KubeSchedulerConfiguration:
+    """The configuration in `text`, complete, or ConfigError with all that is wrong with it.
+
+    `args_types` gives the Args type of plugins by name; `aliases` the names of plugins written as
+    `module:Class`; `source` is what messages call the file.
+    """
+    loader = _Loader(args_types, aliases, gates)
+    config = loader.load(text)
+    if config is None or loader.problems:
+        raise ConfigError(loader.problems, source)
+    return replace(config, notes=tuple(loader.notes))
+
+
+class _Profile(NamedTuple):
+    """A profile under way, with its place in the file and the args that it has there."""
+
+    value: Profile
+    path: str
+    written_args: Mapping[str, object] = {}
+
+
+class _Loader:
+    """One file's way through the steps."""
+
+    def __init__(self, types: Mapping[str, type], aliases: Mapping[str, str], gates: FeatureGates) -> None:
+        self.problems: list[Problem] = []
+        self.notes: list[Note] = []
+        self._types = types
+        self._aliases = aliases
+        self._gates = gates
+
+    def load(self, text: str | bytes) -> KubeSchedulerConfiguration | None:
+        tree, problems = yaml_source.parse(text)
+        self.problems += problems
+        if tree is None and problems:
+            return None
+        version, problems = versions.identify(tree)
+        self.problems += problems
+        if problems or not isinstance(tree, Mapping):
+            return None
+        self._version = version
+        types = {**conversion.legacy_args(version), **self._types}
+        self._args = ArgsReader(version, types, self._gates)
+        return self._complete(self._read(tree))
+
+    def _read(self, tree: Mapping[str, object]) -> KubeSchedulerConfiguration:
+        """The file's content as it is written, typed."""
+        body = {name: value for name, value in tree.items() if name not in _HEADER}
+        body, notes, problems = conversion.convert_fields(body, self._version)
+        self.notes += notes
+        self.problems += problems
+        body = defaults.fill_absent(body)
+        config: KubeSchedulerConfiguration = decode(body, KubeSchedulerConfiguration, "", self.problems)
+        return defaults.complete(config)
+
+    def _complete(self, config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
+        written = [
+            self._read_args(_Profile(rename(profile, self._aliases), child("profiles", index)))
+            for index, profile in enumerate(config.profiles)
+        ]
+        config = replace(config, profiles=tuple(profile.value for profile in written))
+        self._add(validation.validate(config, self._version))
+        profiles = tuple(self._complete_profile(profile) for profile in written)
+        self._add(validation.validate_queue_sort(profiles))
+        self.problems += self._args.problems
+        return replace(config, profiles=profiles)
+
+    def _add(self, problems: Iterable[Problem]) -> None:
+        """Problems about fields that are not already known to be unreadable."""
+        known = {problem.path for problem in self.problems}
+        self.problems += [problem for problem in problems if problem.path not in known]
+
+    def _read_args(self, profile: _Profile) -> _Profile:
+        entries = [
+            PluginConfig(name=entry.name, args=conversion.convert_args(entry.args, entry.name, self._version))
+            for entry in profile.value.plugin_config
+        ]
+        read = self._args.read(entries, child(profile.path, "pluginConfig"))
+        written = {entry.name: entry.args for entry in entries}
+        return profile._replace(value=replace(profile.value, plugin_config=read), written_args=written)
+
+    def _complete_profile(self, profile: _Profile) -> Profile:
+        own = defaults.default_plugins(self._version, self._gates)
+        converted, notes, problems = conversion.convert_profile(
+            profile.value, profile.written_args, self._version, profile.path
+        )
+        custom = converted.plugins
+        completed = replace(
+            converted,
+            plugin_config=self._args.read_converted(converted.plugin_config),
+            plugins=merging.merge(own, custom),
+            user_named=merging.user_named(own, custom),
+            written=profile.value.plugins,
+        )
+        self.problems += problems
+        self.notes += notes
+        self.notes += merging.idle_disables(profile.value.plugins, own, self._version, profile.path)
+        self.notes += merging.idle_args(profile.value, completed, profile.path)
+        return self._with_default_args(completed, profile.path)
+
+    def _with_default_args(self, profile: Profile, path: str) -> Profile:
+        present = [entry.name for entry in profile.plugin_config]
+        names = merging.enabled_names(profile.plugins)
+        extra = self._args.defaults(names, present, child(path, "pluginConfig"))
+        return replace(profile, plugin_config=(*profile.plugin_config, *extra))

@@ -1,0 +1,100 @@
+"""What a pod asks of GPUs, by annotations or by an extended resource, and the cards that it was given."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from moorage.api.pod import Pod
+from moorage.api.requests import pod_requests
+
+GPU_MILLI = "alibabacloud.com/gpu-milli"
+"""Of a pod: thousandths of each card (annotation), or of all its cards together (resource)."""
+GPU_COUNT = "alibabacloud.com/gpu-count"
+"""Of a node: cards (resource). Of a pod: cards that it asks for (annotation)."""
+GPU_MODEL = "alibabacloud.com/gpu-card-model"
+"""Of a node: the model of its cards (label). Of a pod: models that it accepts, joined by `|` (annotation)."""
+GPU_INDEX = "alibabacloud.com/gpu-index"
+"""Of a pod: numbers of the cards that it was given, from 0, joined by `-` (annotation)."""
+
+WHOLE = 1000
+"""Milli of one card."""
+MOST_CARDS = 8
+"""Cards of a node that are used; any more are not."""
+
+
+class GpuRequest(NamedTuple):
+    """Cards, milli of each, and accepted models (none: any). A part is of one card."""
+
+    cards: int = 0
+    milli: int = 0
+    models: tuple[str, ...] = ()
+
+    @property
+    def total(self) -> int:
+        return self.cards * self.milli
+
+    @property
+    def is_part(self) -> bool:
+        return 0 < self.milli < WHOLE
+
+
+NOTHING = GpuRequest()
+
+
+def gpu_request(pod: Pod) -> GpuRequest:
+    """What a pod asks for; nothing where that cannot be read."""
+    return read_request(pod)[0]
+
+
+def read_request(pod: Pod) -> tuple[GpuRequest, str]:
+    """What a pod asks for, and what is wrong with it; then the request is for nothing."""
+    annotations = pod.annotations
+    if GPU_MILLI not in annotations and GPU_COUNT not in annotations:
+        return _of_resource(pod)
+    found = []
+    for name, missing, most in ((GPU_COUNT, "1", MOST_CARDS), (GPU_MILLI, str(WHOLE), WHOLE)):
+        text = annotations.get(name, missing)
+        if not (text.isascii() and text.isdigit() and len(text) < 9 and int(text) <= most):
+            return NOTHING, f"annotation {name} must be a number from 0 to {most}, not {text!r}"
+        found.append(int(text))
+    count, milli = found
+    if not count * milli:
+        return NOTHING, ""
+    if count > 1 and milli < WHOLE:
+        return NOTHING, (
+            f"annotation {GPU_MILLI} must be {WHOLE} where {GPU_COUNT} is above 1, not {milli}: "
+            "parts are of one card"
+        )
+    return GpuRequest(count, milli, models_of(annotations.get(GPU_MODEL, ""))), ""
+
+
+def _of_resource(pod: Pod) -> tuple[GpuRequest, str]:
+    if not any(GPU_MILLI in container.resources.requests for container in pod.spec.containers):
+        return NOTHING, ""
+    total = pod_requests(pod).get(GPU_MILLI, 0)
+    if total > WHOLE and (total % WHOLE or total > WHOLE * MOST_CARDS):
+        most = WHOLE * MOST_CARDS
+        return (
+            NOTHING,
+            f"request of {GPU_MILLI} must be at most {WHOLE}, or thousands up to {most}, not {total}",
+        )
+    models = models_of(pod.annotations.get(GPU_MODEL, ""))
+    return GpuRequest(max(total // WHOLE, 1), min(total, WHOLE), models) if total else NOTHING, ""
+
+
+def models_of(text: str) -> tuple[str, ...]:
+    """The models in an annotation, sorted."""
+    return tuple(sorted(filter(None, set(text.split("|")))))
+
+
+def cards_of(pod: Pod) -> tuple[int, ...]:
+    """The cards that a pod says it has; none where it says nothing that can be read."""
+    parts = pod.annotations.get(GPU_INDEX, "").split("-")
+    if all(len(part) == 1 and part in "01234567" for part in parts):
+        return tuple(map(int, parts))
+    return ()
+
+
+def card_text(cards: tuple[int, ...]) -> str:
+    """As `cards_of` reads it."""
+    return "-".join(map(str, cards))

@@ -1,0 +1,64 @@
+"""The arguments that say where measured values come from, common to all plugins that use some."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+from moorage.api.meta import Record
+from moorage.api.problems import Problem, child, forbidden, invalid, required, unsupported
+
+METRICS_SERVER, PROMETHEUS, LOAD_WATCHER = "KubernetesMetricsServer", "Prometheus", "LoadWatcher"
+TYPES = (METRICS_SERVER, PROMETHEUS, LOAD_WATCHER)
+
+
+class MetricProvider(Record):
+    """Plugins with equal providers share what is fetched."""
+
+    type: str = METRICS_SERVER
+    address: str = ""
+    """URL of Prometheus or the load-watcher; the metrics server is reached through the API server."""
+    token: str = ""
+    token_file: str = ""
+    """Read before every request, so that a token may be renewed."""
+    ca_file: str = ""
+    """PEM file with the authorities of the server's certificate, in place of the system's."""
+    insecure_skip_verify: bool = False
+    queries: dict[str, str] = {}
+    """Measure (`cpu`, `memory`, or one that a plugin names) → PromQL that gives a percentage per node."""
+    node_label: str = "instance"
+    """The label of the results that names the node, by name or by address, with or without a port."""
+    interval_seconds: float = 15.0
+    timeout_seconds: float = 10.0
+
+    def validate(self, path: str) -> Iterator[Problem]:
+        if self.type == "SignalFx":
+            detail = "SignalFx is not supported: let a load-watcher read it, and name that in watcherAddress"
+            yield invalid(child(path, "type"), self.type, detail)
+        elif self.type not in TYPES:
+            yield unsupported(child(path, "type"), self.type, TYPES)
+        elif self.type != METRICS_SERVER:
+            yield from self.validate_address(child(path, "address"))
+        elif self.address:
+            yield forbidden(child(path, "address"), "the metrics server is reached through the API server")
+        if self.token and self.token_file:
+            yield forbidden(child(path, "token"), "may not be set together with tokenFile")
+        if self.ca_file and self.insecure_skip_verify:
+            yield forbidden(
+                child(path, "caFile"), "has no effect with insecureSkipVerify: remove one of them"
+            )
+        for name, seconds in (("interval", self.interval_seconds), ("timeout", self.timeout_seconds)):
+            if not 1 <= seconds <= 3600:
+                yield invalid(child(path, f"{name}Seconds"), seconds, "must be from 1 to 3600")
+
+    def validate_address(self, path: str) -> Iterator[Problem]:
+        """What is wrong with the URL."""
+        if not self.address:
+            yield required(path, f"the URL of {self.type}")
+        elif urlsplit(self.address).scheme not in ("http", "https") or not urlsplit(self.address).hostname:
+            yield invalid(path, self.address, "must be a URL that begins with http:// or https://")
+
+    @property
+    def label(self) -> str:
+        """For logs and metrics; without secrets."""
+        return f"{self.type} {self.address}".strip()

@@ -1,0 +1,228 @@
+"""NodeUsage: what nodes use, as values that plugins read in their hooks.
+
+One exists per process and provider, shared by plugins and profiles. In the background the first of them
+fetches; when it ends, another one goes on. Every tick, successful or not, makes a new state that holds until
+the next: values, their age, and what pods requested when the values were measured.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import math
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, ExitStack
+
+import aiohttp
+import msgspec
+import numpy as np
+from prometheus_client import Counter, Gauge
+
+from moorage.api.errors import MoorageError
+from moorage.contrib.metrics.history import LATEST, LATEST_VALUE, History, Window
+from moorage.contrib.metrics.load_watcher import LoadWatcher
+from moorage.contrib.metrics.metrics_server import MetricsServer
+from moorage.contrib.metrics.prometheus import Prometheus
+from moorage.contrib.metrics.provider import LOAD_WATCHER, PROMETHEUS, MetricProvider
+from moorage.contrib.metrics.sample import CPU, MEMORY, Sample, Source, capacity
+from moorage.framework.access import Version
+from moorage.framework.handle import Handle
+from moorage.framework.nodes import FloatArray, Nodes
+
+OnTick = Callable[[], AbstractContextManager[object]]
+"""Entered before the values change, and left when they have changed."""
+
+SHORTEST = 300.0
+"""Seconds of history that are kept in any case: longer than values take to arrive."""
+AGE = "age"
+TAKEN, REQUESTED, CAPACITY = "taken", "requested ", "capacity "
+"""Columns of the history beside the measures: when a node was measured; what its pods requested at the tick,
+and what it had, by resource."""
+
+_FAILURES = (
+    MoorageError, aiohttp.ClientError, msgspec.MsgspecError, OSError, TimeoutError, ValueError, KeyError,
+    TypeError,
+)  # fmt: skip
+"""What a source may raise when it cannot be reached or answers nonsense."""
+_MISSING = Gauge("moorage_usage_missing_nodes", "Nodes without a measured usage.", ["provider"])
+_OLDEST = Gauge("moorage_usage_oldest_seconds", "Age of the oldest usage of a node.", ["provider"])
+_TICKS = Counter("moorage_usage_refreshes", "Attempts to measure the usage of nodes.", ["provider", "result"])
+
+_numbers = itertools.count()
+_log = logging.getLogger(__name__)
+
+
+class NodeUsage:
+    """Usage in percent of a node's capacity, by measure; NaN where it is not known."""
+
+    def __init__(self, provider: MetricProvider, source: Source | None = None) -> None:
+        self.provider = provider
+        self.source = source or _source(provider)
+        self.version = Version()
+        """For `reads`; bumped with every tick."""
+        self._measures: set[str] = set()
+        self._history = History()
+        self._keep = SHORTEST
+        self._window = 0.0
+        self._now = 0.0
+        self._index: dict[str, int] = {}
+        self._made: dict[tuple[str, Window], Values] = {}
+        """What has been asked for since the last tick."""
+        self._listeners: list[OnTick] = []
+        self._turn = asyncio.Lock()
+        self._problem = ""
+
+    @classmethod
+    def of(
+        cls, handle: Handle, provider: MetricProvider, measures: Iterable[str], keep: float = 0.0
+    ) -> NodeUsage:
+        """The one of this provider, with these measures and history for windows of up to `keep` seconds."""
+        key = ("moorage.contrib.metrics", msgspec.json.encode(provider))
+        found = handle.shared(key, lambda: cls(provider))
+        found._measures.update(measures)
+        found._keep = max(found._keep, keep + SHORTEST)
+        return found
+
+    async def run(self, handle: Handle, on_tick: OnTick) -> None:
+        """Keep the values current until cancelled, with `on_tick` around every change."""
+        self._listeners.append(on_tick)
+        try:
+            async with self._turn:
+                while True:
+                    await self.refresh(handle)
+                    await handle.clock.sleep(self.provider.interval_seconds)
+        finally:
+            self._listeners.remove(on_tick)
+
+    async def refresh(self, handle: Handle) -> None:
+        """Fetch once. A failure leaves the values as they are; they grow older."""
+        sample = None
+        try:
+            sample = await self.source.fetch(handle, sorted(self._measures))
+        except _FAILURES as error:
+            self._report(f"{type(error).__name__}: {error}")
+        else:
+            self._report("")
+        self.accept(sample, handle)
+
+    def _report(self, problem: str) -> None:
+        """One line when the problem changes, not one per tick."""
+        _TICKS.labels(self.provider.label, "error" if problem else "success").inc()
+        if problem != self._problem:
+            self._problem = problem
+            if problem:
+                _log.warning("Usage of nodes cannot be measured by %s: %s", self.provider.label, problem)
+            else:
+                _log.warning("Usage of nodes is measured again by %s", self.provider.label)
+
+    def accept(self, sample: Sample | None, handle: Handle) -> None:
+        """Begin a new tick with this sample, or without one."""
+        with ExitStack() as stack:
+            for listener in self._listeners:
+                stack.enter_context(listener())
+            self._tick(sample, handle.nodes, handle.clock.wall())
+
+    def _tick(self, sample: Sample | None, nodes: Nodes, now: float) -> None:
+        names, self._now = nodes.names, now
+        columns = {REQUESTED + r: nodes.floats("nonzero_requested", r).copy() for r in (CPU, MEMORY)}
+        columns |= {CAPACITY + r: capacity(nodes, r).copy() for r in (CPU, MEMORY)}
+        if sample is not None:
+            self._window = sample.window
+            known = {name: index for index, name in enumerate(sample.names)}
+            rows = np.array([known.get(name, -1) for name in names], dtype=np.int64)
+            for measure, values in {**sample.values, TAKEN: sample.taken}.items():
+                columns[measure] = np.append(values, np.nan)[rows]
+        self._history.add(now, names, columns, self._keep)
+        self._index = {name: index for index, name in enumerate(names)}
+        self._made.clear()
+        self.version.bump()
+        self._measure_itself()
+
+    def _measure_itself(self) -> None:
+        ages = self._now - self._history.value(TAKEN)
+        known = ages[~np.isnan(ages)]
+        _MISSING.labels(self.provider.label).set(len(ages) - len(known))
+        _OLDEST.labels(self.provider.label).set(known.max(initial=0.0))
+
+    def has(self, measure: str) -> bool:
+        """Whether the source knows such a measure at all."""
+        return self._history.has(measure)
+
+    def percent(self, measure: str, window: Window = LATEST) -> Values:
+        """Percent of capacity, or whatever else a source says of a measure that a plugin names."""
+        return self._values((measure, window), lambda: self._history.value(measure, window))
+
+    def used(self, resource: str, window: Window = LATEST) -> Values:
+        """In the units of `allocatable`."""
+
+        def compute() -> FloatArray:
+            return self._history.value(resource, window) / 100 * self._history.value(CAPACITY + resource)
+
+        return self._values((CAPACITY + resource, window), compute)
+
+    def taken(self) -> Values:
+        """When each node was measured, in Unix seconds."""
+        return self._values((TAKEN, LATEST), lambda: self._history.value(TAKEN))
+
+    def ages(self) -> Values:
+        """Seconds since each node was measured, as of this tick."""
+        return self._values((AGE, LATEST), lambda: self._now - self._history.value(TAKEN))
+
+    def measured_requests(self, resource: str, window: Window = LATEST) -> Values:
+        """What the pods of each node requested when it was measured, as in `nonzero_requested`: the pods that
+        `used` contains. Those that came while an average was taken, by the source or over the window, are in
+        it in part only and count as placed later."""
+        seconds = self._window + (0.0 if window.function == LATEST_VALUE else window.seconds)
+
+        def compute() -> FloatArray:
+            return self._history.as_of(REQUESTED + resource, self._history.value(TAKEN) - seconds)
+
+        return self._values((REQUESTED + resource, window), compute)
+
+    def _values(self, key: tuple[str, Window], compute: Callable[[], FloatArray]) -> Values:
+        if key not in self._made:
+            self._made[key] = self.values(compute())
+        return self._made[key]
+
+    def values(self, array: FloatArray, missing: float = math.nan) -> Values:
+        """What a plugin computes from arrays of `Values`, for it to read until the next tick. `missing` is
+        the value of nodes that come before that."""
+        return Values(np.append(array, missing), self._index)
+
+
+class Values:
+    """One value per node as of a tick. Arrays have the order of the tick and belong together as long as
+    `NodeUsage.version` stays the same; NaN: not known."""
+
+    __slots__ = ("_index", "_key", "_padded")
+
+    def __init__(self, padded: FloatArray, index: dict[str, int]) -> None:
+        self._key = ("moorage.contrib.values", next(_numbers))
+        """Of the column; a number, because the node table keeps keys after the tick is over."""
+        self._index = index
+        self._padded = padded
+        """With one entry more, for nodes that the tick does not know."""
+
+    @property
+    def array(self) -> FloatArray:
+        return self._padded[:-1]
+
+    def of(self, nodes: Nodes) -> FloatArray:
+        """One entry per node of the view."""
+        found: FloatArray = nodes.node_column(self._key, self._gather)
+        return found
+
+    def _gather(self, nodes: Nodes) -> FloatArray:
+        return self._padded[[self._index.get(name, -1) for name in nodes.names]]
+
+    def at(self, name: str) -> float:
+        """The entry of one node."""
+        found: float = self._padded.item(self._index.get(name, -1))
+        return found
+
+
+def _source(provider: MetricProvider) -> Source:
+    if provider.type == PROMETHEUS:
+        return Prometheus(provider)
+    return LoadWatcher(provider) if provider.type == LOAD_WATCHER else MetricsServer()

@@ -1,0 +1,44 @@
+"""PodState: prefers nodes that will soon have more free capacity: a terminating pod counts for its node, a
+pod that is nominated to a node counts against it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from moorage.api.pod import Pod
+from moorage.contrib.normalizing import min_max
+from moorage.framework.cycle_state import CycleState
+from moorage.framework.nodes import IntArray, Nodes, NodeView
+from moorage.framework.vectorized import VectorScorePlugin
+
+
+class PodState(VectorScorePlugin):
+    name = "PodState"
+
+    def score_nodes(self, state: CycleState, pod: Pod, nodes: Nodes) -> Any:
+        terminating = nodes.row_column(self.name, terminating_pods, terminating_pods_on)
+        return terminating - self._nominated(nodes)
+
+    def _nominated(self, nodes: Nodes) -> IntArray:
+        """Nominated pods per node; only nodes with one are looked at, and few have one."""
+        found = np.zeros(nodes.columns.width, dtype=np.int64)
+        nominator = self.handle.nominator
+        for name in nominator.nodes():
+            row = nodes.columns.row_of(name)
+            if row >= 0:
+                found[row] = len(nominator.nominated_on(name))
+        nominated: IntArray = nodes.take(found)
+        return nominated
+
+    def normalize_nodes(self, state: CycleState, pod: Pod, scores: IntArray, nodes: Nodes) -> Any:
+        return min_max(scores)
+
+
+def terminating_pods(nodes: Nodes) -> IntArray:
+    return np.array([terminating_pods_on(node) for node in nodes], dtype=np.int64)
+
+
+def terminating_pods_on(node: NodeView) -> int:
+    return sum(pod.is_terminating for pod in node.pods)

@@ -1,0 +1,72 @@
+"""Filter: which nodes have no zone for a pod, or for one of its containers. What the kubelet would find with
+policy single-numa-node, on arrays of all nodes.
+
+A zone has to have all that a request names. The kubelet takes the first one that has; what a container gets
+there is missing for the next one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
+from typing import NamedTuple
+
+import numpy as np
+
+from moorage.contrib.topology_match.demands import Demand, Request, is_host_resource
+from moorage.framework.nodes import BoolArray, FloatArray
+
+Stock = Mapping[str, Sequence[FloatArray]]
+"""Resource → zone → what is available there, one entry per node; below 0 where a zone does not report the
+resource. An array per zone, because larger ones go back to the system after each use and come anew."""
+
+
+class Misaligned(NamedTuple):
+    mask: BoolArray
+    what: str
+    amounts: Sequence[tuple[str, int]]
+
+
+def misaligned(
+    demand: Demand, requests: Sequence[Request], stock: Stock, known: Mapping[str, BoolArray]
+) -> Iterator[Misaligned]:
+    """Nodes without a zone for a request, each once. `known` says which nodes have a resource at all that not
+    all have. What is given is taken out of `stock`: it shows what there is for the request
+    that was yielded."""
+    refused = np.zeros(len(next(iter(stock.values()))[0]), dtype=np.bool_)
+    for number, request in enumerate(requests, 1):
+        amounts = [(name, amount) for name, amount in request.amounts if amount]
+        if not amounts:
+            continue
+        zones = fitting_zones(demand, amounts, stock, known)
+        lacking: BoolArray = ~(refused | reduce(np.logical_or, zones))
+        refused |= lacking
+        if lacking.any():
+            yield Misaligned(lacking, request.what, amounts)
+        if request.runs_on and number < len(requests):
+            exact = [(name, amount) for name, amount in amounts if demand.exact(name)]
+            take(stock, exact, zones)
+
+
+def fitting_zones(
+    demand: Demand, amounts: Sequence[tuple[str, int]], stock: Stock, known: Mapping[str, BoolArray]
+) -> list[BoolArray]:
+    """By zone: the nodes where it has all that."""
+    fitting = [np.ones(len(zone), dtype=np.bool_) for zone in stock[amounts[0][0]]]
+    for name, amount in amounts:
+        least = amount if demand.exact(name) else 0
+        of_the_node = is_host_resource(name) and reduce(np.logical_and, (zone < 0 for zone in stock[name]))
+        for fits, available in zip(fitting, stock[name], strict=True):
+            fits &= (available >= least) | of_the_node
+            fits &= known.get(name, True)
+    return fitting
+
+
+def take(stock: Stock, amounts: Sequence[tuple[str, int]], fitting: Sequence[BoolArray]) -> None:
+    """Out of the first fitting zone of each node, as far as it reports the resource."""
+    done = np.zeros(len(fitting[0]), dtype=np.bool_)
+    for zone, fits in enumerate(fitting):
+        here = fits & ~done
+        done |= fits
+        for name, amount in amounts:
+            available = stock[name][zone]
+            np.subtract(available, amount, out=available, where=here & (available >= amount))

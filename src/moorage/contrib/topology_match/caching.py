@@ -1,0 +1,113 @@
+"""What is known of the zones of nodes, and how far it is to be believed.
+
+The objects are published some time after the kubelet has given resources to a pod. `TopologyCache` believes
+them as they come, `DiscardReserved` not while a pod is on its way to the node. `over_reserve` has the third
+way."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Container, Iterable, Mapping
+
+from moorage.api.pod import Pod
+from moorage.api.resources import Unstructured
+from moorage.contrib.topology_match.columns import ZoneColumns
+from moorage.contrib.topology_match.topology import Amounts, Topology, read_topology
+from moorage.framework.handle import Handle
+
+
+class TopologyCache:
+    """Objects count as they are published. One exists per process and arguments."""
+
+    def __init__(self) -> None:
+        self.columns = ZoneColumns()
+        self._objects: dict[str, Unstructured] = {}
+        self.latest: dict[str, Topology] = {}
+        """Node → what was last published."""
+        self.topologies: dict[str, Topology] = {}
+        """Node → what counts."""
+        self.late: dict[str, float] = {}
+        """Node → since when its object does not agree with its pods, by the clock."""
+        self.listeners: list[Callable[[str], object]] = []
+        """Called with the name of a node whose data has changed."""
+        self.turn = asyncio.Lock()
+        """Of several profiles one looks after the data in the background."""
+
+    def object_changed(self, old: Unstructured | None, new: Unstructured | None) -> None:
+        if new is None:
+            if old is not None and self._objects.pop(old.name, None) is not None:
+                self.gone(old.name)
+        elif self._objects.get(new.name) is not new:  # else another profile was faster
+            self._objects[new.name], self.latest[new.name] = new, read_topology(new)
+            self.published(new.name)
+
+    def gone(self, name: str) -> None:
+        """A node has no object any more."""
+        del self.latest[name], self.topologies[name]
+        self.columns.drop(name)
+        self.notify(name)
+
+    def published(self, name: str) -> None:
+        """A node has a new object."""
+        self.topologies[name] = self.latest[name]
+        self.show(name)
+
+    def show(self, name: str) -> None:
+        self.columns.put(name, self.topologies[name], self.reserved_on(name))
+        self.notify(name)
+
+    def reserved_on(self, name: str, without: Container[str] = ()) -> Amounts:
+        """What is missing in every zone of a node, without that of some pods, by UID."""
+        return {}
+
+    def notify(self, name: str) -> None:
+        for listener in self.listeners:
+            listener(name)
+
+    def reserve(self, pod: Pod, name: str) -> None:
+        pass
+
+    def unreserve(self, pod: Pod, name: str) -> None:
+        pass
+
+    def bound(self, pod: Pod, name: str) -> None:
+        pass
+
+    def without(self, victims: Mapping[str, Pod], name: str, pods: Iterable[Pod]) -> tuple[Topology, Amounts]:
+        """What counts on a node, and what is missing in every zone, once these pods are gone; by UID. `pods`
+        are those that are there before."""
+        return self.topologies[name], self.reserved_on(name, victims)
+
+    async def resync(self, handle: Handle) -> None:
+        """Compare what was published with the pods that are known."""
+
+
+class DiscardReserved(TopologyCache):
+    """As published, but a node is not used while a pod is being bound to it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._on_their_way: dict[str, set[str]] = {}
+        """Node → UIDs."""
+
+    def reserve(self, pod: Pod, name: str) -> None:
+        self._on_their_way.setdefault(name, set()).add(pod.uid)
+        self._mark(name)
+
+    def unreserve(self, pod: Pod, name: str) -> None:
+        pods = self._on_their_way.get(name, set())
+        pods.discard(pod.uid)
+        if not pods and self._on_their_way.pop(name, None) is not None:
+            self._mark(name)
+            self.notify(name)
+
+    def _mark(self, name: str) -> None:
+        facts = self.columns.facts_of(name)
+        if facts is not None:
+            facts["invalid"] = name in self._on_their_way
+
+    def show(self, name: str) -> None:
+        super().show(name)
+        self._mark(name)
+
+    bound = unreserve

@@ -1,0 +1,120 @@
+"""One NodeResourceTopology object: the zones of a node with what is available there, and how its kubelet
+aligns containers. What cannot be read counts as if it were not there, as in scheduler-plugins."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from moorage.api.errors import QuantityError
+from moorage.api.requests import resource_value
+from moorage.api.resources import Unstructured, custom
+
+NODE_RESOURCE_TOPOLOGIES = custom(
+    "topology.node.k8s.io", "v1alpha2", "noderesourcetopologies", "NodeResourceTopology", namespaced=False
+)
+SINGLE_NUMA_NODE = "single-numa-node"
+POLICIES = ("none", "best-effort", "restricted", SINGLE_NUMA_NODE)
+CONTAINER, POD = "container", "pod"
+SCOPES = (CONTAINER, POD)
+POLICY, SCOPE, MOST = "topologyManagerPolicy", "topologyManagerScope", "topologyManagerMaxNUMANodes"
+"""Attributes of an object."""
+_LIMIT = 1024
+"""Of `topologyManagerMaxNUMANodes`."""
+UNKNOWN_DISTANCE = 255
+_ZONE = re.compile(r"node-(\d+)", re.ASCII)
+_OLD_POLICY = re.compile(r"(SingleNUMANode|BestEffort|Restricted)(Pod|Container)Level")
+_OLD_NAMES = {"SingleNUMANode": SINGLE_NUMA_NODE, "BestEffort": "best-effort", "Restricted": "restricted"}
+
+Amounts = Mapping[str, int]
+"""Resource → amount, in the units of `resource_value`."""
+
+
+class TopologyManager(NamedTuple):
+    """Settings of the kubelet."""
+
+    policy: str = "none"
+    scope: str = CONTAINER
+    max_numa_nodes: int = 8
+
+
+class Zone(NamedTuple):
+    id: int
+    """A name, not a position."""
+    available: Amounts
+    allocatable: Amounts
+    distances: tuple[int, ...]
+    """To the zones of the node in their order, itself included."""
+    attributes: Mapping[str, str]
+
+
+class Topology(NamedTuple):
+    manager: TopologyManager
+    zones: tuple[Zone, ...]
+    """In the order of their ids."""
+    attributes: Mapping[str, str]
+    annotations: Mapping[str, str]
+
+    @property
+    def resources(self) -> set[str]:
+        """Those that a zone reports."""
+        return {name for zone in self.zones for name in zone.available}
+
+
+def read_topology(obj: Unstructured) -> Topology:
+    found: dict[int, Mapping[str, Any]] = {}
+    for zone in obj.get("zones") or ():
+        if zone.get("type") == "Node" and (number := zone_id(zone.get("name", ""))) is not None:
+            found[number] = zone
+    zones = tuple(_zone(number, found[number], sorted(found)) for number in sorted(found))
+    return Topology(_manager(obj), zones, _attributes(obj.raw), obj.annotations)
+
+
+def zone_id(name: str) -> int | None:
+    match = _ZONE.fullmatch(name)
+    return int(match[1]) if match else None
+
+
+def _zone(number: int, zone: Mapping[str, Any], ids: Iterable[int]) -> Zone:
+    listed = zone.get("resources") or ()
+    costs = {zone_id(cost["name"]): int(cost["value"]) for cost in zone.get("costs") or ()}
+    distances = tuple(min(costs.get(other, UNKNOWN_DISTANCE), UNKNOWN_DISTANCE) for other in ids)
+    available, allocatable = _amounts(listed, "available"), _amounts(listed, "allocatable")
+    return Zone(number, available, allocatable, distances, _attributes(zone))
+
+
+def _amounts(listed: Iterable[Mapping[str, Any]], field: str) -> Amounts:
+    found = {}
+    for each in listed:
+        try:
+            found[each["name"]] = max(resource_value(each["name"], each[field]), 0)
+        except (KeyError, QuantityError):
+            continue
+    return found
+
+
+def _manager(obj: Unstructured) -> TopologyManager:
+    """The deprecated field first; attributes win."""
+    manager = TopologyManager()
+    old = _OLD_POLICY.fullmatch((obj.get("topologyPolicies") or ("",))[0])
+    if old:
+        manager = manager._replace(policy=_OLD_NAMES[old[1]], scope=old[2].lower())
+    for name, value in _pairs(obj.raw):
+        if name == POLICY and value in POLICIES:
+            manager = manager._replace(policy=value)
+        elif name == SCOPE and value in SCOPES:
+            manager = manager._replace(scope=value)
+        elif name == MOST and value.isascii() and value.isdigit() and int(value) > 1:
+            manager = manager._replace(max_numa_nodes=min(int(value), _LIMIT))
+    return manager
+
+
+def _attributes(holder: Mapping[str, Any]) -> dict[str, str]:
+    """Of an object or of a zone; the first of a name counts."""
+    return dict(reversed([*_pairs(holder)]))
+
+
+def _pairs(holder: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for attribute in holder.get("attributes") or ():
+        yield attribute.get("name", ""), attribute.get("value", "")

@@ -1,0 +1,155 @@
+"""LowRiskOverCommitment: avoids nodes where pods may use more than there is, by their limits and by what was
+measured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Hashable
+from typing import Any, Self
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from moorage.api.meta import Int64
+from moorage.api.pod import Pod
+from moorage.api.requests import CPU, MEMORY
+from moorage.api.resources import PODS
+from moorage.contrib.metrics.metrics_server import NEEDS
+from moorage.contrib.trimaran import beta
+from moorage.contrib.trimaran.amounts import KnownAmounts, PodAmounts
+from moorage.contrib.trimaran.plugin import TrimaranArgs, TrimaranPlugin, rounded
+from moorage.framework.access import LISTED, Access, Dependency, Reads
+from moorage.framework.args import ArgsContext
+from moorage.framework.cycle_state import CycleState
+from moorage.framework.handle import Handle
+from moorage.framework.nodes import FloatArray, IntArray, Nodes, NodeView
+from moorage.framework.status import MAX_NODE_SCORE
+
+DEFAULT_WINDOW, DEFAULT_WEIGHT = 5, 0.5
+MOST_VARIANCE = 0.99
+"""Of the largest variance that a beta distribution of some mean can have."""
+
+SUMS = np.dtype([(name, np.float64) for name in PodAmounts._fields])
+LEAST_DEVIATION = 0.002
+"""Of a share; less counts as none: usage is then as good as certain."""
+
+
+class LowRiskOverCommitmentArgs(TrimaranArgs):
+    """How the two risks are joined. Values that make no sense stand for the default, as in the Go plugin."""
+
+    smoothing_window_size: Int64 = DEFAULT_WINDOW
+    """The samples that a measured value is an average of."""
+    risk_limit_weights: dict[str, float] = {}
+    """Resource → share of the risk by limits, 0 to 1; the rest is the risk by load."""
+
+    def completed(self, context: ArgsContext) -> Self:
+        given = {name: w if 0 <= w <= 1 else DEFAULT_WEIGHT for name, w in self.risk_limit_weights.items()}
+        weights = {CPU: DEFAULT_WEIGHT, MEMORY: DEFAULT_WEIGHT, **given}
+        window = self.smoothing_window_size if self.smoothing_window_size > 0 else DEFAULT_WINDOW
+        return msgspec.structs.replace(self, smoothing_window_size=window, risk_limit_weights=weights)
+
+
+class LowRiskOverCommitment(TrimaranPlugin):
+    name = "LowRiskOverCommitment"
+    Args = LowRiskOverCommitmentArgs
+    needs = (*NEEDS, Access(PODS, LISTED))
+
+    def __init__(self, args: LowRiskOverCommitmentArgs, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._smoothing = math.sqrt(args.smoothing_window_size)
+        self._amounts = KnownAmounts()
+        handle.on_change(PODS, self._amounts.pod_changed)
+
+    def score_into(self, state: CycleState, pod: Pod, nodes: Nodes, out: IntArray) -> int | None:
+        own = PodAmounts.of(pod)
+        if not any(own):
+            return 0
+        measured = ~(np.isnan(self.average(CPU).of(nodes)) & np.isnan(self.average(MEMORY).of(nodes)))
+        cpu = self._risk(nodes, CPU, own.cpu_request, own.cpu_limit)
+        memory = self._risk(nodes, MEMORY, own.memory_request, own.memory_limit)
+        out[:] = rounded(np.where(measured, (1 - np.maximum(cpu, memory)) * MAX_NODE_SCORE, 0.0))
+        return None
+
+    def _risk(self, nodes: Nodes, resource: str, request: int, limit: int) -> FloatArray:
+        size = nodes.floats("allocatable", resource)
+        requests = np.minimum(self._sum(nodes, resource, "request") + request, size)
+        limits = self._sum(nodes, resource, "limit") + limit
+        over = limits > size
+        by_limits = np.divide(limits - size, limits - requests, out=np.zeros(len(nodes)), where=over)
+        by_load = nodes.row_column(
+            (self, self.usage.version.value, resource),
+            lambda some: self._risks_by_load(some, resource),
+            lambda node: self._risk_by_load(node, resource),
+        )
+        weight = self.args.risk_limit_weights[resource]
+        risk: FloatArray = (weight * by_limits + (1 - weight) * by_load).clip(0, 1)
+        return risk
+
+    def _sum(self, nodes: Nodes, resource: str, kind: str) -> FloatArray:
+        """Of the requests or limits of the pods on each node."""
+        sums = nodes.row_column((self, "sums"), self._sums, self._sums_on)
+        column: FloatArray = sums[f"{resource}_{kind}"]
+        return column
+
+    def _sums(self, nodes: Nodes) -> npt.NDArray[Any]:
+        return np.array([self._sums_on(node) for node in nodes], dtype=SUMS)
+
+    def _sums_on(self, node: NodeView) -> tuple[float, ...]:
+        amounts = [self._amounts.of(pod) for pod in node.pods]
+        return tuple(map(float, map(sum, zip(*amounts, strict=True)))) if amounts else (0.0,) * 4
+
+    def _risks_by_load(self, nodes: Nodes, resource: str) -> FloatArray:
+        """The probability that more is used than the present pods request; 0 where the load is not known."""
+        size = np.maximum(nodes.floats("allocatable", resource), 1)
+        mean = self.average(resource).of(nodes).clip(0, 100) / 100
+        spread = self.deviation(resource).of(nodes).clip(0, 100) / 100 * self._smoothing
+        spread = np.minimum(spread, np.sqrt(MOST_VARIANCE * mean * (1 - mean)))
+        requests, limits = self._sum(nodes, resource, "request"), self._sum(nodes, resource, "limit")
+        return np.nan_to_num(1 - within_all(np.minimum(requests / size, 1), limits / size, mean, spread))
+
+    def _risk_by_load(self, node: NodeView, resource: str) -> float:
+        """`_risks_by_load` for one node."""
+        size = max(node.allocatable.get(resource, 0), 1)
+        mean = min(max(self.average(resource).at(node.name), 0), 100) / 100
+        if mean != mean:
+            return 0.0
+        spread = min(max(self.deviation(resource).at(node.name), 0), 100) / 100 * self._smoothing
+        spread = min(spread, math.sqrt(MOST_VARIANCE * mean * (1 - mean)))
+        sums = dict(zip(PodAmounts._fields, self._sums_on(node), strict=True))
+        requests, limits = sums[f"{resource}_request"] / size, sums[f"{resource}_limit"] / size
+        return 1 - within(min(requests, 1), limits, mean, spread)
+
+    def sign(self, pod: Pod) -> Hashable:
+        return PodAmounts.of(pod)
+
+    def reads(self, pod: Pod) -> Collection[Dependency]:
+        return (Reads.NODE, Reads.ROW, self.usage.version)
+
+
+def within_all(
+    requested: FloatArray, limited: FloatArray, mean: FloatArray, spread: FloatArray
+) -> FloatArray:
+    """The probability that usage is within what is requested, given that it is within the limits; all are
+    shares of the node. NaN where the mean is."""
+    fits = spread >= LEAST_DEVIATION
+    temper = np.where(fits, mean * (1 - mean) / np.where(fits, spread**2, 1) - 1, 1)
+    alpha, other = np.where(fits, mean * temper, 1), np.where(fits, (1 - mean) * temper, 1)
+    shares = np.concatenate((requested, np.minimum(limited, 1)))
+    at_request, at_limit = np.split(beta.distributions(shares, np.tile(alpha, 2), np.tile(other, 2)), 2)
+    found, bounded = np.where(fits, at_request, mean <= requested), limited < 1
+    given = np.divide(found, at_limit, out=found.copy(), where=fits & bounded & (at_limit > 0)).clip(0, 1)
+    return np.where(np.isnan(mean), np.nan, np.where(limited == 0, 1.0, given))
+
+
+def within(requested: float, limited: float, mean: float, spread: float) -> float:
+    """`within_all` for one node."""
+    if limited == 0:
+        return 1.0
+    if spread < LEAST_DEVIATION:
+        return float(mean <= requested)
+    temper = mean * (1 - mean) / spread**2 - 1
+    alpha, other = mean * temper, (1 - mean) * temper
+    found = beta.distribution(requested, alpha, other)
+    at_limit = beta.distribution(limited, alpha, other) if limited < 1 else 1.0
+    return min(found / at_limit, 1.0) if at_limit > 0 else found

@@ -1,0 +1,277 @@
+"""The rules of pods as a kind: what is filled in, and what admission adds to the rules of the spec.
+
+First comes what every pod template gets, then what only pods get. Quotas, security policies, tokens of
+service accounts and overheads of runtime classes are not filled in.
+
+Pods of one template have one spec: what was filled in, or found good, for the first holds for all. It is
+keyed by the JSON text, so nothing has to be compared field by field. Sharing the filled-in spec among pods
+also saves the memory of a copy for each; specs that are stored are never changed in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from moorage.api import quantity, resources
+from moorage.api.errors import QuantityError
+from moorage.api.pod import DEFAULT_SCHEDULER_NAME
+from moorage.embedded.admission import pod_updates
+from moorage.embedded.admission.pod_spec import check_new_pod, check_spec
+from moorage.embedded.admission.problems import Problems
+from moorage.embedded.admission.rules import Rules
+from moorage.store import refusals, rules
+from moorage.store.objects import Raw
+from moorage.store.rules import Cluster
+
+_CONTAINER_LISTS = ("containers", "initContainers", "ephemeralContainers")
+_PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
+_FILE_MODE = 420  # 0644
+_WITH_MODE = ("secret", "configMap", "downwardAPI", "projected")
+_PATIENCE: tuple[Raw, ...] = tuple(
+    {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+    for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+)
+_LIMIT = 2048
+_LONGEST = 32 * 1024  # bytes; a larger spec is worked on each time
+_QOS_RESOURCES = ("cpu", "memory")
+
+
+def fill_in_template_spec(given: Raw | None) -> Raw:
+    """The spec of a pod or of a pod template."""
+    spec = dict(given or {})
+    spec.setdefault("dnsPolicy", "ClusterFirst")
+    spec.setdefault("restartPolicy", "Always")
+    spec.setdefault("schedulerName", DEFAULT_SCHEDULER_NAME)
+    spec.setdefault("securityContext", {})
+    spec.setdefault("terminationGracePeriodSeconds", 30)
+    account = spec.get("serviceAccountName") or spec.get("serviceAccount")
+    if account:
+        spec["serviceAccountName"] = spec["serviceAccount"] = account
+    host_network = spec.get("hostNetwork", False)
+    for field in _CONTAINER_LISTS:
+        if containers := spec.get(field):
+            spec[field] = [_fill_in_container(container, host_network) for container in containers]
+    if spec.get("volumes"):
+        spec["volumes"] = [_fill_in_volume(volume) for volume in spec["volumes"]]
+    return spec
+
+
+def fill_in_pod_spec(given: Raw | None) -> Raw:
+    """The spec of a pod: also requests from limits, an account, and patience with nodes that are away."""
+    spec = fill_in_template_spec(given)
+    if not spec.get("serviceAccountName"):
+        spec["serviceAccountName"] = spec["serviceAccount"] = "default"
+    spec["tolerations"] = _with_patience(spec.get("tolerations") or ())
+    spec.setdefault("enableServiceLinks", True)
+    for field in ("containers", "initContainers"):
+        if containers := spec.get(field):
+            spec[field] = [_with_requests(container) for container in containers]
+    return spec
+
+
+def _with_patience(given: Sequence[Raw]) -> list[Raw]:
+    """The tolerations, with 300 s for nodes that are not ready or out of reach where the pod says nothing."""
+    return [*given, *(one for one in _PATIENCE if not any(_tolerates(t, one["key"]) for t in given))]
+
+
+def _tolerates(toleration: Raw, key: str) -> bool:
+    return toleration.get("key", "") in ("", key) and toleration.get("effect", "") in ("", "NoExecute")
+
+
+def _fill_in_container(given: Raw, host_network: bool) -> Raw:
+    container = dict(given)
+    if not container.get("imagePullPolicy"):
+        container["imagePullPolicy"] = _pull_policy(container.get("image") or "")
+    container.setdefault("terminationMessagePath", "/dev/termination-log")
+    container.setdefault("terminationMessagePolicy", "File")
+    container.setdefault("resources", {})
+    if container.get("ports"):
+        container["ports"] = [_fill_in_port(port, host_network) for port in container["ports"]]
+    for field in _PROBES:
+        if field in container:
+            container[field] = _fill_in_probe(container[field])
+    return container
+
+
+@lru_cache(maxsize=4096)
+def _pull_policy(image: str) -> str:
+    """Always for `latest` and for images without a tag."""
+    name, digest, _ = image.partition("@")
+    tag = name.rpartition("/")[2].partition(":")[2]
+    return "Always" if not digest and tag in ("", "latest") else "IfNotPresent"
+
+
+def _fill_in_port(given: Raw, host_network: bool) -> Raw:
+    port = {**given, "protocol": given.get("protocol") or "TCP"}
+    if host_network and not port.get("hostPort") and port.get("containerPort"):
+        port["hostPort"] = port["containerPort"]
+    return port
+
+
+def _fill_in_probe(given: Raw) -> Raw:
+    probe = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3, **given}
+    if probe.get("httpGet"):
+        probe["httpGet"] = {"path": "/", "scheme": "HTTP", **probe["httpGet"]}
+    return probe
+
+
+def _fill_in_volume(volume: Raw) -> Raw:
+    if not volume.keys() - {"name"}:
+        return {**volume, "emptyDir": {}}
+    for source in _WITH_MODE:
+        if source in volume and "defaultMode" not in volume[source]:
+            return {**volume, source: {**volume[source], "defaultMode": _FILE_MODE}}
+    if "hostPath" in volume and "type" not in volume["hostPath"]:
+        return {**volume, "hostPath": {**volume["hostPath"], "type": ""}}
+    return volume
+
+
+def _with_requests(container: Raw) -> Raw:
+    """Requests default to limits."""
+    amounts = container["resources"]
+    limits, requests = amounts.get("limits"), amounts.get("requests") or {}
+    if not limits or limits.keys() <= requests.keys():
+        return container
+    return {**container, "resources": {**amounts, "requests": {**limits, **requests}}}
+
+
+def remember_result(work: Callable[[Raw], Raw]) -> Callable[[Raw], Raw]:
+    """A function of a spec that is not computed again for an equal one."""
+    known: dict[bytes, Raw] = {}
+
+    def remembered(spec: Raw) -> Raw:
+        key = msgspec.json.encode(spec)
+        result = known.get(key)
+        if result is None:
+            result = work(spec)
+            if len(key) <= _LONGEST:
+                _forget_when_full(known)
+                known[key] = result
+        return result
+
+    return remembered
+
+
+def remember_good(check: Callable[[Raw, str, Problems], None]) -> Callable[[Raw, str, Problems], None]:
+    """A check of a spec that is not done again for an equal one that had no problem."""
+    good: dict[bytes, None] = {}
+
+    def remembered(spec: Raw, path: str, problems: Problems) -> None:
+        key = msgspec.json.encode(spec)
+        if key in good:
+            return
+        before = len(problems.causes)
+        check(spec, path, problems)
+        if len(problems.causes) == before and len(key) <= _LONGEST:
+            _forget_when_full(good)
+            good[key] = None
+
+    return remembered
+
+
+def _forget_when_full(known: dict[bytes, Raw] | dict[bytes, None]) -> None:
+    if len(known) >= _LIMIT:
+        known.clear()
+
+
+_fill_in_spec = remember_result(fill_in_pod_spec)
+_check_spec = remember_good(check_spec)
+
+
+def _default(raw: Raw) -> Raw:
+    return {**raw, "spec": _fill_in_spec(raw.get("spec") or {})}
+
+
+def _admit(raw: Raw, cluster: Cluster) -> Raw:
+    spec, labels = dict(raw["spec"]), raw["metadata"].get("labels") or {}
+    _admit_priority(raw["metadata"]["name"], spec, cluster)
+    if spec.get("affinity"):
+        spec["affinity"] = rules.with_label_keys(spec["affinity"], labels)
+    if spec.get("topologySpreadConstraints"):
+        spec["topologySpreadConstraints"] = [
+            rules.with_keys_of_term(constraint, labels) for constraint in spec["topologySpreadConstraints"]
+        ]
+    status = {**(raw.get("status") or {}), "qosClass": qos_class(spec)}
+    return {**raw, "spec": spec, "status": rules.pod_status(status, spec)}
+
+
+def _admit_priority(pod: str, spec: Raw, cluster: Cluster) -> None:
+    """From the class; a number or policy of the pod's own must be what the class says."""
+    given, policy = spec.pop("priority", None), spec.pop("preemptionPolicy", None)
+    rules.fill_in_priority(pod, spec, cluster.every(resources.PRIORITY_CLASSES))
+    why = "must not be provided in pod spec; priority admission controller computed"
+    source = "from the given PriorityClass name"
+    if given is not None and given != spec["priority"]:
+        text = f"the integer value of priority ({given}) {why} {spec['priority']} {source}"
+        raise refusals.forbidden(resources.PODS, pod, text)
+    if policy is not None and policy != spec["preemptionPolicy"]:
+        text = f"the string value of PreemptionPolicy ({policy}) {why} {spec['preemptionPolicy']} {source}"
+        raise refusals.forbidden(resources.PODS, pod, text)
+
+
+def qos_class(spec: Raw) -> str:
+    """Guaranteed, Burstable or BestEffort, by the cpu and memory of all containers."""
+    containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
+    limited_everywhere, asks = bool(containers), False
+    for container in containers:
+        amounts = container.get("resources") or {}
+        limits, requests = _positive(amounts.get("limits")), _positive(amounts.get("requests"))
+        asks = asks or bool(limits or requests)
+        if limits.keys() != set(_QOS_RESOURCES) or any(
+            requests.get(r, limits[r]) != limits[r] for r in limits
+        ):
+            limited_everywhere = False
+    if not asks:
+        return "BestEffort"
+    return "Guaranteed" if limited_everywhere else "Burstable"
+
+
+def _positive(amounts: dict[str, Any] | None) -> dict[str, int]:
+    """The amounts that count, in nano-units. A bad quantity counts as none; it is refused elsewhere."""
+    if not amounts:
+        return {}
+    found: dict[str, int] = {}
+    for resource in _QOS_RESOURCES:
+        try:
+            nanos = quantity.parse(amounts.get(resource, 0))
+        except QuantityError:
+            continue
+        if nanos > 0:
+            found[resource] = nanos
+    return found
+
+
+def _check(raw: Raw, problems: Problems) -> None:
+    _check_spec(raw["spec"], "spec", problems)
+
+
+def _check_new(raw: Raw, problems: Problems) -> None:
+    check_new_pod(raw["spec"], problems)
+
+
+def _check_update(new: Raw, old: Raw, problems: Problems) -> None:
+    pod_updates.check_update(new["spec"], old["spec"], problems)
+
+
+def _carry(new: Raw, old: Raw, cluster: Cluster) -> Raw:
+    """Priority is decided once."""
+    spec, before = dict(new["spec"]), old["spec"]
+    for field in ("priority", "preemptionPolicy"):
+        if field not in spec and field in before:
+            spec[field] = before[field]
+    return {**new, "spec": spec}
+
+
+PODS = Rules(
+    default=_default,
+    admit=_admit,
+    carry=_carry,
+    check=_check,
+    check_new=_check_new,
+    check_update=_check_update,
+    first_status={"phase": "Pending"},
+)

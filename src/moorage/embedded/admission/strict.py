@@ -1,0 +1,226 @@
+"""The rules of an API server: every write is read, filled in and checked as kube-apiserver does it.
+
+Kinds without rules of their own, custom ones among them, get the rules of metadata only. The order is the
+server's: types (400), defaults, admission (403), validation with all problems at once (422).
+
+The types come from the description of the API (`store.schemas`), turned into msgspec types, so that a check
+is one call in C. After it all rules may rely on the types. Fields that the kind does not have are left alone.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+from functools import cache
+from typing import Annotated, Any
+
+import msgspec
+
+from moorage.api import resources
+from moorage.api.errors import ApiError
+from moorage.api.resources import Resource
+from moorage.embedded.admission import nodes, pod_updates, services, small_kinds, storage, workloads
+from moorage.embedded.admission.jobs import CRON_JOBS, JOBS
+from moorage.embedded.admission.pods import PODS
+from moorage.embedded.admission.problems import Problems
+from moorage.embedded.admission.rules import Rules, check_metadata, check_metadata_update
+from moorage.store import refusals
+from moorage.store.objects import Raw, Stored
+from moorage.store.rules import Cluster
+from moorage.store.schemas import TYPE_FIELDS, Definition, Library, ListOf, MapOf, Plain, Ref, Type, library
+
+_INT32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+_INT64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+_PLAIN_TYPES: dict[str, Any] = {
+    "string": str,
+    "bytes": str,
+    "time": str,
+    "microTime": str,
+    "int32": _INT32,
+    "int64": _INT64,
+    "float": float,
+    "bool": bool,
+    "quantity": str | int | float,
+    "intOrString": _INT32 | str,
+    "any": Any,
+}
+_WORDS = {
+    "str": "a string",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "an object",
+    "null": "null",
+}
+_WHERE = re.compile(r"(?P<what>.*?)(?: - at `(?P<key>key in )?\$(?P<path>.*)`)?", re.DOTALL)
+_EXPECTED = re.compile(r"Expected `(?P<wanted>[^`]*)`, got `(?P<found>[^`]*)`")
+_PLAIN = Rules()
+_BY_RESOURCE: dict[Resource, Rules] = {
+    resources.PODS: PODS,
+    resources.NODES: nodes.NODES,
+    resources.NAMESPACES: nodes.NAMESPACES,
+    resources.SERVICES: services.SERVICES,
+    resources.REPLICATION_CONTROLLERS: workloads.REPLICATION_CONTROLLERS,
+    resources.REPLICA_SETS: workloads.REPLICA_SETS,
+    resources.DEPLOYMENTS: workloads.DEPLOYMENTS,
+    resources.STATEFUL_SETS: workloads.STATEFUL_SETS,
+    resources.DAEMON_SETS: workloads.DAEMON_SETS,
+    resources.JOBS: JOBS,
+    resources.CRON_JOBS: CRON_JOBS,
+    resources.PERSISTENT_VOLUME_CLAIMS: storage.PERSISTENT_VOLUME_CLAIMS,
+    resources.PERSISTENT_VOLUMES: storage.PERSISTENT_VOLUMES,
+    resources.STORAGE_CLASSES: storage.STORAGE_CLASSES,
+    resources.CSI_NODES: storage.CSI_NODES,
+    resources.PRIORITY_CLASSES: small_kinds.PRIORITY_CLASSES,
+    resources.POD_DISRUPTION_BUDGETS: small_kinds.POD_DISRUPTION_BUDGETS,
+    resources.POD_GROUPS: Rules(first_status={}),
+    resources.CONFIG_MAPS: small_kinds.CONFIG_MAPS,
+    resources.SECRETS: small_kinds.SECRETS,
+    resources.LEASES: small_kinds.LEASES,
+    resources.EVENTS: small_kinds.EVENTS,
+    resources.ROLES: small_kinds.ROLES,
+    resources.CLUSTER_ROLES: small_kinds.ROLES,
+    resources.ROLE_BINDINGS: small_kinds.ROLE_BINDINGS,
+    resources.CLUSTER_ROLE_BINDINGS: small_kinds.ROLE_BINDINGS,
+}
+_BY_NAME = {(resource.group, resource.plural): rules for resource, rules in _BY_RESOURCE.items()}
+
+
+def check_types(resource: Resource, raw: Raw) -> None:
+    """BadRequest when a field has a value of the wrong type. Kinds without a description pass."""
+    shape = _shape(resource.api_version, resource.kind)
+    if shape is None:
+        return
+    try:
+        msgspec.convert(raw, shape)
+    except msgspec.ValidationError as error:
+        raise _refusal(resource, str(error)) from error
+    except RecursionError as error:
+        raise _refusal(resource, "the object is nested too deeply") from error
+
+
+def without_nulls(raw: Raw) -> Raw:
+    """The object without fields that are null: those count as not given."""
+    if b"null" not in msgspec.json.encode(raw):
+        return raw
+    cleaned: Raw = _without_nulls(raw)
+    return cleaned
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {field: _without_nulls(item) for field, item in value.items() if item is not None}
+    if isinstance(value, list):
+        return [_without_nulls(item) for item in value]
+    return value
+
+
+def _refusal(resource: Resource, error: str) -> ApiError:
+    match = _WHERE.fullmatch(error)
+    path, what = "", error
+    if match is not None:
+        path = (match["path"] or "").replace("[...]", "").removeprefix(".")
+        what = match["what"]
+        if match["key"]:
+            what = f"a key of the map: {what}"
+    expected = _EXPECTED.fullmatch(what)
+    if expected is not None:
+        wanted = [_WORDS.get(word, word) for word in expected["wanted"].split(" | ") if word != "null"]
+        what = f"expected {' or '.join(wanted)}, got {_WORDS.get(expected['found'], expected['found'])}"
+    what = what.replace("Expected `int`", "expected a whole number")
+    kind, where = resource.kind, f"{path}: " if path else ""
+    return refusals.bad_request(
+        f'{kind} in version "{resource.version}" cannot be handled as a {kind}: {where}{what}'
+    )
+
+
+@cache
+def _shape(api_version: str, kind: str) -> type[msgspec.Struct] | None:
+    known = library()
+    definition = known.kind(api_version, kind)
+    return None if definition is None or definition.fields is None else _struct(known, definition, ())
+
+
+def _struct(known: Library, definition: Definition, above: tuple[str, ...]) -> type[msgspec.Struct]:
+    fields = {**(TYPE_FIELDS if definition.api_version else {}), **(definition.fields or {})}
+    names = {name: _attribute(name) for name in fields}
+    inside = (*above, definition.openapi_name)
+    return msgspec.defstruct(
+        definition.name,
+        [
+            (names[name], _python_type(known, field.type, inside) | None, None)
+            for name, field in fields.items()
+        ],
+        rename={attribute: name for name, attribute in names.items()},
+        gc=False,
+    )
+
+
+def _attribute(name: str) -> str:
+    plain = re.sub(r"\W", "_", name)
+    return f"{plain}_" if keyword.iskeyword(plain) else plain
+
+
+def _python_type(known: Library, described: Type, above: tuple[str, ...]) -> Any:
+    if isinstance(described, Plain):
+        return _PLAIN_TYPES[described.name]
+    if isinstance(described, ListOf):
+        return list[_python_type(known, described.item, above)]  # type: ignore[misc]
+    if isinstance(described, MapOf):
+        return dict[str, _python_type(known, described.item, above) | None]  # type: ignore[misc]
+    definition = known.resolve(described)
+    if definition.fields is None or definition.openapi_name in above:
+        return Any  # free-form, or a type that contains itself (JSON schemas)
+    return _shared_struct(definition.package, definition.name, above)
+
+
+@cache
+def _shared_struct(package: str, name: str, above: tuple[str, ...]) -> type[msgspec.Struct]:
+    known = library()
+    return _struct(known, known.resolve(Ref(package, name)), above)
+
+
+class StrictRules:
+    """For a store behind an API server."""
+
+    def read(self, resource: Resource, raw: Raw) -> Raw:
+        """What a client sent, with the types of its kind and without nulls; else BadRequest."""
+        check_types(resource, raw)
+        return without_nulls(raw)
+
+    def created(self, resource: Resource, raw: Raw, cluster: Cluster, *, keep_status: bool) -> Raw:
+        rules = _BY_NAME.get((resource.group, resource.plural), _PLAIN)
+        if not keep_status and rules.first_status is not None:
+            raw = {**raw, "status": rules.first_status}
+        raw["metadata"].setdefault("name", "")
+        raw = rules.admit(rules.default(raw), cluster)
+        problems, meta = Problems(), raw["metadata"]
+        check_metadata(meta, resource.namespaced, rules.name, problems)
+        rules.check(raw, problems)
+        rules.check_new(raw, problems)
+        if problems:
+            raise problems.refusal(resource, meta["name"])
+        return raw
+
+    def updated(self, current: Stored, raw: Raw, subresource: str, cluster: Cluster) -> Raw:
+        resource, old = current.resource, current.raw
+        rules = _BY_NAME.get((resource.group, resource.plural), _PLAIN)
+        problems = Problems()
+        if subresource == "status":
+            raw = rules.default_status(raw)
+            rules.check_status(raw, old, problems)
+        elif subresource == "finalize":
+            rules.check(raw, problems)
+        else:
+            raw = rules.carry(rules.default(raw), old, cluster)
+            check_metadata(raw["metadata"], resource.namespaced, rules.name, problems)
+            check_metadata_update(raw["metadata"], old["metadata"], problems)
+            rules.check(raw, problems)
+            if subresource == "resize":
+                pod_updates.check_resize(raw["spec"], old["spec"], problems)
+            else:
+                rules.check_update(raw, old, problems)
+        if problems:
+            raise problems.refusal(resource, current.name)
+        return raw

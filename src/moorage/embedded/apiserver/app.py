@@ -1,0 +1,349 @@
+"""The API server as an ASGI application: one request from its first header to its answer.
+
+    guard ──▶ body ──▶ path ──▶ object of the catalog? ──▶ handler, or watch
+                                     └─ no ──▶ endpoints (discovery, reviews, metrics) ──▶ 404
+
+Everything between reading the body and having the answer is one step of the loop, so a request sees one state
+of the store. The answer leaves when that state is durable. No exception leaves this module: a refusal becomes
+its Status, a bug a Status of 500 and a line in the log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any, TypeAlias
+
+from moorage.api.errors import ApiError
+from moorage.api.resources import PODS
+from moorage.embedded.apiserver import (
+    calls,
+    deletion,
+    messages,
+    pod_subresources,
+    presentation,
+    scale,
+    urls,
+    writes,
+)
+from moorage.embedded.apiserver.authentication import Guard, Signer, read_headers
+from moorage.embedded.apiserver.calls import Call, not_allowed, stored_fields
+from moorage.embedded.apiserver.presentation import Presenter, Printer, presenter
+from moorage.embedded.apiserver.urls import Path
+from moorage.embedded.apiserver.watches import Pacer, WatchStream
+from moorage.embedded.catalog.kinds import Catalog, Served
+from moorage.embedded.http import (
+    Answer,
+    Endpoint,
+    Request,
+    json_answer,
+    page_not_found,
+    refusal_answer,
+    text_answer,
+)
+from moorage.framework.ports import Clock
+from moorage.serving.certificates import User
+from moorage.store import refusals
+from moorage.store.store import Store
+from moorage.telemetry import logs
+
+_HEALTH = frozenset({"/healthz", "/livez", "/readyz"})
+_MAJOR, _MINOR, _PATCH = "1", "36", "4"
+"""The release whose API is served."""
+Handler: TypeAlias = Callable[[Call], Answer]
+_OBJECTS: dict[str, Handler] = {
+    "get": calls.get,
+    "list": calls.list_,
+    "create": writes.create,
+    "update": writes.replace,
+    "patch": writes.patch,
+    "delete": deletion.delete,
+    "deletecollection": deletion.delete_collection,
+}
+_PART: dict[str, Handler] = {"get": calls.get, "update": writes.replace, "patch": writes.patch}
+_SUBRESOURCES: dict[str, dict[str, Handler]] = {
+    "status": _PART,
+    "resize": _PART,
+    "finalize": {"update": writes.replace},
+    "scale": {"get": scale.get, "update": scale.replace, "patch": scale.patch},
+    "binding": {"create": pod_subresources.bind},
+    "eviction": {"create": pod_subresources.evict},
+    "log": {"get": pod_subresources.log},
+}
+_OF_ONE_NAMESPACE = frozenset({"create", "deletecollection"})
+_log = logs.get(__name__)
+_INCLUDES = ("None", "Metadata", "Object")
+
+
+class Health:
+    """`ready` says why the server should get no requests yet, or nothing."""
+
+    def __init__(self, ready: Callable[[], str] | None = None) -> None:
+        self._ready = ready
+
+    def answer(self, request: Request) -> Answer | None:
+        if request.method not in ("GET", "HEAD"):
+            return None
+        if request.path in _HEALTH:
+            problem = self._ready() if self._ready is not None and request.path == "/readyz" else ""
+            return text_answer(f"not ready: {problem}\n", 503) if problem else text_answer("ok")
+        return _version() if request.path == "/version" else None
+
+
+def _version() -> Answer:
+    release = f"v{_MAJOR}.{_MINOR}.{_PATCH}+moorage-{version('moorage')}"
+    return json_answer(
+        {
+            "major": _MAJOR,
+            "minor": _MINOR,
+            "gitVersion": release,
+            "gitCommit": "",
+            "gitTreeState": "clean",
+            "buildDate": "1970-01-01T00:00:00Z",
+            "goVersion": "",
+            "compiler": "",
+            "platform": "python",
+        }
+    )
+
+
+class Dispatcher:
+    """Finds the served kind and the handler of a request."""
+
+    def __init__(self, catalog: Catalog, signer: Signer) -> None:
+        self._catalog = catalog
+        self._subresources: dict[str, dict[str, Handler]] = {
+            **_SUBRESOURCES,
+            "token": {"create": signer.create},
+        }
+
+    def served(self, path: Path) -> Served | None:
+        """The kind that a path is about; None if it is not served, or not in this scope."""
+        served = self._catalog.find(path.group, path.version, path.plural)
+        if served is None:
+            return self._bindings(path)
+        if path.namespace and not served.resource.namespaced:
+            return None
+        if path.name and not path.namespace and served.resource.namespaced:
+            return None
+        return served
+
+    def handler(self, served: Served, path: Path, verb: str) -> Handler:
+        """What to call; 404 for an unknown subresource, 405 for a verb that is not served."""
+        if path.subresource:
+            return self._of_subresource(served, path.subresource, verb)
+        if path.plural == "bindings" and verb == "create":
+            return pod_subresources.bind
+        if verb not in served.verbs or verb not in _OBJECTS or path.plural == "bindings":
+            raise not_allowed()
+        if verb in _OF_ONE_NAMESPACE and served.resource.namespaced and not path.namespace:
+            raise not_allowed()
+        return _OBJECTS[verb]
+
+    def _of_subresource(self, served: Served, name: str, verb: str) -> Handler:
+        declared = served.subresource(name)
+        handlers = self._subresources.get(name)
+        if declared is None or handlers is None:
+            raise refusals.no_subresource(served.resource, name)
+        if verb not in declared.verbs or verb not in handlers:
+            raise not_allowed()
+        return handlers[verb]
+
+    def _bindings(self, path: Path) -> Served | None:
+        """The older way to bind: POST to a resource of its own, with the pod's name in the object."""
+        if (path.group, path.version, path.plural) != ("", "v1", "bindings") or not path.namespace:
+            return None
+        return self._catalog.find(PODS.group, PODS.version, PODS.plural) if not path.name else None
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one server bears."""
+
+    watches: int = 5_000
+    """Open at once; further ones get a 429."""
+    watch_buffer: int = 20_000
+    """Changes that a watcher may fall behind before it gets a 410."""
+    watch_seconds: float = 2700.0
+    """How long a watch lasts that names no time itself."""
+
+
+class ApiServer:
+    """The application.
+
+    `endpoints` answer what is no object; `printer` makes Tables; `ready` says why the server is not ready, or
+    nothing; `offload` runs compression elsewhere (None: in place, as virtual time needs it).
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        catalog: Catalog,
+        clock: Clock,
+        *,
+        guard: Guard,
+        signer: Signer,
+        endpoints: Sequence[Endpoint] = (),
+        printer: Printer | None = None,
+        ready: Callable[[], str] | None = None,
+        offload: messages.Offload | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        self.guard = guard
+        self.closing = False
+        self._store = store
+        self._clock = clock
+        self._dispatcher = Dispatcher(catalog, signer)
+        self._endpoints: tuple[Endpoint, ...] = (Health(ready), *endpoints)
+        self._printer = printer
+        self._offload = offload
+        self._limits = limits or Limits()
+        self._streams: dict[WatchStream, None] = {}
+        self._pacer = Pacer(clock)
+
+    @property
+    def watches(self) -> int:
+        """How many are open."""
+        return len(self._streams)
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            return  # neither websockets nor lifespan events are served
+        headers: Mapping[str, str] = {}
+        try:
+            headers = read_headers(scope["headers"])
+            result = await self._handle(scope, headers, receive)
+            if isinstance(result, WatchStream):
+                await self._stream(result, receive, send)
+                return
+        except ApiError as error:
+            result = refusal_answer(error)
+        except messages.ClientGone:
+            return
+        except RecursionError:
+            result = refusal_answer(refusals.bad_request("the request is nested too deeply"))
+        except Exception as error:
+            _log.error("Request failed", error, stack=True, method=scope["method"], path=scope["path"])
+            result = refusal_answer(_internal())
+        abort = scope.get("moorage.abort")
+        await messages.send_answer(send, result, headers, self._offload, self._clock, abort)
+
+    def close(self) -> None:
+        """Ends all watches and takes no more."""
+        self.closing = True
+        for stream in tuple(self._streams):
+            stream.end()
+
+    async def _handle(self, scope: Any, headers: Mapping[str, str], receive: Any) -> Answer | WatchStream:
+        method, path = scope["method"], scope["path"]
+        user = self.guard.admit(method, path, headers, scope.get("moorage.user"))
+        urls.check_path(scope.get("raw_path") or b"")
+        body = await messages.read_body(receive, headers, self._clock)
+        query = urls.parse_query(scope["query_string"])
+        result = self._respond(method, path, query, headers, body, user, scope.get("moorage.abort"))
+        if self._store.durability.version < self._store.version:
+            try:
+                await self._store.settled()
+            except BaseException:
+                if isinstance(result, WatchStream):
+                    result.discard()
+                raise
+        return result
+
+    def _respond(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str],
+        headers: Mapping[str, str],
+        body: bytes,
+        user: User,
+        abort: Callable[[], object] | None,
+    ) -> Answer | WatchStream:
+        """The whole work on a request, in one step."""
+        parsed = urls.parse_path(path)
+        served = self._dispatcher.served(parsed) if parsed is not None else None
+        if parsed is None or served is None:
+            return self._ask_endpoints(Request(method, path, query, headers, body, user))
+        verb = urls.verb_of(method, parsed, bool(urls.flag(query, "watch")))
+        present = self._presenter(served, query, headers.get("accept", ""))
+        if verb == "watch":
+            return self._watch(served, parsed, query, present, abort)
+        handler = self._dispatcher.handler(served, parsed, verb)
+        content_type = headers.get("content-type", "")
+        wall = self._clock.wall
+        call = Call(self._store, served, parsed, verb, query, body, content_type, present, user, wall)
+        return handler(call)
+
+    def _ask_endpoints(self, request: Request) -> Answer:
+        for endpoint in self._endpoints:
+            answer = endpoint.answer(request)
+            if answer is not None:
+                return answer
+        raise page_not_found()
+
+    def _presenter(self, served: Served, query: Mapping[str, str], accept: str) -> Presenter:
+        form = presentation.form_of(accept)
+        include = query.get("includeObject") or "Metadata"
+        if include not in _INCLUDES:
+            raise refusals.bad_request(f'includeObject: unknown value "{include[:100]}"')
+        return presenter(served, form, include, self._printer, self._clock.wall)
+
+    def _watch(
+        self,
+        served: Served,
+        path: Path,
+        query: Mapping[str, str],
+        present: Presenter,
+        abort: Callable[[], object] | None,
+    ) -> WatchStream:
+        if "watch" not in served.verbs or path.subresource:
+            raise not_allowed()
+        if self.closing or len(self._streams) >= self._limits.watches:
+            message = "the server has too many watches open; close some or try again later"
+            raise refusals.failure(429, "TooManyRequests", message, retry_after=5)
+        options = urls.list_options(query, watch=True)
+        fields = stored_fields(served, options.field_selector)
+        if path.name:
+            fields = ",".join(filter(None, (fields, f"metadata.name={path.name}")))
+        version = options.resource_version
+        if options.send_initial_events is False and version in ("", "0"):
+            version = str(self._store.version)
+        subscription = self._store.watch(
+            served.stored,
+            resource_version=version,
+            namespace=path.namespace,
+            label_selector=options.label_selector,
+            field_selector=fields,
+            send_initial_events=bool(options.send_initial_events),
+            buffer=self._limits.watch_buffer,
+        )
+        timeout = options.timeout or self._limits.watch_seconds
+        return WatchStream(
+            subscription,
+            present,
+            self._clock,
+            self._pacer,
+            bookmarks=options.bookmarks,
+            timeout=timeout,
+            abort=abort,
+        )
+
+    async def _stream(self, stream: WatchStream, receive: Any, send: Any) -> None:
+        self._streams[stream] = None
+        try:
+            await stream.run(receive, send)
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:
+            # The headers are out, so there is no status left to say it with: the body breaks off.
+            _log.error("Watch failed", error, stack=True)
+        finally:
+            del self._streams[stream]
+
+
+def _internal() -> ApiError:
+    message = "Internal error occurred: the server has a bug; its log says more"
+    return refusals.failure(500, "InternalError", message)

@@ -1,0 +1,202 @@
+"""Who may ask: the Host and Origin of a request, its token or client certificate.
+
+A page in a browser can reach loopback ports, under any name that resolves there. So the Host must be one of
+ours exactly, a foreign Origin is refused, and only health and version are answered without credentials.
+
+Tokens of service accounts are made on request, and recognised again as long as the server runs. They are JSON
+web tokens signed with a secret of this server (HS256), so nothing has to be stored for them.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from moorage.api import resources
+from moorage.api.errors import ApiError
+from moorage.api.meta import Int64, Record
+from moorage.embedded.apiserver.calls import Call, convert
+from moorage.embedded.http import ADMIN, ANONYMOUS, Answer, json_answer
+from moorage.serving.certificates import User
+from moorage.store import refusals
+from moorage.store.objects import timestamp
+
+_ISSUER = "https://kubernetes.default.svc.cluster.local"
+_SHORTEST, _DEFAULT, _LONGEST = 600, 3600, 2**32
+_LONGEST_TOKEN = 4096
+_OPEN_PATHS = frozenset({"/healthz", "/livez", "/readyz", "/version"})
+_OWN_SITE = frozenset({"same-origin", "none"})
+_MOST_HEADERS = 100
+
+
+class TokenRequestSpec(Record):
+    audiences: tuple[str, ...] = ()
+    expiration_seconds: Int64 | None = None
+
+
+class TokenRequest(Record):
+    """authentication.k8s.io/v1 TokenRequest, as far as it is read."""
+
+    spec: TokenRequestSpec = TokenRequestSpec()
+
+
+class _Claims(msgspec.Struct):
+    sub: str
+    exp: float
+
+
+class Signer:
+    """Makes and reads tokens. `wall` gives Unix seconds."""
+
+    def __init__(self, secret: bytes, wall: Callable[[], float]) -> None:
+        self._secret = secret
+        self._wall = wall
+
+    def token(self, namespace: str, name: str, uid: str, audiences: tuple[str, ...], expires: float) -> str:
+        claims: dict[str, Any] = {
+            "aud": list(audiences),
+            "exp": int(expires),
+            "iat": int(self._wall()),
+            "iss": _ISSUER,
+            "kubernetes.io": {"namespace": namespace, "serviceaccount": {"name": name, "uid": uid}},
+            "sub": f"system:serviceaccount:{namespace}:{name}",
+        }
+        head = _text({"alg": "HS256", "typ": "JWT"})
+        signed = f"{head}.{_text(claims)}"
+        return f"{signed}.{self._signature(signed)}"
+
+    def user(self, token: str) -> User | None:
+        """The service account of a token that is ours and not expired."""
+        signed, dot, signature = token.rpartition(".")
+        if not dot or len(token) > _LONGEST_TOKEN or not token.isascii():
+            return None
+        if not hmac.compare_digest(self._signature(signed), signature):
+            return None
+        try:
+            claims = msgspec.json.decode(_bytes(signed.partition(".")[2]), type=_Claims)
+        except (msgspec.DecodeError, binascii.Error, ValueError):
+            return None
+        if claims.exp < self._wall():
+            return None
+        namespace = claims.sub.split(":")[2]
+        groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
+        return User(claims.sub, groups)
+
+    def create(self, call: Call) -> Answer:
+        """POST serviceaccounts/<name>/token."""
+        account = call.current()
+        raw = call.read_object()
+        spec = convert(raw, TokenRequest, "TokenRequest").spec
+        seconds = spec.expiration_seconds if spec.expiration_seconds is not None else _DEFAULT
+        if not _SHORTEST <= seconds <= _LONGEST:
+            why = "may not specify a duration less than 10 minutes" if seconds < _SHORTEST else "is too long"
+            problem = f"Invalid value: {seconds}: {why}"
+            raise refusals.invalid(
+                resources.SERVICE_ACCOUNTS, account.name, "spec.expirationSeconds", problem
+            )
+        expires = self._wall() + seconds
+        audiences = spec.audiences or (_ISSUER,)
+        status = {
+            "token": self.token(account.namespace, account.name, account.uid, audiences, expires),
+            "expirationTimestamp": timestamp(expires),
+        }
+        answer = {
+            "kind": "TokenRequest",
+            "apiVersion": "authentication.k8s.io/v1",
+            "metadata": {"name": account.name, "namespace": account.namespace},
+            "spec": {"audiences": list(audiences), "expirationSeconds": seconds, "boundObjectRef": None},
+            "status": status,
+        }
+        return json_answer(answer, 201)
+
+    def _signature(self, signed: str) -> str:
+        return _base64(hmac.new(self._secret, signed.encode(), hashlib.sha256).digest())
+
+
+def _text(value: dict[str, Any]) -> str:
+    return _base64(msgspec.json.encode(value))
+
+
+def _base64(value: bytes) -> str:
+    return base64.urlsafe_b64encode(value).rstrip(b"=").decode()
+
+
+def _bytes(text: str) -> bytes:
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+
+
+def read_headers(raw: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
+    """Header names in lower case with their values; refuses too many, and a repeated Host."""
+    if len(raw) > _MOST_HEADERS:
+        raise refusals.failure(431, "BadRequest", f"the request has more than {_MOST_HEADERS} headers")
+    headers: dict[str, str] = {}
+    for name, value in raw:
+        key = name.decode("latin-1")
+        if key == "host" and key in headers:
+            raise refusals.bad_request("the request has more than one Host header")
+        headers[key] = value.decode("latin-1")
+    return headers
+
+
+class Guard:
+    """The rules of one server. `hosts` are the allowed Host headers; None allows any, for tests only."""
+
+    def __init__(self, token: str, signer: Signer, hosts: Iterable[str] | None = None) -> None:
+        self.hosts = None if hosts is None else frozenset(hosts)
+        self._token = token.encode()
+        self._signer = signer
+
+    def admit(self, method: str, path: str, headers: Mapping[str, str], peer: User | None) -> User:
+        """The user of a request; the ApiError of one that is turned away. `peer` comes from a certificate."""
+        self._check_host(headers.get("host"))
+        self._check_origin(headers)
+        user = peer or self._bearer(headers.get("authorization"))
+        if user is not None:
+            return user
+        if path in _OPEN_PATHS and method in ("GET", "HEAD"):
+            return ANONYMOUS
+        raise refusals.failure(401, "Unauthorized", "Unauthorized")
+
+    def _check_host(self, host: str | None) -> None:
+        if not host:
+            raise refusals.bad_request("the request has no Host header")
+        if self.hosts is not None and host not in self.hosts:
+            names = ", ".join(sorted(self.hosts))
+            message = f"this server is not called {host[:200]!r}; it answers to {names}"
+            raise refusals.failure(421, "MisdirectedRequest", message)
+
+    def _check_origin(self, headers: Mapping[str, str]) -> None:
+        origin, site = headers.get("origin"), headers.get("sec-fetch-site")
+        if origin is None and site is None:
+            return
+        own = {f"https://{headers['host']}", f"http://{headers['host']}"}
+        if (origin is not None and origin not in own) or (site is not None and site not in _OWN_SITE):
+            raise _foreign()
+
+    def _bearer(self, authorization: str | None) -> User | None:
+        if not authorization:
+            return None
+        scheme, _, token = authorization.partition(" ")
+        if scheme.lower() != "bearer":
+            return None
+        if hmac.compare_digest(token.encode(), self._token):
+            return ADMIN
+        return self._signer.user(token)
+
+
+def _foreign() -> ApiError:
+    message = "requests from other sites are refused; use kubectl or a client with the server's token"
+    return refusals.failure(403, "Forbidden", message)
+
+
+def own_hosts(port: int, names: Iterable[str] = ("127.0.0.1", "localhost", "[::1]")) -> frozenset[str]:
+    """The Host headers of a server on a loopback port; clients leave the usual port of https out."""
+    names = tuple(names)
+    hosts = {f"{name}:{port}" for name in names}
+    return frozenset(hosts | set(names)) if port == 443 else frozenset(hosts)

@@ -1,0 +1,229 @@
+"""The kinds a server serves, and how each is reached: names, verbs, subresources, views and rules.
+
+A `Served` is one kind in one version. Several of them may be the same stored objects: both event groups, or
+the versions of a CustomResourceDefinition. Then `stored` says which resource the store holds them under, and
+`view` turns one form into the other. Which kinds are built in is listed in `builtin`; CRDs add theirs while
+the server runs.
+
+Events are one set under two groups: stored as events.k8s.io/v1, seen as core/v1 through a view. The scheduler
+writes the new form, `kubectl describe` reads the old one; an event written through either is there in both.
+
+Kinds that are served but not stored have only their names here, for discovery and OpenAPI; `metrics` and
+`reviews` answer them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from moorage.api.resources import CORE_EVENTS, EVENTS, Resource, custom
+from moorage.store.objects import Raw
+
+VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+"""What can be done with objects of a kind, unless its `Served` says otherwise."""
+_READ_WRITE = ("get", "patch", "update")
+_AUTHORIZATION, _AUTHENTICATION, _METRICS = "authorization.k8s.io", "authentication.k8s.io", "metrics.k8s.io"
+LOCAL_ACCESS_REVIEWS = custom(_AUTHORIZATION, "v1", "localsubjectaccessreviews", "LocalSubjectAccessReview")
+SELF_ACCESS_REVIEWS = custom(
+    _AUTHORIZATION, "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", False
+)
+SELF_RULES_REVIEWS = custom(_AUTHORIZATION, "v1", "selfsubjectrulesreviews", "SelfSubjectRulesReview", False)
+ACCESS_REVIEWS = custom(_AUTHORIZATION, "v1", "subjectaccessreviews", "SubjectAccessReview", False)
+SELF_REVIEWS = custom(_AUTHENTICATION, "v1", "selfsubjectreviews", "SelfSubjectReview", False)
+TOKEN_REVIEWS = custom(_AUTHENTICATION, "v1", "tokenreviews", "TokenReview", False)
+NODE_METRICS = custom(_METRICS, "v1beta1", "nodes", "NodeMetrics", False)
+POD_METRICS = custom(_METRICS, "v1beta1", "pods", "PodMetrics")
+REVIEWS: tuple[Resource, ...] = (
+    SELF_REVIEWS,
+    TOKEN_REVIEWS,
+    LOCAL_ACCESS_REVIEWS,
+    SELF_ACCESS_REVIEWS,
+    SELF_RULES_REVIEWS,
+    ACCESS_REVIEWS,
+)
+_OLD_TO_NEW = {
+    "involvedObject": "regarding",
+    "message": "note",
+    "reportingComponent": "reportingController",
+    "source": "deprecatedSource",
+    "firstTimestamp": "deprecatedFirstTimestamp",
+    "lastTimestamp": "deprecatedLastTimestamp",
+    "count": "deprecatedCount",
+}
+"""The fields with other names; all others are the same in both."""
+_NEW_TO_OLD = {new: old for old, new in _OLD_TO_NEW.items()}
+_OUTER = ("apiVersion", "kind")
+
+
+class View(Protocol):
+    """Another form of stored objects. Both directions give new values and leave their argument alone."""
+
+    def inward(self, raw: Raw) -> Raw:
+        """The stored form of an object that a client wrote."""
+        ...
+
+    def outward(self, raw: Raw) -> Raw:
+        """What a client sees of a stored object."""
+        ...
+
+    def field(self, path: str) -> str:
+        """The path in stored objects of a field that a field selector names."""
+        ...
+
+
+class CoreEvents:
+    """The view of core/v1."""
+
+    def inward(self, raw: Raw) -> Raw:
+        """As stored. The reporter is taken from the source where an old writer names only that."""
+        event = {_OLD_TO_NEW.get(field, field): value for field, value in raw.items() if field not in _OUTER}
+        source = event.get("deprecatedSource")
+        if not event.get("reportingController") and isinstance(source, dict) and source.get("component"):
+            event["reportingController"] = source["component"]
+        return {"apiVersion": EVENTS.api_version, "kind": EVENTS.kind, **event}
+
+    def outward(self, raw: Raw) -> Raw:
+        event = {_NEW_TO_OLD.get(field, field): value for field, value in raw.items() if field not in _OUTER}
+        event.setdefault("involvedObject", {})
+        event.setdefault("source", {})
+        return {"apiVersion": CORE_EVENTS.api_version, "kind": CORE_EVENTS.kind, **event}
+
+    def field(self, path: str) -> str:
+        if path == "source":
+            return "reportingController"
+        head, dot, rest = path.partition(".")
+        return f"{_OLD_TO_NEW.get(head, head)}{dot}{rest}"
+
+
+CORE_EVENTS_VIEW = CoreEvents()
+
+
+class Rules(Protocol):
+    """What is checked and filled in before objects of a kind are stored, in their served form."""
+
+    def admit(self, raw: Raw, old: Raw | None, subresource: str = "") -> Raw:
+        """The object to store: pruned, with defaults. `old` is the current state, None on creation.
+
+        Raises the `ApiError` (422) that the client gets.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Subresource:
+    """One subresource: its kind and group version where they are not those of its parent, and its verbs."""
+
+    name: str
+    verbs: tuple[str, ...]
+    kind: str = ""
+    group: str = ""
+    version: str = ""
+
+
+STATUS = Subresource("status", _READ_WRITE)
+SCALE = Subresource("scale", _READ_WRITE, "Scale", "autoscaling", "v1")
+
+
+@dataclass(frozen=True, slots=True)
+class ScalePaths:
+    """Where the scale subresource finds its numbers; each path is a tuple of field names."""
+
+    replicas: tuple[str, ...] = ("spec", "replicas")
+    status_replicas: tuple[str, ...] = ("status", "replicas")
+    selector: tuple[str, ...] | None = None
+    """A selector as text, as a labelSelector object or as plain labels; None where the kind has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """One kind in one version as clients reach it."""
+
+    resource: Resource
+    singular: str
+    short_names: tuple[str, ...] = ()
+    verbs: tuple[str, ...] = VERBS
+    subresources: tuple[Subresource, ...] = ()
+    categories: tuple[str, ...] = ()
+    storage: Resource | None = None
+    """The resource that the store holds the objects under; None: `resource` itself."""
+    view: View | None = None
+    """Given when the stored form is another; None: stored as served."""
+    rules: Rules | None = None
+    """Given for kinds that bring their own checks, as custom ones do."""
+    scale: ScalePaths | None = None
+    """Given when there is a scale subresource."""
+    columns: tuple[Raw, ...] | None = None
+    """The additionalPrinterColumns of a custom kind; None for a built-in one."""
+    schema: Raw | None = None
+    """The OpenAPI schema of a custom kind, as its definition has it."""
+    list_kind: str = ""
+    deprecated: bool = False
+    warning: str = ""
+    """For a deprecated version: what the Warning header says."""
+
+    @property
+    def stored(self) -> Resource:
+        return self.storage or self.resource
+
+    @property
+    def list_name(self) -> str:
+        """The kind of lists."""
+        return self.list_kind or f"{self.resource.kind}List"
+
+    def subresource(self, name: str) -> Subresource | None:
+        return next((sub for sub in self.subresources if sub.name == name), None)
+
+
+class Catalog:
+    """All that is served now. `version` grows with each change, so that answers made of it can be kept."""
+
+    def __init__(self, served: Iterable[Served] = ()) -> None:
+        self.version = 0
+        self.listeners: list[Callable[[], None]] = []
+        """Called after each change."""
+        self._served: dict[tuple[str, str, str], Served] = {}
+        for one in served:
+            self.add(one)
+
+    def find(self, group: str, version: str, plural: str) -> Served | None:
+        return self._served.get((group, version, plural))
+
+    def all(self) -> Iterator[Served]:
+        """In the order of their adding."""
+        return iter(tuple(self._served.values()))
+
+    def add(self, served: Served) -> None:
+        """Serves a kind; one of the same group, version and plural is replaced."""
+        self._served[_key(served)] = served
+        self._changed()
+
+    def remove(self, served: Served) -> None:
+        """Stops serving a kind; nothing happens if it is not served."""
+        if self._served.pop(_key(served), None) is not None:
+            self._changed()
+
+    def of_kind(self, group: str, version: str, kind: str) -> Served | None:
+        """The kind by its name instead of its plural."""
+        for served in self._served.values():
+            resource = served.resource
+            if (resource.kind, resource.group, resource.version) == (kind, group, version):
+                return served
+        return None
+
+    def _changed(self) -> None:
+        self.version += 1
+        for listener in tuple(self.listeners):
+            listener()
+
+
+def _key(served: Served) -> tuple[str, str, str]:
+    resource = served.resource
+    return resource.group, resource.version, resource.plural
+
+
+VIRTUAL: tuple[Served, ...] = (
+    *(Served(resource, resource.kind.lower(), verbs=("create",)) for resource in REVIEWS),
+    *(Served(resource, "", verbs=("get", "list")) for resource in (NODE_METRICS, POD_METRICS)),
+)

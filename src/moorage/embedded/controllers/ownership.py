@@ -1,0 +1,173 @@
+"""Objects that belong to others: made from a template with an owner reference, adopted, or released.
+
+    no controller, selector matches  ──adopt──▶  controlled
+    controlled, selector does not match any more ──release──▶ no controller
+
+The short hashes that name revisions are made here too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from moorage.api.meta import LabelSelector
+from moorage.api.resources import Resource, Unstructured
+from moorage.api.selectors import NOTHING, Selector, compile_label_selector, selector_from_labels
+from moorage.embedded.controllers.caches import Cache
+from moorage.embedded.controllers.kinds import is_terminating
+from moorage.embedded.controllers.writes import Writer
+
+Raw = dict[str, Any]
+
+_LETTERS = "bcdfghjklmnpqrstvwxz2456789"  # as names are generated: no vowels, so no words
+_HASH_LENGTH = 10
+_NAME_LENGTH = 63
+_GENERATED_LENGTH = 58  # leaves room for the five letters that the server adds
+ORPHANS = "orphans"
+"""The index of objects without a controller, by namespace."""
+
+
+def short_hash(value: Any, collisions: int = 0) -> str:
+    """Equal for equal JSON values, whatever the order of their keys."""
+    canonical = msgspec.json.encode(value, order="sorted") + (str(collisions).encode() if collisions else b"")
+    number = int.from_bytes(hashlib.blake2b(canonical, digest_size=8).digest(), "big")
+    letters = []
+    for _ in range(_HASH_LENGTH):
+        number, digit = divmod(number, len(_LETTERS))
+        letters.append(_LETTERS[digit])
+    return "".join(letters)
+
+
+def owner_reference(resource: Resource, owner: Unstructured) -> Raw:
+    """For an object that `owner` controls."""
+    return {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "name": owner.name,
+        "uid": owner.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def generate_name(owner: str) -> str:
+    """The prefix for generated names of an owner's objects."""
+    return f"{owner[: _GENERATED_LENGTH - 1]}-"
+
+
+def pod_from(
+    template: Mapping[str, Any],
+    resource: Resource,
+    owner: Unstructured,
+    *,
+    name: str = "",
+    labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
+) -> Raw:
+    """A pod of the owner's template; without a name it gets a generated one."""
+    given = template.get("metadata") or {}
+    meta: Raw = {
+        "namespace": owner.namespace,
+        "ownerReferences": [owner_reference(resource, owner)],
+        **({"name": name} if name else {"generateName": generate_name(owner.name)}),
+    }
+    for field, more in (("labels", labels), ("annotations", annotations)):
+        values = {**(given.get(field) or {}), **(more or {})}
+        if values:
+            meta[field] = values
+    if given.get("finalizers"):
+        meta["finalizers"] = given["finalizers"]
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": template.get("spec") or {}}
+
+
+def without_label(template: Mapping[str, Any], label: str) -> Raw:
+    """The template with one label less, for comparisons."""
+    meta = template.get("metadata") or {}
+    labels = {key: value for key, value in (meta.get("labels") or {}).items() if key != label}
+    bare = {field: value for field, value in meta.items() if field not in ("labels", "creationTimestamp")}
+    return {**template, "metadata": {**bare, **({"labels": labels} if labels else {})}}
+
+
+def resolve(value: Any, total: int, *, up: bool, default: int = 0) -> int:
+    """A count, or a percentage of `total` such as "25%"; rounded up or down."""
+    if value is None:
+        return default
+    if isinstance(value, str):
+        if not value.endswith("%"):
+            return int(value)
+        percent = int(value[:-1])
+        return -(-percent * total // 100) if up else percent * total // 100
+    return int(value)
+
+
+def shortened(prefix: str, suffix: str) -> str:
+    """`prefix-suffix`, with the prefix cut so that it is a label value."""
+    return f"{prefix[: _NAME_LENGTH - len(suffix) - 1]}-{suffix}"
+
+
+def index_orphans(cache: Cache) -> Cache:
+    cache.add_index(ORPHANS, _orphanage)
+    return cache
+
+
+def selector_of(obj: Unstructured) -> Selector:
+    """spec.selector, in both of its forms; none selects nothing."""
+    spec = (obj.raw.get("spec") or {}).get("selector")
+    if not spec:
+        return NOTHING
+    if "matchLabels" in spec or "matchExpressions" in spec:
+        return compile_label_selector(msgspec.convert(spec, LabelSelector))
+    return selector_from_labels(spec)
+
+
+async def claim(writer: Writer, resource: Resource, owner: Unstructured, cache: Cache) -> list[Unstructured]:
+    """The objects in `cache` that `owner`, of `resource`, controls after adopting and releasing."""
+    selector = selector_of(owner)
+    claimed: list[Unstructured] = []
+    for obj in cache.owned_by(owner):
+        if selector.matches(obj.labels):
+            claimed.append(obj)
+        elif not is_terminating(owner):
+            await _release(writer, cache.resource, owner, obj)
+    if is_terminating(owner):
+        return claimed
+    for obj in cache.find(ORPHANS, owner.namespace):
+        if selector.matches(obj.labels) and not is_terminating(obj):
+            claimed.append(await _adopt(writer, resource, owner, cache.resource, obj))
+    return claimed
+
+
+def possible_owners(cache: Cache, obj: Unstructured) -> Iterable[str]:
+    """Keys of the objects in `cache` that control, or could adopt, `obj`."""
+    for owner in obj.metadata.owner_references:
+        if owner.controller:
+            if owner.kind != cache.resource.kind:
+                return ()
+            key = f"{obj.namespace}/{owner.name}"
+            found = cache.get(key)
+            return (key,) if found is not None and found.uid == owner.uid else ()
+    return [o.key for o in cache.in_namespace(obj.namespace) if selector_of(o).matches(obj.labels)]
+
+
+async def _adopt(
+    writer: Writer, resource: Resource, owner: Unstructured, kind: Resource, obj: Unstructured
+) -> Unstructured:
+    owners = [*(obj.raw["metadata"].get("ownerReferences") or ()), owner_reference(resource, owner)]
+    return await writer.patch(kind, obj, {"metadata": {"ownerReferences": owners}})
+
+
+async def _release(writer: Writer, kind: Resource, owner: Unstructured, obj: Unstructured) -> None:
+    owners: list[Any] = [
+        o for o in obj.raw["metadata"].get("ownerReferences") or () if o.get("uid") != owner.uid
+    ]
+    await writer.patch(kind, obj, {"metadata": {"ownerReferences": owners or None}})
+
+
+def _orphanage(obj: Unstructured) -> Iterable[Hashable]:
+    if any(owner.controller for owner in obj.metadata.owner_references):
+        return ()
+    return (obj.namespace,)

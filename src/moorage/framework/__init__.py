@@ -1,0 +1,112 @@
+"""All that a plugin author imports: extension points, Status, CycleState, Handle, node views, ports.
+
+The contract of every extension point is in `moorage.framework.points`; the forms for all nodes at once are in
+`vectorized`, answers that are kept for later pods in `reusable`, details of refusals in `explaining`. What is
+provisional is in `hot` and not here. Nothing here knows a concrete plugin, a queue or a transport."""
+
+from moorage.framework.access import Access, Dependency, Kind, Reads, Version
+from moorage.framework.args import ArgsContext, PluginArgs
+from moorage.framework.cycle_state import CycleState, StateKeyError
+from moorage.framework.events import (
+    ActionType,
+    ClusterEvent,
+    EventResource,
+    HintFn,
+    QueuedPod,
+    QueueingHint,
+    Registration,
+)
+from moorage.framework.explaining import Detail, ExplainingPlugin
+from moorage.framework.handle import AssumeCache, DryRun, Handle, Lister, Nominator, WaitingPod
+from moorage.framework.nodes import Nodes, NodeView, Refusals
+from moorage.framework.points import (
+    BindPlugin,
+    FilterPlugin,
+    PermitPlugin,
+    Plugin,
+    PostBindPlugin,
+    PostFilterPlugin,
+    PreBindPlugin,
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    PreScorePlugin,
+    QueueSortPlugin,
+    ReservePlugin,
+    ScorePlugin,
+    SortKeyPlugin,
+)
+from moorage.framework.ports import ApiClient, Clock, EventRecorder
+from moorage.framework.reusable import ReusablePlugin
+from moorage.framework.status import (
+    MAX_NODE_SCORE,
+    MIN_NODE_SCORE,
+    Code,
+    Normalization,
+    PostFilterResult,
+    PreBindPreFlight,
+    PreFilterResult,
+    Status,
+    default_normalize,
+)
+from moorage.framework.statuses import NodeStatuses
+from moorage.framework.vectorized import VectorFilterPlugin, VectorScorePlugin
+
+__all__ = [
+    "MAX_NODE_SCORE",
+    "MIN_NODE_SCORE",
+    "Access",
+    "ActionType",
+    "ApiClient",
+    "ArgsContext",
+    "AssumeCache",
+    "BindPlugin",
+    "Clock",
+    "ClusterEvent",
+    "Code",
+    "CycleState",
+    "Dependency",
+    "Detail",
+    "DryRun",
+    "EventRecorder",
+    "EventResource",
+    "ExplainingPlugin",
+    "FilterPlugin",
+    "Handle",
+    "HintFn",
+    "Kind",
+    "Lister",
+    "NodeStatuses",
+    "NodeView",
+    "Nodes",
+    "Nominator",
+    "Normalization",
+    "PermitPlugin",
+    "Plugin",
+    "PluginArgs",
+    "PostBindPlugin",
+    "PostFilterPlugin",
+    "PostFilterResult",
+    "PreBindPlugin",
+    "PreBindPreFlight",
+    "PreEnqueuePlugin",
+    "PreFilterPlugin",
+    "PreFilterResult",
+    "PreScorePlugin",
+    "QueueSortPlugin",
+    "QueuedPod",
+    "QueueingHint",
+    "Reads",
+    "Refusals",
+    "Registration",
+    "ReservePlugin",
+    "ReusablePlugin",
+    "ScorePlugin",
+    "SortKeyPlugin",
+    "StateKeyError",
+    "Status",
+    "VectorFilterPlugin",
+    "VectorScorePlugin",
+    "Version",
+    "WaitingPod",
+    "default_normalize",
+]

@@ -1,0 +1,500 @@
+"""The cluster as plugins see it: `Nodes`, all candidate nodes in columns, and `NodeView`, one of them.
+
+Both are read-only windows on a `Columns` (the NodeTable, or the overlay of a dry run). They own no data:
+a view is valid until the hook that received it returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.api.taints import Taint
+from moorage.framework.ranking import LowerPods, RankedPods
+from moorage.framework.status import Code
+
+IntArray = npt.NDArray[np.int64]
+CodeArray = npt.NDArray[np.int32]
+BoolArray = npt.NDArray[np.bool_]
+FloatArray = npt.NDArray[np.float64]
+
+Amounts = Literal["allocatable", "requested", "nonzero_requested"]
+
+Compute = Callable[["Nodes"], npt.NDArray[Any]]
+"""A derived column for some nodes: one entry per node of the view that is handed in."""
+ComputeRow = Callable[["NodeView"], Any]
+"""A derived column's entry for a single node; cheaper when few rows have changed."""
+
+T = TypeVar("T")
+_MOST_KEPT = 64
+"""What a view keeps for plugins; keys may come from pods, so a user can name many."""
+
+Reason = str | Sequence[str] | Callable[[int], str]
+"""One text for all refused nodes, one per node of the view, or a function of the index in the view."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaintClass:
+    """A distinct combination of taints and `spec.unschedulable`; few exist in any cluster."""
+
+    taints: tuple[Taint, ...]
+    unschedulable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class EveryRow:
+    """All rows in use at once, in row order, dead ones included: what hot plugins are asked about."""
+
+    nodes: Nodes
+    listed: Nodes
+    """The live ones among them, in snapshot order."""
+    alive: BoolArray
+    """Which rows have a node."""
+    positions: IntArray
+    """Row → place in snapshot order; what decides between equals."""
+    in_order: bool = False
+    """Whether row `i` is the node at place `i`, so that rows need not be put in order."""
+
+    def dense(self, mask: BoolArray) -> Nodes:
+        """The rows where `mask` is true, in snapshot order. `mask` must be false for rows without a node and
+        not change afterwards."""
+        return SomeNodes(self, mask)
+
+
+News = tuple[int, int, "list[NodeView]"]
+"""What has changed since some generation: the generation of now, that of the nodes, and the nodes that
+changed, each once; rows without a node are left out. A plain tuple, because one is made for every pod."""
+
+
+class AmountColumns(Protocol):
+    """What nodes have and what their pods request, per resource."""
+
+    def allocatable(self, resource: str) -> IntArray: ...
+
+    def requested(self, resource: str) -> IntArray:
+        """Requests of the pods on each node, assumed ones included; `pods` is their number."""
+        ...
+
+    def nonzero_requested(self, resource: str) -> IntArray:
+        """`requested` with the defaults that scoring uses; kept for cpu and memory."""
+        ...
+
+    def free(self, resource: str) -> IntArray:
+        """Allocatable less requested; negative on an overcommitted node."""
+        ...
+
+    def floats(self, column: Amounts, resource: str) -> FloatArray:
+        """`allocatable`, `requested` or `nonzero_requested` in float64, for arithmetic that divides."""
+        ...
+
+
+class LabelColumns(Protocol):
+    """The labels of the nodes, per key."""
+
+    def codes(self, key: str) -> CodeArray:
+        """Interned label values, -1 where the node has no such label."""
+        ...
+
+    def values(self, key: str) -> Mapping[str, int]:
+        """Value → code of that column. Codes stay valid for as long as this returns the same object."""
+        ...
+
+    def numbers(self, key: str) -> FloatArray:
+        """The label as an integer, NaN where it is absent or none; for Gt and Lt."""
+        ...
+
+
+class TaintColumns(Protocol):
+    """The taints of the nodes. Ids stay valid for as long as `classes` is the same object."""
+
+    @property
+    def ids(self) -> CodeArray:
+        """Index of each node's class in `classes`."""
+        ...
+
+    @property
+    def classes(self) -> Sequence[TaintClass]: ...
+
+
+class NodeLoad(Protocol):
+    """The pods of one node and the sums of what they request."""
+
+    @property
+    def requested(self) -> Mapping[str, int]: ...
+
+    @property
+    def nonzero_requested(self) -> Mapping[str, int]: ...
+
+    def pods(self) -> Sequence[Pod]: ...
+
+    def ranked(self) -> RankedPods:
+        """The pods by importance."""
+        ...
+
+
+class Columns(Protocol):
+    """The storage behind the views: full-width arrays, one entry per row. Arrays must not be written."""
+
+    @property
+    def width(self) -> int:
+        """Length of every column, free rows included."""
+        ...
+
+    @property
+    def amounts(self) -> AmountColumns: ...
+
+    @property
+    def labels(self) -> LabelColumns: ...
+
+    @property
+    def taints(self) -> TaintColumns: ...
+
+    def node_column(self, key: Hashable, compute: Compute) -> npt.NDArray[Any]:
+        """A column of the caller's own that depends on the node objects only (labels, taints, allocatable).
+        Computed once per key, later for changed nodes only; 0 where there is no node. `key` must name all
+        that `compute` depends on beside the nodes."""
+        ...
+
+    def row_column(
+        self, key: Hashable, compute: Compute, compute_row: ComputeRow | None = None
+    ) -> npt.NDArray[Any]:
+        """A column that depends on the pods of the node too (requested, pods)."""
+        ...
+
+    def node_names(self) -> Sequence[str]:
+        """Row → name; "" for a free row."""
+        ...
+
+    def row_of(self, name: str) -> int:
+        """The row of a live node, -1 when there is none."""
+        ...
+
+    def table_rows(self, rows: IntArray) -> IntArray:
+        """The rows of the node table behind rows of this source; they differ in a dry run."""
+        ...
+
+    def view(self, row: int) -> NodeView: ...
+
+    def every_row(self) -> EveryRow: ...
+
+    def load_on(self, row: int) -> NodeLoad: ...
+
+    def lower_pods_on(self, rows: Sequence[int], priority: int) -> list[LowerPods]:
+        """The pods below a priority, of many rows at once."""
+        ...
+
+    @property
+    def generation(self) -> int:
+        """Number of the latest change of any row."""
+        ...
+
+    @property
+    def node_generation(self) -> int:
+        """Number of the latest change of any node object."""
+        ...
+
+    def changed_since(self, generation: int) -> list[int]:
+        """Rows that changed after that generation, each once, dead ones included."""
+        ...
+
+    def settle(self) -> bool:
+        """Bring all columns up to date. Whether arrays that were handed out before show what is true now, as
+        long as no node changes."""
+        ...
+
+    def news(self, generation: int) -> News:
+        """Present generations and changed nodes in one call: memories ask this for every pod."""
+        ...
+
+
+class NodeView:
+    """One node: the object, and what runs there. What `NodeInfo` is in the Go framework."""
+
+    __slots__ = ("_columns", "allocatable", "labels", "name", "node", "row")
+
+    def __init__(self, columns: Columns, row: int, node: Node, allocatable: Mapping[str, int]) -> None:
+        self._columns = columns
+        self.row = row
+        self.node: Node = node
+        """The object, with annotations, conditions, addresses and images."""
+        self.name: str = node.name
+        self.labels: Mapping[str, str] = node.labels
+        """Read-only, as all that is here."""
+        self.allocatable: Mapping[str, int] = allocatable
+        """Resource → amount: cpu in milli-units, `pods` as a number, all others in base units."""
+
+    @property
+    def taints(self) -> tuple[Taint, ...]:
+        return self.node.taints
+
+    @property
+    def unschedulable(self) -> bool:
+        return self.node.unschedulable
+
+    @property
+    def pods(self) -> Sequence[Pod]:
+        """Pods on this node, assumed ones included."""
+        return self._columns.load_on(self.row).pods()
+
+    @property
+    def ranked(self) -> RankedPods:
+        """The pods on this node by importance, with what they request; shared until they change."""
+        return self._columns.load_on(self.row).ranked()
+
+    @property
+    def requested(self) -> Mapping[str, int]:
+        """What the pods on this node request; `pods` is their number."""
+        return self._columns.load_on(self.row).requested
+
+    @property
+    def nonzero_requested(self) -> Mapping[str, int]:
+        """As `requested`, with the defaults that scoring assumes for pods without requests."""
+        return self._columns.load_on(self.row).nonzero_requested
+
+    def free(self, resource: str) -> int:
+        """Allocatable less requested; negative on an overcommitted node."""
+        return self.allocatable.get(resource, 0) - self.requested.get(resource, 0)
+
+    def alone(self) -> Nodes:
+        """This node as a view of one."""
+        return Nodes(self._columns, np.array([self.row], dtype=np.int64))
+
+    def __repr__(self) -> str:
+        return f"NodeView({self.name})"
+
+
+class Nodes:
+    """Nodes still in play, dense and in snapshot order: index `i` of every array is the node `names[i]`.
+
+    No free rows and no ghosts. `rows` are the table rows behind the indices, for plugins that keep columns
+    of their own.
+    """
+
+    __slots__ = ("_kept", "_names", "_whole", "columns", "rows")
+
+    def __init__(self, columns: Columns, rows: IntArray) -> None:
+        self.columns = columns
+        self.rows = rows
+        self._names: list[str] | None = None
+        self._kept: dict[Hashable, tuple[int, Any]] = {}
+        # Rows 0..n-1 in order are by far the most common case: then every column is a slice, not a copy.
+        n = len(rows)
+        self._whole = n > 0 and rows[0] == 0 and rows[-1] == n - 1 and bool((np.diff(rows) == 1).all())
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[NodeView]:
+        view = self.columns.view
+        for row in self.rows.tolist():
+            yield view(row)
+
+    def __getitem__(self, index: int) -> NodeView:
+        return self.columns.view(int(self.rows[index]))
+
+    @property
+    def mask(self) -> BoolArray | None:
+        """For nodes that are given by a mask over the rows of the table: that mask, which is false for rows
+        without a node. None for others: `rows` says which they are."""
+        return None
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the nodes, in the order of every column."""
+        if self._names is None:
+            table = self.columns.node_names()
+            self._names = [table[row] for row in self.rows.tolist()]
+        return self._names
+
+    @property
+    def table_rows(self) -> IntArray:
+        """Rows of the node table, as indexes and plugins' own columns number them."""
+        return self.columns.table_rows(self.rows)
+
+    def take(self, column: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The entries of a full-width column for these nodes; a view where that costs nothing."""
+        return column[: len(self.rows)] if self._whole else column.take(self.rows)
+
+    def allocatable(self, resource: str) -> IntArray:
+        """Cpu in milli-units, `pods` as a number, all others in base units; 0 where a node has none."""
+        return self.take(self.columns.amounts.allocatable(resource))
+
+    def requested(self, resource: str) -> IntArray:
+        """What the pods on each node request, in the units of `allocatable`."""
+        return self.take(self.columns.amounts.requested(resource))
+
+    def nonzero_requested(self, resource: str) -> IntArray:
+        """As `requested`, with the defaults that scoring assumes for pods without requests."""
+        return self.take(self.columns.amounts.nonzero_requested(resource))
+
+    def floats(self, column: Amounts, resource: str) -> FloatArray:
+        """`allocatable`, `requested` or `nonzero_requested` in float64; exact below 2^53."""
+        return self.take(self.columns.amounts.floats(column, resource))
+
+    def free(self, resource: str) -> IntArray:
+        """Allocatable less requested."""
+        return self.take(self.columns.amounts.free(resource))
+
+    def label_codes(self, key: str) -> CodeArray:
+        """A number for each value of the label; -1 where a node does not have it."""
+        return self.take(self.columns.labels.codes(key))
+
+    def has_label(self, key: str) -> BoolArray:
+        """True where the node has the label, whatever its value."""
+        present: BoolArray = self.label_codes(key) >= 0
+        return present
+
+    def label_equals(self, key: str, *values: str) -> BoolArray:
+        """True where the label has one of these values."""
+        known = self.columns.labels.values(key)
+        codes = [known[value] for value in values if value in known]
+        column = self.label_codes(key)
+        match codes:
+            case []:
+                return np.zeros(len(self), dtype=np.bool_)
+            case [code]:
+                equal: BoolArray = column == code
+                return equal
+            case _:
+                return np.isin(column, codes)
+
+    def label_numbers(self, key: str) -> FloatArray:
+        """The label as a number; NaN where there is none."""
+        return self.take(self.columns.labels.numbers(key))
+
+    def node_column(self, key: Hashable, compute: Compute) -> npt.NDArray[Any]:
+        """A column that depends on the node objects only, computed once per key and per changed node."""
+        return self.take(self.columns.node_column(key, compute))
+
+    def row_column(
+        self, key: Hashable, compute: Compute, compute_row: ComputeRow | None = None
+    ) -> npt.NDArray[Any]:
+        """A column that depends on the pods of each node too, computed once per key and per changed row."""
+        return self.take(self.columns.row_column(key, compute, compute_row))
+
+    def kept(self, key: Hashable, make: Callable[[Nodes], T]) -> T:
+        """What `make` gets out of this view, made once and kept with the view until a node changes; for hot
+        plugins, so that they find their columns in one call. `key` must name all that it depends on beside
+        the nodes. It may hold arrays of this view, also those that change with the pods of the nodes: from
+        here until the hook returns they are up to date. A dry run's view keeps nothing."""
+        columns = self.columns
+        if not columns.settle() or not self._whole:
+            return make(self)
+        generation = columns.node_generation
+        found = self._kept.get(key)
+        if found is None or found[0] != generation:
+            if len(self._kept) >= _MOST_KEPT:
+                self._kept.clear()
+            found = self._kept[key] = (generation, make(self))
+        value: T = found[1]
+        return value
+
+    def by_taints(self, judge: Callable[[TaintClass], bool | int]) -> npt.NDArray[Any]:
+        """`judge` asked once per distinct combination of taints, spread to the nodes."""
+        verdicts = np.array([judge(cls) for cls in self.columns.taints.classes])
+        spread: npt.NDArray[Any] = verdicts[self.take(self.columns.taints.ids)]
+        return spread
+
+    def named(self, *names: str) -> BoolArray:
+        """True for the nodes with one of these names."""
+        wanted = [row for row in map(self.columns.row_of, names) if row >= 0]
+        return np.isin(self.rows, wanted)
+
+    def where(self, mask: BoolArray) -> Nodes:
+        """Only the nodes where `mask` is true."""
+        return Nodes(self.columns, self.rows[mask])
+
+    def refuse(self, mask: BoolArray, reason: Reason, code: Code = Code.UNSCHEDULABLE) -> Refusals:
+        """Refuse the nodes where `mask` is true, for one reason."""
+        return Refusals(self).add(mask, reason, code)
+
+    def refusals(self) -> Refusals:
+        """An empty answer, to be filled with `add`: several reasons and codes per node."""
+        return Refusals(self)
+
+
+class SomeNodes(Nodes):
+    """Nodes given by a mask, listed when they are looked at: many hooks are handed nodes and need
+    none."""
+
+    __slots__ = ("_chosen", "_every", "_mask")
+
+    def __init__(self, every: EveryRow, mask: BoolArray) -> None:
+        self.columns = every.nodes.columns
+        self._every = every
+        self._mask = mask
+        self._chosen: IntArray | None = None
+        self._names = None
+        self._kept = {}
+        self._whole = False
+
+    @property
+    def mask(self) -> BoolArray:
+        return self._mask
+
+    @property
+    def rows(self) -> IntArray:  # type: ignore[override]
+        if self._chosen is None:
+            listed = self._every.listed.rows
+            chosen = self._mask.take(listed)
+            self._chosen = listed if chosen.all() else listed[chosen]
+        return self._chosen
+
+    def __len__(self) -> int:
+        if self._chosen is not None:
+            return len(self._chosen)
+        return int(np.count_nonzero(self._mask))
+
+
+class Refusal(NamedTuple):
+    """One reason and the nodes that it hits."""
+
+    mask: BoolArray
+    reason: Reason
+    code: Code
+
+    def within(self, mask: BoolArray) -> Refusal:
+        """Only where `mask` is true."""
+        return Refusal(self.mask & mask, self.reason, self.code)
+
+    def text(self, index: int) -> str:
+        if isinstance(self.reason, str):
+            return self.reason
+        text = self.reason(index) if callable(self.reason) else self.reason[index]
+        if not isinstance(text, str):
+            raise TypeError(f"the reason of a refusal is a text, got {text!r}")
+        return text
+
+
+class Refusals:
+    """The answer of `filter_nodes`: which nodes are refused, why, and with which code.
+
+    A node hit by several entries is refused with all their reasons, in the order of `add`, and with the
+    gravest code: Error, then UnschedulableAndUnresolvable, then Unschedulable or Pending.
+    """
+
+    __slots__ = ("entries", "nodes")
+
+    def __init__(self, nodes: Nodes) -> None:
+        self.nodes = nodes
+        self.entries: list[Refusal] = []
+
+    def add(self, mask: BoolArray, reason: Reason, code: Code = Code.UNSCHEDULABLE) -> Refusals:
+        """Refuse the nodes where `mask` is true. Returns self, so that calls can be chained."""
+        if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.shape != (len(self.nodes),):
+            shape = (
+                f"{mask.dtype} array of shape {mask.shape}" if isinstance(mask, np.ndarray) else repr(mask)
+            )
+            raise TypeError(
+                f"a refusal mask is a bool array with one entry per node ({len(self.nodes)}), got {shape}"
+            )
+        if not isinstance(code, Code):
+            raise TypeError(f"the code of a refusal is a Code, got {code!r}")
+        self.entries.append(Refusal(mask, reason, code))
+        return self

@@ -1,0 +1,257 @@
+"""Sending the victims away, in the background, while the preemptor waits; and what that writes.
+
+    start ─▶ all victims but the last, at once ─▶ the last one ─▶ done
+                     │ one failed                     │ failed
+                     └────────────────────────────────┴─▶ the preemptor is tried again at once
+
+Until that is done PreEnqueue holds the preemptor back: it would only preempt once more. Each deletion frees
+space and wakes it; when it is let through is decided by the last victim, whose deletion may be known here
+before the API server has answered. A wake-up that came too early is made good at the end.
+Every write names the UID that it is meant for, so that a pod recreated under the same name is left alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from moorage.api.errors import (
+    ApiError,
+    Conflict,
+    NotFound,
+    NotSent,
+    ServerError,
+    TooManyRequests,
+    TransportError,
+)
+from moorage.api.pod import Pod, PodCondition
+from moorage.api.resources import PODS
+from moorage.api.times import format_time
+from moorage.framework.handle import Handle
+from moorage.framework.preemption.candidates import Candidate
+from moorage.framework.preemption.policy import DISRUPTION_TARGET, PREEMPTION_BY_SCHEDULER
+from moorage.telemetry import logs
+from moorage.telemetry.metrics import METRICS, SchedulerMetrics
+
+_log = logs.get(__name__)
+RETRIES = 4
+FIRST_DELAY = 0.01
+"""Seconds; five times as long after each attempt."""
+
+
+Victim = tuple[str, Pod]
+"""A pod, and before it the node that it goes from."""
+
+
+class _Run:
+    """One preemption under way."""
+
+    __slots__ = ("last", "passed")
+
+    def __init__(self) -> None:
+        self.last: Pod | None = None
+        """The last victim, once all others have been dealt with."""
+        self.passed = False
+        """The preemptor has been let through before the end."""
+
+
+class Executor:
+    """Preemptions of one plugin that are under way."""
+
+    def __init__(self, plugin: str, handle: Handle) -> None:
+        self._plugin = plugin
+        self._handle = handle
+        self._writer = VictimWriter(handle)
+        self._runs: dict[str, _Run] = {}
+        """By the UID of the preemptor."""
+
+    def is_preempting(self, uid: str) -> bool:
+        """Whether the victims of a pod are still being dealt with."""
+        run = self._runs.get(uid)
+        if run is None:
+            return False
+        if run.last is None or self._is_untouched(run.last):
+            return True
+        run.passed = True
+        return False
+
+    def _is_untouched(self, victim: Pod) -> bool:
+        current = self._handle.lister(PODS).get(victim.name, victim.namespace)
+        return isinstance(current, Pod) and current.uid == victim.uid and not current.is_terminating
+
+    def start(self, pod: Pod, *candidates: Candidate, siblings: Sequence[Pod] = ()) -> None:
+        """Begin, on one node or on several at once. Victims that are being deleted already need nothing more,
+        and their end wakes the pod. `siblings` wait for them too, and are tried again with the pod."""
+        victims = [(c.node_name, v) for c in candidates for v in c.victims if not v.is_terminating]
+        if not victims:
+            return
+        nominated = (p for c in candidates for p in self._handle.nominator.nominated_on(c.node_name))
+        outranked = [*{p.uid: p for p in nominated if p.priority < pod.priority}.values()]
+        for other in outranked:
+            self._handle.nominator.forget(other.uid)
+        self._runs[pod.uid] = run = _Run()
+        self._handle.spawn(self._run(run, (pod, *siblings), victims, outranked), f"preemption for {pod.key}")
+
+    async def _run(
+        self, run: _Run, waiting: Sequence[Pod], victims: Sequence[Victim], outranked: Sequence[Pod]
+    ) -> None:
+        pod, succeeded, began = waiting[0], False, self._handle.clock.now()
+        try:
+            await self._take_nominations(outranked)
+            succeeded = await self._preempt_all(run, pod, victims)
+        finally:
+            if self._runs.get(pod.uid) is run:
+                del self._runs[pod.uid]
+            # A victim that still has to leave will wake the pod; no other event is sure to.
+            if not succeeded or not (run.passed or any(map(self._remains, victims))):
+                self._handle.activate(waiting)
+            metrics: SchedulerMetrics | None = self._handle.shared(METRICS, lambda: None)
+            if metrics is not None:
+                metrics.preempted(self._handle.clock.now() - began, "success" if succeeded else "error")
+            _log.info(2, "Preemption finished", preemptor=pod.key, node=victims[0][0], succeeded=succeeded)
+
+    def _remains(self, victim: Victim) -> bool:
+        node = self._handle.node(victim[0])
+        return node is not None and any(victim[1].uid == there.uid for there in node.pods)
+
+    async def nominate(self, nominations: Iterable[tuple[Pod, str]]) -> None:
+        """Write `status.nominatedNodeName` of pods that are not tried now; what fails is logged."""
+        for pod, node_name in nominations:
+            try:
+                await self._writer.nominate(pod, node_name)
+            except (ApiError, TransportError) as error:
+                _log.error("Cannot nominate", error=error, pod=pod.key, node=node_name)
+
+    async def _take_nominations(self, pods: Sequence[Pod]) -> None:
+        """Pods of lower priority that were to run there may not fit any more; they look for another place."""
+        for other in pods:
+            try:
+                await self._writer.clear_nomination(other)
+            except (ApiError, TransportError) as error:
+                _log.error("Cannot clear a nomination", error=error, pod=other.key)
+        if pods:
+            self._handle.activate(pods)
+
+    async def _preempt_all(self, run: _Run, pod: Pod, victims: Sequence[Victim]) -> bool:
+        *others, last = victims
+        done = await asyncio.gather(*(self._preempt(pod, *victim) for victim in others))
+        if not all(done):
+            return False
+        run.last = last[1]
+        return await self._preempt(pod, *last)
+
+    async def _preempt(self, pod: Pod, node_name: str, victim: Pod) -> bool:
+        """Stop the victim where it is on its way to the node, else delete it. False when that failed."""
+        note = f"Preempted by pod {pod.uid} on node {node_name}"
+        if self._stop_in_memory(victim):
+            self._record_event(pod, victim, f"{note} (in kube-scheduler memory).")
+            return True
+        try:
+            if await self._writer.delete(victim, pod.scheduler_name):
+                self._record_event(pod, victim, note)
+        except (ApiError, TransportError) as error:
+            _log.error("Cannot preempt", error=error, victim=victim.key, preemptor=pod.key, node=node_name)
+            return False
+        return True
+
+    def _stop_in_memory(self, victim: Pod) -> bool:
+        """A victim that waits for Permit or is in PreBind gives its place back without being deleted."""
+        waiting = self._handle.waiting_pod(victim.uid)
+        if waiting is not None and waiting.preempt(self._plugin, "preempted"):
+            return True
+        return self._handle.stop_binding(victim.uid, f"preempted by {self._plugin}")
+
+    def _record_event(self, pod: Pod, victim: Pod, note: str) -> None:
+        self._handle.recorder.event(
+            victim,
+            type="Normal",
+            reason="Preempted",
+            action="Preempting",
+            note=note,
+            related=pod,
+            controller=self._handle.profile_name,
+        )
+
+
+class VictimWriter:
+    """Errors pass through, unless they say that the pod is gone."""
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle = handle
+
+    async def delete(self, victim: Pod, scheduler: str) -> bool:
+        """Mark the pod as a target of disruption and delete it. False when it is gone already."""
+        try:
+            condition = disruption_target(victim, scheduler, self._handle.clock.wall())
+            if condition:
+                await self._patch(victim, {"conditions": [condition]})
+            await self._handle.client.delete(PODS, victim.name, namespace=victim.namespace, uid=victim.uid)
+        except NotFound:
+            return False
+        except Conflict:
+            if await self._is_there(victim):
+                raise
+            return False
+        return True
+
+    async def clear_nomination(self, pod: Pod) -> None:
+        """Empty `status.nominatedNodeName`, if the API server has it."""
+        if not pod.nominated_node_name:
+            return
+        try:
+            await self._patch(pod, {"nominatedNodeName": None})
+        except NotFound:
+            pass
+        except Conflict:
+            if await self._is_there(pod):
+                raise
+
+    async def nominate(self, pod: Pod, node_name: str) -> None:
+        try:
+            await self._patch(pod, {"nominatedNodeName": node_name})
+        except NotFound:
+            return
+
+    async def _is_there(self, pod: Pod) -> bool:
+        """Whether the name still belongs to this very pod."""
+        try:
+            current = await self._handle.client.get(PODS, pod.name, pod.namespace)
+        except NotFound:
+            return False
+        return isinstance(current, Pod) and current.uid == pod.uid
+
+    async def _patch(self, pod: Pod, status: dict[str, Any]) -> None:
+        """A patch of the status, tried again when the server asks for it or fails."""
+        patch = {"metadata": {"uid": pod.uid}, "status": status}
+        for attempt in range(RETRIES):
+            try:
+                await self._handle.client.patch(
+                    PODS, pod.name, patch, namespace=pod.namespace, subresource="status"
+                )
+                return
+            except (Conflict, ServerError, TooManyRequests, NotSent):
+                if attempt == RETRIES - 1:
+                    raise
+                await self._handle.clock.sleep(FIRST_DELAY * 5**attempt)
+
+
+def disruption_target(victim: Pod, scheduler: str, wall: float) -> dict[str, Any]:
+    """The condition that tells why the pod goes; empty when it says so already."""
+    message = f"{scheduler}: preempting to accommodate a higher priority pod"
+    generation = victim.metadata.generation
+    found = (condition for condition in victim.status.conditions if condition.type == DISRUPTION_TARGET)
+    current = next(found, PodCondition())
+    says = (current.status, current.reason, current.message, current.observed_generation)
+    if says == ("True", PREEMPTION_BY_SCHEDULER, message, generation):
+        return {}
+    since = current.last_transition_time if current.status == "True" else None
+    return {
+        "type": DISRUPTION_TARGET,
+        "status": "True",
+        "reason": PREEMPTION_BY_SCHEDULER,
+        "message": message,
+        "lastProbeTime": None,
+        "lastTransitionTime": since or format_time(wall),
+        **({"observedGeneration": generation} if generation else {}),
+    }

@@ -1,0 +1,72 @@
+"""DefaultPreemption: a pod that fits nowhere sends pods of lower priority away (`framework.preemption`)."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Any
+
+from moorage.api.meta import Int32
+from moorage.api.pod import Pod
+from moorage.api.problems import Problem, child, invalid
+from moorage.framework.args import ArgsContext, PluginArgs
+from moorage.framework.cycle_state import CycleState
+from moorage.framework.events import ASSIGNED_POD_DELETE, QueueingHint, Registration
+from moorage.framework.handle import Handle
+from moorage.framework.points import PostFilterPlugin, PreEnqueuePlugin
+from moorage.framework.preemption import NEEDS, Preemption, PreemptionPolicy
+from moorage.framework.reusable import ReusablePlugin
+from moorage.framework.status import PostFilterResult, Status
+from moorage.framework.statuses import NodeStatuses
+
+IN_PROGRESS = "waiting for the preemption for this pod to be finished"
+
+
+class DefaultPreemptionArgs(PluginArgs):
+    """How many nodes preemption tries: the larger of a share of all nodes and a fixed number."""
+
+    min_candidate_nodes_percentage: Int32 = 10
+    min_candidate_nodes_absolute: Int32 = 100
+
+    def validate(self, path: str, context: ArgsContext) -> Iterator[Problem]:
+        percentage, absolute = self.min_candidate_nodes_percentage, self.min_candidate_nodes_absolute
+        percentage_path = child(path, "minCandidateNodesPercentage")
+        absolute_path = child(path, "minCandidateNodesAbsolute")
+        if not 0 <= percentage <= 100:
+            yield invalid(percentage_path, percentage, "not in valid range [0, 100]")
+        if absolute < 0:
+            yield invalid(absolute_path, absolute, "not in valid range [0, inf)")
+        if percentage == 0 and absolute == 0:
+            text = "cannot be zero at the same time as"
+            yield invalid(percentage_path, percentage, f"{text} minCandidateNodesAbsolute")
+            yield invalid(absolute_path, absolute, f"{text} minCandidateNodesPercentage")
+
+
+class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, ReusablePlugin):
+    name = "DefaultPreemption"
+    Args = DefaultPreemptionArgs
+    needs = NEEDS
+
+    def __init__(self, args: DefaultPreemptionArgs, handle: Handle) -> None:
+        super().__init__(args, handle)
+        policy = PreemptionPolicy(args.min_candidate_nodes_percentage, args.min_candidate_nodes_absolute)
+        self._preemption = Preemption(self.name, handle, policy)
+
+    async def post_filter(
+        self, state: CycleState, pod: Pod, statuses: NodeStatuses
+    ) -> tuple[PostFilterResult | None, Status | None]:
+        return await self._preemption.post_filter(state, pod, statuses)
+
+    def pre_enqueue(self, pod: Pod) -> Status | None:
+        return Status.unresolvable(IN_PROGRESS) if self._preemption.is_running(pod) else None
+
+    def events_to_register(self) -> Sequence[Registration]:
+        return [Registration(ASSIGNED_POD_DELETE, never)]
+
+    def sign(self, pod: Pod) -> Hashable:
+        return ()
+
+
+def never(pod: Pod, old: Any, new: Any) -> QueueingHint:
+    """The registration lets a deletion re-test the gate; whether it helps is for the filters to say that
+    refused the pod."""
+    return QueueingHint.SKIP

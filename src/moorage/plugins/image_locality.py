@@ -1,0 +1,96 @@
+"""ImageLocality: nodes that have the pod's images already score higher.
+
+An image counts with its size on the node times the share of nodes that have it, so that the one node with a
+new image does not draw all pods. Image volumes earn points like containers, but only containers raise the sum
+at which the score is full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterator
+from typing import Any, cast
+
+import numpy as np
+
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.framework.access import Dependency, Reads
+from moorage.framework.cycle_state import CycleState
+from moorage.framework.handle import Handle
+from moorage.framework.hot import WholeTableScorePlugin
+from moorage.framework.nodes import FloatArray, IntArray, Nodes
+from moorage.framework.reusable import ReusablePlugin
+from moorage.framework.status import MAX_NODE_SCORE
+
+MIB = 1024 * 1024
+FLOOR = 23 * MIB
+"""Less than this earns nothing."""
+CEILING = 1000 * MIB
+"""This much per container earns the full score."""
+
+
+class ImageLocality(WholeTableScorePlugin, ReusablePlugin):
+    name = "ImageLocality"
+    few_signs = True
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._images = handle.node_index("ImageLocality", images_on)
+
+    def score_into(self, state: CycleState, pod: Pod, nodes: Nodes, out: IntArray) -> int | None:
+        present = [image for image in images_of(pod) if self._images.rows(image)]
+        if not present:
+            return 0
+        total: FloatArray = np.zeros(len(nodes))
+        for image in present:
+            total += np.floor(self._sizes(nodes, image) * self._spread(image))
+        out[:] = scaled(total, len(pod.spec.init_containers) + len(pod.spec.containers))
+        return None
+
+    def _spread(self, image: str) -> float:
+        """The share of all nodes that have the image."""
+        return len(self._images.rows(image)) / len(self.handle.nodes)
+
+    def _sizes(self, nodes: Nodes, image: str) -> FloatArray:
+        """The image's size on each node, 0 where it is not."""
+
+        def compute(some: Nodes) -> FloatArray:
+            sizes = self._images.rows(image)
+            return np.array([sizes.get(row, 0) for row in some.table_rows.tolist()], dtype=np.float64)
+
+        return cast(FloatArray, nodes.node_column(("ImageLocality", image), compute))
+
+    def sign(self, pod: Pod) -> Hashable:
+        return tuple(images_of(pod)), len(pod.spec.init_containers) + len(pod.spec.containers)
+
+    def reads(self, pod: Pod) -> Collection[Dependency]:
+        """The share of nodes that have an image changes when an image comes to any node."""
+        return (Reads.NODE, Reads.NODE_COUNT, self._images.version)
+
+
+def images_on(node: Node) -> Iterator[tuple[str, int]]:
+    """Every name of every image on a node, with the image's size."""
+    for image in node.status.images:
+        for name in image.names:
+            yield name, image.size_bytes
+
+
+def images_of(pod: Pod) -> Iterator[str]:
+    """The images that the pod will pull, as nodes name them; one that is used twice counts twice."""
+    for container in (*pod.spec.init_containers, *pod.spec.containers):
+        yield normalized(container.image)
+    for volume in pod.spec.volumes:
+        if volume.image is not None:
+            yield normalized(volume.image.reference)
+
+
+def normalized(name: str) -> str:
+    """With `:latest` where there is neither tag nor digest; a colon before the last slash is a port."""
+    return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"
+
+
+def scaled(total: FloatArray, containers: int) -> FloatArray:
+    """Bytes → 0-100, rounded down."""
+    ceiling = CEILING * containers
+    within = np.clip(total, FLOOR, ceiling)
+    return cast(FloatArray, np.floor(MAX_NODE_SCORE * (within - FLOOR) / (ceiling - FLOOR)))

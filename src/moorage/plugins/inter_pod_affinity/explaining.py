@@ -1,0 +1,87 @@
+"""Which terms keep a pod off a node, and the pods behind them. Filtering adds up the terms of a topology key;
+here each is looked at by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from moorage.api.pod import Pod
+from moorage.api.pod_affinity import compile_pod_terms
+from moorage.framework.counting import HeldTerm, PodSelector, counting
+from moorage.framework.explaining import NO_LABEL, Detail, a_few
+from moorage.framework.handle import Handle
+from moorage.framework.nodes import NodeView
+from moorage.framework.topology import Bins
+from moorage.plugins.inter_pod_affinity.filtering import AffinityState, has_company, may_be_first
+from moorage.plugins.inter_pod_affinity.terms import wanted, wanted_by_all
+
+ALL = "all pods"
+"""An empty selector, in words."""
+
+
+def explain_node(
+    state: AffinityState, held: Iterable[HeldTerm], pod: Pod, node: NodeView
+) -> Iterator[Detail]:
+    """Affinity, anti-affinity, and the anti-affinity of others, as far as the node fails. `held` are the
+    terms of running pods that mean the pod."""
+    if state.terms and not has_company(state, node):
+        yield from _lonely(state, pod, node)
+    yield from _away(state, pod, node)
+    for found in held:
+        yield from _hostile(found, state.handle, node)
+
+
+def _lonely(state: AffinityState, pod: Pod, node: NodeView) -> Iterator[Detail]:
+    rule, first = f"affinity {_text(wanted_by_all(state.terms), pod)}", may_be_first(state)
+    for key, counts in state.near.items():
+        domain = counts.topology.domain(node.labels)
+        if domain < 0:
+            yield Detail(f"{rule} per {key}", there=NO_LABEL)
+        elif not first and counts.at(domain) <= 0:
+            where = f"in {node.labels[key]}" if counts.any else "anywhere"
+            yield Detail(f"{rule} per {key}", there=f"no matching pod {where}")
+
+
+def _away(state: AffinityState, pod: Pod, node: NodeView) -> Iterator[Detail]:
+    count = counting(state.handle.pod_counters, len(state.anti_terms))
+    for term in state.anti_terms:
+        topology = state.handle.topology(term.topology_key)
+        domain, per_row = topology.domain(node.labels), count(wanted(term)).per_row
+        rows = np.flatnonzero((topology.bins == domain + 1) & (per_row[: len(topology.bins)] > 0))
+        if domain >= 0 and len(rows):
+            number = int(per_row[rows].sum())
+            there = (other for other in _pods(state.handle, rows) if term.matches(other))
+            rule = f"anti-affinity {_text(wanted(term), pod)} per {term.topology_key}"
+            yield Detail(rule, asked=0, there=number, missing=number, pods=a_few(there))
+
+
+def _hostile(found: HeldTerm, handle: Handle, node: NodeView) -> Iterator[Detail]:
+    term, topology = found.term, handle.topology(found.term.topology_key)
+    domain = topology.domain(node.labels)
+    number = int(found.sums(topology)[domain]) if domain >= 0 else 0
+    if number:
+        rows = np.flatnonzero(topology.bins == domain + 1)
+        few = found.few()
+        if few is not None:
+            rows = rows[np.isin(rows, [*few])]
+        holders = (other for other in _pods(handle, rows) if term in compile_pod_terms(other).anti_affinity)
+        rule = f"anti-affinity of running pods against {str(term.selector) or ALL} per {term.topology_key}"
+        yield Detail(rule, asked=0, there=number, missing=number, pods=a_few(holders))
+
+
+def _pods(handle: Handle, rows: Bins) -> Iterator[Pod]:
+    """The pods on some rows; callers stop after a few."""
+    columns = handle.nodes.columns
+    return (pod for row in rows for pod in columns.view(int(row)).pods)
+
+
+def _text(selected: PodSelector, pod: Pod) -> str:
+    """The selector, and the namespaces unless they are the pod's own."""
+    text = str(selected.selector) or ALL
+    if selected.namespaces is None:
+        return f"{text} in all namespaces"
+    if selected.namespaces == {pod.namespace}:
+        return text
+    return f"{text} in namespaces {', '.join(sorted(selected.namespaces)) or '<none>'}"

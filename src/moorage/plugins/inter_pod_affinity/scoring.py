@@ -1,0 +1,59 @@
+"""Scoring: preferences of the pod about others, and of others about the pod, added up per domain.
+
+Each pod that runs in a domain adds, for each preferred term of the incoming pod that it matches, the term's
+weight (negative for anti-affinity), and for each of its own preferred terms that mean the incoming pod that
+term's weight. A required affinity of a running pod that means the incoming pod adds hardPodAffinityWeight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from moorage.api.pod_affinity import AffinityTerm
+from moorage.framework.counting import HeldTerm, TermKind, counting
+from moorage.framework.handle import Handle
+from moorage.framework.nodes import BoolArray, FloatArray, IntArray, Nodes
+from moorage.framework.status import MAX_NODE_SCORE
+from moorage.framework.topology import Topology
+from moorage.plugins.inter_pod_affinity.row_sums import RowSums
+from moorage.plugins.inter_pod_affinity.terms import wanted
+
+Table = tuple[Topology, FloatArray]
+"""Score per domain."""
+
+
+def tables(
+    preferences: Sequence[tuple[AffinityTerm, int]],
+    held: Iterable[HeldTerm],
+    hard_weight: int,
+    handle: Handle,
+) -> list[Table]:
+    """One table per topology key in which a running pod has something to say; `preferences` are the incoming
+    pod's terms with their signed weights."""
+    sums = RowSums(handle.topology)
+    count = counting(handle.pod_counters, len(preferences))
+    for term, weight in preferences:
+        sums.add(term.topology_key, count(wanted(term)), weight)
+    for other in held:
+        weight = hard_weight if other.kind is TermKind.AFFINITY else other.weight
+        sums.add(other.term.topology_key, other, weight)
+    return sums.tables()
+
+
+def score_nodes(state: list[Table], nodes: Nodes) -> IntArray:
+    parts = [topology.gather(table.astype(np.int64), 0, nodes) for topology, table in state]
+    return sum(parts[1:], start=parts[0])
+
+
+def normalize(scores: IntArray, counted: BoolArray | None = None) -> IntArray:
+    """The lowest becomes 0 and the highest 100; when all are equal, 0. Only those that are counted have a say
+    about what is lowest and highest."""
+    seen = scores if counted is None else scores[counted]
+    lowest, highest = (int(seen.min()), int(seen.max())) if len(seen) else (0, 0)
+    if lowest == highest:
+        return np.zeros_like(scores)
+    scaled = (scores - lowest) / float(highest - lowest)
+    scaled *= MAX_NODE_SCORE
+    return scaled.astype(np.int64)

@@ -1,0 +1,241 @@
+"""NodeAffinity: nodeSelector, required and preferred node affinity, and what a profile adds to both."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Hashable, Iterator, Sequence
+from typing import Any
+
+from moorage.api.errors import SelectorError
+from moorage.api.meta import key_of, qualified_name_faults
+from moorage.api.node import Node, NodeSelectorRequirement, NodeSelectorTerm
+from moorage.api.node_selectors import (
+    PreferredTerms,
+    RequiredNodeAffinity,
+    compile_node_selector,
+    compile_preferred_terms,
+    required_node_affinity,
+    required_node_names,
+)
+from moorage.api.pod import NodeAffinity as NodeAffinitySpec
+from moorage.api.pod import Pod
+from moorage.api.problems import Problem, child, invalid, unsupported
+from moorage.framework.access import Dependency, Reads
+from moorage.framework.args import ArgsContext, PluginArgs
+from moorage.framework.cycle_state import CycleState
+from moorage.framework.events import NODE, ActionType, ClusterEvent, QueueingHint, Registration
+from moorage.framework.explaining import Detail, ExplainingPlugin
+from moorage.framework.handle import Handle
+from moorage.framework.hot import WholeTableFilterPlugin, WholeTableScorePlugin
+from moorage.framework.nodes import IntArray, Nodes, NodeView, Refusals
+from moorage.framework.points import PreFilterPlugin, PreScorePlugin
+from moorage.framework.reusable import ReusablePlugin
+from moorage.framework.status import Code, Normalization, PreFilterResult, Status
+from moorage.plugins.node_masks import preference, required_mask
+from moorage.plugins.unmet_terms import unmet
+
+REASON_POD = "node(s) didn't match Pod's node affinity/selector"
+REASON_ENFORCED = "node(s) didn't match scheduler-enforced node affinity"
+REASON_CONFLICT = "pod affinity terms conflict"
+
+REQUIRED = "NodeAffinity.required"
+PREFERRED = "NodeAffinity.preferred"
+
+NOTHING = NodeAffinitySpec()
+_POD_REFUSED = Status.unresolvable(REASON_POD)
+_ENFORCED_REFUSED = Status.unresolvable(REASON_ENFORCED)
+
+
+_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
+_FIELD_OPERATORS = ("In", "NotIn")
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+
+
+class NodeAffinityArgs(PluginArgs):
+    """A node affinity that every pod of the profile gets on top of its own."""
+
+    added_affinity: NodeAffinitySpec | None = None
+
+    def validate(self, path: str, context: ArgsContext) -> Iterator[Problem]:
+        if self.added_affinity is not None:
+            yield from _check_affinity(self.added_affinity, child(path, "addedAffinity"))
+
+
+class NodeAffinity(
+    PreFilterPlugin,
+    WholeTableFilterPlugin,
+    PreScorePlugin,
+    WholeTableScorePlugin,
+    ReusablePlugin,
+    ExplainingPlugin,
+):
+    name = "NodeAffinity"
+    few_signs = True
+    Args = NodeAffinityArgs
+    normalization = Normalization.DEFAULT
+
+    def __init__(self, args: NodeAffinityArgs, handle: Handle) -> None:
+        super().__init__(args, handle)
+        added = args.added_affinity or NOTHING
+        self._added = _added_required(added)
+        self._preferences = added.preferred_during_scheduling_ignored_during_execution
+        self._added_preferences = compile_preferred_terms(self._preferences)
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult | Status | None:
+        """Terms that all name nodes narrow the search to those."""
+        selector = affinity_of(pod).required_during_scheduling_ignored_during_execution
+        if selector is None and self._added is None and not pod.spec.node_selector:
+            return Status.skip()
+        state.write(REQUIRED, required_node_affinity(pod))
+        names = required_node_names(selector)
+        if names is None:
+            return None
+        return PreFilterResult(names) if names else Status.unresolvable(REASON_CONFLICT)
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Status | None:
+        if self._added is not None and not self._added.matches(node.labels, node.name):
+            return _ENFORCED_REFUSED
+        return None if _required(state, pod).matches(node.labels, node.name) else _POD_REFUSED
+
+    def filter_nodes(self, state: CycleState, pod: Pod, nodes: Nodes) -> Refusals | None:
+        answer = nodes.refusals()
+        refused = ~required_mask(nodes, _required(state, pod))
+        if self._added is not None:
+            fits = required_mask(nodes, self._added)
+            answer.add(~fits, REASON_ENFORCED, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+            refused &= fits
+        return answer.add(refused, REASON_POD, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+
+    def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status | None:
+        preferences = affinity_of(pod).preferred_during_scheduling_ignored_during_execution
+        if not preferences and not self._preferences:
+            return Status.skip()
+        try:
+            state.write(PREFERRED, compile_preferred_terms(preferences))
+        except SelectorError as error:
+            return Status.error(str(error), cause=error)
+        return None
+
+    def score(self, state: CycleState, pod: Pod, node: NodeView) -> int:
+        own = _preferred(state, pod).score(node.labels, node.name)
+        return own + self._added_preferences.score(node.labels, node.name)
+
+    def score_into(self, state: CycleState, pod: Pod, nodes: Nodes, out: IntArray) -> None:
+        out.fill(0)
+        for preferences in (_preferred(state, pod), self._added_preferences):
+            if preferences.terms:
+                out += preference(nodes, preferences)
+
+    def explain(self, state: CycleState, pod: Pod, node: NodeView) -> Iterator[Detail]:
+        if self._added is not None:
+            yield from unmet(self._added, node, "addedAffinity of the profile: ")
+        yield from unmet(_required(state, pod), node)
+
+    def events_to_register(self) -> Sequence[Registration]:
+        node = ClusterEvent(NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL)
+        return [Registration(node, self._node_matches_now)]
+
+    def _node_matches_now(self, pod: Pod, old: Any, new: Any) -> QueueingHint:
+        """Queue when the node matches and did not before. Terms that cannot be read may match anything."""
+        if not isinstance(new, Node):
+            return QueueingHint.QUEUE
+        if self._added is not None and not self._added.matches(new.labels, new.name):
+            return QueueingHint.SKIP
+        required = required_node_affinity(pod)
+        before = isinstance(old, Node) and required.matches(old.labels, old.name)
+        if required.matches(new.labels, new.name):
+            return QueueingHint.SKIP if before else QueueingHint.QUEUE
+        return QueueingHint.QUEUE if _unreadable(required, new) else QueueingHint.SKIP
+
+    def sign(self, pod: Pod) -> Hashable:
+        affinity = affinity_of(pod)
+        own = b"" if affinity is NOTHING else key_of(affinity)
+        return own, tuple(sorted(pod.spec.node_selector.items()))
+
+    def reads(self, pod: Pod) -> Collection[Dependency]:
+        return (Reads.NODE,)
+
+
+def affinity_of(pod: Pod) -> NodeAffinitySpec:
+    """The pod's own node affinity, empty where it has none."""
+    affinity = pod.spec.affinity
+    return NOTHING if affinity is None or affinity.node_affinity is None else affinity.node_affinity
+
+
+def _added_required(added: NodeAffinitySpec) -> RequiredNodeAffinity | None:
+    selector = added.required_during_scheduling_ignored_during_execution
+    return None if selector is None else RequiredNodeAffinity(None, compile_node_selector(selector))
+
+
+def _required(state: CycleState, pod: Pod) -> RequiredNodeAffinity:
+    """PreFilter may be switched off on its own; then the pod is read here. The same for PreScore."""
+    found: RequiredNodeAffinity | None = state.read(REQUIRED, None)
+    return required_node_affinity(pod) if found is None else found
+
+
+def _preferred(state: CycleState, pod: Pod) -> PreferredTerms:
+    found: PreferredTerms | None = state.read(PREFERRED, None)
+    if found is None:
+        found = compile_preferred_terms(affinity_of(pod).preferred_during_scheduling_ignored_during_execution)
+    return found
+
+
+def _unreadable(required: RequiredNodeAffinity, node: Node) -> bool:
+    """Whether the verdict on a node that does not match hangs on a term that cannot be read."""
+    if required.terms is None or not required.terms.errors:
+        return False
+    return required.selector is None or required.selector.matches(node.labels)
+
+
+def _check_affinity(affinity: NodeAffinitySpec, path: str) -> Iterator[Problem]:
+    required = affinity.required_during_scheduling_ignored_during_execution
+    if required is not None:
+        where = child(path, "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
+        for index, term in enumerate(required.node_selector_terms):
+            yield from _check_term(term, child(where, index))
+    where = child(path, "preferredDuringSchedulingIgnoredDuringExecution")
+    for index, preferred in enumerate(affinity.preferred_during_scheduling_ignored_during_execution):
+        # A weight of zero switches the term off, whatever it says.
+        if preferred.weight != 0:
+            yield from _check_term(preferred.preference, child(where, index, "preference"))
+
+
+def _check_term(term: NodeSelectorTerm, path: str) -> Iterator[Problem]:
+    for index, requirement in enumerate(term.match_expressions):
+        yield from _check_expression(requirement, child(path, "matchExpressions", index))
+    for index, requirement in enumerate(term.match_fields):
+        yield from _check_field(requirement, child(path, "matchFields", index))
+
+
+def _check_expression(requirement: NodeSelectorRequirement, path: str) -> Iterator[Problem]:
+    for fault in qualified_name_faults(requirement.key):
+        yield invalid(child(path, "key"), requirement.key, fault)
+    if requirement.operator not in _OPERATORS:
+        yield unsupported(child(path, "operator"), requirement.operator, _OPERATORS)
+        return
+    fault = _values_fault(requirement)
+    if fault:
+        yield invalid(child(path, "values"), requirement.values, fault)
+
+
+def _values_fault(requirement: NodeSelectorRequirement) -> str:
+    operator, values = requirement.operator, requirement.values
+    if operator in ("In", "NotIn") and not values:
+        return "for 'in', 'notin' operators, values set can't be empty"
+    if operator in ("Exists", "DoesNotExist") and values:
+        return "values set must be empty for exists and does not exist"
+    if operator in ("Gt", "Lt"):
+        if len(values) != 1:
+            return "for 'Gt', 'Lt' operators, exactly one value is required"
+        if not _INTEGER.fullmatch(values[0]):
+            return "for 'Gt', 'Lt' operators, the value must be an integer"
+    return ""
+
+
+def _check_field(requirement: NodeSelectorRequirement, path: str) -> Iterator[Problem]:
+    if requirement.key != "metadata.name":
+        yield unsupported(child(path, "key"), requirement.key, ("metadata.name",))
+    if requirement.operator not in _FIELD_OPERATORS:
+        yield unsupported(child(path, "operator"), requirement.operator, _FIELD_OPERATORS)
+    if len(requirement.values) != 1:
+        yield invalid(child(path, "values"), requirement.values, "must have one element")

@@ -1,0 +1,141 @@
+"""NodePorts: two pods on one node cannot have the same host port.
+
+A port is protocol, address and number. The address 0.0.0.0 stands for all of the node's, so it clashes with
+every other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from moorage.api.pod import Pod
+from moorage.api.requests import container_host_ports
+from moorage.framework.access import Dependency, Reads
+from moorage.framework.cycle_state import CycleState
+from moorage.framework.events import NODE, POD, ActionType, ClusterEvent, QueueingHint, Registration
+from moorage.framework.explaining import Detail, ExplainingPlugin, a_few
+from moorage.framework.handle import Handle
+from moorage.framework.hot import WholeTableFilterPlugin
+from moorage.framework.nodes import BoolArray, Nodes, NodeView, Refusals
+from moorage.framework.points import PreFilterPlugin
+from moorage.framework.reusable import ReusablePlugin
+from moorage.framework.status import Status
+
+REASON = "node(s) didn't have free ports for the requested pod ports"
+EVERY_ADDRESS = "0.0.0.0"
+WANTED = "NodePorts"
+
+HostPort = tuple[str, str, int]
+"""Protocol, address, number."""
+
+_REFUSED = Status.unschedulable(REASON)
+
+
+class NodePorts(PreFilterPlugin, WholeTableFilterPlugin, ReusablePlugin, ExplainingPlugin):
+    name = "NodePorts"
+    few_signs = True
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._taken = handle.pod_index("NodePorts", port_keys)
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status | None:
+        ports = container_host_ports(pod)
+        if not ports:
+            return Status.skip()
+        state.write(WANTED, ports)
+        return None
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Status | None:
+        wanted: tuple[HostPort, ...] = state.read(WANTED)
+        return _REFUSED if any(clash(wanted, ports) for ports in _ports_on(node)) else None
+
+    def filter_nodes(self, state: CycleState, pod: Pod, nodes: Nodes) -> Refusals | None:
+        wanted: tuple[HostPort, ...] = state.read(WANTED)
+        rows = {row for port in wanted for key in clashing_keys(port) for row in self._taken.rows(key)}
+        return nodes.refuse(_among(nodes, rows), REASON) if rows else None
+
+    def explain(self, state: CycleState, pod: Pod, node: NodeView) -> Iterator[Detail]:
+        for port in state.read(WANTED):
+            holders = a_few(other for other in node.pods if clash((port,), container_host_ports(other)))
+            if holders:
+                yield Detail(f"port {_text(port)}", pods=holders)
+
+    def events_to_register(self) -> Sequence[Registration]:
+        gone = ClusterEvent(POD, ActionType.DELETE)
+        return [Registration(gone, port_was_freed), Registration(ClusterEvent(NODE, ActionType.ADD))]
+
+    def sign(self, pod: Pod) -> Hashable:
+        return container_host_ports(pod)
+
+    def reads(self, pod: Pod) -> Collection[Dependency]:
+        return (Reads.ROW,) if container_host_ports(pod) else ()
+
+
+def port_keys(pod: Pod) -> tuple[Hashable, ...]:
+    """What the index knows a pod by: each port with its address, and without."""
+    spec = pod.spec
+    for container in spec.containers:
+        if container.ports:
+            break
+    else:
+        if not spec.init_containers:
+            return ()  # most pods; asked for every one that comes or goes
+    ports = container_host_ports(pod)
+    return tuple(key for port in ports for key in ((port[0], port[2]), (port[0], port[2], port[1])))
+
+
+def clashing_keys(port: HostPort) -> tuple[Hashable, ...]:
+    """The keys of ports that clash with this one."""
+    protocol, address, number = port
+    if address == EVERY_ADDRESS:
+        return ((protocol, number),)
+    return (protocol, number, address), (protocol, number, EVERY_ADDRESS)
+
+
+def clash(some: Sequence[HostPort], others: Sequence[HostPort]) -> bool:
+    """Whether two pods with these ports cannot share a node."""
+    return any(_same(mine, other) for mine in some for other in others)
+
+
+def _same(mine: HostPort, other: HostPort) -> bool:
+    if mine[2] != other[2] or mine[0] != other[0]:
+        return False
+    return mine[1] == other[1] or EVERY_ADDRESS in (mine[1], other[1])
+
+
+def _text(port: HostPort) -> str:
+    """`TCP/80`, or `TCP/10.0.0.1:80` for one address."""
+    protocol, address, number = port
+    return f"{protocol}/{number}" if address == EVERY_ADDRESS else f"{protocol}/{address}:{number}"
+
+
+def _ports_on(node: NodeView) -> Iterator[tuple[HostPort, ...]]:
+    """Host ports of the pods on a node; most pods have none and are passed over quickly."""
+    for pod in node.pods:
+        spec = pod.spec
+        for container in spec.init_containers + spec.containers:
+            if container.ports:
+                yield container_host_ports(pod)
+                break
+
+
+def _among(nodes: Nodes, rows: Collection[int]) -> BoolArray:
+    """True for the nodes in these rows of the node table."""
+    mine = nodes.table_rows
+    marked: BoolArray = np.zeros(max(max(rows), int(mine.max(initial=0))) + 1, dtype=np.bool_)
+    marked[list(rows)] = True
+    found: BoolArray = marked[mine]
+    return found
+
+
+def port_was_freed(pod: Pod, old: Any, new: Any) -> QueueingHint:
+    """A pod with a place, or the promise of one, has gone and leaves a port that this one wants."""
+    if not isinstance(old, Pod):
+        return QueueingHint.QUEUE
+    placed = bool(old.spec.node_name or old.nominated_node_name)
+    freed = placed and clash(container_host_ports(pod), container_host_ports(old))
+    return QueueingHint.QUEUE if freed else QueueingHint.SKIP

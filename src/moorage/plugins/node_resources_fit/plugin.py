@@ -1,0 +1,306 @@
+"""NodeResourcesFit: nodes must have what the pod requests, and score by how full they are.
+
+Filter is here: the pod's requests against what a node offers and what its pods have taken. The verdict on one
+node and the verdict on all of them are equal; the vector form reads columns, the scalar one the node's view
+alone. The scoring strategies are in `scoring`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.api.requests import CPU, MEMORY, PODS, is_extended_resource, node_allocatable, pod_requests
+from moorage.api.resources import Unstructured
+from moorage.framework.access import Dependency, Reads
+from moorage.framework.cycle_state import CycleState
+from moorage.framework.events import (
+    DEVICE_CLASS,
+    NODE,
+    POD,
+    ActionType,
+    ClusterEvent,
+    QueueingHint,
+    Registration,
+)
+from moorage.framework.explaining import Detail, ExplainingPlugin, unit_of
+from moorage.framework.handle import Handle
+from moorage.framework.hot import (
+    HeadroomFilterPlugin,
+    ManyPodsFilterPlugin,
+    ManyPodsScorePlugin,
+    WholeTableFilterPlugin,
+    WholeTableScorePlugin,
+)
+from moorage.framework.nodes import BoolArray, FloatArray, IntArray, Nodes, NodeView, Refusals
+from moorage.framework.points import PreFilterPlugin, PreScorePlugin
+from moorage.framework.reusable import ReusablePlugin
+from moorage.framework.status import Code, Status
+from moorage.plugins.node_resources_fit.args import NodeResourcesFitArgs
+from moorage.plugins.node_resources_fit.scoring import Asks, Scorer
+from moorage.plugins.pod_demand import PodDemand, PodDemands, is_counted
+
+FILTERED = "NodeResourcesFit.filter"
+SCORED = "NodeResourcesFit.score"
+
+
+class NodeResourcesFit(
+    PreFilterPlugin,
+    HeadroomFilterPlugin,
+    WholeTableFilterPlugin,
+    ManyPodsFilterPlugin,
+    PreScorePlugin,
+    WholeTableScorePlugin,
+    ManyPodsScorePlugin,
+    ReusablePlugin,
+    ExplainingPlugin,
+):
+    name = "NodeResourcesFit"
+    Args = NodeResourcesFitArgs
+
+    def __init__(self, args: NodeResourcesFitArgs, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._demands = handle.shared(PodDemands, PodDemands)
+        self._ignored = Ignored(args.ignored_resources, args.ignored_resource_groups)
+        self._scorer = Scorer(args.scoring_strategy)
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> None:
+        state.write(FILTERED, self._ignored.drop(self._demands.of(pod).filtered))
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Status | None:
+        requests: Requests = state.read(FILTERED)
+        return refusal(requests, node.allocatable, node.requested)
+
+    def filter_for(self, state: CycleState, pod: Pod) -> Callable[[NodeView], Status | None]:
+        requests: Requests = state.read(FILTERED)
+
+        def judge(node: NodeView) -> Status | None:
+            allocatable, requested = node.allocatable, node.requested
+            try:
+                for name, ask in requests:
+                    if ask > allocatable[name] - requested[name]:
+                        return refusal(requests, allocatable, requested)
+                if requested[PODS] < allocatable[PODS]:
+                    return None
+            except KeyError:
+                pass  # one of the sides does not know one of them, which `refusal` copes with
+            return refusal(requests, allocatable, requested)
+
+        return judge
+
+    def filter_amounts(self, state: CycleState, pod: Pod) -> tuple[int, int] | None:
+        asks = dict(state.read(FILTERED))
+        amounts = asks.pop(CPU, 0), asks.pop(MEMORY, 0)
+        return None if asks else amounts
+
+    def fits_amounts(self, amounts: Sequence[int], node: NodeView) -> bool:
+        cpu, memory = amounts
+        return node.free(PODS) > 0 and cpu <= node.free(CPU) and memory <= node.free(MEMORY)
+
+    def filter_nodes(self, state: CycleState, pod: Pod, nodes: Nodes) -> Refusals | None:
+        return refusals(state.read(FILTERED), nodes)
+
+    def headroom(self, state: CycleState, pod: Pod, nodes: Nodes) -> dict[str, IntArray]:
+        return headroom(state.read(FILTERED), nodes)
+
+    def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> None:
+        state.write(SCORED, self._asks(pod))
+
+    def score(self, state: CycleState, pod: Pod, node: NodeView) -> int:
+        asks: Asks | None = state.read(SCORED, None)
+        return self._scorer.score(self._asks(pod) if asks is None else asks, node)
+
+    def score_for(self, state: CycleState, pod: Pod) -> Callable[[NodeView], int]:
+        return self._scorer.prepared(self._scored(state, pod))
+
+    def score_into(self, state: CycleState, pod: Pod, nodes: Nodes, out: IntArray) -> None:
+        self._scorer.score_into(self._scored(state, pod), nodes, out)
+
+    def score_amounts(self, state: CycleState, pod: Pod) -> tuple[int, ...] | None:
+        return self._scorer.amounts(self._scored(state, pod))
+
+    def score_many(self, amounts: FloatArray, node: NodeView) -> IntArray | None:
+        return self._scorer.score_many(amounts, node)
+
+    def _scored(self, state: CycleState, pod: Pod) -> Asks:
+        """PreScore may be switched off on its own; then the pod is read here."""
+        found: Asks | None = state.read(SCORED, None)
+        return self._asks(pod) if found is None else found
+
+    def _asks(self, pod: Pod) -> Asks:
+        return self._scorer.asks(self._demands.of(pod).scored)
+
+    def explain(self, state: CycleState, pod: Pod, node: NodeView) -> Iterator[Detail]:
+        requests: Requests = state.read(FILTERED)
+        for name, ask in (*requests, (PODS, 1)):
+            free = node.free(name)
+            if ask > free:
+                yield Detail(name, asked=ask, there=free, missing=ask - free, unit=unit_of(name))
+
+    def events_to_register(self) -> Sequence[Registration]:
+        pods = ClusterEvent(POD, ActionType.DELETE | ActionType.UPDATE_POD_SCALE_DOWN)
+        node = ClusterEvent(NODE, ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE)
+        classes = ClusterEvent(DEVICE_CLASS, ActionType.ADD | ActionType.UPDATE)
+        return [
+            Registration(pods, pod_gone_or_smaller),
+            Registration(node, node_has_capacity),
+            Registration(classes, device_class_serves),
+        ]
+
+    def sign(self, pod: Pod) -> Hashable:
+        return self._demands.of(pod).signature
+
+    def reads(self, pod: Pod) -> Collection[Dependency]:
+        return (Reads.NODE, Reads.ROW)
+
+
+TOO_MANY_PODS = "Too many pods"
+INSUFFICIENT = "Insufficient %s"
+
+Requests = tuple[tuple[str, int], ...]
+"""Resource and amount, above zero each."""
+
+
+class Ignored:
+    """Extended resources that a profile leaves to others, by name or by the part before the slash."""
+
+    def __init__(self, names: Iterable[str], groups: Iterable[str]) -> None:
+        self._names = frozenset(names)
+        self._groups = frozenset(groups)
+
+    def drop(self, requests: Requests) -> Requests:
+        """The requests that count."""
+        if not self._names and not self._groups:
+            return requests
+        return tuple(request for request in requests if not self._covers(request[0]))
+
+    def _covers(self, resource: str) -> bool:
+        listed = resource in self._names or resource.partition("/")[0] in self._groups
+        return listed and is_extended_resource(resource)
+
+
+def refusal(
+    requests: Requests, allocatable: Mapping[str, int], requested: Mapping[str, int]
+) -> Status | None:
+    """The verdict on one node: every reason that holds. No preemption can help where a request is larger than
+    the node itself."""
+    full = requested[PODS] >= allocatable.get(PODS, 0)
+    for name, ask in requests:
+        if ask > allocatable.get(name, 0) - requested.get(name, 0):
+            break
+    else:
+        if not full:
+            return None
+    lacking = [
+        (name, ask) for name, ask in requests if ask > allocatable.get(name, 0) - requested.get(name, 0)
+    ]
+    hopeless = any(ask > allocatable.get(name, 0) for name, ask in lacking)
+    return _status(hopeless, full, tuple(name for name, _ in lacking))
+
+
+@lru_cache(maxsize=1024)
+def _status(hopeless: bool, full: bool, lacking: tuple[str, ...]) -> Status:
+    reasons = [TOO_MANY_PODS] if full else []
+    reasons += [INSUFFICIENT % name for name in lacking]
+    return Status.unschedulable(*reasons, resolvable=not hopeless)
+
+
+def headroom(requests: Requests, nodes: Nodes) -> dict[str, IntArray]:
+    """How much more others may take of what the pod asks for, and how many pods may still come beside it."""
+    remaining = {name: nodes.free(name) - ask for name, ask in requests}
+    remaining[PODS] = nodes.free(PODS) - 1
+    return remaining
+
+
+def refusals(requests: Requests, nodes: Nodes) -> Refusals | None:
+    """The verdict on all nodes at once."""
+    if not len(nodes.rows):
+        return None
+    names = tuple([name for name, _ in requests])
+    free_columns = nodes.kept(("NodeResourcesFit.free", names), lambda some: FreeColumns(some, names))
+    full: BoolArray = free_columns.pods < 1
+    # argmax of a mask stops at its first True: the cheapest way to learn that there is none.
+    answer = nodes.refuse(full, TOO_MANY_PODS) if full[full.argmax()] else None
+    for (name, ask), free, least in zip(requests, free_columns.free, free_columns.least, strict=True):
+        lacking: BoolArray = free < ask
+        if lacking[lacking.argmax()]:
+            answer = nodes.refusals() if answer is None else answer
+            if ask <= least:
+                answer.add(lacking, INSUFFICIENT % name)
+            else:
+                _add(answer, nodes.allocatable(name) < ask, lacking, INSUFFICIENT % name)
+    return answer
+
+
+class FreeColumns:
+    """What is free of some resources, found once until a node changes."""
+
+    __slots__ = ("free", "least", "pods")
+
+    def __init__(self, nodes: Nodes, names: Sequence[str]) -> None:
+        self.pods = nodes.free(PODS)
+        self.free = [nodes.free(name) for name in names]
+        self.least = [int(nodes.allocatable(name).min()) for name in names]
+        """The least that any node has in all: who asks for no more can be helped by free space."""
+
+
+def _add(answer: Refusals, hopeless: BoolArray, mask: BoolArray, reason: str) -> None:
+    never = mask & hopeless
+    if not never.any():
+        answer.add(mask, reason)
+        return
+    answer.add(mask & ~never, reason)
+    answer.add(never, reason, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+
+
+IMPLICIT_RESOURCE = "deviceclass.resource.kubernetes.io/"
+"""Every device class can be asked for as an extended resource of this name and its own."""
+
+
+def _hint(helps: bool) -> QueueingHint:
+    return QueueingHint.QUEUE if helps else QueueingHint.SKIP
+
+
+def pod_gone_or_smaller(pod: Pod, old: Any, new: Any) -> QueueingHint:
+    """A pod with a place, or the promise of one, has gone; or some pod needs less than before."""
+    if isinstance(old, Pod) and new is None:
+        return _hint(bool(old.spec.node_name or old.nominated_node_name))
+    if isinstance(old, Pod) and isinstance(new, Pod):
+        return _hint(new.uid == pod.uid or (new.is_assigned and _freed(pod, old, new)))
+    return QueueingHint.QUEUE
+
+
+def _freed(pod: Pod, old: Pod, new: Pod) -> bool:
+    """Whether a resource that the pod asks for is now used less."""
+    before, after = pod_requests(old), pod_requests(new)
+    wanted = (name for name, amount in pod_requests(pod).items() if amount and is_counted(name))
+    return any(before.get(name, 0) > after.get(name, 0) for name in wanted)
+
+
+def node_has_capacity(pod: Pod, old: Any, new: Any) -> QueueingHint:
+    """The node would hold the pod if it were empty, and it is new or has grown in what the pod needs."""
+    if not isinstance(new, Node):
+        return QueueingHint.QUEUE
+    requests = PodDemand.of(pod).filtered
+    offered = node_allocatable(new)
+    if refusal(requests, offered, {PODS: 0}) is not None:
+        return QueueingHint.SKIP
+    return _hint(not isinstance(old, Node) or _grew(requests, node_allocatable(old), offered))
+
+
+def _grew(requests: tuple[tuple[str, int], ...], before: Mapping[str, int], after: Mapping[str, int]) -> bool:
+    watched = [PODS, *(name for name, _ in requests)]
+    return any(after.get(name, 0) > before.get(name, 0) for name in watched)
+
+
+def device_class_serves(pod: Pod, old: Any, new: Any) -> QueueingHint:
+    """A device class that came, or names another extended resource, helps the pods that ask for it."""
+    if not isinstance(new, Unstructured):
+        return QueueingHint.QUEUE
+    named = new.get("spec", "extendedResourceName", default="")
+    asked = pod_requests(pod)
+    if not isinstance(old, Unstructured):
+        return _hint(IMPLICIT_RESOURCE + new.name in asked or named in asked)
+    return _hint(named != old.get("spec", "extendedResourceName", default="") and named in asked)

@@ -1,0 +1,62 @@
+"""NodeUnschedulable: a cordoned node takes only pods that tolerate the cordon."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Sequence
+from typing import Any
+
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.api.taints import NO_SCHEDULE, TAINT_UNSCHEDULABLE, Taint, tolerates
+from moorage.framework.access import Dependency, Reads
+from moorage.framework.cycle_state import CycleState
+from moorage.framework.events import NODE, POD, ActionType, ClusterEvent, QueueingHint, Registration
+from moorage.framework.hot import WholeTableFilterPlugin
+from moorage.framework.nodes import Nodes, NodeView, Refusals
+from moorage.framework.reusable import ReusablePlugin
+from moorage.framework.status import Code, Status
+
+REASON = "node(s) were unschedulable"
+CORDON = Taint(key=TAINT_UNSCHEDULABLE, effect=NO_SCHEDULE)
+
+_REFUSED = Status.unresolvable(REASON)
+
+
+class NodeUnschedulable(WholeTableFilterPlugin, ReusablePlugin):
+    name = "NodeUnschedulable"
+    few_signs = True
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Status | None:
+        return _REFUSED if node.unschedulable and not tolerates_cordon(pod) else None
+
+    def filter_nodes(self, state: CycleState, pod: Pod, nodes: Nodes) -> Refusals | None:
+        if not any(cls.unschedulable for cls in nodes.columns.taints.classes) or tolerates_cordon(pod):
+            return None
+        cordoned = nodes.node_column(self.name, lambda some: some.by_taints(lambda cls: cls.unschedulable))
+        return nodes.refuse(cordoned, REASON, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+
+    def events_to_register(self) -> Sequence[Registration]:
+        node = ClusterEvent(NODE, ActionType.ADD | ActionType.UPDATE_NODE_TAINT)
+        own = ClusterEvent(POD, ActionType.UPDATE_POD_TOLERATION)
+        return [Registration(node, node_is_schedulable), Registration(own, own_toleration, per_pod=True)]
+
+    def sign(self, pod: Pod) -> Hashable:
+        return tolerates_cordon(pod)
+
+    def reads(self, pod: Pod) -> Collection[Dependency]:
+        return (Reads.NODE,)
+
+
+def tolerates_cordon(pod: Pod) -> bool:
+    return any(tolerates(toleration, CORDON) for toleration in pod.spec.tolerations)
+
+
+def node_is_schedulable(pod: Pod, old: Any, new: Any) -> QueueingHint:
+    """A node that came or changed helps unless it is cordoned."""
+    schedulable = isinstance(new, Node) and not new.unschedulable
+    return QueueingHint.QUEUE if schedulable else QueueingHint.SKIP
+
+
+def own_toleration(pod: Pod, old: Any, new: Any) -> QueueingHint:
+    own = isinstance(new, Pod) and new.uid == pod.uid and tolerates_cordon(new)
+    return QueueingHint.QUEUE if own else QueueingHint.SKIP

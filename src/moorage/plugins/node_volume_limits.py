@@ -1,0 +1,281 @@
+"""NodeVolumeLimits: a node attaches only so many volumes of each CSI driver, as its CSINode says.
+
+Most nodes are far from their limits, and that can be seen from the number of volumes that their pods mention;
+only where that bound is not enough are volumes looked up and counted once each.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from moorage.api.pod import Pod
+from moorage.api.resources import (
+    CSI_NODES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    STORAGE_CLASSES,
+    VOLUME_ATTACHMENTS,
+)
+from moorage.api.storage import CSINode, VolumeAttachment
+from moorage.framework.access import LISTED, Access, Dependency, Kind, Reads
+from moorage.framework.cycle_state import CycleState
+from moorage.framework.events import (
+    CSI_NODE,
+    PERSISTENT_VOLUME_CLAIM,
+    POD,
+    VOLUME_ATTACHMENT,
+    ActionType,
+    ClusterEvent,
+    QueueingHint,
+    Registration,
+)
+from moorage.framework.explaining import Detail, ExplainingPlugin
+from moorage.framework.handle import Handle
+from moorage.framework.nodes import BoolArray, IntArray, Nodes, NodeView, Refusals
+from moorage.framework.points import PreFilterPlugin
+from moorage.framework.reusable import ReusablePlugin
+from moorage.framework.status import Code, Status
+from moorage.framework.vectorized import VectorFilterPlugin
+from moorage.plugins import csi_translation as csi
+from moorage.plugins.csi_volumes import BadVolume, CsiVolume, CsiVolumes, MissingClaim
+from moorage.plugins.volumes import SKIP, claim_name, missing_claims, own_claim, signature
+
+REASON = "node(s) exceed max volume count"
+STATE = "NodeVolumeLimits"
+MENTIONED = "NodeVolumeLimits.mentioned"
+ATTACHED = "NodeVolumeLimits.attached"
+UNLIMITED = 1 << 62
+LOOK_CLOSELY = 1 << 31
+"""More volumes than any limit: the pods of the node have some that counting cannot find."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the incoming pod would attach: on nodes with a CSINode, and on those without."""
+
+    volumes: set[CsiVolume]
+    refusals: Mapping[bool, Status]
+    """By whether there is a CSINode; no entry: nothing is wrong with the pod itself."""
+
+    def per_driver(self) -> Counter[str]:
+        return Counter(driver for driver, _ in self.volumes)
+
+
+class NodeVolumeLimits(PreFilterPlugin, VectorFilterPlugin, ReusablePlugin, ExplainingPlugin):
+    name = "NodeVolumeLimits"
+    few_signs = True
+    needs = (
+        Access(PERSISTENT_VOLUME_CLAIMS, LISTED),
+        Access(PERSISTENT_VOLUMES, LISTED),
+        Access(STORAGE_CLASSES, LISTED),
+        Access(CSI_NODES, LISTED),
+        Access(VOLUME_ATTACHMENTS, LISTED),
+    )
+
+    def __init__(self, args: Any, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._claims = handle.lister(PERSISTENT_VOLUME_CLAIMS)
+        self._csi_nodes = handle.lister(CSI_NODES)
+        self._limit_index = handle.object_index("NodeVolumeLimits.limits", CSI_NODES, limit_keys)
+        self._attachments = handle.object_index(
+            "NodeVolumeLimits.attachments",
+            VOLUME_ATTACHMENTS,
+            lambda attachment: (attachment.spec.node_name,),
+        )
+        self._volumes = CsiVolumes(
+            self._claims, handle.lister(PERSISTENT_VOLUMES), handle.lister(STORAGE_CLASSES)
+        )
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status | None:
+        if not attaches(pod):
+            return SKIP
+        with_csi, bad = self._resolve(pod, True)
+        without = self._resolve(pod, False)[1]
+        refusals = {True: bad, False: without}
+        state.write(STATE, Wanted(with_csi, {key: s for key, s in refusals.items() if s is not None}))
+        return None
+
+    def _resolve(self, pod: Pod, on_csi_node: bool) -> tuple[set[CsiVolume], Status | None]:
+        try:
+            return self._volumes.of_pod(pod, incoming=True, on_csi_node=on_csi_node), None
+        except MissingClaim as missing:
+            return set(), Status.unresolvable(str(missing))
+        except BadVolume as bad:
+            return set(), Status.error(str(bad), cause=bad)
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Status | None:
+        wanted: Wanted = state.read(STATE)
+        csi_node = self._csi_nodes.get(node.name)
+        refusal = wanted.refusals.get(csi_node is not None)
+        if refusal is not None:
+            return refusal
+        limits = limits_of(csi_node)
+        if not wanted.volumes or not limits:
+            return None
+        return self._count(wanted, node, limits)
+
+    def filter_nodes(self, state: CycleState, pod: Pod, nodes: Nodes) -> Refusals | None:
+        wanted: Wanted = state.read(STATE)
+        refusals = nodes.refusals()
+        if wanted.refusals:
+            present = np.array(
+                [self._csi_nodes.get(name) is not None for name in nodes.names], dtype=np.bool_
+            )
+            for on_csi_node, status in wanted.refusals.items():
+                refusals.add(present == on_csi_node, status.message, status.code)
+        if wanted.volumes:
+            self._refuse_full(wanted, nodes, refusals)
+        return refusals
+
+    def _refuse_full(self, wanted: Wanted, nodes: Nodes, refusals: Refusals) -> None:
+        """Count where the bound leaves a doubt."""
+        full = np.zeros(len(nodes), dtype=np.bool_)
+        for index in np.flatnonzero(self._in_doubt(wanted, nodes)).tolist():
+            node = nodes[index]
+            status = self._count(wanted, node, limits_of(self._csi_nodes.get(node.name)))
+            if status is not None and status.code is Code.ERROR:
+                broken = np.zeros(len(nodes), dtype=np.bool_)
+                broken[index] = True
+                refusals.add(broken, status.message, Code.ERROR)
+            full[index] = status is not None and status.code is not Code.ERROR
+        refusals.add(full, REASON)
+
+    def explain(self, state: CycleState, pod: Pod, node: NodeView) -> Iterator[Detail]:
+        yield from missing_claims(pod, self._claims)
+        yield from self._over(state.read(STATE), node, limits_of(self._csi_nodes.get(node.name)))
+
+    def _in_doubt(self, wanted: Wanted, nodes: Nodes) -> BoolArray:
+        """Nodes whose pods and attachments name so many volumes that a limit may be reached."""
+        bound = nodes.row_column(MENTIONED, mentioned_volumes, mentioned_by_pods) + self._attached(nodes)
+        doubt = np.zeros(len(nodes), dtype=np.bool_)
+        for driver, count in wanted.per_driver().items():
+            doubt |= bound + count > self._limits(nodes, driver)
+        return doubt
+
+    def _limits(self, nodes: Nodes, driver: str) -> IntArray:
+        """The driver's limit on each node, kept until a CSINode says otherwise."""
+
+        def compute(some: Nodes) -> IntArray:
+            found = (limits_of(self._csi_nodes.get(name)).get(driver, UNLIMITED) for name in some.names)
+            return np.fromiter(found, np.int64, len(some))
+
+        return nodes.node_column((STATE, driver, self._limit_index.version.value), compute)
+
+    def _attached(self, nodes: Nodes) -> IntArray:
+        """How many attachments each node has, kept until one comes or goes."""
+
+        def compute(some: Nodes) -> IntArray:
+            found = (sum(1 for _ in self._attachments.at(name)) for name in some.names)
+            return np.fromiter(found, np.int64, len(some))
+
+        return nodes.node_column((ATTACHED, self._attachments.version.value), compute)
+
+    def _count(self, wanted: Wanted, node: NodeView, limits: Mapping[str, int]) -> Status | None:
+        try:
+            return Status.unschedulable(REASON) if any(self._over(wanted, node, limits)) else None
+        except BadVolume as bad:
+            return Status.error(str(bad), cause=bad)
+
+    def _over(self, wanted: Wanted, node: NodeView, limits: Mapping[str, int]) -> Iterator[Detail]:
+        """The drivers whose limit would be exceeded. Every volume counts once, whoever uses it: pods of the
+        node, attachments, the incoming pod."""
+        used = {volume for pod in node.pods for volume in self._of_running(pod)}
+        resolved = map(self._volumes.of_attachment, self._attachments.at(node.name))
+        attached = {volume for volume in resolved if volume is not None}
+        new = Counter(driver for driver, _ in wanted.volumes - used)
+        held = Counter(driver for driver, _ in used | attached)
+        for driver, count in new.items():
+            free = limits.get(driver, UNLIMITED) - held[driver]
+            if count > free:
+                yield Detail(f"volumes of {driver}", asked=count, there=free, missing=count - free)
+
+    def _of_running(self, pod: Pod) -> set[CsiVolume]:
+        if not pod.spec.volumes:
+            return set()
+        return self._volumes.of_pod(pod, incoming=False, on_csi_node=True)
+
+    def events_to_register(self) -> Sequence[Registration]:
+        return [
+            Registration(ClusterEvent(CSI_NODE, ActionType.ADD)),
+            Registration(ClusterEvent(CSI_NODE, ActionType.UPDATE), limit_grew),
+            Registration(ClusterEvent(POD, ActionType.DELETE), detached),
+            Registration(ClusterEvent(PERSISTENT_VOLUME_CLAIM, ActionType.ADD), own_claim),
+            Registration(ClusterEvent(VOLUME_ATTACHMENT, ActionType.DELETE), attachment_gone),
+        ]
+
+    def sign(self, pod: Pod) -> Hashable:
+        return signature(pod)
+
+    def reads(self, pod: Pod) -> Collection[Dependency]:
+        return (Reads.ROW, *(Kind(need.resource) for need in self.needs)) if attaches(pod) else ()
+
+
+def attaches(pod: Pod) -> bool:
+    """Whether the pod has a volume that a driver may have to attach."""
+    return any(
+        claim_name(pod, volume) is not None or csi.plugin_of_inline(volume) is not None
+        for volume in pod.spec.volumes
+    )
+
+
+def limits_of(csi_node: CSINode | None) -> Mapping[str, int]:
+    """Driver → how many volumes; drivers without a limit are left out."""
+    if csi_node is None:
+        return {}
+    return {
+        driver.name: driver.allocatable.count
+        for driver in csi_node.spec.drivers
+        if driver.allocatable is not None and driver.allocatable.count is not None
+    }
+
+
+def limit_keys(csi_node: CSINode) -> tuple[Hashable, ...]:
+    """All that is read of a CSINode: an index by it changes its version with any of it."""
+    return (csi_node.name, *limits_of(csi_node).items())
+
+
+def mentioned_volumes(nodes: Nodes) -> IntArray:
+    return np.array([mentioned_by_pods(node) for node in nodes], dtype=np.int64)
+
+
+def mentioned_by_pods(node: NodeView) -> int:
+    """At most so many volumes are attached by the node's pods; `LOOK_CLOSELY` where one may be broken."""
+    return sum(_mentioned(pod) for pod in node.pods if pod.spec.volumes)
+
+
+def _mentioned(pod: Pod) -> int:
+    count = 0
+    for volume in pod.spec.volumes:
+        name, plugin = claim_name(pod, volume), csi.plugin_of_inline(volume)
+        if name == "" or volume.ephemeral is not None or (plugin is not None and plugin.migrated):
+            return LOOK_CLOSELY
+        count += name is not None
+    return count
+
+
+def limit_grew(pod: Pod, old: Any, new: Any) -> QueueingHint:
+    """Some driver can hold more volumes than before."""
+    before, now = limits_of(old), limits_of(new)
+    grew = any(count > before.get(driver, 0) for driver, count in now.items())
+    return QueueingHint.QUEUE if grew else QueueingHint.SKIP
+
+
+def detached(pod: Pod, old: Any, new: Any) -> QueueingHint:
+    """A pod with volumes left a node, or gave up its way to one."""
+    return QueueingHint.QUEUE if isinstance(old, Pod) and attaches(old) else QueueingHint.SKIP
+
+
+def attachment_gone(pod: Pod, old: Any, new: Any) -> QueueingHint:
+    """A volume is off its node; that helps pods with claims, and those with a disk of the same driver."""
+    for volume in pod.spec.volumes:
+        if volume.persistent_volume_claim is not None:
+            return QueueingHint.QUEUE
+        plugin = csi.plugin_of_inline(volume)
+        if plugin is not None and isinstance(old, VolumeAttachment) and old.spec.attacher == plugin.driver:
+            return QueueingHint.QUEUE
+    return QueueingHint.SKIP

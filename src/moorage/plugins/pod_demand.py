@@ -1,0 +1,134 @@
+"""What the incoming pod asks of a node, as the resource plugins read it: worked out once per template.
+
+Three readings exist, because upstream has three. NodeResourcesFit filters by the effective request with
+pod-level resources; it scores by the containers' requests with scoring defaults, pod-level resources left
+out; and NodeResourcesBalancedAllocation scores by the effective request, a resize under way included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from moorage.api.pod import Pod
+from moorage.api.requests import (
+    CPU,
+    EPHEMERAL_STORAGE,
+    MEMORY,
+    is_scalar_resource,
+    pod_nonzero_requests,
+    pod_requests,
+)
+
+LIMIT = 2**62 - 1
+"""No amount is larger, so that sums and differences with a column stay within int64."""
+
+_TEMPLATES = 4096
+"""Templates remembered; the oldest goes first."""
+
+
+_STANDARD = (CPU, MEMORY, EPHEMERAL_STORAGE)
+
+
+def is_counted(resource: str) -> bool:
+    """Whether scheduling looks at this resource at all; upstream ignores other names, such as `pods`."""
+    return resource in _STANDARD or is_scalar_resource(resource)
+
+
+@dataclass(frozen=True, slots=True)
+class PodDemand:
+    """The three readings. Amounts are at most `LIMIT`."""
+
+    filtered: tuple[tuple[str, int], ...]
+    """What Filter compares: the requests above zero; cpu, memory, ephemeral storage first."""
+    scored: Mapping[str, int]
+    """What the scoring strategies add to a node's non-zero requests."""
+    balanced: Mapping[str, int]
+    """What BalancedAllocation adds to a node's requests."""
+    signature: Hashable
+    """Equal for pods that ask for the same."""
+
+    @classmethod
+    def of(cls, pod: Pod) -> PodDemand:
+        """Computed afresh. A QuantityError passes through."""
+        effective = _clamped(pod_requests(pod, use_status=False))
+        filtered = tuple((name, effective[name]) for name in _order(effective) if effective[name] > 0)
+        scored = _scored(pod, effective)
+        balanced = _clamped(pod_requests(pod)) if _reports(pod) else effective
+        return cls(filtered, scored, balanced, (filtered, *scored.items(), *balanced.items()))
+
+
+def _order(requests: Mapping[str, int]) -> list[str]:
+    """The resources that count, in the order in which their reasons are reported."""
+    named = [name for name in _STANDARD if name in requests]
+    if len(named) < len(requests):
+        named += [name for name in requests if name not in _STANDARD and is_scalar_resource(name)]
+    return named
+
+
+def _scored(pod: Pod, effective: Mapping[str, int]) -> Mapping[str, int]:
+    plain = _without_pod_level(pod)
+    containers = (*pod.spec.containers, *pod.spec.init_containers)
+    if plain is pod and all(_names_both(container.resources.requests) for container in containers):
+        return effective  # no default applies
+    cpu, memory = pod_nonzero_requests(plain, use_status=False)
+    return _clamped({**pod_requests(plain, use_status=False), CPU: cpu, MEMORY: memory})
+
+
+def _names_both(requests: Mapping[str, object]) -> bool:
+    return CPU in requests and MEMORY in requests
+
+
+def _clamped(requests: dict[str, int]) -> dict[str, int]:
+    for name, amount in requests.items():
+        if amount > LIMIT:
+            requests[name] = LIMIT
+    return requests
+
+
+def _without_pod_level(pod: Pod) -> Pod:
+    if pod.spec.resources is None:
+        return pod
+    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, resources=None))
+
+
+def _reports(pod: Pod) -> bool:
+    """Whether the kubelet says anything about the pod's resources; never so for a pod that waits."""
+    status = pod.status
+    return bool(
+        status.container_statuses
+        or status.init_container_statuses
+        or status.resources
+        or status.allocated_resources
+    )
+
+
+class PodDemands:
+    """Makes demands; pods of one template share one. Get the one of the process with `of_process`."""
+
+    def __init__(self, templates: int = _TEMPLATES) -> None:
+        self._limit = templates
+        self._known: dict[bytes, PodDemand] = {}
+        self._encode = msgspec.msgpack.Encoder().encode
+        # All plugins ask about one pod in turn, so the latest answer is the most wanted one.
+        self._latest: tuple[Pod | None, PodDemand | None] = (None, None)
+
+    def of(self, pod: Pod) -> PodDemand:
+        """The demand of a pod. A QuantityError passes through."""
+        latest, demand = self._latest
+        if latest is not pod or demand is None:
+            demand = PodDemand.of(pod) if _reports(pod) else self._by_template(pod)
+            self._latest = (pod, demand)
+        return demand
+
+    def _by_template(self, pod: Pod) -> PodDemand:
+        spec = pod.spec
+        key = self._encode((spec.containers, spec.init_containers, spec.overhead, spec.resources))
+        demand = self._known.get(key)
+        if demand is None:
+            demand = self._known[key] = PodDemand.of(pod)
+            if len(self._known) > self._limit:
+                del self._known[next(iter(self._known))]
+        return demand

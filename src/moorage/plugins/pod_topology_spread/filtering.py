@@ -1,0 +1,174 @@
+"""Filtering: how uneven would it get, per constraint and domain.
+
+    skew = matching pods in the node's domain + 1 if the pod matches itself - the minimum over all domains
+
+The domains are those of the nodes that count. With fewer of them than minDomains the minimum is 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from moorage.api.node_selectors import RequiredNodeAffinity
+from moorage.api.pod import Pod
+from moorage.framework.explaining import NO_LABEL, Detail
+from moorage.framework.nodes import FloatArray, IntArray, Nodes, NodeView, Refusals
+from moorage.framework.status import Code, Status
+from moorage.framework.topology import DomainCounts
+from moorage.plugins.pod_topology_spread.constraints import Constraint
+from moorage.plugins.pod_topology_spread.counted import Counted
+
+REASON = "node(s) didn't match pod topology spread constraints"
+REASON_NO_LABEL = REASON + " (missing required label)"
+
+_VIOLATED, _NO_LABEL = 1, 2
+_NO_DOMAIN = 2**31 - 1
+"""The minimum over no domains at all, as upstream."""
+_LOWEST = 32
+"""Domains with the fewest pods that are remembered, to find the minimum of a dry run."""
+
+
+class Floor:
+    """The domains that there are, and the lowest counts among them. Shared by all clones of one attempt."""
+
+    __slots__ = ("_cluster", "_domains", "_lowest", "count", "minimum")
+
+    def __init__(self, cluster: FloatArray, domains: IntArray) -> None:
+        self._cluster = cluster
+        self._domains = domains
+        self._lowest: list[int] | None = None
+        self.count = len(self._domains)
+        if self.count < len(cluster):
+            cluster = cluster[domains]
+        self.minimum = int(cluster.min()) if self.count else _NO_DOMAIN
+
+    def minimum_of(self, counts: DomainCounts) -> int:
+        """The minimum when a dry run has changed some domains."""
+        changes = counts.changes
+        if not changes:
+            return self.minimum
+        changed = [counts.at(domain) for domain in changes]
+        unchanged = next((domain for domain in self._lowest_domains() if domain not in changes), None)
+        if unchanged is None and self.count > len(changes):
+            return int(counts.now()[self._domains].min())
+        return min(changed) if unchanged is None else min(int(self._cluster[unchanged]), *changed)
+
+    def _lowest_domains(self) -> list[int]:
+        if self._lowest is None:
+            counts = self._cluster[self._domains]
+            first = np.argsort(counts, kind="stable")[:_LOWEST]
+            self._lowest = self._domains[first].tolist()
+        return self._lowest
+
+
+class Spread:
+    """One constraint during an attempt."""
+
+    __slots__ = ("constraint", "counts", "floor", "self_match")
+
+    def __init__(self, constraint: Constraint, counts: DomainCounts, floor: Floor, self_match: int) -> None:
+        self.constraint = constraint
+        self.counts = counts
+        self.floor = floor
+        self.self_match = self_match
+
+    @classmethod
+    def of(cls, counted: Counted, pod: Pod) -> Spread:
+        pods = counted.pods()
+        matches = counted.constraint.selector.matches(pod.labels)
+        return cls(
+            counted.constraint,
+            DomainCounts(counted.topology, pods),
+            Floor(pods, counted.domains()),
+            int(matches),
+        )
+
+    def clone(self) -> Spread:
+        return Spread(self.constraint, self.counts.clone(), self.floor, self.self_match)
+
+    def most(self) -> int:
+        """The highest count that a domain may have for one more pod to be welcome."""
+        constraint, floor = self.constraint, self.floor
+        minimum = floor.minimum_of(self.counts) if floor.count >= constraint.min_domains else 0
+        return constraint.max_skew + minimum - self.self_match
+
+
+class SpreadState:
+    """What PreFilter leaves for Filter, AddPod and RemovePod."""
+
+    __slots__ = ("required", "spreads")
+
+    def __init__(self, spreads: Sequence[Spread], required: RequiredNodeAffinity) -> None:
+        self.spreads = spreads
+        self.required = required
+        """What the pod demands of its node."""
+
+    def clone(self) -> SpreadState:
+        return SpreadState([spread.clone() for spread in self.spreads], self.required)
+
+    def update(self, pod: Pod, other: Pod, node: NodeView, number: int) -> None:
+        """`other` came to the node, or left it."""
+        if other.namespace != pod.namespace:
+            return
+        domains = [spread.counts.topology.domain(node.labels) for spread in self.spreads]
+        if min(domains) < 0:
+            return
+        for spread, domain in zip(self.spreads, domains, strict=True):
+            constraint = spread.constraint
+            if constraint.selector.matches(other.labels) and constraint.admits(pod, self.required, node):
+                spread.counts.add(domain, number)
+
+
+def filter_node(state: SpreadState, node: NodeView) -> Status | None:
+    """The first constraint that the node fails decides."""
+    for spread in state.spreads:
+        domain = spread.counts.topology.domain(node.labels)
+        if domain < 0:
+            return Status.unresolvable(REASON_NO_LABEL)
+        if spread.counts.at(domain) > spread.most():
+            return Status.unschedulable(REASON)
+    return None
+
+
+def explain_node(state: SpreadState, node: NodeView) -> Iterator[Detail]:
+    """Every constraint that the node fails, with the skew that the pod would bring about."""
+    for spread in state.spreads:
+        constraint, domain = spread.constraint, spread.counts.topology.domain(node.labels)
+        key, most = constraint.topology_key, constraint.max_skew
+        too_many = spread.counts.at(domain) - spread.most()
+        if domain < 0:
+            yield Detail(f"label {key}", there=NO_LABEL)
+        elif too_many > 0:
+            subject = f"{key}={node.labels[key]} spread of {constraint.selector}, maxSkew {most}"
+            yield Detail(subject, asked=most, there=most + too_many, missing=too_many)
+
+
+def filter_nodes(state: SpreadState, nodes: Nodes) -> Refusals | None:
+    """The verdict on all nodes: one per domain, spread to the nodes."""
+    if len(state.spreads) == 1 and not state.spreads[0].counts.topology.unlabelled:
+        return _filter_by_one(state.spreads[0], nodes)
+    verdicts = None
+    for spread in state.spreads:
+        violated = spread.counts.now() > spread.most()
+        topology = spread.counts.topology
+        if not topology.unlabelled and not violated.any():
+            continue
+        mine = topology.gather(violated.view(np.int8), _NO_LABEL, nodes)
+        # The first constraint that a node fails decides, also about the reason.
+        verdicts = mine if verdicts is None else np.where(verdicts == 0, mine, verdicts)
+    if verdicts is None:
+        return None
+    refusals = nodes.refusals()
+    if any(spread.counts.topology.unlabelled for spread in state.spreads):
+        refusals.add(verdicts == _NO_LABEL, REASON_NO_LABEL, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+    return refusals.add(verdicts == _VIOLATED, REASON)
+
+
+def _filter_by_one(spread: Spread, nodes: Nodes) -> Refusals | None:
+    """The most common case: one constraint, and every node is in a domain."""
+    violated = spread.counts.now() > spread.most()
+    if not violated.any():
+        return None
+    return nodes.refuse(spread.counts.topology.gather(violated, False, nodes), REASON)

@@ -1,0 +1,164 @@
+"""Spread scores of pods that come again and again, kept up to date instead of worked out anew.
+
+The score of a node depends on two numbers only: the matching pods of its zone and those on the node itself.
+Rows are therefore sorted into groups (zone, pods on the node). A pod that comes or goes moves one row from
+group to group; scores are worked out per group, and one pass over all rows spreads them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from moorage.api.node import HOSTNAME
+from moorage.framework.access import Version
+from moorage.framework.counting import PodCounter
+from moorage.framework.nodes import BoolArray, IntArray, Nodes
+from moorage.framework.status import MAX_NODE_SCORE
+from moorage.framework.topology import Bins
+from moorage.plugins.pod_topology_spread.counted import Counted
+from moorage.plugins.pod_topology_spread.grouped import rounded_one, turn
+from moorage.plugins.pod_topology_spread.scoring import ScoreState
+
+_MOST_GROUPS = 64
+"""More of them take longer than scoring all rows."""
+
+
+class Part:
+    """What one constraint adds: `pods · weight + base`."""
+
+    __slots__ = ("base", "weight")
+
+    def __init__(self, found: Counted | None, weight: float) -> None:
+        self.weight = weight
+        self.base = float(found.constraint.max_skew - 1) if found is not None else 0.0
+
+
+NOTHING = Part(None, 0.0)
+
+
+class IncrementalSpread:
+    """Implements `framework.hot.IncrementalScore` for at most one zone and one hostname constraint."""
+
+    def __init__(
+        self,
+        counter: PodCounter,
+        host: Part,
+        zone: Part,
+        bins: Bins,
+        size: int,
+        feasible: BoolArray,
+        versions: Sequence[Version],
+    ) -> None:
+        self._versions = [(version, version.value) for version in versions]
+        """What decides about the selector."""
+        self._counter = counter
+        self._host, self._zone = host, zone
+        self._bins = bins
+        self._feasible = feasible
+        self._version = counter.version
+        counter.changed_since(self._version)  # from now on it remembers
+        numbers = counter.per_row[: len(bins)].astype(np.int64)
+        self._numbers = numbers
+        """Row → matching pods, as far as they are in the groups."""
+        self._pods: list[int] = np.bincount(bins, numbers, size).astype(np.int64).tolist()
+        """Bin → matching pods; the first is for rows without a node."""
+        self._stride = 2 * int(numbers.max(initial=0)) + 4 if host is not NOTHING else 1
+        """Groups of a zone: one for each number of pods on a node."""
+        self._groups: IntArray = bins * self._stride
+        if host is not NOTHING:
+            self._groups += numbers
+        self._scores: IntArray = np.zeros(size * self._stride, dtype=np.int64)
+        present = np.bincount(self._groups[feasible])
+        self._present: dict[int, int] = {
+            group: int(present[group]) for group in np.flatnonzero(present).tolist()
+        }
+        """Group → its feasible rows, of which it has at least one."""
+
+    def add_to(self, base: IntArray, weight: int, out: IntArray) -> bool:
+        if not self._catch_up() or len(self._present) > _MOST_GROUPS:
+            return False
+        self._score_groups(weight)
+        self._scores.take(self._groups, out=out, mode="clip")
+        np.add(out, base, out=out)
+        return True
+
+    def _catch_up(self) -> bool:
+        """Move the rows whose pods have changed to their new groups."""
+        for version, value in self._versions:
+            if version.value != value:
+                return False
+        counter = self._counter
+        changed = counter.changed_since(self._version)
+        if changed is None:
+            return False
+        self._version = counter.version
+        for row in changed:
+            if row < len(self._bins):
+                number, before = counter.number(row), int(self._numbers[row])
+                if number != before and not self._move(row, before, number):
+                    return False
+        return True
+
+    def _move(self, row: int, before: int, number: int) -> bool:
+        self._numbers[row] = number
+        zone = int(self._bins[row])
+        self._pods[zone] += number - before
+        if self._host is NOTHING:
+            return True
+        if number >= self._stride:
+            return False
+        old, new = zone * self._stride + before, zone * self._stride + number
+        self._groups[row] = new
+        if self._feasible[row]:
+            present = self._present
+            present[new] = present.get(new, 0) + 1
+            present[old] -= 1
+            if not present[old]:
+                del present[old]
+        return True
+
+    def _score_groups(self, weight: int) -> None:
+        """The arithmetic of `grouped`, in the same order, on the groups that have feasible rows."""
+        host, zone, stride = self._host, self._zone, self._stride
+        raw: dict[int, int] = {}
+        for group in self._present:
+            index, number = divmod(group, stride)
+            own = number * host.weight + host.base
+            raw[group] = rounded_one(own + (self._pods[index] * zone.weight + zone.base))
+        highest, lowest = max(raw.values(), default=0), min(raw.values(), default=0)
+        best = turn(raw.values(), lowest, highest) if highest else [MAX_NODE_SCORE] * len(raw)
+        scores = self._scores
+        for group, score in zip(raw, best, strict=True):
+            scores[group] = score * weight
+
+
+def follow(
+    state: ScoreState, nodes: Nodes, feasible: BoolArray, versions: Sequence[Version]
+) -> IncrementalSpread | None:
+    """The incremental score of a pod that was scored; None where groups are not so simple. `versions` change
+    when the pod may get another selector."""
+    host, zone, counter, size = NOTHING, NOTHING, None, 1
+    bins: Bins | None = None
+    for found, weight in zip(state.counted, state.weights, strict=True):
+        topology = found.topology
+        other = found.counter is not counter and counter is not None
+        if found.counter is None or other or found.where is not None:
+            return None
+        if topology.unlabelled or nodes.columns is not topology.live.columns:
+            return None
+        counter = found.counter
+        if topology.key == HOSTNAME:
+            if host is not NOTHING:
+                return None
+            host = Part(found, weight)
+        elif bins is not None:
+            return None
+        else:
+            zone, bins, size = Part(found, weight), topology.bins_of(nodes), topology.size + 1
+    if counter is None:
+        return None
+    if bins is None:
+        bins = np.zeros(len(nodes), dtype=np.intp)
+    return IncrementalSpread(counter, host, zone, bins, size, feasible, versions)

@@ -1,0 +1,136 @@
+"""Scoring: fewer matching pods in the node's domains are better.
+
+    raw score = sum over the soft constraints whose key the node has of
+                matching pods in its domain · ln(number of domains + 2) + (maxSkew - 1)
+
+A hostname counts the pods of the node itself. Domains are counted among the feasible nodes, pods on all nodes
+that count.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from moorage.api.node import HOSTNAME
+from moorage.framework.nodes import BoolArray, FloatArray, IntArray, Nodes
+from moorage.framework.status import MAX_NODE_SCORE
+from moorage.plugins.pod_topology_spread.counted import Counted
+from moorage.plugins.pod_topology_spread.grouped import Grouped, group, rounded, turned
+
+
+class ScoreState:
+    """What PreScore leaves for Score and NormalizeScore."""
+
+    __slots__ = ("counted", "grouped", "require_all", "tables", "weights")
+
+    def __init__(self, counted: Sequence[Counted], feasible: Nodes, require_all: bool) -> None:
+        self.counted = counted
+        self.require_all = require_all
+        """Nodes without one of the keys are ignored; else only that key's part is."""
+        kept = self.labelled(feasible)
+        self.weights = [math.log(domains(found, feasible, kept, require_all) + 2) for found in counted]
+        self.tables = [
+            None if found.constraint.topology_key == HOSTNAME else pods_per_domain(found, require_all)
+            for found in counted
+        ]
+        """Matching pods per domain, for all keys but the hostname."""
+        self.grouped: Grouped | None = None
+        """The scores by groups of nodes, where that is possible."""
+
+    def labelled(self, nodes: Nodes) -> BoolArray | None:
+        """Nodes that are not ignored; None for all."""
+        if not self.require_all:
+            return None
+        partial = [found.topology for found in self.counted if found.topology.unlabelled]
+        if not partial:
+            return None
+        kept: BoolArray = np.logical_and.reduce([topology.bins_of(nodes) > 0 for topology in partial])
+        return kept
+
+
+def domains(found: Counted, feasible: Nodes, kept: BoolArray | None, require_all: bool) -> int:
+    """How many domains the feasible nodes are in."""
+    topology = found.topology
+    if topology.key == HOSTNAME:
+        return len(feasible) if kept is None else int(np.count_nonzero(kept))
+    if kept is None:
+        if topology.is_covered_by(feasible):
+            return topology.inhabited
+        used = topology.present_in(feasible)
+    else:
+        used = np.bincount(topology.bins_of(feasible)[kept], minlength=topology.size + 1) > 0
+    count = int(np.count_nonzero(used[1:]))
+    if not require_all and used[0]:
+        # Nodes without the label are a domain too, together with those that have it empty.
+        empty = topology.values.get("", -1)
+        count += int(empty < 0 or not used[empty + 1])
+    return count
+
+
+def pods_per_domain(found: Counted, require_all: bool) -> FloatArray:
+    """Matching pods per domain. An empty label and no label are the same here."""
+    pods, topology = found.pods(), found.topology
+    empty = topology.values.get("", -1)
+    if not require_all and empty >= 0 and found.counter is not None:
+        unlabelled = topology.live.rows[topology.bins_of(topology.live) == 0]
+        if found.where is not None:
+            unlabelled = unlabelled[found.where[unlabelled]]
+        pods[empty] += int(found.counter.per_row[unlabelled].sum())
+    return pods
+
+
+def score_into(state: ScoreState, nodes: Nodes, out: IntArray) -> None:
+    """Raw scores; of nodes that are ignored too, which get 0 in the end."""
+    state.grouped = group(state.counted, state.weights, state.tables, nodes)
+    if state.grouped is not None:
+        state.grouped.score_into(out)
+        return
+    parts = zip(state.counted, state.weights, state.tables, strict=True)
+    total: FloatArray = sum(_part(found, weight, table, nodes) for found, weight, table in parts)  # type: ignore[assignment]
+    out[:] = rounded(total)
+
+
+def _part(found: Counted, weight: float, table: FloatArray | None, nodes: Nodes) -> FloatArray:
+    """One constraint's part of the scores."""
+    if table is not None:
+        return found.topology.gather(table * weight + _base(found), 0.0, nodes)
+    part = _on_the_node(found, nodes) * weight
+    part += _base(found)
+    if found.topology.unlabelled:
+        part *= found.topology.bins_of(nodes) > 0
+    return part
+
+
+def _base(found: Counted) -> float:
+    return float(found.constraint.max_skew - 1)
+
+
+def _on_the_node(found: Counted, nodes: Nodes) -> FloatArray:
+    """Matching pods on each node itself."""
+    if found.counter is None:
+        return np.zeros(len(nodes))
+    pods = found.counter.per_row
+    own: FloatArray = (
+        nodes.take(pods) if nodes.columns is found.topology.live.columns else pods[nodes.table_rows]
+    )
+    return own
+
+
+def normalize(
+    state: ScoreState, scores: IntArray, nodes: Nodes, counted: BoolArray | None = None
+) -> IntArray:
+    """The lowest raw score is the best; ignored nodes get 0. Only those that are counted have a say about
+    what is lowest and highest."""
+    kept = state.labelled(nodes)
+    seen = scores if kept is None else scores[kept if counted is None else kept & counted]
+    if kept is None and counted is not None:
+        seen = scores[counted]
+    highest = int(seen.max()) if len(seen) else 0
+    if highest == 0:
+        best = np.full_like(scores, MAX_NODE_SCORE)
+        return best if kept is None else best * kept
+    best = turned(scores, int(seen.min()), highest)
+    return best if kept is None else best * kept

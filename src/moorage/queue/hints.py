@@ -1,0 +1,264 @@
+"""Does this event help that pod? Matches events with registrations and asks the hints.
+
+Knows what the rejectors of a pod registered, asks each hint once per signature, and turns the answers into a
+verdict. Which pods are asked about, and where they go then, is decided by `scheduling_queue`.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from moorage.api.pod import Pod
+from moorage.api.problems import without_addresses
+from moorage.framework.changes import POD_CHANGES
+from moorage.framework.events import (
+    UNSCHEDULED_POD,
+    ActionType,
+    ClusterEvent,
+    QueuedPod,
+    QueueingHint,
+    Registration,
+)
+from moorage.framework.ports import Clock
+from moorage.framework.status import Status
+from moorage.queue.inflight import Happening
+from moorage.queue.parked import Group, GroupKey, Parked, key_of
+from moorage.telemetry import logs
+
+log = logs.get(__name__)
+
+Registrations = Mapping[str, Sequence[Registration]]
+MatchingRegistrations = Mapping[str, Sequence[Registration]]
+"""Plugin to those of its registrations that match one event; plugins without any are left out."""
+OnHint = Callable[[str, str, str, float], None]
+"""`on_hint(plugin, event label, "Queue" | "QueueSkip" | "Error", seconds)`, for metrics."""
+
+HINT_ERROR = "Error"
+
+
+class QueueHooks(Protocol):
+    """How the queue reaches the plugins of a pod's profile."""
+
+    def pre_enqueue(self, pod: Pod, first: str = "") -> Status | None:
+        """The refusal of a PreEnqueue plugin, with `plugin` set, or None. `first` names the plugin that held
+        the pod back last time; it is asked before the others."""
+        ...
+
+    def registrations(self, pod: Pod) -> Registrations:
+        """Plugin to the events that it registered, defaults included, in the order of the configuration."""
+        ...
+
+    def signature(self, pod: Pod) -> Hashable:
+        """Pods with equal signatures share hint answers; None shares with no other pod."""
+        ...
+
+
+class Strategy(enum.IntEnum):
+    """What to do with a pod after an event; the larger one wins."""
+
+    SKIP = 0
+    AFTER_BACKOFF = 1
+    AT_ONCE = 2
+    """A plugin that had answered Pending is satisfied: no backoff, the pod did nothing wrong."""
+
+
+class Verdict(NamedTuple):
+    """A strategy, and the plugin whose hint led to it."""
+
+    strategy: Strategy
+    plugin: str = ""
+
+
+SKIP = Verdict(Strategy.SKIP)
+WANTED = Verdict(Strategy.AFTER_BACKOFF)
+"""For events that no hint is asked about: wildcards, errors."""
+
+
+class Hints:
+    """The registrations of all profiles, arranged by event."""
+
+    def __init__(self, hooks: QueueHooks, clock: Clock, on_hint: OnHint | None = None) -> None:
+        self._hooks = hooks
+        self._clock = clock
+        self._on_hint = on_hint
+        self._complained: set[tuple[str, str]] = set()
+        """Plugin and event of the wrong answers that are in the log already."""
+        self._known: dict[str, tuple[Registrations, dict[ClusterEvent, MatchingRegistrations]]] = {}
+
+    def matching(self, pod: Pod, event: ClusterEvent) -> MatchingRegistrations:
+        """The plugins of the pod's profile that registered this event. Remembered until the registrations are
+        exchanged, as a reload does."""
+        registrations = self._hooks.registrations(pod)
+        known = self._known.get(pod.scheduler_name)
+        if known is None or known[0] is not registrations:
+            known = self._known[pod.scheduler_name] = (registrations, {})
+        found = known[1].get(event)
+        if found is None:
+            found = known[1][event] = _matching(registrations, event)
+        return found
+
+    def ask(self, plugin: str, registration: Registration, pod: Pod, about: Happening) -> bool:
+        """Whether the hint says Queue; without a hint every event does."""
+        if registration.hint is None:
+            return True
+        start = self._clock.now() if self._on_hint else 0.0
+        try:
+            answer: object = registration.hint(pod, about.old, about.new)
+        except Exception as error:
+            log.error(
+                "Queueing hint failed", error, stack=True, plugin=plugin, event=about.event.label, pod=pod
+            )
+            answer = None
+        else:
+            if not isinstance(answer, QueueingHint):
+                self._complain(plugin, about.event.label, answer)
+        if self._on_hint:
+            label = answer.value if isinstance(answer, QueueingHint) else HINT_ERROR
+            self._on_hint(plugin, about.event.label, label, self._clock.now() - start)
+        # Whatever is not a clear no wakes the pod: a broken hint costs an attempt, never a lost pod.
+        return answer is not QueueingHint.SKIP
+
+    def _complain(self, plugin: str, event: str, answer: object) -> None:
+        """Log a wrong answer once per plugin and event: it comes with every such event."""
+        if (plugin, event) not in self._complained:
+            self._complained.add((plugin, event))
+            log.error(
+                "Queueing hint must return QueueingHint.QUEUE or QueueingHint.SKIP; the pod is woken",
+                plugin=plugin,
+                event=event,
+                got=without_addresses(repr(answer)),
+            )
+
+    def helped(self, about: Happening, parked: Parked) -> Iterator[tuple[QueuedPod, Verdict]]:
+        """The parked and gated pods that an event may help."""
+        if about.event.is_wildcard:
+            yield from ((info, WANTED) for info in parked if about.concerns(info.pod))
+            return
+        inquiry = Inquiry(self, about)
+        for profile, info in parked.profiles():
+            for group in parked.listening(profile, self.matching(info.pod, about.event)):
+                yield from inquiry.about_group(group)
+
+
+class Inquiry:
+    """All questions about one event. Answers are remembered per signature, plugin and registration."""
+
+    def __init__(self, hints: Hints, about: Happening) -> None:
+        self._hints = hints
+        self._about = about
+        self._answers: dict[tuple[Hashable, ...], bool] = {}
+        self._splits: dict[tuple[Hashable, ...], tuple[list[_Question], list[_Question]]] = {}
+
+    def about_group(self, group: Group) -> Iterator[tuple[QueuedPod, Verdict]]:
+        """The pods of a parked group that the event concerns and helps."""
+        first = next((info for info in group.pods.values() if self._about.concerns(info.pod)), None)
+        if first is None:
+            return
+        shared, single = self._split(group.key, first.pod)
+        common = self._judge(group.key, first.pod, shared)
+        if common.strategy is Strategy.SKIP and not single:
+            return
+        for info in group.pods.values():
+            if self._about.concerns(info.pod):
+                verdict = self._complete(group.key, info.pod, common, single)
+                if verdict.strategy is not Strategy.SKIP:
+                    yield info, verdict
+
+    def about_pod(self, info: QueuedPod) -> Verdict:
+        """The verdict for one pod: an event of its own, or one that it missed while in flight."""
+        if not self._about.concerns(info.pod):
+            return SKIP
+        if self._about.event.is_wildcard:
+            return WANTED
+        key = key_of(info)
+        shared, single = self._split(key, info.pod)
+        return self._complete(key, info.pod, self._judge(key, info.pod, shared), single)
+
+    def _split(self, key: GroupKey, pod: Pod) -> tuple[list[_Question], list[_Question]]:
+        """What to ask the rejectors: once for all pods of the group, and for each pod."""
+        refused_by = (key.profile, key.unschedulable, key.gating)
+        if refused_by not in self._splits:
+            questions = self._questions(key, self._hints.matching(pod, self._about.event))
+            shared = [question for question in questions if not question.registration.per_pod]
+            single = [question for question in questions if question.registration.per_pod]
+            self._splits[refused_by] = shared, single
+        return self._splits[refused_by]
+
+    def _questions(self, key: GroupKey, matching: MatchingRegistrations) -> list[_Question]:
+        if key.gating and key.gating not in matching:
+            return []
+        return [
+            _Question(plugin, number, registration)
+            for plugin, registrations in matching.items()
+            if plugin in key.rejectors
+            for number, registration in enumerate(registrations)
+        ]
+
+    def _judge(self, key: GroupKey, pod: Pod, questions: Sequence[_Question]) -> Verdict:
+        best = SKIP
+        for question in questions:
+            if not self._answer(key, pod, question):
+                continue
+            at_once = question.plugin in key.pending
+            found = Verdict(Strategy.AT_ONCE if at_once else Strategy.AFTER_BACKOFF, question.plugin)
+            if found.strategy > best.strategy:
+                best = found
+            if _is_final(key, best):
+                break
+        return best
+
+    def _complete(self, key: GroupKey, pod: Pod, common: Verdict, single: Sequence[_Question]) -> Verdict:
+        """Add the answers about this very pod to the one that it shares."""
+        if not single or _is_final(key, common):
+            return common
+        own = self._judge(key, pod, single)
+        return own if own.strategy > common.strategy else common
+
+    def _answer(self, key: GroupKey, pod: Pod, question: _Question) -> bool:
+        plugin, number, registration = question
+        if registration.per_pod or registration.hint is None:
+            return self._hints.ask(plugin, registration, pod, self._about)
+        asked = (key.profile, key.signature, plugin, number)
+        if asked not in self._answers:
+            self._answers[asked] = self._hints.ask(plugin, registration, pod, self._about)
+        return self._answers[asked]
+
+
+class _Question(NamedTuple):
+    plugin: str
+    number: int
+    registration: Registration
+
+
+def _matching(registrations: Registrations, event: ClusterEvent) -> MatchingRegistrations:
+    found = {
+        plugin: tuple(entry for entry in entries if entry.event.matches(event))
+        for plugin, entries in registrations.items()
+    }
+    return {plugin: entries for plugin, entries in found.items() if entries}
+
+
+def _is_final(key: GroupKey, verdict: Verdict) -> bool:
+    """No other answer can change it: only Pending plugins have anything to add to a Queue."""
+    return verdict.strategy is Strategy.AT_ONCE or (verdict.strategy is not Strategy.SKIP and not key.pending)
+
+
+def own_changes(old: Pod, new: Pod) -> list[ClusterEvent]:
+    """What changed in a pending pod, as the events that hints know: one per kind of change, in
+    kube-scheduler's order; any other change is a plain Update.
+
+    A change of the status alone is none: most of them are the scheduler's own condition, and would wake the
+    pod that has just been refused (kube-scheduler does try it once more then).
+    """
+    actions = [action for action, changed in POD_CHANGES.items() if changed(old, new)]
+    if not actions and _set_by_owner(old) != _set_by_owner(new):
+        actions = [ActionType.UPDATE_OTHER]
+    return [ClusterEvent(UNSCHEDULED_POD, action) for action in actions]
+
+
+def _set_by_owner(pod: Pod) -> tuple[object, ...]:
+    """What the pod's owner can say about it."""
+    meta = pod.metadata
+    return pod.spec, meta.annotations, meta.owner_references, meta.finalizers, meta.deletion_timestamp

@@ -1,0 +1,192 @@
+"""Pods that wait for an event: refused ones and gated ones, in groups that get one answer.
+
+Two pods are in one group when the same plugins refused them and their signatures are equal: a hint cannot
+tell them apart. Groups are found by plugin, so an event costs nothing for the groups whose plugins did not
+register it. What the hints say is the part of `hints`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from moorage.framework.events import QueuedPod
+
+FLUSH_PERIOD = 30.0
+"""Seconds between two looks at pods that have been parked too long."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupKey:
+    """What the pods of a group have in common."""
+
+    profile: str
+    signature: Hashable
+    unschedulable: frozenset[str]
+    pending: frozenset[str]
+    gating: str
+
+    @property
+    def rejectors(self) -> frozenset[str]:
+        """The plugins that must change their mind; a gate counts as a refusal."""
+        return self.unschedulable | {self.gating} if self.gating else self.unschedulable
+
+    @property
+    def listens_to(self) -> Iterable[str]:
+        """Plugins whose events matter: while a gate is closed those of no other can help."""
+        return (self.gating,) if self.gating else sorted(self.unschedulable)
+
+
+def key_of(info: QueuedPod) -> GroupKey:
+    """A pod without a signature is a group of its own."""
+    signature = ("uid", info.uid) if info.signature is None else info.signature
+    return GroupKey(
+        info.pod.scheduler_name,
+        signature,
+        info.unschedulable_plugins,
+        info.pending_plugins,
+        info.gating_plugin,
+    )
+
+
+@dataclass(slots=True, eq=False)
+class Group:
+    """Pods of one key, in order of arrival."""
+
+    key: GroupKey
+    pods: dict[str, QueuedPod] = field(default_factory=dict)
+
+
+class Flush:
+    """When pods that have been parked for longer than `after` seconds are tried again: at the next of the
+    looks that are taken every `FLUSH_PERIOD` from `origin` on. `after` None: never."""
+
+    def __init__(self, after: float | None, origin: float) -> None:
+        self._after = after
+        self._origin = origin
+
+    def due(self, since: float) -> float | None:
+        """The first look at which a pod that was parked at that moment has been there too long."""
+        if self._after is None:
+            return None
+        periods = math.floor((since + self._after - self._origin) / FLUSH_PERIOD) + 1
+        return self._origin + periods * FLUSH_PERIOD
+
+
+class Parked:
+    """All parked and gated pods, by UID, by group and by age."""
+
+    def __init__(self) -> None:
+        self._groups: dict[GroupKey, Group] = {}
+        self._by_plugin: dict[str, dict[str, dict[GroupKey, Group]]] = {}
+        self._group_of: dict[str, Group] = {}
+        # Ordered, because a plain dict that loses its first entries one by one finds the next ever slower.
+        self._since: OrderedDict[str, float] = OrderedDict()
+        self._gated = 0
+
+    def add(self, info: QueuedPod, now: float) -> None:
+        """Clocks do not run backwards, so the order of arrival is the order of age."""
+        self._join(info)
+        self._since[info.uid] = now
+
+    def remove(self, uid: str) -> None:
+        self._part(uid)
+        del self._since[uid]
+
+    def regroup(self, info: QueuedPod) -> None:
+        """The pod's object, signature or gate has changed; its age stays."""
+        self._part(info.uid)
+        self._join(info)
+
+    def profiles(self) -> Iterator[tuple[str, QueuedPod]]:
+        """Each profile that has pods here, with one of them."""
+        for profile, plugins in self._by_plugin.items():
+            group = next(iter(next(iter(plugins.values())).values()))
+            yield profile, next(iter(group.pods.values()))
+
+    def listening(self, profile: str, plugins: Iterable[str]) -> list[Group]:
+        """The groups that wait for one of these plugins, each once."""
+        index = self._by_plugin.get(profile, {})
+        found = {id(group): group for plugin in plugins for group in index.get(plugin, {}).values()}
+        return list(found.values())
+
+    def oldest(self) -> tuple[str, float] | None:
+        """UID and time of arrival of the pod that has been here longest."""
+        return next(iter(self._since.items()), None)
+
+    def since(self, uid: str) -> float:
+        """When it was parked, or its gate last tried."""
+        return self._since[uid]
+
+    def get(self, uid: str) -> QueuedPod:
+        return self._group_of[uid].pods[uid]
+
+    def __len__(self) -> int:
+        return len(self._since)
+
+    def __contains__(self, uid: object) -> bool:
+        return uid in self._since
+
+    def __iter__(self) -> Iterator[QueuedPod]:
+        return (self.get(uid) for uid in self._since)
+
+    @property
+    def gated(self) -> int:
+        return self._gated
+
+    def validate(self) -> list[str]:
+        problems = [
+            f"{info.key} is in the wrong group"
+            for info in self
+            if self._group_of[info.uid].key != key_of(info)
+        ]
+        problems += [f"group {group.key} is empty" for group in self._groups.values() if not group.pods]
+        if list(self._since.values()) != sorted(self._since.values()):
+            problems.append("parked pods are not in order of age")
+        if self._gated != sum(info.is_gated for info in self):
+            problems.append(f"{self._gated} gated pods counted")
+        grouped = sum(len(group.pods) for group in self._groups.values())
+        if grouped != len(self._since) or len(self._group_of) != len(self._since):
+            problems.append(f"{grouped} pods in groups, {len(self._since)} parked")
+        return problems + self._validate_index()
+
+    def _validate_index(self) -> list[str]:
+        wanted = {(key, plugin) for key in self._groups for plugin in key.listens_to}
+        indexed = {
+            (key, plugin)
+            for plugins in self._by_plugin.values()
+            for plugin, groups in plugins.items()
+            for key in groups
+        }
+        return [] if wanted == indexed else ["the index by plugin does not fit the groups"]
+
+    def _join(self, info: QueuedPod) -> None:
+        key = key_of(info)
+        group = self._groups.get(key)
+        if group is None:
+            group = self._groups[key] = Group(key)
+            index = self._by_plugin.setdefault(key.profile, {})
+            for plugin in key.listens_to:
+                index.setdefault(plugin, {})[key] = group
+        group.pods[info.uid] = info
+        self._group_of[info.uid] = group
+        self._gated += bool(key.gating)
+
+    def _part(self, uid: str) -> None:
+        group = self._group_of.pop(uid)
+        del group.pods[uid]
+        self._gated -= bool(group.key.gating)
+        if not group.pods:
+            self._drop(group.key)
+
+    def _drop(self, key: GroupKey) -> None:
+        del self._groups[key]
+        index = self._by_plugin[key.profile]
+        for plugin in key.listens_to:
+            del index[plugin][key]
+            if not index[plugin]:
+                del index[plugin]
+        if not index:
+            del self._by_plugin[key.profile]

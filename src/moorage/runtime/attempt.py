@@ -1,0 +1,198 @@
+"""One attempt to schedule one pod, and the baseline that it starts from.
+
+A baseline is what is already known before the first plugin is asked: the plugins that remain to be asked, the
+cycle state of the others, the rows that they leave, and the sum of their scores. There are three:
+
+    NothingKnown       every plugin is asked about every node
+    NodeSetBaseline    known per node set: what plugins said that look at nodes alone
+    TemplateBaseline   known per template: what plugins said of each row for the last pod like this one
+
+The latter two are in runtime/reuse. All lead to the same decision; tests/runtime/reuse compares them
+in random clusters.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from moorage.api.pod import Pod
+from moorage.framework.cycle_state import CycleState
+from moorage.framework.events import QueuedPod
+from moorage.framework.nodes import BoolArray, EveryRow, IntArray, Nodes
+from moorage.framework.points import FilterPlugin, PreFilterPlugin, PreScorePlugin
+from moorage.framework.record import Diagnosis, ExtenderVerdict
+from moorage.framework.status import Status
+from moorage.framework.statuses import NodeStatuses
+from moorage.runtime.filtering import filter_rows
+from moorage.runtime.profile import Profile
+from moorage.runtime.score_board import Buffers, ScoreBoard, ScoreStep
+from moorage.runtime.scoring import Scoring, add_scores
+
+_NO_ROWS: BoolArray = np.zeros(0, dtype=np.bool_)
+
+
+@dataclass(frozen=True, slots=True)
+class RemainingPlugins:
+    """The plugins that a baseline does not answer for, in configured order."""
+
+    pre_filters: tuple[PreFilterPlugin, ...] = ()
+    filters: tuple[FilterPlugin, ...] = ()
+    pre_scores: tuple[PreScorePlugin, ...] = ()
+    scores: tuple[ScoreStep, ...] = ()
+
+    @classmethod
+    def of(
+        cls, profile: Profile, known: Collection[str] = (), late: Collection[str] = ()
+    ) -> RemainingPlugins:
+        """All but the known ones; the filters in `late` are asked again all the same."""
+        return cls(
+            tuple(p for p in profile.pre_filter if p.name not in known),
+            tuple(p for p in profile.filter if p.name not in known or p.name in late),
+            tuple(p for p in profile.pre_score if p.name not in known),
+            tuple(step for step in profile.score_steps if step.name not in known),
+        )
+
+    def __bool__(self) -> bool:
+        return bool(self.filters or self.pre_filters or self.pre_scores or self.scores)
+
+
+class Baseline(abc.ABC):
+    """What an attempt starts from. What it holds is shared by attempts: they read it and copy what they
+    change."""
+
+    is_empty: ClassVar[bool] = False
+    """Whether nothing is known."""
+    by_template: ClassVar[bool] = False
+    """Whether it was kept for the last pod with the same signature."""
+
+    remaining: RemainingPlugins
+    state: CycleState
+    """PreFilter and PreScore results of the plugins that it answers for; never written again."""
+    statuses: NodeStatuses
+    """Whom these plugins refuse, and why."""
+    ok: BoolArray
+    """Rows that none of them refuses."""
+    feasible: int
+    """Number of these rows."""
+    diagnosis: Diagnosis | None
+    """What records say of the nodes, once an attempt that refused nothing more was recorded."""
+
+    def begin(self, attempt: Attempt) -> None:
+        """Give the attempt a state, statuses and a mask of its own, as far as it changes them."""
+        attempt.state = self.state.child()
+        attempt.statuses, attempt.ok = self.statuses.copy(), self.ok.copy()
+
+    @property
+    def may_decide(self) -> bool:
+        """Whether `best_row` knows the choice."""
+        return False
+
+    def best_row(self, attempt: Attempt) -> int | None:
+        """The row that wins without scoring any node again, the first in snapshot order among equals; -1 when
+        no node fits. Sets `attempt.state`. None: the remaining plugins have to be asked."""
+        return None
+
+    def board(self) -> ScoreBoard | None:
+        """All scores, where every one of them is known; else None."""
+        return None
+
+    def filter(self, attempt: Attempt, filters: Iterable[FilterPlugin]) -> Status:
+        """Run the remaining filters, which the caller may have wrapped for timing, on every row in play."""
+        return filter_rows(filters, attempt.state, attempt.pod, attempt.every, attempt.statuses, attempt.ok)
+
+    @abc.abstractmethod
+    def score(self, scoring: Scoring, buffers: Buffers, feasible: int) -> tuple[ScoreBoard, Status]:
+        """The scores of all plugins when PreScore is over; so many rows are feasible in this attempt."""
+
+    def scored(self, attempt: Attempt) -> None:
+        """The attempt was decided by scores on top of this baseline."""
+        return
+
+
+class NothingKnown(Baseline):
+    """Every plugin of a profile remains to be asked."""
+
+    is_empty = True
+
+    def __init__(self, profile: Profile | None = None) -> None:
+        self.remaining = RemainingPlugins() if profile is None else RemainingPlugins.of(profile)
+        self.state = CycleState()
+        self.statuses = NodeStatuses.empty()
+        self.ok = _NO_ROWS
+        self.feasible = 0
+        self.diagnosis = None
+
+    def begin(self, attempt: Attempt) -> None:
+        attempt.state = CycleState()
+        attempt.forget_refusals()
+
+    def score(self, scoring: Scoring, buffers: Buffers, feasible: int) -> tuple[ScoreBoard, Status]:
+        board = ScoreBoard(scoring.every, scoring.feasible, scoring.zeros())
+        if not self.remaining.scores:
+            board.totals += 1  # every node is as good as any other
+        return board, add_scores(board, scoring, self.remaining.scores)
+
+
+class Attempt:
+    """Carried through the cycle and filled in on the way. What has its default costs nothing to make."""
+
+    state: CycleState = CycleState()
+    statuses: NodeStatuses = NodeStatuses.empty()
+    """Why nodes were refused."""
+    baseline: Baseline = NothingKnown()
+    ranking: IntArray | None = None
+    """The best rows, the winner first; None when nothing was scored."""
+    board: ScoreBoard | None = None
+    node: str = ""
+    """The chosen node."""
+    evaluated: int = 0
+    feasible: int = 0
+    pre_filter_message: str = ""
+    post_filter_message: str = ""
+    victims: tuple[Pod, ...] = ()
+    """Pods that PostFilter deletes."""
+    extenders: tuple[ExtenderVerdict, ...] = ()
+    """What those said that were asked to filter."""
+    walk: IntArray | None = None
+    """Compatible mode: the rows of the candidates in the order in which they are looked at."""
+    narrowed_by: tuple[str, ...] = ()
+    """PreFilter plugins that narrowed the nodes; rejectors when nothing fits."""
+
+    def __init__(
+        self,
+        info: QueuedPod,
+        profile: Profile,
+        nodes: Nodes,
+        started: float = 0.0,
+        every: EveryRow | None = None,
+    ) -> None:
+        self.info = info
+        self.profile = profile
+        self.nodes = nodes
+        """All nodes of the snapshot."""
+        self.pod = info.pod
+        """As it was when it was popped."""
+        self.started = started
+        """When the cycle began."""
+        self.every: EveryRow = nodes.columns.every_row() if every is None else every
+        self.ok: BoolArray = self.every.alive
+        """Row → still in play; in the end, feasible."""
+
+    def forget_refusals(self) -> None:
+        """Every node is in play again; what PreFilter prepared stays."""
+        self.statuses, self.ok = NodeStatuses(self.nodes), self.every.alive.copy()
+
+    def refuse(self, rows: BoolArray, status: Status) -> None:
+        """Take rows out of play."""
+        self.statuses.set_where(rows, status)
+        np.logical_and(self.ok, ~rows, out=self.ok)
+
+    def rejectors(self) -> tuple[frozenset[str], frozenset[str]]:
+        """Who refused the pod: (by Unschedulable or Unresolvable, by Pending)."""
+        refused, pending = self.statuses.rejectors()
+        return refused | frozenset(self.narrowed_by), pending

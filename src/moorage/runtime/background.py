@@ -1,0 +1,43 @@
+"""The background work of plugins: `run` is started again when it fails, after a pause that grows."""
+
+from __future__ import annotations
+
+import asyncio
+
+from moorage.framework.points import Plugin
+from moorage.framework.ports import Clock
+from moorage.runtime.calling import is_being_cancelled
+from moorage.runtime.services import OnFailure
+from moorage.telemetry import logs
+
+_log = logs.get(__name__)
+
+FIRST_PAUSE = 1.0
+LONGEST_PAUSE = 300.0
+STEADY_SECONDS = 600.0
+"""After a `run` of this length a failure counts as the first one."""
+
+
+async def keep_running(plugin: Plugin, clock: Clock, on_failure: OnFailure) -> None:
+    """Until `run` returns, or this task is cancelled."""
+    pause = FIRST_PAUSE
+    while True:
+        began = clock.now()
+        try:
+            await plugin.run()
+            return
+        except (Exception, asyncio.CancelledError) as error:
+            if is_being_cancelled():
+                raise
+            if clock.now() - began >= STEADY_SECONDS:
+                pause = FIRST_PAUSE
+            _log.error(
+                "run() of a plugin failed; it is started again",
+                error=error,
+                stack=True,
+                plugin=plugin.name,
+                seconds=pause,
+            )
+            on_failure(plugin.name, error)
+        await clock.sleep(pause)
+        pause = min(2 * pause, LONGEST_PAUSE)

@@ -1,0 +1,173 @@
+"""Reserve, Unreserve, Permit, PreBind, Bind, PostBind: what follows when a node has been chosen.
+
+Reserve and Permit end the scheduling cycle; the others run in the pod's own task.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from moorage.api.errors import OutcomeUnknown
+from moorage.api.pod import Pod
+from moorage.framework.cycle_state import CycleState
+from moorage.framework.points import PreBindPlugin
+from moorage.framework.status import SUCCESS, Code, PreBindPreFlight, Status
+from moorage.runtime.calling import call_async, checked, failed, is_being_cancelled, maybe_await, unexpected
+from moorage.runtime.profile import Profile
+from moorage.runtime.services import HeldPod, permit_timeout
+
+
+@dataclass(frozen=True, slots=True)
+class Flight:
+    """PreBind's plan for one pod: groups that run one after the other, plugins of a group together."""
+
+    groups: tuple[tuple[PreBindPlugin, ...], ...] = ()
+
+
+def pre_flight(profile: Profile, state: CycleState, pod: Pod, node: str) -> tuple[Flight, Status]:
+    """Ask every PreBind plugin what it will have to do. A skipped plugin that does not allow company still
+    separates the groups around it."""
+    groups: list[list[PreBindPlugin]] = []
+    parallel_before = False
+    for plugin in profile.pre_bind:
+        try:
+            answer = plugin.pre_bind_pre_flight(state, pod, node)
+        except Exception as error:
+            return Flight(), failed(plugin, "PreBindPreFlight", pod, error, node)
+        if isinstance(answer, PreBindPreFlight):
+            together = answer.allow_parallel
+        else:
+            status = checked(plugin, "PreBindPreFlight", pod, answer, node)
+            if status.is_skip:
+                parallel_before = False
+                continue
+            if not status.is_success:
+                return Flight(), _error(status)
+            together = False
+        if together and parallel_before:
+            groups[-1].append(plugin)
+        else:
+            groups.append([plugin])
+        parallel_before = together
+    return Flight(tuple(tuple(group) for group in groups)), SUCCESS
+
+
+async def run_pre_bind(flight: Flight, state: CycleState, pod: Pod, node: str) -> Status:
+    """Run the plan; the first group with a failure ends it, and its companions are cancelled."""
+    for group in flight.groups:
+        status = await _run_group(group, state, pod, node)
+        if not status.is_success:
+            return _error(status)
+    return SUCCESS
+
+
+async def _run_group(group: tuple[PreBindPlugin, ...], state: CycleState, pod: Pod, node: str) -> Status:
+    if len(group) == 1:
+        return await call_async(group[0], "PreBind", pod, group[0].pre_bind, state, pod, node, node=node)
+    tasks = [
+        asyncio.ensure_future(call_async(p, "PreBind", pod, p.pre_bind, state, pod, node, node=node))
+        for p in group
+    ]
+    try:
+        for done in asyncio.as_completed(tasks):
+            status = await done
+            if not status.is_success:
+                return status
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    return SUCCESS
+
+
+async def run_bind(profile: Profile, state: CycleState, pod: Pod, node: str) -> Status:
+    """Binders in order until one does not answer Skip. `OutcomeUnknown` passes: only the caller may decide
+    what became of the pod."""
+    status = Status.skip()
+    for plugin in profile.bind:
+        try:
+            answer = await maybe_await(plugin.bind(state, pod, node))
+        except OutcomeUnknown:
+            raise
+        except asyncio.CancelledError as error:
+            if is_being_cancelled():
+                raise
+            return failed(plugin, "Bind", pod, error, node)
+        except Exception as error:
+            return failed(plugin, "Bind", pod, error, node)
+        status = checked(plugin, "Bind", pod, answer, node)
+        if not status.is_skip:
+            return status if status.is_success or status.code is Code.ERROR else _error(status)
+    return Status.error(f'no Bind plugin of profile "{profile.name}" took pod "{pod.key}": all answered Skip')
+
+
+def _error(status: Status) -> Status:
+    """After Permit every refusal is a failure: the pod retries by backoff."""
+    return Status(Code.ERROR, status.reasons, status.plugin, cause=status.cause)
+
+
+async def run_post_bind(profile: Profile, state: CycleState, pod: Pod, node: str) -> None:
+    """Tell the PostBind plugins; their failures are logged and change nothing."""
+    for plugin in profile.post_bind:
+        try:
+            await maybe_await(plugin.post_bind(state, pod, node))
+        except asyncio.CancelledError as error:
+            if is_being_cancelled():
+                raise
+            failed(plugin, "PostBind", pod, error, node)
+        except Exception as error:
+            failed(plugin, "PostBind", pod, error, node)
+
+
+WAITING = Status(Code.WAIT, ("one or more plugins asked to wait and no plugin rejected pod",))
+
+
+def run_reserve(profile: Profile, state: CycleState, pod: Pod, node: str) -> Status:
+    """Reserve plugins in order, up to the first that does not succeed. The caller unreserves."""
+    for plugin in profile.reserve:
+        try:
+            answer = plugin.reserve(state, pod, node)
+            if answer is None:
+                continue
+            status = checked(plugin, "Reserve", pod, answer, node)
+        except Exception as error:
+            return failed(plugin, "Reserve", pod, error, node)
+        if status.is_success:
+            continue
+        if status.is_rejected or status.code is Code.ERROR:
+            return status
+        return unexpected(plugin, "Reserve", pod, status, node)
+    return SUCCESS
+
+
+def run_unreserve(profile: Profile, state: CycleState, pod: Pod, node: str) -> None:
+    """Unreserve **all** Reserve plugins in reverse order, whether they had reserved or not, and even when
+    one of them raises."""
+    for plugin in reversed(profile.reserve):
+        try:
+            plugin.unreserve(state, pod, node)
+        except Exception as error:
+            failed(plugin, "Unreserve", pod, error, node)
+
+
+def run_permit(profile: Profile, state: CycleState, pod: Pod, node: str) -> tuple[Status, HeldPod | None]:
+    """Permit plugins in order. A refusal ends it; those that asked to wait are collected, and the pod is held
+    before this returns, so that no plugin can allow it too early."""
+    timeouts: dict[str, float] = {}
+    for plugin in profile.permit:
+        try:
+            status = checked(plugin, "Permit", pod, plugin.permit(state, pod, node), node)
+        except Exception as error:
+            return failed(plugin, "Permit", pod, error, node), None
+        if status.is_success:
+            continue
+        if status.is_wait:
+            timeouts[plugin.name] = permit_timeout(status.timeout)
+        elif status.is_rejected or status.code is Code.ERROR:
+            return status, None
+        else:
+            return unexpected(plugin, "Permit", pod, status, node), None
+    if timeouts:
+        return WAITING, profile.services.waiting.hold(pod, node, timeouts)
+    return SUCCESS, None

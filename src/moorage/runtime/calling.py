@@ -1,0 +1,98 @@
+"""Calling a plugin: who was asked, at which point, for which pod and node, and what went wrong.
+
+Everything that leaves a plugin passes here: an exception or a wrong type becomes an Error status that names
+all four, is logged with its traceback, and fails that one attempt.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from typing import Any
+
+from moorage.api.pod import Pod
+from moorage.api.problems import without_addresses
+from moorage.framework.lifting import NodeFailure
+from moorage.framework.points import Plugin
+from moorage.framework.status import SUCCESS, Code, Status
+from moorage.telemetry import logs
+from moorage.telemetry.metrics import METRICS
+
+_log = logs.get(__name__)
+
+_PREFIX = {
+    "Filter": 'running "{plugin}" filter plugin: ',
+    "Score": 'running Score plugins: plugin "{plugin}" failed with: ',
+    "NormalizeScore": 'running Normalize on Score plugins: plugin "{plugin}" failed with: ',
+}
+
+
+def prefix(point: str, plugin: str) -> str:
+    """How kube-scheduler begins the text of an error at that point."""
+    return _PREFIX.get(point, 'running {point} plugin "{plugin}": ').format(point=point, plugin=plugin)
+
+
+def failed(plugin: Plugin, point: str, pod: Pod, error: BaseException, node: str = "") -> Status:
+    """The Error status for something that a plugin raised."""
+    if isinstance(error, NodeFailure):
+        node, error = error.node, error.__cause__ or error
+    _log.error(
+        "Plugin failed", error=error, stack=True, plugin=plugin.name, point=point, pod=pod.key, node=node
+    )
+    _count(plugin, point)
+    where = f'pod "{pod.key}"' + (f', node "{node}"' if node else "")
+    text = without_addresses(f"{prefix(point, plugin.name)}{where}: {type(error).__name__}: {error}")
+    return Status(Code.ERROR, (text,), plugin.name, cause=error)
+
+
+def _count(plugin: Plugin, point: str) -> None:
+    handle = getattr(plugin, "handle", None)  # absent in a plugin whose constructor did without
+    metrics = handle.shared(METRICS, lambda: None) if handle is not None else None
+    if metrics is not None:
+        metrics.plugin_failures.inc(plugin.name, point)
+
+
+def checked(plugin: Plugin, point: str, pod: Pod, answer: Any, node: str = "") -> Status:
+    """A plugin's answer as a Status with its name; an Error gets the point's prefix."""
+    if answer is None:
+        return SUCCESS
+    if not isinstance(answer, Status):
+        return failed(plugin, point, pod, TypeError(f"expected a Status or None, got {answer!r}"), node)
+    if answer.code is Code.SUCCESS:
+        return SUCCESS
+    if answer.code is Code.ERROR:
+        text = prefix(point, plugin.name) + answer.message
+        return Status(Code.ERROR, (text,), plugin.name, cause=answer.cause)
+    return answer.by(plugin.name)
+
+
+def unexpected(plugin: Plugin, point: str, pod: Pod, status: Status, node: str = "") -> Status:
+    """The Error for a code that has no meaning at this point."""
+    return failed(
+        plugin, point, pod, ValueError(f"{status.code.label} is no answer to {point}: {status.message}"), node
+    )
+
+
+async def maybe_await(answer: Any) -> Any:
+    """Hooks of the binding cycle may be plain or `async def`."""
+    return await answer if inspect.isawaitable(answer) else answer
+
+
+def is_being_cancelled() -> bool:
+    """Whether the running task was asked to end. If not, a CancelledError comes from inside a plugin,
+    from work of its own that was cancelled, and is a failure like any other."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+async def call_async(plugin: Plugin, point: str, pod: Pod, hook: Any, *args: Any, node: str = "") -> Status:
+    """Call a hook of the binding cycle and turn what it raises into a Status; cancellation passes."""
+    try:
+        answer = await maybe_await(hook(*args))
+    except asyncio.CancelledError as error:
+        if is_being_cancelled():
+            raise
+        return failed(plugin, point, pod, error, node)
+    except Exception as error:
+        return failed(plugin, point, pod, error, node)
+    return checked(plugin, point, pod, answer, node)

@@ -1,0 +1,289 @@
+"""Filter on many nodes, on every row of the table, and on one node; AddPod and RemovePod of a dry run.
+
+Filters run in configured order and each sees only what the ones before it kept, so the first plugin that
+refuses a node is its rejector. `filter_rows` works on masks over all rows in use, without gathering: plugins
+of the whole table are asked about every row, the others about the survivors, as their contract says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from moorage.api.pod import Pod
+from moorage.framework.cycle_state import CycleState
+from moorage.framework.hot import WholeTableFilterPlugin
+from moorage.framework.lifting import gravest
+from moorage.framework.nodes import BoolArray, EveryRow, Nodes, NodeView, Refusal, Refusals
+from moorage.framework.points import FilterPlugin
+from moorage.framework.status import SUCCESS, Code, Status
+from moorage.framework.statuses import NodeStatuses
+from moorage.framework.vectorized import VectorFilterPlugin
+from moorage.runtime.calling import checked, failed, unexpected
+from moorage.runtime.profile import Profile
+
+
+def run_filters(
+    profile: Profile, state: CycleState, pod: Pod, nodes: Nodes, statuses: NodeStatuses
+) -> tuple[Nodes, Status]:
+    """All Filter plugins on all of `nodes`: the survivors, or the Error that ends the attempt. Refusals are
+    written into `statuses`."""
+    for plugin in profile.filter:
+        if plugin.name in state.skip_filter:
+            continue
+        if not len(nodes):
+            break
+        nodes, error = filter_dense(plugin, state, pod, nodes, statuses)
+        if not error.is_success:
+            return nodes, error
+    return nodes, SUCCESS
+
+
+def filter_dense(
+    plugin: FilterPlugin, state: CycleState, pod: Pod, nodes: Nodes, statuses: NodeStatuses
+) -> tuple[Nodes, Status]:
+    """One Filter plugin on the nodes still in play; returns the survivors."""
+    if not isinstance(plugin, VectorFilterPlugin):
+        return _filter_each(plugin, state, pod, nodes, statuses)
+    try:
+        refused = np.zeros(len(nodes), dtype=np.bool_)
+        answer = plugin.filter_nodes(state, pod, nodes)
+        for hit, status in hits_of(plugin, answer, nodes) if answer is not None else ():
+            if status.code not in REFUSALS:
+                return nodes, not_a_refusal(plugin, pod, status, _first(nodes, hit))
+            if isinstance(hit, int):
+                statuses.set_row(int(nodes.rows[hit]), status)
+                refused[hit] = True
+            else:
+                statuses.set_rows(nodes.rows[hit], status)
+                refused |= hit
+    except Exception as error:
+        return nodes, failed(plugin, "Filter", pod, error)
+    return (nodes.where(~refused) if refused.any() else nodes), SUCCESS
+
+
+def _filter_each(
+    plugin: FilterPlugin, state: CycleState, pod: Pod, nodes: Nodes, statuses: NodeStatuses
+) -> tuple[Nodes, Status]:
+    """One Filter plugin in its scalar form. Its reasons often name the node, so they are not grouped."""
+    refused, call = [], plugin.filter
+    for index, node in enumerate(nodes):
+        try:
+            answer = call(state, pod, node)
+        except Exception as error:
+            return nodes, failed(plugin, "Filter", pod, error, node.name)
+        if answer is None:
+            continue
+        status = _verdict(plugin, pod, node, answer)
+        if status.code is Code.ERROR:
+            return nodes, status
+        if status is not SUCCESS:
+            statuses.set_row(node.row, status)
+            refused.append(index)
+    if not refused:
+        return nodes, SUCCESS
+    kept = np.ones(len(nodes), dtype=np.bool_)
+    kept[refused] = False
+    return nodes.where(kept), SUCCESS
+
+
+Hits = Iterable[tuple[BoolArray | int, Status]]
+"""Pairs of nodes and the status that they share: a mask, or the index of a node that has one of its own."""
+
+
+def hits_of(plugin: FilterPlugin, answer: Refusals, nodes: Nodes, within: BoolArray | None = None) -> Hits:
+    """The answer of `filter_nodes`, checked. `within` leaves nodes out."""
+    if not isinstance(answer, Refusals):
+        raise TypeError(
+            f"filter_nodes() must return nodes.refuse(…), nodes.refusals() or None, got {answer!r}"
+        )
+    if answer.nodes is not nodes:
+        raise ValueError("filter_nodes() answered for another set of nodes than it was asked about")
+    entries = answer.entries if within is None else [entry.within(within) for entry in answer.entries]
+    sizes = [int(np.count_nonzero(entry.mask)) for entry in entries]  # half the price of any()
+    entries = [entry for entry, size in zip(entries, sizes, strict=True) if size]
+    if not entries:
+        return ()
+    if all(isinstance(entry.reason, str) for entry in entries) and _are_disjoint(entries, sum(sizes)):
+        return [(entry.mask, Status(entry.code, (str(entry.reason),), plugin.name)) for entry in entries]
+    return _combined(plugin, entries)
+
+
+def _are_disjoint(entries: Sequence[Refusal], total: int) -> bool:
+    """Whether no node is hit twice: so it is for one reason, and where a plugin gives each node one of
+    several."""
+    if len(entries) == 1:
+        return True
+    return int(np.count_nonzero(np.logical_or.reduce([entry.mask for entry in entries]))) == total
+
+
+def _combined(plugin: FilterPlugin, entries: Sequence[Refusal]) -> Hits:
+    """Nodes hit by the same entries share a status where the reasons are plain texts; else each has its
+    own."""
+    if len(entries) > _MOST_COMBINED or not all(isinstance(entry.reason, str) for entry in entries):
+        yield from _one_by_one(plugin, entries)
+        return
+    bits = sum(entry.mask.astype(np.int64) << bit for bit, entry in enumerate(entries))
+    for combination in np.unique(bits).tolist():
+        if combination:
+            mine = [entry for bit, entry in enumerate(entries) if combination >> bit & 1]
+            yield bits == combination, _joined(plugin, mine, 0)
+
+
+def _one_by_one(plugin: FilterPlugin, entries: Sequence[Refusal]) -> Hits:
+    hit = np.logical_or.reduce([entry.mask for entry in entries])
+    for index in np.flatnonzero(hit).tolist():
+        yield index, _joined(plugin, [entry for entry in entries if entry.mask[index]], index)
+
+
+def _joined(plugin: FilterPlugin, entries: Sequence[Refusal], index: int) -> Status:
+    reasons = tuple(text for text in (entry.text(index) for entry in entries) if text)
+    return Status(gravest(entry.code for entry in entries), reasons, plugin.name)
+
+
+def _first(nodes: Nodes, hit: BoolArray | int) -> str:
+    return nodes.names[hit if isinstance(hit, int) else int(hit.argmax())]
+
+
+def not_a_refusal(plugin: FilterPlugin, pod: Pod, status: Status, node: str) -> Status:
+    """The Error for a node that was answered with an Error, or with a code that Filter does not have."""
+    return (checked if status.code is Code.ERROR else unexpected)(plugin, "Filter", pod, status, node)
+
+
+REFUSALS = (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING)
+_MOST_COMBINED = 16
+
+
+def filter_one(profile: Profile, state: CycleState, pod: Pod, node: NodeView) -> Status:
+    """All Filter plugins on one node, in the scalar form; the first refusal or Error ends it."""
+    return filter_with(profile.filter, state, pod, node)
+
+
+def filter_with(plugins: Iterable[FilterPlugin], state: CycleState, pod: Pod, node: NodeView) -> Status:
+    """Some of the Filter plugins on one node, in the scalar form; the first refusal or Error ends it."""
+    for plugin in plugins:
+        if plugin.name not in state.skip_filter:
+            status = filter_by(plugin, state, pod, node)
+            if status is not SUCCESS:
+                return status
+    return SUCCESS
+
+
+def filter_by(plugin: FilterPlugin, state: CycleState, pod: Pod, node: NodeView) -> Status:
+    """One Filter plugin on one node, in the scalar form: Success, a refusal or an Error."""
+    try:
+        answer = plugin.filter(state, pod, node)
+    except Exception as error:
+        return failed(plugin, "Filter", pod, error, node.name)
+    return SUCCESS if answer is None else _verdict(plugin, pod, node, answer)
+
+
+def _verdict(plugin: FilterPlugin, pod: Pod, node: NodeView, answer: Status) -> Status:
+    """A scalar answer, checked: Success, a refusal or an Error."""
+    status = checked(plugin, "Filter", pod, answer, node.name)
+    if status is SUCCESS or status.code in REFUSALS or status.code is Code.ERROR:
+        return status
+    return unexpected(plugin, "Filter", pod, status, node.name)
+
+
+def run_add_pod(profile: Profile, state: CycleState, pod: Pod, added: Pod, node: NodeView) -> Status:
+    """Tell the PreFilter plugins that `added` now runs on `node`."""
+    for plugin in profile.pre_filter:
+        if plugin.name not in state.skip_filter:
+            try:
+                status = checked(plugin, "AddPod", pod, plugin.add_pod(state, pod, added, node), node.name)
+            except Exception as error:
+                return failed(plugin, "AddPod", pod, error, node.name)
+            if not status.is_success:
+                return status
+    return SUCCESS
+
+
+def run_remove_pod(profile: Profile, state: CycleState, pod: Pod, removed: Pod, node: NodeView) -> Status:
+    """Tell the PreFilter plugins that `removed` no longer runs on `node`."""
+    for plugin in profile.pre_filter:
+        if plugin.name not in state.skip_filter:
+            try:
+                status = checked(
+                    plugin, "RemovePod", pod, plugin.remove_pod(state, pod, removed, node), node.name
+                )
+            except Exception as error:
+                return failed(plugin, "RemovePod", pod, error, node.name)
+            if not status.is_success:
+                return status
+    return SUCCESS
+
+
+def filter_rows(
+    plugins: Iterable[FilterPlugin],
+    state: CycleState,
+    pod: Pod,
+    every: EveryRow,
+    statuses: NodeStatuses,
+    ok: BoolArray,
+) -> Status:
+    """Run these Filter plugins. `ok` says which rows are still in play and is narrowed in place."""
+    skipped, nodes = state.skip_filter, every.nodes
+    for plugin in plugins:
+        if plugin.name in skipped:
+            continue
+        if not isinstance(plugin, WholeTableFilterPlugin):
+            status = _dense(plugin, state, pod, every, statuses, ok)
+            if not status.is_success:
+                return status
+            continue
+        try:
+            answer = plugin.filter_nodes(state, pod, nodes)
+            if answer is None:
+                continue
+            if _refuse_plainly(plugin, answer, nodes, statuses, ok):
+                continue
+            for hit, status in hits_of(plugin, answer, nodes, ok):
+                if status.code not in REFUSALS:
+                    return not_a_refusal(plugin, pod, status, _first(nodes, hit))
+                if isinstance(hit, int):
+                    statuses.set_row(hit, status)
+                    ok[hit] = False
+                else:
+                    statuses.set_where(hit, status)
+                    ok ^= hit  # hit is within ok, so this takes it out
+        except Exception as error:
+            return failed(plugin, "Filter", pod, error)
+    return SUCCESS
+
+
+def _refuse_plainly(
+    plugin: FilterPlugin, answer: Refusals, nodes: Nodes, statuses: NodeStatuses, ok: BoolArray
+) -> bool:
+    """Take over an answer with one reason for all nodes that it hits, by far the most common one. False for
+    any other."""
+    if type(answer) is not Refusals or len(answer.entries) != 1 or answer.nodes is not nodes:
+        return False
+    entry = answer.entries[0]
+    if type(entry.reason) is not str or entry.code not in REFUSALS:
+        return False
+    hit = entry.mask & ok
+    number = int(np.count_nonzero(hit))
+    if number:
+        statuses.set_where(hit, plain_status(entry.code, entry.reason, plugin.name), number)
+        ok ^= hit  # hit is within ok, so this takes it out
+    return True
+
+
+@lru_cache(maxsize=1024)
+def plain_status(code: Code, reason: str, plugin: str) -> Status:
+    return Status(code, (reason,), plugin)
+
+
+def _dense(
+    plugin: FilterPlugin, state: CycleState, pod: Pod, every: EveryRow, statuses: NodeStatuses, ok: BoolArray
+) -> Status:
+    nodes = every.dense(ok)
+    if not len(nodes):
+        return SUCCESS
+    kept, status = filter_dense(plugin, state, pod, nodes, statuses)
+    if status.is_success and kept is not nodes:
+        ok[:] = False
+        ok[kept.rows] = True
+    return status

@@ -1,0 +1,288 @@
+"""ReuseCache: which baseline an attempt gets, what is kept of it afterwards, and for how long.
+
+signature seen before and kept      TemplateBaseline, with its changed rows judged again
+only what the pod demands of nodes  NodeSetBaseline, made when it is first asked for
+neither, or the attempt is special  NothingKnown
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Generic, Protocol, TypeVar
+
+from moorage.framework.points import PreFilterPlugin
+from moorage.framework.status import Code, Status
+from moorage.runtime.attempt import Attempt, Baseline, NothingKnown
+from moorage.runtime.pre_filtering import run_pre_filter
+from moorage.runtime.profile import Profile
+from moorage.runtime.reuse import node_set, template
+from moorage.runtime.reuse.node_set import NodeSetBaseline
+from moorage.runtime.reuse.refreshing import FEW_CHANGES, MOST_CHANGES, refresh
+from moorage.runtime.reuse.signatures import Key, Signature, VersionOf
+from moorage.runtime.reuse.template import TemplateBaseline
+from moorage.runtime.reuse.turns import Turns
+
+TEMPLATE_BYTES = 64 * 1024 * 1024
+NODE_SET_BYTES = 32 * 1024 * 1024
+_SEEN = 4096
+"""Signatures whose sightings are counted."""
+_LONGEST_WAIT = 64
+"""Pods of one signature between two times that a baseline is built which is never used."""
+_WORTHWHILE = 3
+"""How many pods have to use a baseline until building it has paid: it costs more than an attempt saves."""
+
+MOST_CHANGES_BY_TURNS = 1024
+"""As `refreshing.MOST_CHANGES`, where templates take turns."""
+_ENOUGH_SEEN = 8
+"""After so many pods a baseline is built even if few seem to wait: that number is rough."""
+
+
+class Sized(Protocol):
+    @property
+    def nbytes(self) -> int: ...
+
+
+B = TypeVar("B", bound=Sized)
+
+
+class Kept(Generic[B]):
+    """Baselines by key, bounded in bytes; the least recently used go first."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self._kept: OrderedDict[Key, tuple[B, int]] = OrderedDict()
+        """Key → baseline and the bytes that it is charged with."""
+        self._bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def get(self, key: Key) -> B | None:
+        found = self._kept.get(key)
+        if found is None:
+            return None
+        self._kept.move_to_end(key)
+        return found[0]
+
+    def put(self, key: Key, baseline: B) -> list[B]:
+        """The others that had to go."""
+        self.drop(key)
+        size = baseline.nbytes
+        self._kept[key] = baseline, size
+        self._bytes += size
+        gone: list[B] = []
+        while self._bytes > self._most_bytes and len(self._kept) > 1:
+            oldest = self.drop(next(iter(self._kept)))
+            gone += [oldest] if oldest is not None else []
+        return gone
+
+    def clear(self) -> None:
+        self._kept.clear()
+        self._bytes = 0
+
+    def drop(self, key: Key) -> B | None:
+        gone = self._kept.pop(key, None)
+        if gone is None:
+            return None
+        self._bytes -= gone[1]
+        return gone[0]
+
+
+class Sightings:
+    """How often pods with one signature came that no baseline served, and when building one is due.
+
+    Of pods that wait together the first one is, if they are enough. Of others the second one is, because most
+    signatures come once, and if it comes soon: where many templates take turns, more rows change meanwhile
+    than can be judged again. A baseline that is lost before any pod has started from it costs more than it
+    brings, so the next one is built four times later each time. One that is lost because the nodes changed is
+    not counted."""
+
+    __slots__ = ("_generation", "_seen", "_unused", "_wait", "_waiting")
+
+    def __init__(self) -> None:
+        self._seen = -1
+        """Pods since a baseline was built."""
+        self._unused = False
+        """Whether one was built that no pod has started from."""
+        self._wait = 1
+        self._generation = 0
+        """Of the node table, when the last pod came."""
+        self._waiting = 0
+        """Pods that waited behind that one."""
+
+    def is_due(self, waiting: int, generation: int, most_changes: int) -> bool:
+        """Count one pod, behind which so many wait; whether a baseline is to be built for it. After more
+        changes than `most_changes` it would be lost until the next one comes."""
+        comes_late = generation - self._generation > most_changes
+        came_together = waiting or self._waiting
+        self._generation, self._waiting = generation, waiting
+        self._seen += 1
+        if self._unused:
+            self._unused, self._wait = False, min(4 * self._wait, _LONGEST_WAIT)
+        if self._wait == 1 and came_together:
+            if waiting < _WORTHWHILE and self._seen < _ENOUGH_SEEN:
+                return False
+        elif comes_late or self._seen < self._wait:
+            return False
+        self._seen, self._unused = 0, True
+        return True
+
+    def used(self) -> None:
+        """A pod has started from the baseline."""
+        self._unused, self._wait = False, 1
+
+    def excused(self) -> None:
+        """The baseline was lost because the nodes changed."""
+        self._unused = False
+
+
+class NoReuse:
+    """Every attempt starts from nothing: for comparisons, and for a single question."""
+
+    def find(self, attempt: Attempt) -> Baseline:
+        return NothingKnown(attempt.profile)
+
+    def keep(self, attempt: Attempt) -> None:
+        """Nothing is kept."""
+
+    def clear(self) -> None:
+        """Nothing was."""
+
+
+class ReuseCache(NoReuse):
+    """The baselines of a process."""
+
+    def __init__(
+        self,
+        version_of: VersionOf,
+        template_bytes: int = TEMPLATE_BYTES,
+        node_set_bytes: int = NODE_SET_BYTES,
+        seen: int = _SEEN,
+    ) -> None:
+        self._version_of = version_of
+        self.templates: Kept[TemplateBaseline] = Kept(template_bytes)
+        self.node_sets: Kept[NodeSetBaseline] = Kept(node_set_bytes)
+        self._nothing: dict[Profile, NothingKnown] = {}
+        self._latest: Key | None = None
+        """The signature of the latest baseline that was found; the next pod often has the same."""
+        self._latest_found: TemplateBaseline | None = None
+        self._sightings: OrderedDict[Key, Sightings] = OrderedDict()
+        self._most_seen = seen
+        self._turns = Turns()
+
+    def find(self, attempt: Attempt) -> Baseline:
+        """What is known before any plugin is asked about the pod."""
+        signature = attempt.info.signature
+        # Where a sample of the nodes is looked at, or one node is tried first, nothing is shared.
+        special = attempt.profile.samples or attempt.pod.status.nominated_node_name
+        if special or type(signature) is not Signature:
+            return self._nothing_known(attempt.profile)
+        if signature.waiting:
+            signature.waiting -= 1
+        is_latest = signature is self._latest
+        found = self._latest_found if is_latest else self.templates.get(signature)
+        if found is not None:
+            behind = attempt.nodes.columns.generation - found.generation
+            if refresh(found, attempt.pod, attempt.every, self._turns):
+                if behind > FEW_CHANGES and not found.takes_turns:
+                    self._turns.join(found, attempt.pod)
+                if not is_latest:
+                    self._latest, self._latest_found = signature, found
+                    if not found.was_used:
+                        found.was_used = True
+                        self._sighted(signature).used()
+                return found
+            self._drop(signature)
+            if found.every is not attempt.every:
+                self._sighted(signature).excused()
+        if signature.about_nodes is None:
+            return self._nothing_known(attempt.profile)
+        return self._node_set(signature.about_nodes, attempt) or self._nothing_known(attempt.profile)
+
+    def keep(self, attempt: Attempt) -> None:
+        """After PreFilter has left all nodes in play: make a baseline for pods like this one, if more of them
+        are likely to come. The attempt goes on from it, so that no plugin is asked twice."""
+        if attempt.baseline.by_template:
+            return
+        signature, special = attempt.info.signature, attempt.pod.status.nominated_node_name
+        if special or attempt.profile.samples or type(signature) is not Signature:
+            return
+        generation = attempt.nodes.columns.generation
+        most_changes = MOST_CHANGES_BY_TURNS if self._turns.may_begin(generation) else MOST_CHANGES
+        if not self._sighted(signature).is_due(signature.waiting, generation, most_changes):
+            return
+        before = attempt.state
+        found = template.build(
+            attempt.profile, attempt.pod, before.settled(), attempt.every, self._version_of
+        )
+        if found is None:
+            return
+        self._drop(signature)
+        for gone in self.templates.put(signature, found):
+            self._turns.leave(gone)
+        self._turns.join(found, attempt.pod)
+        attempt.baseline = found
+        found.begin(attempt)
+        attempt.state.skip_filter |= before.skip_filter
+        attempt.state.to_activate = before.to_activate
+
+    def clear(self) -> None:
+        """Other plugins answer from now on."""
+        self._turns = Turns()
+        self.templates.clear()
+        self.node_sets.clear()
+        self._nothing.clear()
+        self._latest = self._latest_found = None
+        self._sightings.clear()
+
+    def _nothing_known(self, profile: Profile) -> NothingKnown:
+        found = self._nothing.get(profile)
+        if found is None:
+            found = self._nothing[profile] = NothingKnown(profile)
+        return found
+
+    def _node_set(self, key: Key, attempt: Attempt) -> NodeSetBaseline | None:
+        found = self.node_sets.get(key)
+        if found is not None:
+            if found.holds:
+                return found
+            self.node_sets.drop(key)
+        try:
+            found = node_set.build(attempt.profile, attempt.pod, attempt.every, self._version_of)
+        except Exception:
+            return None  # starting from nothing meets that failure too, and names plugin and node
+        if found is not None:
+            self.node_sets.put(key, found)
+        return found
+
+    def _sighted(self, signature: Key) -> Sightings:
+        found = self._sightings.get(signature)
+        if found is None:
+            found = self._sightings[signature] = Sightings()
+            if len(self._sightings) > self._most_seen:
+                self._sightings.popitem(last=False)
+        return found
+
+    def _drop(self, signature: Key) -> None:
+        gone = self.templates.drop(signature)
+        if gone is not None:
+            self._turns.leave(gone)
+        if signature is self._latest:
+            self._latest = self._latest_found = None
+
+
+def leave_baseline(attempt: Attempt, asked: Sequence[PreFilterPlugin], status: Status) -> None:
+    """A PreFilter that was asked refused the pod or narrowed the nodes, which goes before what the baseline
+    says about nodes: the attempt goes on as if nothing were known. Where the PreFilter ended the point at
+    once, the state is made as if the plugins behind it had never run, which those of the baseline did."""
+    profile, before = attempt.profile, attempt.state
+    attempt.baseline = NothingKnown(profile)
+    attempt.forget_refusals()
+    if status.code not in (Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.ERROR):
+        return
+    names = [plugin.name for plugin in profile.pre_filter]
+    reached = names.index(status.plugin) if status.plugin in names else len(names)
+    earlier = [plugin for plugin in profile.pre_filter[:reached] if plugin not in asked]
+    attempt.state = before.detached()
+    run_pre_filter(profile, attempt.state, attempt.pod, attempt.nodes, earlier)

@@ -1,0 +1,197 @@
+"""A template's baseline brought up to date: the rows that have changed since are judged again, one by one."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from moorage.api.pod import Pod
+from moorage.framework.nodes import EveryRow, IntArray, NodeView
+from moorage.framework.status import MAX_NODE_SCORE, MIN_NODE_SCORE, Code, Status
+from moorage.runtime.filtering import filter_with
+from moorage.runtime.reuse.template import NO_RANK, TemplateBaseline
+from moorage.runtime.reuse.turns import Turns
+from moorage.runtime.score_board import NEVER, ScoreStep
+
+FEW_CHANGES = 16
+"""After so many changes or fewer a baseline is brought up to date by itself, also one that takes turns."""
+MOST_CHANGED = 32
+"""With more changed rows than this, starting from the node set is as fast as judging them one by one."""
+MOST_CHANGES = 4 * MOST_CHANGED
+"""After more changes than this, too many rows have changed as a rule: they are not even listed."""
+
+
+class Unusable(Exception):
+    """A plugin failed on a changed row, so the baseline cannot be used."""
+
+
+def refresh(found: TemplateBaseline, pod: Pod, every: EveryRow, turns: Turns) -> bool:
+    """Bring a baseline up to date; `every` are the rows of now. False: it cannot be used any more."""
+    if every is not found.every or not found.plugins.fingerprint.holds():
+        return False
+    columns = every.nodes.columns
+    if found.takes_turns and columns.generation - found.generation > FEW_CHANGES and turns.catch_up(columns):
+        return _refresh_in_turn(found, pod, turns)
+    if columns.generation - found.generation > MOST_CHANGES:
+        return False
+    if found.shares_arrays and not found.takes_turns:
+        found.copy_arrays()
+    generation, node_generation, changed = columns.news(found.generation)
+    if len(changed) > MOST_CHANGED:
+        return False
+    nodes_changed = node_generation != found.node_generation
+    if nodes_changed:
+        found.incremental = None
+    try:
+        for node in changed:
+            if nodes_changed or not found.ok[node.row] or not _refresh_load(found, pod, node):
+                _refresh_all(found, pod, node, nodes_changed, turns)
+    except Exception:
+        return (
+            False  # an attempt that starts from nothing meets that failure, and names plugin, point and node
+        )
+    found.generation, found.node_generation = generation, node_generation
+    return True
+
+
+def _refresh_in_turn(found: TemplateBaseline, pod: Pod, turns: Turns) -> bool:
+    """What remains to be done after all members have been brought up to date together."""
+    rows = dict.fromkeys(turns.mark_current(found))
+    if not rows:
+        return True
+    if len(rows) > MOST_CHANGED:
+        return False
+    found.incremental = None
+    try:
+        for row in rows:
+            _refresh_all(found, pod, found.every.nodes.columns.view(row), True, turns)
+    except Exception:
+        return False
+    return True
+
+
+def _refresh_all(found: TemplateBaseline, pod: Pod, node: NodeView, node_changed: bool, turns: Turns) -> None:
+    """What all local plugins say of a row."""
+    status = _refresh_row(found, pod, node, node_changed)
+    if found.takes_turns and status.plugin in found.plugins.row_readers:
+        turns.end(unusual=True)  # the row may fit again later, which they would not notice
+
+
+def _refresh_load(found: TemplateBaseline, pod: Pod, node: NodeView) -> bool:
+    """A node that fitted and whose pods have changed: only plugins that look at these are asked, which is why
+    a pod like the last one costs next to nothing. False: it does not fit any more."""
+    if found.quick is not None:
+        judges, steps, total = found.quick
+        for judge in judges:
+            if judge(node) is not None:
+                return False
+        row = node.row
+        if not isinstance(total, int):
+            total = int(total[row])
+        for prepared, raw, weight in steps:
+            raw[row] = score = prepared(node)
+            total += score * weight
+        if type(total) is int:
+            found.totals[row] = total
+            found.best_rows.changed(row, total)
+            return True
+    else:
+        for plugin, prepared_filter in found.row_filters:
+            refused = prepared_filter(node) if prepared_filter else plugin.filter(found.state, pod, node)
+            if refused is not None:
+                return False
+    _put(found, node.row, _load_total(found, pod, node))
+    return True
+
+
+def _put(found: TemplateBaseline, row: int, total: int) -> None:
+    found.totals[row] = total
+    if found.ordered is not found.totals:
+        row = int(found.every.positions[row])
+        found.ordered[row] = total
+    found.best_rows.changed(row, total)
+
+
+def _load_total(found: TemplateBaseline, pod: Pod, node: NodeView) -> int:
+    """The total of a row whose pods have changed, where not all plugins are prepared."""
+    fixed = found.fixed
+    total = fixed if isinstance(fixed, int) else int(fixed[node.row])
+    for step, _ in found.row_steps:
+        score = _rescore(found, pod, node, step)
+        if step.is_summed:
+            total += score * step.weight
+    return total
+
+
+def _rescore(found: TemplateBaseline, pod: Pod, node: NodeView, step: ScoreStep) -> int:
+    score = step.plugin.score(found.state, pod, node)
+    if type(score) is not int:
+        if isinstance(score, Status):
+            raise Unusable
+        score = int(score)
+    if step.is_summed and not step.whole_table and not MIN_NODE_SCORE <= score <= MAX_NODE_SCORE:
+        raise Unusable
+    raw = found.raws[step.name]
+    if not isinstance(raw, int):
+        raw[node.row] = score
+    elif raw != score:
+        column = found.raws[step.name] = np.full(len(found.ok), raw, dtype=np.int64)
+        column[node.row] = score
+        found.incremental = None
+        found.check_complete()
+    return score
+
+
+def _refresh_row(found: TemplateBaseline, pod: Pod, node: NodeView, node_changed: bool) -> Status:
+    """All local plugins on one row; what the filters say."""
+    row = node.row
+    status = filter_with(found.plugins.filters, found.state, pod, node)
+    if status.code is Code.ERROR:
+        raise Unusable
+    was_ok = bool(found.ok[row])
+    _set_verdict(found, row, status, was_ok)
+    total = NEVER
+    if status.is_success:
+        # A row that was refused may never have been scored by plugins that see feasible nodes only.
+        total = _total(found, pod, node, anew=node_changed or not was_ok)
+    _put(found, row, total)
+    return status
+
+
+def _set_verdict(found: TemplateBaseline, row: int, status: Status, was_ok: bool) -> None:
+    if status.is_success != was_ok:
+        found.incremental = None
+    if status.is_success:
+        if not was_ok:
+            found.statuses.clear_row(row)
+            found.ok[row], found.ranks[row] = True, NO_RANK
+            found.feasible, found.diagnosis = found.feasible + 1, None
+        return
+    found.statuses.set_row(row, status)
+    found.ok[row], found.ranks[row] = False, found.plugins.ranks[status.plugin]
+    found.feasible, found.diagnosis = found.feasible - was_ok, None
+
+
+def _total(found: TemplateBaseline, pod: Pod, node: NodeView, anew: bool) -> int:
+    """The sum for one row; plugins that depend on the node alone are asked only when they have to."""
+    fixed, moving = found.plugins.start, 0
+    for step in found.steps:
+        reads_row = step.name in found.plugins.row_readers
+        if anew or reads_row:
+            score = _rescore(found, pod, node, step)
+        else:
+            raw = found.raws[step.name]
+            score = raw if isinstance(raw, int) else int(raw[node.row])
+        if step.is_summed:
+            if reads_row:
+                moving += score * step.weight
+            else:
+                fixed += score * step.weight
+    if isinstance(found.fixed, int):
+        if fixed != found.fixed:
+            column: IntArray = np.full(len(found.ok), found.fixed, dtype=np.int64)
+            column[node.row] = fixed
+            found.fixed = column
+            found.check_complete()
+    else:
+        found.fixed[node.row] = fixed
+    return fixed + moving

@@ -1,0 +1,287 @@
+"""The scores of one attempt: a column per plugin, and the totals by row."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from moorage.api.pod import Pod
+from moorage.framework import lifting
+from moorage.framework.cycle_state import CycleState
+from moorage.framework.hot import WholeTableScorePlugin
+from moorage.framework.lifting import writes
+from moorage.framework.nodes import BoolArray, EveryRow, IntArray, Nodes
+from moorage.framework.points import ScorePlugin
+from moorage.framework.record import TOP_NODES, KeptColumn, TopScores
+from moorage.framework.status import Normalization, Status
+from moorage.framework.vectorized import VectorScorePlugin
+
+Scores = IntArray | int
+"""One score per row, or one for all."""
+
+NEVER = -(2**40)
+"""The total of a row that is not feasible: scores that are added to it leave it below zero."""
+
+
+ScoreInto = Callable[[CycleState, Pod, Nodes, IntArray], Status | int | None]
+"""Writes a score per node into the array, or returns one for all."""
+
+
+class ScoreStep:
+    """One score plugin of a profile, with its weight and the way its scores are computed and normalised: what
+    does not change from pod to pod is looked up once."""
+
+    __slots__ = (
+        "is_summed",
+        "name",
+        "normalization",
+        "normalize_nodes",
+        "normalize_rows",
+        "plugin",
+        "score_into",
+        "shared",
+        "weight",
+        "whole_table",
+    )
+
+    def __init__(self, plugin: ScorePlugin, weight: int) -> None:
+        self.plugin = plugin
+        self.name: str = plugin.name
+        self.weight = weight
+        self.shared: KeptColumn = self.name, weight, 0, 0
+        """What records keep where all rows have one score, as it was the last time: most often it is that."""
+        self.whole_table = isinstance(plugin, WholeTableScorePlugin)
+        """Whether it is asked about every row, and trusted with the range of its scores."""
+        self.normalization: Normalization | None = plugin.normalization
+        normalizes, self.normalize_nodes = _normalizer(plugin)
+        self.normalize_rows = (
+            plugin.normalize_rows
+            if isinstance(plugin, WholeTableScorePlugin) and writes(plugin, "normalize_rows")
+            else None
+        )
+        self.is_summed = self.normalization is None and not normalizes
+        """Whether a raw score counts as it is, so that rows can be added up one by one."""
+        self.score_into: ScoreInto = (
+            plugin.score_into
+            if isinstance(plugin, WholeTableScorePlugin)
+            else functools.partial(lifting.fill_scores, _scorer(plugin))
+        )
+
+
+def _scorer(plugin: ScorePlugin) -> Callable[[CycleState, Pod, Nodes], Any]:
+    if isinstance(plugin, VectorScorePlugin):
+        return plugin.score_nodes
+    return functools.partial(lifting.lift_score, plugin)
+
+
+def _normalizer(plugin: ScorePlugin) -> tuple[bool, Callable[[CycleState, Pod, IntArray, Nodes], Any]]:
+    """Whether the plugin normalises by itself, and its way to do so for all nodes at once."""
+    named = writes(plugin, "normalize_scores")
+    if isinstance(plugin, VectorScorePlugin):
+        return named or writes(plugin, "normalize_nodes"), plugin.normalize_nodes
+    return named, functools.partial(lifting.lift_normalize, plugin)
+
+
+class Column:
+    """One plugin's scores."""
+
+    __slots__ = ("normalized", "raw", "step")
+
+    def __init__(self, step: ScoreStep, raw: Scores, normalized: Scores) -> None:
+        self.step = step
+        self.raw = raw
+        self.normalized = normalized
+
+    def of(self, rows: IntArray) -> KeptColumn:
+        """A few rows, for the record."""
+        raw, normalized, step = self.raw, self.normalized, self.step
+        if type(raw) is int and type(normalized) is int:
+            shared = step.shared
+            if shared[2] != raw or shared[3] != normalized:
+                shared = step.shared = step.name, step.weight, raw, normalized
+            return shared
+        few = raw if isinstance(raw, int) else raw[rows].tobytes()
+        if normalized is raw:
+            return step.name, step.weight, few, few
+        counted = normalized if isinstance(normalized, int) else normalized[rows].tobytes()
+        return step.name, step.weight, few, counted
+
+    def weighted(self, row: int) -> int:
+        score = self.normalized if isinstance(self.normalized, int) else int(self.normalized[row])
+        return self.step.weight * score
+
+
+EXTENDER_SCORE_FACTOR = 10
+"""Extenders score up to 10, plugins up to 100."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExtenderColumn:
+    """One extender's scores."""
+
+    name: str
+    weight: int
+    raw: IntArray
+
+    def of(self, rows: IntArray) -> KeptColumn:
+        few = self.raw[rows]
+        return self.name, self.weight, few.tobytes(), (few * EXTENDER_SCORE_FACTOR).tobytes()
+
+
+@dataclass(slots=True)
+class ScoreBoard:
+    """All scores of an attempt, by row."""
+
+    every: EveryRow
+    feasible: BoolArray
+    totals: IntArray
+    columns: list[Column] = field(default_factory=list)
+    extended: list[ExtenderColumn] = field(default_factory=list)
+    """Apart from `columns`, which a baseline may keep."""
+    tie_break: IntArray | None = None
+    """Where extenders scored: a random number per row that decides between equal totals."""
+    is_masked: bool = False
+    """Whether `totals` is below zero already in rows that are not feasible."""
+
+    def mask(self, known: BoolArray, *, all_known: bool) -> None:
+        """The totals of a baseline are below zero where it refuses nodes, which `known` says; this attempt
+        may have refused more, a few as a rule, unless `all_known`."""
+        if not all_known:
+            self.totals[(known > self.feasible).nonzero()[0]] = NEVER
+        self.is_masked = True
+
+    def masked(self) -> IntArray:
+        """Totals, below zero in rows that are not feasible; totals of feasible ones never are."""
+        return self.totals if self.is_masked else np.where(self.feasible, self.totals, NEVER)
+
+    def ranking(self, ranker: Ranker) -> IntArray:
+        """The best rows, the winner first: highest total, among equals the first in snapshot order."""
+        if self.tie_break is None:
+            return ranker.rank(self.masked(), self.every, TOP_NODES)
+        return rank(self.masked(), self.every.listed.rows, TOP_NODES, self.tie_break)
+
+    def top(self, ranking: IntArray) -> TopScores:
+        """These rows with their scores, as bytes: arrays this small and kept this long would leave the C heap
+        full of holes."""
+        columns = [column.of(ranking) for column in self.columns]
+        if self.extended:
+            columns += [column.of(ranking) for column in self.extended]
+        return TopScores(ranking.tobytes(), self.totals[ranking].tobytes(), columns)
+
+
+class Ranker:
+    """Finds the best rows. Remembers how far apart they were last time: with that guess a handful of rows is
+    sorted instead of all being counted."""
+
+    def __init__(self) -> None:
+        self._gap = 16
+        """Points between the best row and the last one that is looked at."""
+
+    def rank(self, masked: IntArray, every: EveryRow, count: int) -> IntArray:
+        """Up to `count` rows in order of their totals, equals in snapshot order, as `rank` gives them."""
+        if not len(masked):
+            return NO_ROWS
+        best = int(masked[masked.argmax()])
+        if best < 0:
+            return NO_ROWS
+        near = self._near(masked, best, count)
+        if near is None:
+            return rank(masked, every.listed.rows, count)
+        totals = masked[near]
+        if every.in_order and len(near) > _A_HANDFUL:
+            return near[:count].copy()  # an attempt may wait long, and a slice would keep all of them
+        if every.in_order:
+            order = (-totals).argsort(kind="stable")[:count]
+        else:
+            order = np.lexsort((every.positions[near], -totals))[:count]
+        nearest: IntArray = near[order]
+        return nearest
+
+    def _near(self, masked: IntArray, best: int, count: int) -> IntArray | None:
+        """A few rows that hold the best ones, in row order; None where the guess does not lead there.
+        Thousands of nodes may share the best totals, or few be near the best: the gap is halved or
+        doubled."""
+        for _ in range(_TRIES):
+            near: IntArray = (masked >= max(best - self._gap, 0)).nonzero()[0]
+            if len(near) > _A_HANDFUL and self._gap:
+                self._gap //= 2
+            elif len(near) < count and self._gap < best:
+                self._gap = 2 * self._gap + 2
+            else:
+                return near  # more than a handful only where all of them are equally good
+        return None
+
+
+NO_ROWS: IntArray = np.zeros(0, dtype=np.int64)
+_A_HANDFUL = 400
+_TRIES = 4
+
+
+def rank(masked: IntArray, order: IntArray, count: int, tie_break: IntArray | None = None) -> IntArray:
+    """Up to `count` rows in order of their totals; negative ones are left out. Equals stand in snapshot
+    order (the rows of `order`), or by falling `tie_break` where there is one."""
+    totals = masked.take(order)
+    if tie_break is not None:
+        by_tie = np.lexsort((-tie_break.take(order), -totals))[:count]
+        best_rows: IntArray = order[by_tie]
+        return best_rows[masked[best_rows] >= 0]
+    if count == 1:
+        best = int(np.argmax(totals))
+        return order[[best]] if totals[best] >= 0 else NO_ROWS
+    threshold = _threshold(totals, count)
+    above = np.flatnonzero(totals > threshold)
+    level = np.flatnonzero(totals == threshold)[: count - len(above)] if threshold >= 0 else above[:0]
+    best_first = above[np.argsort(-totals[above], kind="stable")]
+    found: IntArray = order[np.concatenate((best_first, level))]
+    return found
+
+
+_SMALL = 1 << 16
+
+
+def _threshold(masked: IntArray, count: int) -> int:
+    """The total of the `count`-th best row; -1 when there are not so many. Totals are small integers as a
+    rule, for which a histogram is cheaper than a partition; large weights make large ones."""
+    best = int(masked.max())
+    if np.count_nonzero(masked == best) >= count:
+        return best
+    if best >= _SMALL:
+        return max(int(np.partition(masked, -count)[-count]), -1) if len(masked) >= count else -1
+    counts = np.bincount(np.maximum(masked, -1) + 1)
+    enough = np.flatnonzero(np.cumsum(counts[:0:-1]) >= count)
+    return best - int(enough[0]) if len(enough) else -1
+
+
+class Buffers:
+    """Arrays of zeros of one length. What was taken belongs to the attempt until `reset`, which begins the
+    next one; nothing may keep them longer."""
+
+    def __init__(self) -> None:
+        self._arrays: list[IntArray] = []
+        self._taken = 0
+        self._length = 0
+
+    def reset(self, length: int) -> None:
+        if length != self._length:
+            self._arrays.clear()
+            self._length = length
+        self._taken = 0
+
+    def take_as_is(self) -> IntArray:
+        """An array that holds anything, for whoever writes all of it."""
+        if self._taken == len(self._arrays):
+            return self.take()
+        self._taken += 1
+        return self._arrays[self._taken - 1]
+
+    def take(self) -> IntArray:
+        if self._taken == len(self._arrays):
+            self._arrays.append(np.zeros(self._length, dtype=np.int64))
+        else:
+            self._arrays[self._taken].fill(0)
+        self._taken += 1
+        return self._arrays[self._taken - 1]

@@ -1,0 +1,112 @@
+"""Builds an engine from a resolved configuration, the known plugins and the ports to the world."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+
+from moorage.api.pod import Pod
+from moorage.api.resources import NODES, PODS, Resource
+from moorage.config.resolving import ResolvedProfile
+from moorage.config.types import KubeSchedulerConfiguration
+from moorage.framework.points import Plugin
+from moorage.queue.scheduling_queue import SchedulingQueue
+from moorage.runtime.profile import Profile
+from moorage.runtime.reuse.cache import ReuseCache
+from moorage.runtime.services import FencedClient, Tasks, WaitingPods
+from moorage.scheduler.binding import BindingCycle
+from moorage.scheduler.choosing import NodeChooser
+from moorage.scheduler.cluster import ClusterState
+from moorage.scheduler.cycle import SchedulingCycle
+from moorage.scheduler.engine import Engine, Inbox
+from moorage.scheduler.failing import FailureHandler
+from moorage.scheduler.generation import Builder, Ports
+from moorage.scheduler.handlers import Handlers
+from moorage.scheduler.instructions import Executor
+from moorage.scheduler.overcommitting import OvercommitWatch
+from moorage.scheduler.placements import Placements
+from moorage.scheduler.queue_hooks import ProfileHooks, sort_by
+from moorage.scheduler.records import RecordRing
+from moorage.scheduler.status_writer import StatusWriter
+
+FLUSH_AFTER = 300.0
+"""Seconds that a pod may stay parked before it is tried again without a reason."""
+
+
+def assemble(
+    config: KubeSchedulerConfiguration,
+    resolved: Sequence[ResolvedProfile],
+    registry: Mapping[str, type[Plugin]],
+    ports: Ports,
+    *,
+    flush_after: float | None = FLUSH_AFTER,
+    records: RecordRing | None = None,
+) -> Engine:
+    """An engine that is ready to run: profiles built, queue empty, nothing started. `records` is where
+    decision records go, if not to a ring of the usual size."""
+    ports = dataclasses.replace(ports, client=FencedClient(ports.client, ports.may_bind))
+    inbox, tasks, bindings, cluster = Inbox(), Tasks(), Tasks(), ClusterState()
+    profiles: dict[str, Profile] = {}
+    hooks = ProfileHooks(profiles)
+    queue = SchedulingQueue(
+        clock=ports.clock,
+        hooks=hooks,
+        initial_backoff=float(config.pod_initial_backoff_seconds),
+        max_backoff=float(config.pod_max_backoff_seconds),
+        flush_after=flush_after,
+        on_incoming=ports.metrics.came if ports.metrics is not None else None,
+        on_hint=ports.metrics.hinted if ports.metrics is not None else None,
+    )
+    writer, waiting = StatusWriter(ports.client, ports.clock, tasks), WaitingPods(ports.clock)
+    binding = BindingCycle(
+        ports.client, ports.clock, ports.recorder, writer, waiting, inbox.post, ports.may_bind
+    )
+    builder = Builder(ports, inbox.post, cluster, queue, tasks, waiting, binding)
+    generation = builder.build(resolved, registry, ports.extenders)
+    profiles.update(generation.profiles)
+    sort_by(queue, next(iter(profiles.values())))
+    records = RecordRing() if records is None else records  # an empty one is false
+    chooser = NodeChooser(ReuseCache(cluster.version))
+    overcommits = OvercommitWatch(cluster.cache, ports.recorder, next(iter(profiles)), ports.metrics)
+    failures = FailureHandler(queue, cluster.stores.lister(PODS), ports.recorder, writer, hooks.serves)
+
+    def serves(pod: Pod) -> bool:
+        """Also what a profile that is no longer there has under way: it is given back if the pod goes."""
+        return hooks.serves(pod) or cluster.cache.is_assumed(pod.uid)
+
+    return Engine(
+        inbox=inbox,
+        stores=cluster.stores,
+        cache=cluster.cache,
+        queue=queue,
+        profiles=profiles,
+        hooks=hooks,
+        builder=builder,
+        generation=generation,
+        handlers=Handlers(
+            cluster.stores,
+            cluster.cache,
+            waiting,
+            serves,
+            overcommits.appeared,
+        ),
+        placements=Placements(cluster.cache, ports.clock, ports.metrics),
+        failures=failures,
+        executor=Executor(queue, cluster.cache, failures),
+        cycle=SchedulingCycle(cluster.cache, queue.nominator, ports.clock, ports.recorder, records, chooser),
+        binding=binding,
+        records=records,
+        clock=ports.clock,
+        tasks=tasks,
+        bindings=bindings,
+        may_bind=ports.may_bind,
+        metrics=ports.metrics,
+        tracing=ports.tracing,
+    )
+
+
+def needed_resources(plugins: Iterable[type[Plugin]]) -> list[Resource]:
+    """The kinds that informers must keep: pods, nodes, and whatever plugins declare that they read."""
+    needs = [need for plugin in plugins for need in plugin.needs]
+    wanted = {need.resource for need in needs if need.reads} - {PODS, NODES}
+    return [NODES, PODS, *sorted(wanted, key=str)]

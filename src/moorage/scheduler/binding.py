@@ -1,0 +1,309 @@
+"""The binding cycle: a task a pod, from the wait on Permit to PostBind.
+
+    wait on Permit ─▶ (queue done) ─▶ PreBind ─▶ Bind ─▶ PostBind
+          │                              │         │ answer lost or contested: ask the API what is true
+          └──────────────────────────────┴─────────┴─▶ Unreserve, forget, wake others, requeue
+
+State is changed only through the inbox, between cycles. A bind that has been sent is shielded from
+cancellation: its outcome is always learned.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+from collections.abc import Callable
+
+from moorage.api.errors import (
+    Conflict,
+    MoorageError,
+    NotFound,
+    OutcomeUnknown,
+    ServerError,
+    ServiceUnavailable,
+)
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.api.resources import NODES, PODS
+from moorage.api.taints import NO_SCHEDULE, TAINT_UNSCHEDULABLE, Taint, tolerates
+from moorage.framework.extending import ExtenderError
+from moorage.framework.extension_points import BIND, POST_BIND, PRE_BIND, PRE_FLIGHT
+from moorage.framework.ports import ApiClient, Clock, EventRecorder
+from moorage.framework.status import SUCCESS, Status
+from moorage.runtime.binding import Flight, pre_flight, run_bind, run_post_bind, run_pre_bind
+from moorage.runtime.profile import Profile
+from moorage.runtime.services import NOT_LEADING, HeldPod, MayWrite, WaitingPods, always
+from moorage.scheduler.cycle import Placement
+from moorage.scheduler.outcome import Failure, Outcome, refusal
+from moorage.scheduler.placements import BindingEvent, Bound, Dropped, Failed, Permitted
+from moorage.scheduler.status_writer import StatusWriter
+from moorage.telemetry import logs
+
+_log = logs.get(__name__)
+
+
+class BindOutcome(enum.Enum):
+    """What the API says about a pod whose bind is in doubt; the values are a metric's labels."""
+
+    BOUND_HERE = "bound_here"
+    BOUND_ELSEWHERE = "bound_elsewhere"
+    GONE = "gone"
+    """Deleted, being deleted, or replaced by another pod of that name."""
+    UNBOUND = "unbound"
+
+
+class BindingCycle:
+    def __init__(
+        self,
+        client: ApiClient,
+        clock: Clock,
+        recorder: EventRecorder,
+        writer: StatusWriter,
+        waiting: WaitingPods,
+        post: Callable[[BindingEvent], None],
+        may_bind: MayWrite = always,
+    ) -> None:
+        self._client = client
+        self._clock = clock
+        self._recorder = recorder
+        self._writer = writer
+        self._waiting = waiting
+        self._post = post
+        """Hands the scheduler what has become of a pod, for the time between two cycles."""
+        self._may_bind = may_bind
+        self._pre_binding: dict[str, asyncio.Task[Status]] = {}
+        """UID → the PreBind under way, which preemption may cancel."""
+        self._stopped: dict[str, str] = {}
+        """UID → why, of those that it has cancelled."""
+        self._sent: set[asyncio.Task[None]] = set()
+        """Binds whose outcome is not known yet."""
+
+    async def drain(self, seconds: float) -> bool:
+        """Wait until the outcome of every bind that was sent is known; False when time ran out. Then the
+        rest is cancelled: the pods stay as the API has them."""
+        over = asyncio.ensure_future(self._clock.sleep(seconds))
+        try:
+            while self._sent and not over.done():
+                await asyncio.wait({over, *self._sent}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            over.cancel()
+        unknown = set(self._sent)
+        for task in unknown:
+            task.cancel()
+        await asyncio.gather(over, *unknown, return_exceptions=True)
+        return not unknown
+
+    async def run(self, placement: Placement) -> None:
+        """Bind the pod, or give everything back."""
+        try:
+            flight, status = await self._announce(placement)
+            if status.is_success and placement.held is not None:
+                status = await self._wait(placement, placement.held)
+        finally:
+            self._waiting.release(placement.pod.uid)
+        if not status.is_success:
+            return self._post(Failed(placement, refusal(status)))
+        self._post(Permitted(placement))
+        status = await self._pre_bind(placement, flight)
+        if not status.is_success:
+            return self._post(Failed(placement, _error(status)))
+        # From here on cancellation must not lose the outcome of a request that may be on its way.
+        sent = asyncio.ensure_future(self._bind(placement))
+        self._sent.add(sent)
+        sent.add_done_callback(self._sent.discard)
+        return await asyncio.shield(sent)
+
+    async def _wait(self, placement: Placement, held: HeldPod) -> Status:
+        """Until Permit has decided."""
+        began = self._clock.now()
+        status = await held.outcome()
+        if (meter := placement.profile.meter) is not None:
+            meter.metrics.permit_seconds.observe(self._clock.now() - began, status.code.label)
+        return status
+
+    async def _announce(self, placement: Placement) -> tuple[Flight, Status]:
+        """Pre-flight; where work or waiting lies ahead, the node that the pod is going to is published."""
+        began = self._clock.now()
+        flight, status = pre_flight(placement.profile, placement.attempt.state, placement.pod, placement.node)
+        _observe(placement, PRE_FLIGHT, began, SKIPPED if status.is_success and not flight.groups else status)
+        if status.is_success and (flight.groups or placement.held is not None):
+            await self._writer.announce(placement.pod, placement.node)
+        return flight, status
+
+    async def _pre_bind(self, placement: Placement, flight: Flight) -> Status:
+        if not flight.groups:
+            if (meter := placement.profile.meter) is not None:
+                meter.empty(PRE_BIND)
+            return SUCCESS
+        uid, began = placement.pod.uid, self._clock.now()
+        task = asyncio.ensure_future(
+            run_pre_bind(flight, placement.attempt.state, placement.pod, placement.node)
+        )
+        self._pre_binding[uid] = task
+        status = SUCCESS
+        try:
+            status = await task
+        except asyncio.CancelledError:
+            if not task.cancelled() or uid not in self._stopped:
+                raise
+        finally:
+            del self._pre_binding[uid]
+            reason = self._stopped.pop(uid, None)
+            _observe(placement, PRE_BIND, began, status)
+        # Whatever PreBind made of being cancelled: the pod's place is given to another pod.
+        return status if reason is None else Status.error(reason)
+
+    def stop_pre_bind(self, uid: str, reason: str) -> bool:
+        """Preemption: stop the pod if it is still in PreBind; False when there is nothing to stop."""
+        task = self._pre_binding.get(uid)
+        if task is None or task.done():
+            return False
+        self._stopped[uid] = reason
+        task.cancel()
+        return True
+
+    async def _bind(self, placement: Placement) -> None:
+        began = self._clock.now()
+        try:
+            status = await self._send(placement)
+            _observe(placement, BIND, began, status)
+        except OutcomeUnknown as error:
+            _observe(placement, BIND, began, UNKNOWN)
+            _log.warning(
+                "Answer to bind lost; asking the API",
+                pod=placement.pod.key,
+                node=placement.node,
+                err=str(error),
+            )
+            outcome = await self._settle(placement)
+            status = SUCCESS if outcome is BindOutcome.BOUND_HERE else Status.error(str(error), cause=error)
+        else:
+            outcome = BindOutcome.BOUND_HERE if status.is_success else BindOutcome.UNBOUND
+            if is_in_doubt(status.cause):
+                outcome = await self._settle(placement)
+        match outcome:
+            case BindOutcome.BOUND_HERE:
+                await self._bound(placement)
+            case BindOutcome.UNBOUND:
+                self._post(Failed(placement, _error(status)))
+            case _:
+                _log.info(2, "Pod is no longer ours to bind", pod=placement.pod.key, outcome=outcome.value)
+                self._post(Dropped(placement))
+
+    async def _send(self, placement: Placement) -> Status:
+        """The first interested binding extender, else the Bind plugins."""
+        profile, pod = placement.profile, placement.pod
+        if not self._may_bind():
+            return Status.error(NOT_LEADING)
+        if reason := objection(profile, pod, placement.node):
+            return Status.error(reason)
+        for extender in profile.services.extenders:
+            if extender.binds and extender.is_interested(pod):
+                try:
+                    await extender.bind(pod, placement.node)
+                    return SUCCESS
+                except Exception as error:
+                    if not extender.ignorable:
+                        if isinstance(error, OutcomeUnknown):
+                            raise
+                        known = isinstance(error, ExtenderError)
+                        message = str(error) if known else f"{type(error).__name__}: {error}"
+                        return Status.error(message, cause=error)
+                    extender.warn(error)
+        return await run_bind(profile, placement.attempt.state, pod, placement.node)
+
+    async def _settle(self, placement: Placement) -> BindOutcome:
+        """Ask until there is an answer; the pod stays assumed all the while."""
+        pod, delay = placement.pod, 0.5
+        while True:
+            try:
+                outcome = judge(await self._client.get(PODS, pod.name, pod.namespace), placement)
+            except NotFound:
+                outcome = BindOutcome.GONE
+            except MoorageError as error:
+                _log.warning("Cannot learn the outcome of a bind yet", pod=pod.key, err=str(error))
+                await self._clock.sleep(delay)
+                delay = min(delay * 2, 10.0)
+                continue
+            if (meter := placement.profile.meter) is not None:
+                meter.metrics.unknown_binds.inc(outcome.value)
+            return outcome
+
+    async def _bound(self, placement: Placement) -> None:
+        attempt, pod = placement.attempt, placement.pod
+        _log.info(
+            2,
+            "Successfully bound pod to node",
+            pod=pod.key,
+            node=placement.node,
+            evaluatedNodes=attempt.evaluated,
+            feasibleNodes=attempt.feasible,
+        )
+        self._recorder.event(
+            pod,
+            type="Normal",
+            reason="Scheduled",
+            action="Binding",
+            note=f"Successfully assigned {pod.key} to {placement.node}",
+            controller=placement.profile.name,
+        )
+        self._post(Bound(placement, self._clock.now()))
+        began = self._clock.now()
+        await run_post_bind(placement.profile, attempt.state, pod, placement.node)
+        _observe(placement, POST_BIND, began, SUCCESS)
+
+
+UNKNOWN = Status.error("no answer")
+SKIPPED = Status.skip()
+"""No plugin has anything to do in PreBind."""
+
+
+def _observe(placement: Placement, point: str, began: float, status: Status) -> None:
+    if (meter := placement.profile.meter) is not None:
+        if status is SUCCESS:
+            meter.observe(point, began)
+        else:
+            meter.observe(point, began, status.code.label)
+
+
+def is_in_doubt(error: object) -> bool:
+    """Whether a bind may have happened although it was refused: by an earlier try of ours, by another
+    scheduler, or before the server failed."""
+    if isinstance(error, ServerError):
+        return not isinstance(error, ServiceUnavailable)
+    return isinstance(error, Conflict | NotFound)
+
+
+def judge(current: Pod, placement: Placement) -> BindOutcome:
+    """What a freshly read pod tells about our bind."""
+    if current.uid != placement.pod.uid:
+        return BindOutcome.GONE
+    if current.spec.node_name == placement.node:
+        return BindOutcome.BOUND_HERE
+    if current.spec.node_name:
+        return BindOutcome.BOUND_ELSEWHERE
+    return BindOutcome.GONE if current.is_terminating else BindOutcome.UNBOUND
+
+
+def _error(status: Status) -> Failure:
+    """After Permit every failure is an error: the pod retries by backoff."""
+    return Failure(Outcome.ERROR, status.message, nominated_node="", status=status)
+
+
+CORDON = Taint(key=TAINT_UNSCHEDULABLE, effect=NO_SCHEDULE)
+HEEDS_CORDONS = "NodeUnschedulable"
+"""A profile without this plugin places pods on cordoned nodes on purpose."""
+
+
+def objection(profile: Profile, pod: Pod, name: str) -> str:
+    """Why the pod must not be bound to the node any more; empty when it may. Permit and PreBind may take
+    minutes, and the API server checks neither whether the node still exists nor whether it is cordoned. What
+    else has changed is left to the kubelet, which judges a pod before it starts it."""
+    node = profile.services.lister(NODES).get(name)
+    if not isinstance(node, Node):
+        return f'node "{name}" is gone'
+    if not node.spec.unschedulable or HEEDS_CORDONS not in profile.plugins:
+        return ""
+    if any(tolerates(toleration, CORDON) for toleration in pod.spec.tolerations):
+        return ""
+    return f'node "{name}" was cordoned before the pod was bound'

@@ -1,0 +1,206 @@
+"""The scheduling cycle: one popped pod, from the snapshot to an assumed pod or a refusal.
+
+One at a time. Everything up to Permit runs here; the binding cycle takes over in a task of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from moorage.api.pod import Pod
+from moorage.framework.events import QueuedPod
+from moorage.framework.extension_points import PERMIT, POST_FILTER, RESERVE, UNRESERVE
+from moorage.framework.handle import Nominator
+from moorage.framework.ports import Clock, EventRecorder
+from moorage.framework.record import SCHEDULED, DecisionRecord
+from moorage.framework.status import SUCCESS, Code, Status
+from moorage.runtime.attempt import Attempt
+from moorage.runtime.binding import run_permit, run_reserve, run_unreserve
+from moorage.runtime.pre_filtering import run_post_filter
+from moorage.runtime.profile import Profile
+from moorage.runtime.services import HeldPod
+from moorage.scheduler.choosing import EMPTY_CLUSTER, NodeChooser, lap
+from moorage.scheduler.outcome import Failure, Outcome, fit_error, refusal
+from moorage.scheduler.records import RecordRing, make_record
+from moorage.state.cache import ClusterCache
+from moorage.telemetry import logs
+from moorage.telemetry.metrics import ProfileMeter
+
+_log = logs.get(__name__)
+
+
+@dataclass(slots=True)
+class Placement:
+    """A pod that is assumed on a node, on its way to be bound."""
+
+    attempt: Attempt
+    pod: Pod
+    """The pod as it was when it was popped."""
+    node: str
+    held: HeldPod | None
+    """Set when a Permit plugin asked to wait."""
+    record: DecisionRecord | None = None
+
+    def note_failure(self, failure: Failure) -> None:
+        """The decision did not come true; its record says so."""
+        if self.record is not None:
+            self.record.result = failure.outcome.value
+            self.record.message = failure.message
+            self.record.plugin = failure.status.plugin if failure.status is not None else ""
+
+    @property
+    def profile(self) -> Profile:
+        return self.attempt.profile
+
+
+class SchedulingCycle:
+    def __init__(
+        self,
+        cache: ClusterCache,
+        nominator: Nominator,
+        clock: Clock,
+        recorder: EventRecorder,
+        records: RecordRing,
+        chooser: NodeChooser,
+    ) -> None:
+        self._cache = cache
+        self._listing = cache.table.listing
+        self._nominator = nominator
+        self._clock = clock
+        self._recorder = recorder
+        self._records = records
+        self.chooser = chooser
+        self._verbose = False
+        """Whether every attempt is logged."""
+        self._ask_verbosity = float("-inf")
+
+    def must_skip(self, pod: Pod, profile: Profile) -> bool:
+        """Pods that are not scheduled although they were popped: being deleted, or assumed already."""
+        if pod.is_terminating:
+            note = f"skip schedule deleting pod: {pod.key}"
+            self._recorder.event(
+                pod,
+                type="Warning",
+                reason="FailedScheduling",
+                action="Scheduling",
+                note=note,
+                controller=profile.name,
+            )
+            _log.info(3, "Skip schedule deleting pod", pod=pod.key)
+            return True
+        return self._cache.is_assumed(pod.uid)
+
+    async def run(self, info: QueuedPod, profile: Profile) -> Placement | Failure:
+        """Try to place the pod. A Placement is assumed and reserved; a Failure has left no trace but its
+        decision record."""
+        pod = info.pod
+        started, wall = self._clock.now(), self._clock.wall()
+        if started >= self._ask_verbosity:  # once a second; for every pod it would cost as much as a plugin
+            self._verbose, self._ask_verbosity = _log.enabled(3), started + 1.0
+        if self._verbose:
+            _log.info(3, "Attempting to schedule pod", pod=pod)
+        every = self._listing.every_row()
+        attempt = Attempt(info, profile, every.listed, started, every)
+        meter = profile.meter
+        if meter is not None:
+            meter.begin(started)
+        result: Placement | Failure
+        try:
+            status = await self.chooser.choose(attempt)
+            if meter is not None and status is not EMPTY_CLUSTER:
+                meter.chose(started, attempt.baseline.by_template)
+            result = self._commit(attempt) if status is SUCCESS else await self._refused(attempt, status)
+        except Exception as error:
+            _log.error("The scheduling cycle broke", error=error, stack=True, pod=pod.key)
+            attempt.node = ""
+            text = f"scheduling cycle: {type(error).__name__}: {error}"
+            result = Failure(Outcome.ERROR, text, nominated_node="")
+        duration = self._clock.now() - started
+        if meter is not None:
+            _measure(meter, attempt, result, duration)
+        try:
+            record = make_record(attempt, wall, duration, self._listing.epoch)
+            if isinstance(result, Placement):
+                record.result = SCHEDULED
+                result.record = record
+            else:
+                _record_failure(record, result)
+            self._records.add(record)
+        except Exception as error:  # a record that cannot be made must not cost an assumed pod
+            _log.error("No decision record", error=error, stack=True, pod=pod.key)
+        return result
+
+    async def _refused(self, attempt: Attempt, status: Status) -> Failure:
+        """No node was chosen: there is none, something broke, or none fits and PostFilter is asked."""
+        if status is EMPTY_CLUSTER:
+            return Failure(Outcome.UNSCHEDULABLE, status.message, nominated_node="")
+        if status.code is Code.ERROR:
+            attempt.node = ""
+            return Failure(Outcome.ERROR, status.message, nominated_node="", status=status)
+        return await self._post_filter(attempt)
+
+    async def _post_filter(self, attempt: Attempt) -> Failure:
+        """No node fits: PostFilter may make room. The attempt ends unschedulable in every case."""
+        profile = attempt.profile
+        refused, pending = attempt.rejectors()
+        nominated: str | None = ""
+        if profile.post_filter:
+            if profile.meter is not None:
+                profile.meter.skip()
+                profile.meter.metrics.preemptions.inc()
+            result, status = await run_post_filter(profile, attempt.state, attempt.pod, attempt.statuses)
+            lap(attempt, POST_FILTER, status)
+            nominated = result.nominated_node if result is not None else None
+            attempt.victims = result.victims if result is not None else ()
+            if not status.is_success:
+                attempt.post_filter_message = status.message
+        message = fit_error(
+            len(attempt.nodes),
+            pre_filter=attempt.pre_filter_message,
+            reasons=attempt.statuses.histogram(),
+            post_filter=attempt.post_filter_message,
+        )
+        return Failure(Outcome.UNSCHEDULABLE, message, refused, pending, nominated)
+
+    def _commit(self, attempt: Attempt) -> Placement | Failure:
+        """Assume, Reserve, Permit; any refusal takes everything back."""
+        pod, node, profile = attempt.pod, attempt.node, attempt.profile
+        self._cache.assume(pod, node)
+        self._nominator.forget(pod.metadata.uid)  # its nomination has served its purpose
+        held: HeldPod | None = None
+        status = run_reserve(profile, attempt.state, pod, node)
+        meter = profile.meter
+        if meter is not None:
+            lap(attempt, RESERVE, status)
+        if status is SUCCESS and profile.permit:
+            status, held = run_permit(profile, attempt.state, pod, node)
+            lap(attempt, PERMIT, status)
+        elif status is SUCCESS and meter is not None:
+            meter.empty(PERMIT)
+        if status is SUCCESS or status.is_wait:
+            return Placement(attempt, pod, node, held)
+        run_unreserve(profile, attempt.state, pod, node)
+        lap(attempt, UNRESERVE, SUCCESS)
+        self._cache.forget(pod.uid)
+        return refusal(status)
+
+
+def _measure(meter: ProfileMeter, attempt: Attempt, result: Placement | Failure, seconds: float) -> None:
+    """What is known when the cycle is over; a placement is counted when it is bound."""
+    if isinstance(result, Failure):
+        meter.attempted(result.outcome.value, seconds)
+        if attempt.victims:
+            meter.metrics.victims.observe(len(attempt.victims))
+    if not attempt.baseline.by_template:
+        # The plugins that a node set's baseline answers for count as asked: it holds their answers.
+        state, shared = attempt.state, attempt.baseline.state
+        scored = state.skip_score | shared.skip_score if attempt.board is not None else None
+        meter.evaluated(state.skip_filter | shared.skip_filter, scored)
+
+
+def _record_failure(record: DecisionRecord, result: Failure) -> None:
+    record.result = result.outcome.value
+    record.message = result.message
+    record.nominated_node = result.nominated_node or ""
+    if result.status is not None:
+        record.plugin = result.status.plugin

@@ -1,0 +1,163 @@
+"""Decision records: made of finished attempts, and kept in a ring that is bounded in bytes."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from moorage.framework.record import (
+    NOTHING_SEEN,
+    SMALL_RECORD,
+    DecisionRecord,
+    Diagnosis,
+    NodeEpoch,
+    RefusalCount,
+)
+from moorage.runtime.attempt import Attempt
+
+DEFAULT_BYTES = 32 * 1024 * 1024
+
+
+class RecordRing:
+    """Newest last. When the bound is passed the oldest go."""
+
+    def __init__(self, max_bytes: int = DEFAULT_BYTES) -> None:
+        self._max_bytes = max_bytes
+        self._ring: deque[DecisionRecord] = deque()
+        self._bytes = 0
+        self._sequence = 0
+        self._diagnosis = NOTHING_SEEN
+        """What the newest record shares with those before it; the first one of them pays for it."""
+
+    def add(self, record: DecisionRecord) -> None:
+        self._sequence = record.sequence = self._sequence + 1
+        # Most records share everything that is large.
+        size = SMALL_RECORD if record.top is None and not record.message else record.size
+        if record.diagnosis is not self._diagnosis:
+            size += self._size_of(record.diagnosis)
+            self._diagnosis = record.diagnosis
+        record.kept_bytes = size
+        self._ring.append(record)
+        self._bytes += size
+        if self._bytes > self._max_bytes:
+            self._shrink()
+
+    def _size_of(self, diagnosis: Diagnosis) -> int:
+        """What a record costs that is the first to have seen this."""
+        epoch, size = diagnosis.epoch, 0
+        if epoch is not None and epoch is not self._diagnosis.epoch:
+            size = 8 * len(epoch.names)
+        return size if diagnosis.refusals is self._diagnosis.refusals else size + diagnosis.size
+
+    def _shrink(self) -> None:
+        """A few at a time: freeing one alone costs three times as much, because nothing of it is in the
+        processor's cache."""
+        most = self._max_bytes - self._max_bytes // 1024
+        while self._bytes > most and len(self._ring) > 1:
+            self._bytes -= self._ring.popleft().kept_bytes
+
+    @property
+    def bytes(self) -> int:
+        return self._bytes
+
+    def __len__(self) -> int:
+        return len(self._ring)
+
+    def __iter__(self) -> Iterator[DecisionRecord]:
+        return iter(self._ring)
+
+    def __reversed__(self) -> Iterator[DecisionRecord]:
+        return reversed(self._ring)
+
+    def of(self, pod_key: str) -> list[DecisionRecord]:
+        """All kept attempts of one pod, oldest first."""
+        return [record for record in self if record.pod == pod_key]
+
+    def get(self, sequence: int) -> DecisionRecord | None:
+        """The record with this sequence; None when it is not kept any more, or not yet made."""
+        found = next(self.newest(sequence + 1), None)
+        return found if found is not None and found.sequence == sequence else None
+
+    def newest(self, before: int) -> Iterator[DecisionRecord]:
+        """Records with a smaller sequence, newest first. Sequences have no gaps, so none is looked at in
+        vain."""
+        later = max(0, self._sequence + 1 - before)
+        return islice(reversed(self._ring), later, None)
+
+    @property
+    def last_sequence(self) -> int:
+        return self._sequence
+
+    @property
+    def first_sequence(self) -> int:
+        """The smallest sequence that is kept; one more than the last where nothing is."""
+        return self._sequence + 1 - len(self._ring)
+
+    def copy(self, after: int = 0) -> RecordRing:
+        """The records of this moment with a greater sequence, for a reader on another thread."""
+        made = RecordRing(self._max_bytes)
+        made._sequence = self._sequence
+        if after < self.first_sequence:
+            made._ring, made._bytes = self._ring.copy(), self._bytes
+        else:
+            made._ring.extendleft(islice(reversed(self._ring), max(0, self._sequence - after)))
+        return made
+
+    def last(self, pod_key: str) -> DecisionRecord | None:
+        return next((record for record in reversed(self) if record.pod == pod_key), None)
+
+
+def make_record(
+    attempt: Attempt, wall: float, duration: float, epoch: Callable[[], NodeEpoch]
+) -> DecisionRecord:
+    """What the attempt found; small arrays only, names stay in the shared epoch."""
+    info, meta = attempt.info, attempt.pod.metadata
+    baseline, statuses = attempt.baseline, attempt.statuses
+    if statuses is baseline.statuses or (statuses.is_lent and attempt.feasible == baseline.feasible):
+        # Shared by all attempts that refuse nothing beyond what their baseline does, and did not break.
+        diagnosis = baseline.diagnosis
+        if diagnosis is None:
+            diagnosis = baseline.diagnosis = _diagnosis(attempt, epoch(), keep=True)
+    else:
+        diagnosis = _diagnosis(attempt, epoch(), keep=statuses.is_lent)
+    board, ranking = attempt.board, attempt.ranking
+    record = DecisionRecord(
+        f"{meta.namespace}/{meta.name}",
+        meta.uid,
+        attempt.profile.name,
+        info.attempts,
+        wall,
+        duration=duration,
+        diagnosis=diagnosis,
+        extenders=attempt.extenders,
+        top=board.top(ranking) if board is not None and ranking is not None and attempt.node else None,
+        node=attempt.node,
+        woken_by=info.woken_by,
+        woken_hint=info.woken_hint,
+    )
+    if not attempt.node:
+        record.pre_filter = attempt.pre_filter_message
+        record.post_filter = attempt.post_filter_message
+        record.victims = tuple([victim.key for victim in attempt.victims])
+    return record
+
+
+def _diagnosis(attempt: Attempt, epoch: NodeEpoch, keep: bool = False) -> Diagnosis:
+    """What the attempt found out. `keep`: its statuses belong to a baseline, which changes; records do
+    not."""
+    statuses = attempt.statuses
+    refusals: tuple[RefusalCount, ...] = ()
+    ids: npt.NDArray[np.unsignedinteger[Any]] | None = None
+    if len(statuses.verdicts) > 1:
+        refusals = tuple(
+            RefusalCount(verdict.plugin, verdict.code.label, verdict.reasons, statuses.counts[i])
+            for i, verdict in enumerate(statuses.verdicts)
+            if i
+        )
+        ids = statuses.ids.copy() if keep else statuses.ids
+    return Diagnosis(len(attempt.nodes.rows), attempt.evaluated, attempt.feasible, refusals, ids, epoch)

@@ -1,0 +1,101 @@
+"""When pods arrive and how long they run: the distributions of scenarios, drawn from a seeded generator."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import count, islice
+from random import Random
+from typing import Literal
+
+from moorage.sim.fields import Fields, Rate, Seconds
+
+Arrival = Literal["fixed", "poisson", "burst", "at"]
+
+
+class Uniform(Fields):
+    """Anything between two bounds is equally likely."""
+
+    min: Seconds
+    max: Seconds
+
+
+class Lognormal(Fields):
+    """Half of the pods run longer than the median; `sigma` is the deviation of the logarithm."""
+
+    median: Seconds
+    sigma: float = 1.0
+
+
+class Lifetime(Fields):
+    """How long a pod runs after it was bound. One of the fields is set."""
+
+    fixed: Seconds | None = None
+    exponential: Seconds | None = None
+    """The mean."""
+    uniform: Uniform | None = None
+    lognormal: Lognormal | None = None
+
+    def draw(self, random: Random) -> float:
+        if self.fixed is not None:
+            return self.fixed
+        if self.exponential is not None:
+            return random.expovariate(1.0 / self.exponential)
+        if self.uniform is not None:
+            return random.uniform(self.uniform.min, self.uniform.max)
+        assert self.lognormal is not None  # checked when the scenario is read
+        return random.lognormvariate(math.log(self.lognormal.median), self.lognormal.sigma)
+
+    def problem(self) -> str:
+        """What is wrong with it; empty when it can be drawn from."""
+        given = [name for name in self.__struct_fields__ if getattr(self, name) is not None]
+        if len(given) != 1:
+            return f"needs one of {', '.join(self.__struct_fields__)}, has {', '.join(given) or 'none'}"
+        if self.uniform is not None and not 0 <= self.uniform.min <= self.uniform.max:
+            return "uniform needs 0 <= min <= max"
+        value = self.lognormal.median if self.lognormal is not None else getattr(self, given[0])
+        return "" if self.uniform is not None or value > 0 else f"{given[0]} must be more than 0"
+
+
+def arrival_times(
+    how: Arrival,
+    random: Random,
+    *,
+    total: int | None,
+    rate: Rate | None,
+    start: float,
+    end: float | None,
+    burst: int,
+    at: tuple[Seconds, ...],
+) -> Iterator[float]:
+    """The times at which pods arrive, in order."""
+    times = _times(how, random, total, rate, start, burst, at)
+    for time in islice(times, None if how == "at" else total):
+        if end is not None and time >= end:
+            return
+        yield time
+
+
+def _times(
+    how: Arrival,
+    random: Random,
+    total: int | None,
+    rate: Rate | None,
+    start: float,
+    burst: int,
+    at: tuple[Seconds, ...],
+) -> Iterator[float]:
+    if how == "at":
+        for time in sorted(at):
+            yield from [time] * (total or 1)
+    elif rate is None:
+        yield from (start for _ in count())
+    elif how == "poisson":
+        late = 0.0
+        while True:
+            late += random.expovariate(rate)
+            yield start + late
+    else:
+        together = burst if how == "burst" else 1
+        for number in count():
+            yield start + number // together * together / rate

@@ -1,0 +1,185 @@
+"""One run: the workload's actions at their times, samples in between, and the end.
+
+The engine runs beside it on the same virtual loop. Time stands still while anything can happen, so a moment
+after an instant everything that belongs to that instant has happened.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from moorage.api.errors import MoorageError
+from moorage.scheduler.engine import Engine
+from moorage.sim.measures import Sample, Sampler, Series
+from moorage.sim.tally import Tally
+from moorage.sim.workload import Action, Add, Assertion, Settings, Workload
+from moorage.sim.world import World
+
+MOMENT = 1e-6
+"""Seconds; after it everything of an instant is over."""
+MOST_PROBLEMS = 1000
+QUIET = 600.0
+"""Seconds without a bind after which pods that are tried again and again, such as those of a cluster without
+nodes, do not keep a run going: twice the time after which parked pods are tried in any case."""
+OPERATORS: dict[str, Callable[[float, float], bool]] = {
+    "<": operator.lt, "<=": operator.le, ">=": operator.ge, ">": operator.gt,
+    "==": operator.eq, "!=": operator.ne,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of an assertion."""
+
+    assertion: Assertion
+    time: float
+    found: float | None
+    """None: there is no measure of that name."""
+    known: tuple[str, ...] = ()
+    """The measures that there are, where there is none of that name."""
+
+    @property
+    def holds(self) -> bool:
+        if self.found is None:
+            return False
+        return OPERATORS[self.assertion.op](self.found, self.assertion.value)
+
+    def __str__(self) -> str:
+        wanted = f"{self.assertion.measure} {self.assertion.op} {self.assertion.value:g}"
+        if self.found is None:
+            return f"{wanted} at {self.time:g} s: there is no such measure; there are {', '.join(self.known)}"
+        return f"{wanted} at {self.time:g} s: it is {self.found:g}"
+
+
+@dataclass(slots=True)
+class Problems:
+    """What went wrong with actions; the run went on."""
+
+    kept: list[str] = field(default_factory=list)
+    count: int = 0
+
+    def add(self, text: str) -> None:
+        self.count += 1
+        if len(self.kept) < MOST_PROBLEMS:
+            self.kept.append(text)
+
+
+class Driver:
+    """Everything that one run needs, connected; `run` once."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        world: World,
+        tally: Tally,
+        sampler: Sampler,
+        settings: Settings,
+        on_progress: Callable[[float, Tally], None] | None = None,
+    ) -> None:
+        self._engine = engine
+        self._world = world
+        self._tally = tally
+        self._sampler = sampler
+        self._settings = settings
+        self._on_progress = on_progress
+        self.series = Series(settings.sample_interval)
+        self.verdicts: list[Verdict] = []
+        self.problems = Problems()
+        self._fed = False
+        self._last_scheduled, self._quiet_since = 0, 0.0
+        self.last: Sample = {}
+        """The newest value of every measure."""
+        tally.on_given_up = self._give_up
+
+    async def run(self, workload: Workload, seed: int) -> None:
+        """To the end."""
+        for obj in workload.start(seed):
+            self._try(Add(obj))
+        self._engine.drain()
+        tasks = [
+            asyncio.ensure_future(work)
+            for work in (self._engine.run(), self._feed(workload, seed), self._check(), self._sample())
+        ]
+        scheduling, *_, sampling = tasks
+        pending = set(tasks)
+        try:
+            while {scheduling, sampling} <= pending:
+                done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    task.result()  # raises what ended it
+        finally:
+            await self._engine.stop()
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        self._tally.finish()
+        self.last.update(self._sampler.waits())
+        self._verdict_at_the_end()
+
+    async def _feed(self, workload: Workload, seed: int) -> None:
+        clock = self._world.clock
+        for time, action in workload.actions(seed):
+            if (ahead := time - clock.now()) > 0:
+                await clock.sleep(ahead)
+            self._try(action)
+        self._fed = True
+
+    async def _sample(self) -> None:
+        """Until the end: that of the duration, or when nothing more will happen."""
+        end, clock, number = self._settings.duration, self._world.clock, 0.0
+        while True:
+            time = number if end is None else min(number, end)
+            await clock.sleep(max(0.0, time + MOMENT - clock.now()))
+            self._take(time)
+            if time == end or (end is None and self._is_over()):
+                return
+            number = time + self.series.interval
+
+    async def _check(self) -> None:
+        clock = self._world.clock
+        timed = [each for each in self._settings.assertions if each.at is not None]
+        for assertion in sorted(timed, key=lambda each: each.at or 0.0):
+            await clock.sleep(max(0.0, (assertion.at or 0.0) + MOMENT - clock.now()))
+            self.last.update(self._sampler.sample())
+            self._judge(assertion, assertion.at or 0.0)
+
+    def _take(self, time: float) -> None:
+        self.last.update(sample := self._sampler.sample())
+        self.series.add(time, {**sample, **self._sampler.recent_waits()})
+        if self._on_progress is not None:
+            self._on_progress(time, self._tally)
+
+    def _is_over(self) -> bool:
+        """Everything has arrived, no pod will end, and none is tried but by the flush of parked pods, or in
+        vain."""
+        waiting, now = self._engine.queue.pending.counts(), self._world.clock.now()
+        busy = waiting["active"] + waiting["backoff"] + len(self._engine.bindings)
+        if not self._fed or self._world.ending or self._tally.scheduled != self._last_scheduled:
+            self._last_scheduled, self._quiet_since = self._tally.scheduled, now
+        return self._fed and not self._world.ending and (not busy or now - self._quiet_since > QUIET)
+
+    def _verdict_at_the_end(self) -> None:
+        judged = {verdict.assertion for verdict in self.verdicts}
+        for assertion in self._settings.assertions:
+            if assertion not in judged:
+                self._judge(assertion, self._world.clock.now() - MOMENT)
+
+    def _judge(self, assertion: Assertion, time: float) -> None:
+        self.last.update(self._sampler.waits())
+        found = self.last.get(assertion.measure)
+        known = () if found is not None else tuple(sorted(self.last))
+        self.verdicts.append(Verdict(assertion, round(time, 6), found, known))
+
+    def _try(self, action: Action) -> None:
+        try:
+            action(self._world)
+        except MoorageError as error:
+            self.problems.add(f"at {self._world.clock.now():g} s: {error}")
+
+    def _give_up(self, key: str) -> None:
+        pod = self._world.pods.get(key)
+        if pod is not None:
+            self._world.delete_pod(pod)

@@ -1,0 +1,135 @@
+"""A scenario as a workload: its pods are made one after the other, and come again where that is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import count
+from random import Random
+
+from msgspec.structs import replace
+
+from moorage.api.pod import Pod
+from moorage.api.resources import AnyObject
+from moorage.sim import events
+from moorage.sim.arrivals import arrival_times
+from moorage.sim.objects import node, pod_template, replica_set, typed
+from moorage.sim.scenario import PodWorkload, Scenario
+from moorage.sim.workload import Assertion, Settings, Timed, merge
+from moorage.sim.world import ENDED, Life, World
+
+
+class ScenarioWorkload:
+    """Implements `Workload`. Objects and templates are made once; mistakes in them are found here."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self._scenario = scenario
+        self._objects = [typed(manifest) for manifest in scenario.objects if isinstance(manifest, dict)]
+        self._templates = [(workload, pod_template(workload)) for workload in scenario.workloads]
+        self.settings = Settings(
+            duration=scenario.duration,
+            seed=scenario.seed,
+            grace=scenario.grace,
+            sample_interval=scenario.sample_interval,
+            measures=scenario.measures,
+            assertions=tuple(
+                Assertion(each.measure, each.op, each.value, each.at) for each in scenario.assertions
+            ),
+        )
+
+    def start(self, seed: int) -> Iterable[AnyObject]:
+        for shape in self._scenario.nodes:
+            if shape.count is None:
+                yield node(shape, shape.name)
+            else:
+                yield from (node(shape, f"{shape.name}-{i}", i) for i in range(shape.count))
+        yield from self._objects
+        for workload, template in self._templates:
+            if workload.kind == "deployment":
+                yield replica_set(workload, template)
+
+    def actions(self, seed: int) -> Iterator[Timed]:
+        scenario = self._scenario
+        sources = {
+            workload.name: PodSource(workload, template, f"{seed}/{workload.name}")
+            for workload, template in self._templates
+        }
+
+        def scale(name: str, number: int) -> None:
+            sources[name].scale(number)
+
+        happenings = events.in_order(scenario.events, Random(f"{seed}/events"), scale)
+        arrivals = (source.arrivals(scenario.duration) for source in sources.values())
+        return merge(happenings, *arrivals)
+
+
+class PodSource:
+    """Makes the pods of one workload, and hears of their end. What arrives, and how long it runs, does not
+    depend on what the scheduler does: all configurations of a comparison see the same."""
+
+    def __init__(self, workload: PodWorkload, template: Pod, seed: str) -> None:
+        self._workload = workload
+        self._template = template
+        self._arrivals = Random(seed)
+        self._lifetimes = Random(f"{seed}/lifetimes")
+        self._later_lifetimes = Random(f"{seed}/later")
+        """Of pods that come for others."""
+        self._numbers, self._later_numbers = count(), count()
+        self._world: World | None = None
+        self._wanted = workload.count or 0
+        self._live: dict[str, None] = {}
+        """Keys of a deployment's pods, the newest last."""
+
+    def arrivals(self, duration: float | None) -> Iterator[Timed]:
+        workload = self._workload
+        times = arrival_times(
+            workload.arrival,
+            self._arrivals,
+            total=workload.count,
+            rate=workload.rate,
+            start=workload.start,
+            end=workload.end if workload.end is not None else duration,
+            burst=workload.burst,
+            at=workload.at,
+        )
+        return ((time, self._arrive) for time in times)
+
+    def scale(self, number: int) -> None:
+        """A deployment has so many pods from now on."""
+        self._wanted = number
+        while self._world is not None and len(self._live) > number:
+            key, _ = self._live.popitem()
+            self._world.delete_pod(self._world.pods[key])
+        self._refill()
+
+    def gone(self, pod: Pod, why: str, life: Life) -> None:
+        """A pod is gone; another one may come for it."""
+        if self._workload.kind == "deployment":
+            self._live.pop(pod.key, None)
+            self._refill()
+        elif self._workload.kind == "job" and why != ENDED and self._world is not None:
+            self._add_later(self._world, life.seconds)
+
+    def _arrive(self, world: World) -> None:
+        self._world = world
+        if self._workload.kind != "deployment" or len(self._live) < self._wanted:
+            self._add(world, str(next(self._numbers)), self._lifetime(self._lifetimes))
+
+    def _refill(self) -> None:
+        while self._world is not None and len(self._live) < self._wanted:
+            self._add_later(self._world, self._lifetime(self._later_lifetimes))
+
+    def _lifetime(self, random: Random) -> float | None:
+        lifetime = self._workload.lifetime
+        return None if lifetime is None else lifetime.draw(random)
+
+    def _add_later(self, world: World, seconds: float | None) -> None:
+        self._add(world, f"again-{next(self._later_numbers)}", seconds)
+
+    def _add(self, world: World, ending: str, seconds: float | None) -> None:
+        template = self._template
+        name = f"{template.metadata.name}-{ending}"
+        key = f"{template.metadata.namespace}/{name}"
+        metadata = replace(template.metadata, name=name, uid=key, creation_timestamp=world.time_text())
+        if self._workload.kind == "deployment":
+            self._live[key] = None
+        world.add(replace(template, metadata=metadata), Life(seconds, self))

@@ -1,0 +1,151 @@
+"""The result of a run, in memory or as a folder.
+
+    summary.json      what was measured at the end, means and maxima, verdicts, problems
+    series.csv        a row for every sample, a column for every measure
+    placements.csv    a row for every pod that was bound, and for those that are still pending at the end
+
+or series.parquet and placements.parquet.
+
+The folder is the result: reports and comparisons read it, and so may anything else. Placements are written as
+they happen, so that a million of them take no memory.
+"""
+
+from __future__ import annotations
+
+import json
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from math import isnan
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from moorage.api.errors import MoorageError
+from moorage.sim.tables import MEASURE, SECONDS, TEXT, Table, TableFormat, read_table
+from moorage.sim.tally import Placed
+
+SUMMARY, SERIES, PLACEMENTS = "summary.json", "series", "placements"
+PLACED = dict(zip(Placed._fields, (SECONDS, TEXT, TEXT, SECONDS, TEXT), strict=True))
+"""Columns of the placements."""
+
+
+@dataclass(slots=True)
+class Result:
+    """One run."""
+
+    name: str
+    """Of the configuration."""
+    seed: int
+    measures: dict[str, float]
+    """At the end; waiting times are those of all pods."""
+    series: Mapping[str, array[float]]
+    virtual_seconds: float = 0.0
+    real_seconds: float = 0.0
+    verdicts: list[dict[str, Any]] = field(default_factory=list)
+    """The scenario's assertions: what was asserted, whether it held, and a sentence."""
+    problems: list[str] = field(default_factory=list)
+    """Actions that could not be done; the first thousand."""
+    problem_count: int = 0
+    placed: list[Placed] | None = None
+    """None: they are in the folder."""
+    folder: Path | None = None
+
+    def __getitem__(self, measure: str) -> float:
+        """A measure at the end."""
+        if measure not in self.measures:
+            raise _unknown(measure, self.measures)
+        return self.measures[measure]
+
+    @property
+    def holds(self) -> bool:
+        """Whether all assertions do."""
+        return all(verdict["holds"] for verdict in self.verdicts)
+
+    @property
+    def failed(self) -> list[str]:
+        """The assertions that do not hold, a sentence each."""
+        return [verdict["text"] for verdict in self.verdicts if not verdict["holds"]]
+
+    def placements(self) -> Iterator[Placed]:
+        """In the order in which the pods were bound; those that are pending come last."""
+        if self.placed is not None:
+            yield from self.placed
+        elif self.folder is not None:
+            yield from map(Placed._make, read_table(self.folder, PLACEMENTS, PLACED)[1])
+
+    def nodes(self) -> dict[str, str]:
+        """Pod → the node it was bound to last; empty for one that is pending."""
+        return {placed.pod: placed.node for placed in self.placements()}
+
+    def mean(self, measure: str) -> float:
+        """Over all samples that have it."""
+        return float(np.nanmean(self._column(measure)))
+
+    def maximum(self, measure: str) -> float:
+        return float(np.nanmax(self._column(measure)))
+
+    def _column(self, measure: str) -> array[float]:
+        if measure not in self.series:
+            raise _unknown(measure, self.series)
+        column = self.series[measure]
+        # The only value may have been dropped with every second sample.
+        return array("d", [0.0]) if all(map(isnan, column)) else column
+
+    def summary(self) -> dict[str, Any]:
+        """As summary.json has it."""
+        sampled = [name for name in self.series if name != "time"]
+        return {
+            "name": self.name,
+            "seed": self.seed,
+            "virtualSeconds": self.virtual_seconds,
+            "realSeconds": round(self.real_seconds, 3),
+            "measures": self.measures,
+            "means": {name: self.mean(name) for name in sampled},
+            "maxima": {name: self.maximum(name) for name in sampled},
+            "assertions": self.verdicts,
+            "problems": self.problems,
+            "problemCount": self.problem_count,
+        }
+
+    def write(self, folder: Path, form: TableFormat = TableFormat.CSV) -> None:
+        """Put it into a folder; placements that are there already stay."""
+        folder.mkdir(parents=True, exist_ok=True)
+        with Table(folder, SERIES, dict.fromkeys(self.series, MEASURE), form) as samples:
+            for sample in zip(*self.series.values(), strict=True):
+                samples.add(sample)
+        if self.placed is not None:
+            with Table(folder, PLACEMENTS, PLACED, form) as placements:
+                for placed in self.placed:
+                    placements.add(placed)
+        (folder / SUMMARY).write_text(json.dumps(self.summary(), indent=2) + "\n")
+        self.folder = folder
+
+
+def _unknown(measure: str, known: Iterable[str]) -> KeyError:
+    return KeyError(f"there is no measure {measure!r}; there are {', '.join(known)}")
+
+
+def read_result(folder: Path) -> Result:
+    """What `write` has put into a folder."""
+    try:
+        summary = json.loads((folder / SUMMARY).read_text())
+        names, samples = read_table(folder, SERIES, {})
+        rows = list(samples)
+    except (OSError, ValueError) as error:
+        raise MoorageError(f"{folder} has no result of a simulation: {error}") from error
+    columns = zip(*rows, strict=True) if rows else ([] for _ in names)
+    series = {name: array("d", column) for name, column in zip(names, columns, strict=True)}
+    return Result(
+        name=summary["name"],
+        seed=summary["seed"],
+        measures=summary["measures"],
+        series=series,
+        virtual_seconds=summary["virtualSeconds"],
+        real_seconds=summary["realSeconds"],
+        verdicts=summary["assertions"],
+        problems=summary["problems"],
+        problem_count=summary["problemCount"],
+        folder=folder,
+    )

@@ -1,0 +1,260 @@
+"""Scenarios: YAML files that describe a cluster, what arrives, what happens, and what has to hold.
+
+The fields and their checks are here; `generating` makes a workload of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from moorage.api.errors import QuantityError
+from moorage.api.quantity import parse as parse_quantity
+from moorage.api.taints import Taint
+from moorage.sim.arrivals import Arrival, Lifetime
+from moorage.sim.fields import FieldError, Fields, Rate, Seconds, parse_yaml, read_fields
+from moorage.sim.workload import Comparison
+
+Amount = str | int | float
+ReadObjects = Callable[[str], list[dict[str, Any]]]
+"""The objects of a file that a scenario names."""
+
+
+class NodeShape(Fields):
+    """Equal nodes."""
+
+    name: str = "node"
+    """With a count, the nodes are `name-0`, `name-1` and so on."""
+    count: int | None = None
+    allocatable: Mapping[str, Amount] = {}
+    """`pods` is 110 unless it says otherwise."""
+    labels: Mapping[str, str] = {}
+    annotations: Mapping[str, str] = {}
+    taints: tuple[Taint, ...] = ()
+    zones: int = 0
+    """The nodes are dealt out to so many zones, `zone-0` and so on; 0: no zone."""
+
+
+class PodTemplate(Fields):
+    """As in a Deployment."""
+
+    metadata: dict[str, Any] = {}
+    spec: dict[str, Any] = {}
+
+
+class PodWorkload(Fields):
+    """Equal pods that arrive over time."""
+
+    name: str
+    shape: Mapping[str, Amount] | None = None
+    """What each pod requests; or `pod`."""
+    pod: PodTemplate | None = None
+    namespace: str = "default"
+    labels: Mapping[str, str] = {}
+    """Beside those of `pod`; `app` is the name of the workload unless it says otherwise."""
+    priority: int | None = None
+    count: int | None = None
+    """How many in all; at each time with `arrival: at`."""
+    rate: Rate | None = None
+    """How many in a second; without it all arrive at the start."""
+    arrival: Arrival = "fixed"
+    burst: int = 1
+    """How many arrive together, with `arrival: burst`."""
+    at: tuple[Seconds, ...] = ()
+    start: Seconds = Seconds(0)
+    end: Seconds | None = None
+    """From when on none arrives; without it, the duration of the scenario."""
+    lifetime: Lifetime | None = None
+    """Without it pods run for ever."""
+    kind: Literal["bare", "job", "deployment"] = msgspec.field(default="bare", name="as")
+    """What happens to a pod that is gone: nothing; it comes again unless it had ended; it comes again."""
+
+
+class Selected(Fields):
+    """Some of the nodes that are there at that time."""
+
+    match_labels: Mapping[str, str] = {}
+    random: int | None = None
+    """So many of them, drawn by the seed; without it all."""
+
+
+NodesNamed = str | tuple[str, ...] | Selected
+
+
+class LabelNodes(Fields):
+    nodes: NodesNamed
+    labels: Mapping[str, str | None]
+    """Null takes a label away."""
+
+
+class TaintNodes(Fields):
+    nodes: NodesNamed
+    add: tuple[Taint, ...] = ()
+    remove: tuple[str, ...] = ()
+    """Keys of taints to take away."""
+
+
+class Scale(Fields):
+    workload: str
+    count: int
+
+
+class ObjectName(Fields):
+    kind: str
+    name: str
+    namespace: str = ""
+    api_version: str = ""
+
+
+class Event(Fields):
+    """Something that happens at a time. One field beside `at` and `for` is set."""
+
+    at: Seconds
+    back_after: Seconds | None = msgspec.field(default=None, name="for")
+    """With failNode: when the node comes back."""
+    fail_node: NodesNamed | None = None
+    """The node is gone and its pods are lost."""
+    remove_nodes: NodesNamed | None = None
+    """Its pods are deleted, then the node is gone."""
+    drain: NodesNamed | None = None
+    """Cordoned, and its pods are deleted."""
+    cordon: NodesNamed | None = None
+    uncordon: NodesNamed | None = None
+    label: LabelNodes | None = None
+    taint: TaintNodes | None = None
+    add_nodes: NodeShape | None = None
+    scale: Scale | None = None
+    apply: tuple[str | dict[str, Any], ...] | None = None
+    """Objects, or files of objects; one that is there is replaced."""
+    delete: ObjectName | None = None
+
+    def given(self) -> list[tuple[str, Any]]:
+        """The fields that are set beside `at` and `for`."""
+        values = ((name, getattr(self, field)) for field, name in ACTIONS.items())
+        return [(name, value) for name, value in values if value is not None]
+
+    @property
+    def action(self) -> tuple[str, Any]:
+        """The one that is."""
+        return self.given()[0]
+
+
+ACTIONS = {
+    field.name: field.encode_name
+    for field in msgspec.structs.fields(Event)
+    if field.encode_name not in ("at", "for")
+}
+"""Attribute → field, of what may happen."""
+
+
+class AssertionFields(Fields):
+    measure: str
+    op: Comparison
+    value: float
+    at: Seconds | None = None
+    """Without it, at the end."""
+
+
+class Scenario(Fields):
+    """The file."""
+
+    nodes: tuple[NodeShape, ...] = ()
+    objects: tuple[str | dict[str, Any], ...] = ()
+    """Objects, or files of objects, that are there from the start."""
+    workloads: tuple[PodWorkload, ...] = ()
+    events: tuple[Event, ...] = ()
+    assertions: tuple[AssertionFields, ...] = ()
+    duration: Seconds | None = None
+    seed: int = 0
+    grace: Seconds = Seconds(0)
+    sample_interval: Seconds | None = None
+    measures: dict[str, str] = {}
+
+
+def read(text: str | bytes, source: str, read_objects: ReadObjects) -> Scenario:
+    """A scenario whose files are read and whose fields fit together; a FieldError otherwise."""
+    scenario = read_fields(Scenario, parse_yaml(text, source), source)
+    problems = list(_problems(scenario))
+    if problems:
+        raise FieldError("\n".join(f"{source}: {problem}" for problem in problems))
+    events = tuple(
+        msgspec.structs.replace(event, apply=_opened(event.apply, read_objects)) if event.apply else event
+        for event in scenario.events
+    )
+    objects = _opened(scenario.objects, read_objects)
+    return msgspec.structs.replace(scenario, objects=objects, events=events)
+
+
+def _opened(given: tuple[str | dict[str, Any], ...], read_objects: ReadObjects) -> tuple[dict[str, Any], ...]:
+    found: list[dict[str, Any]] = []
+    for each in given:
+        found += read_objects(each) if isinstance(each, str) else [each]
+    return tuple(found)
+
+
+def _problems(scenario: Scenario) -> Iterator[str]:
+    for number, shape in enumerate(scenario.nodes):
+        yield from _shape_problems(f"nodes[{number}]", shape)
+    names: set[str] = set()
+    for number, workload in enumerate(scenario.workloads):
+        path = f"workloads[{number}]"
+        if workload.name in names:
+            yield f"{path}.name: {workload.name!r} is the name of two workloads; name one otherwise"
+        names.add(workload.name)
+        yield from _workload_problems(path, workload, scenario.duration)
+    for number, event in enumerate(scenario.events):
+        yield from _event_problems(f"events[{number}]", event, scenario)
+
+
+def _shape_problems(path: str, shape: NodeShape) -> Iterator[str]:
+    if shape.count is not None and shape.count < 0:
+        yield f"{path}.count: {shape.count} is less than 0"
+    if not shape.allocatable:
+        yield f"{path}.allocatable: required, such as {{cpu: 16, memory: 64Gi}}"
+    yield from _amount_problems(f"{path}.allocatable", shape.allocatable)
+
+
+def _amount_problems(path: str, amounts: Mapping[str, Amount]) -> Iterator[str]:
+    for name, amount in amounts.items():
+        try:
+            parse_quantity(str(amount))
+        except QuantityError as error:
+            yield f"{path}.{name}: {error}"
+
+
+def _workload_problems(path: str, workload: PodWorkload, duration: float | None) -> Iterator[str]:
+    if (workload.shape is None) == (workload.pod is None):
+        yield f"{path}: needs one of shape (what a pod requests) and pod (a template)"
+    yield from _amount_problems(f"{path}.shape", workload.shape or {})
+    if workload.lifetime is not None and (problem := workload.lifetime.problem()):
+        yield f"{path}.lifetime: {problem}"
+    if workload.burst < 1:
+        yield f"{path}.burst: {workload.burst} is less than 1"
+    if (workload.arrival == "at") != bool(workload.at):
+        yield f"{path}: `arrival: at` and the times in `at` go together"
+    if workload.rate is None and workload.arrival in ("poisson", "burst"):
+        yield f"{path}.rate: required with `arrival: {workload.arrival}`"
+    if workload.rate is None and not workload.at and workload.count is None:
+        yield f"{path}.count: required without a rate"
+    if workload.rate is not None and workload.count is None and workload.end is None and duration is None:
+        yield f"{path}: pods would arrive for ever; say count, end, or the duration of the scenario"
+    if workload.kind == "deployment" and (workload.rate is not None or workload.at):
+        yield f"{path}.as: the pods of a deployment are there from its start on; drop rate and at"
+    if workload.kind == "deployment" and workload.lifetime is not None and duration is None:
+        yield f"{path}: pods would come again for ever; say the duration of the scenario"
+
+
+def _event_problems(path: str, event: Event, scenario: Scenario) -> Iterator[str]:
+    given = [name for name, _ in event.given()]
+    if len(given) != 1:
+        yield f"{path}: needs one of {', '.join(ACTIONS.values())}; has {', '.join(given) or 'none'}"
+    if event.back_after is not None and event.fail_node is None:
+        yield f"{path}.for: goes with failNode only"
+    if event.add_nodes is not None:
+        yield from _shape_problems(f"{path}.addNodes", event.add_nodes)
+    if event.scale is not None:
+        known = [workload.name for workload in scenario.workloads if workload.kind == "deployment"]
+        if event.scale.workload not in known:
+            yield f"{path}.scale.workload: {event.scale.workload!r} is no deployment; there are {known}"

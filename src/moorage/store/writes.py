@@ -1,0 +1,200 @@
+"""The next state of an object that is created, updated or bound, and when the write is refused.
+
+A new object gets its name, UID and creation time here. Spec and status are written through different doors: a
+write to the object leaves the status alone, a write to its status subresource everything else. A binding is
+an update too, of the pod's node and its condition; as upstream, neither the node's existence nor its free
+capacity is checked.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+from moorage.api import resources
+from moorage.store import refusals
+from moorage.store.objects import Raw, Stored, key_in, timestamp
+from moorage.store.table import Table
+
+_SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"  # as upstream: no vowels, so no words
+_NAME_ATTEMPTS = 8
+_DELETION = ("deletionTimestamp", "deletionGracePeriodSeconds")
+_NEVER_KEPT = ("managedFields", "selfLink")
+"""What clients may send along from elsewhere; there is no server-side apply here."""
+_SYSTEM_FIELDS = (
+    "name",
+    "namespace",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "managedFields",
+    "selfLink",
+)
+"""Metadata that clients cannot write."""
+_WITH_STATUS = frozenset(
+    {
+        resources.PODS,
+        resources.NODES,
+        resources.NAMESPACES,
+        resources.SERVICES,
+        resources.REPLICATION_CONTROLLERS,
+        resources.PERSISTENT_VOLUME_CLAIMS,
+        resources.PERSISTENT_VOLUMES,
+        resources.VOLUME_ATTACHMENTS,
+        resources.POD_DISRUPTION_BUDGETS,
+        resources.POD_GROUPS,
+        resources.REPLICA_SETS,
+        resources.STATEFUL_SETS,
+        resources.DEPLOYMENTS,
+        resources.DAEMON_SETS,
+        resources.JOBS,
+        resources.CRON_JOBS,
+        resources.RESOURCE_QUOTAS,
+        resources.INGRESSES,
+        resources.RESOURCE_CLAIMS,
+    }
+)
+"""Kinds whose status has a subresource. Custom kinds keep theirs with the object and accept both doors."""
+
+
+class Namer:
+    """Gives names, UIDs and times; remembers the UIDs that came from outside."""
+
+    def __init__(self, wall: Callable[[], float], rng: random.Random) -> None:
+        self._wall = wall
+        self._rng = rng
+        self._seen: set[str] = set()
+        self._last_made = ""
+
+    def metadata(self, table: Table, given: Raw, *, keep_times: bool) -> Raw:
+        """The metadata to store for a new object. `keep_times` is for objects that lived elsewhere before."""
+        unwanted = _NEVER_KEPT if keep_times else (*_NEVER_KEPT, *_DELETION)
+        meta = {field: value for field, value in given.items() if field not in unwanted}
+        if meta.pop("resourceVersion", None) and not keep_times:
+            raise refusals.bad_request("resourceVersion should not be set on objects to be created")
+        self._place(table, meta)
+        if not keep_times or not meta.get("creationTimestamp"):
+            meta["creationTimestamp"] = timestamp(self._wall())
+        if not meta.get("uid") or meta["uid"] in self._seen:
+            meta["uid"] = self._last_made = self._new_uid()
+        meta["generation"] = 1
+        return meta
+
+    def keep(self, uid: str) -> None:
+        """Remembers the UID of an object that is now stored. Those made here cannot come again anyway."""
+        if uid != self._last_made:
+            self._seen.add(uid)
+
+    def _place(self, table: Table, meta: Raw) -> None:
+        """Settles namespace and name. Without either name the rules refuse the object."""
+        if not table.resource.namespaced:
+            meta.pop("namespace", None)
+        elif not meta.get("namespace"):
+            raise refusals.bad_request("an empty namespace may not be set during creation")
+        if not meta.get("name") and meta.get("generateName"):
+            meta["name"] = self._generate_name(table, meta)
+
+    def _generate_name(self, table: Table, meta: Raw) -> str:
+        prefix = meta["generateName"]
+        for _ in range(_NAME_ATTEMPTS):
+            name = f"{prefix}{''.join(self._rng.choice(_SUFFIX_LETTERS) for _ in range(5))}"
+            if key_in(table.resource, meta.get("namespace", ""), name) not in table.objects:
+                break
+        return name
+
+    def _new_uid(self) -> str:
+        """In the form of a random (version 4) UUID."""
+        digits = f"{self._rng.getrandbits(128):032x}"
+        variant = "89ab"[int(digits[16], 16) % 4]
+        return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
+
+
+def proposed_state(current: Stored, proposed: Raw, subresource: str) -> Raw:
+    """What the object would be, with all that clients cannot write carried over; the rules judge it next."""
+    resource = current.resource
+    _check_preconditions(current, proposed["metadata"])
+    if subresource == "status":
+        return {**current.raw, "status": proposed.get("status") or {}}
+    if (subresource, resource) == ("finalize", resources.NAMESPACES):
+        finalizers = (proposed.get("spec") or {}).get("finalizers") or []
+        return {**current.raw, "spec": {**(current.raw.get("spec") or {}), "finalizers": finalizers}}
+    if subresource and (subresource, resource) != ("resize", resources.PODS):
+        raise refusals.no_subresource(resource, subresource)
+    final = {**proposed, "metadata": _metadata(current.raw["metadata"], proposed["metadata"])}
+    for field in ("apiVersion", "kind"):
+        final[field] = current.raw[field]
+    if resource in _WITH_STATUS:
+        _carry_over(final, current.raw, "status")
+    return final
+
+
+def _check_preconditions(current: Stored, meta: Raw) -> None:
+    """A uid or resourceVersion in the written object must be the current one."""
+    uid, version = meta.get("uid"), meta.get("resourceVersion")
+    if uid and uid != current.uid:
+        raise refusals.uid_mismatch(current.resource, *current.key, uid, current.uid)
+    if version and version != current.resource_version:
+        raise refusals.conflict(current.resource, current.name, refusals.CHANGED)
+
+
+def _metadata(current: Raw, proposed: Raw) -> Raw:
+    meta = dict(proposed)
+    for field in _SYSTEM_FIELDS:
+        _carry_over(meta, current, field)
+    return meta
+
+
+def _carry_over(target: Raw, source: Raw, field: str) -> None:
+    if field in source:
+        target[field] = source[field]
+    else:
+        target.pop(field, None)
+
+
+def count_generation(current: Raw, final: Raw) -> Raw:
+    """The generation counts changes of anything but metadata and status."""
+    if all(final.get(f) == current.get(f) for f in {**current, **final} if f not in ("metadata", "status")):
+        return final
+    meta = final["metadata"]
+    return {**final, "metadata": {**meta, "generation": meta.get("generation", 0) + 1}}
+
+
+def bound(current: Stored, node: str, uid: str, resource_version: str, wall: float) -> Raw:
+    """The pod with its node, or the Conflict that the API server answers with."""
+    _check_target(current, uid, resource_version)
+    _check_bindable(current)
+    raw = current.raw
+    status = {field: value for field, value in raw["status"].items() if field != "nominatedNodeName"}
+    status["conditions"] = _with_scheduled(status.get("conditions") or [], wall)
+    return {**raw, "spec": {**raw["spec"], "nodeName": node}, "status": status}
+
+
+def _check_target(current: Stored, uid: str, resource_version: str) -> None:
+    if uid and uid != current.uid:
+        raise refusals.uid_mismatch(resources.PODS, *current.key, uid, current.uid)
+    if resource_version and resource_version != current.resource_version:
+        raise refusals.version_mismatch(
+            resources.PODS, *current.key, resource_version, current.resource_version
+        )
+
+
+def _check_bindable(current: Stored) -> None:
+    name, spec = current.name, current.raw["spec"]
+    if "deletionTimestamp" in current.raw["metadata"]:
+        why = f"pod {name} is being deleted, cannot be assigned to a host"
+    elif spec.get("nodeName"):
+        why = f'pod {name} is already assigned to node "{spec["nodeName"]}"'
+    elif spec.get("schedulingGates"):
+        why = f"pod {name} has non-empty .spec.schedulingGates"
+    else:
+        return
+    raise refusals.conflict(resources.PODS, name, why, on="pods/binding")
+
+
+def _with_scheduled(conditions: list[Raw], wall: float) -> list[Raw]:
+    scheduled = {"type": "PodScheduled", "status": "True", "lastTransitionTime": timestamp(wall)}
+    others = [condition for condition in conditions if condition.get("type") != "PodScheduled"]
+    return [*others, scheduled]

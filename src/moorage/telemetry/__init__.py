@@ -1,0 +1,1 @@
+"""Logging and metrics. Imports no other package of Moorage."""

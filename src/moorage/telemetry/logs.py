@@ -1,0 +1,138 @@
+"""Structured logging in klog's manner: a constant message, then key="value" pairs, one line per record.
+
+Stands on the standard `logging`, so that handlers, levels and test tools keep working: verbosity v is the
+level INFO - v. How a line looks is in `log_lines`. A Throttle
+keeps one repeated complaint from filling the log.
+
+    log = logs.get(__name__)
+    log.info(3, "Attempting to schedule pod", pod="default/web-1")
+"""
+
+import logging
+import sys
+from collections.abc import Callable
+from typing import Any, Literal, TextIO
+
+from moorage.telemetry.log_lines import ERR, VALUES, JsonLines, TextLines
+
+ROOT = "moorage"
+MAX_VERBOSITY = 10
+"""The level INFO - 10 is DEBUG: verbosities beyond it would mean nothing to other handlers."""
+
+Format = Literal["text", "json"]
+
+
+class Log:
+    """What a module logs through. A call that is not enabled costs about as much as the call itself."""
+
+    __slots__ = ("_enabled", "_logger")
+
+    def __init__(self, logger: logging.Logger) -> None:
+        self._logger = logger
+        self._enabled = logger.isEnabledFor
+
+    def enabled(self, v: int) -> bool:
+        """Whether verbosity `v` is written; ask before computing costly values."""
+        return self._enabled(logging.INFO - v)
+
+    def info(self, v: int, message: str, /, **values: object) -> None:
+        """`v` is 0 for operators, 2 for state changes, 4 and more for debugging. Objects with a `key` are
+        written as that, so hand in the pod itself: its key is only built when the line is."""
+        level = logging.INFO - v
+        if self._enabled(level):
+            self._write(level, message, values)
+
+    def warning(self, message: str, /, **values: object) -> None:
+        if self._enabled(logging.WARNING):
+            self._write(logging.WARNING, message, values)
+
+    def error(
+        self, message: str, /, error: BaseException | str | None = None, stack: bool = False, **values: object
+    ) -> None:
+        """`stack` adds the traceback of `error`: for bugs, not for a server that is away."""
+        if not self._enabled(logging.ERROR):
+            return
+        trace = error if stack and isinstance(error, BaseException) else None
+        shown = values if error is None else {ERR: error, **values}
+        self._write(logging.ERROR, message, shown, trace)
+
+    def _write(
+        self, level: int, message: str, values: dict[str, Any], trace: BaseException | None = None
+    ) -> None:
+        # Level 3: past this function and the method, at the line that logs.
+        self._logger.log(level, message, extra={VALUES: values}, exc_info=trace, stacklevel=3)
+
+
+def get(name: str) -> Log:
+    """The log of a module or plugin. Names outside Moorage are put below it, to share its verbosity."""
+    inside = name == ROOT or name.startswith(f"{ROOT}.")
+    return Log(logging.getLogger(name if inside else f"{ROOT}.{name}"))
+
+
+def setup(
+    verbosity: int = 0,
+    format: Format = "text",  # noqa: A002 (the word of the option that sets it)
+    stream: TextIO | None = None,
+    now: Callable[[], float] | None = None,
+) -> None:
+    """Sends all logging of the process to `stream` (standard error). Called again, it replaces the former.
+
+    The handler sits at the root, so that plugins and libraries which use plain `logging` come out in the
+    same format; only Moorage's own verbosity is changed. `now` gives epoch seconds for the timestamps;
+    without it they are those that `logging` took itself.
+    """
+    handler = _Handler(stream or sys.stderr)
+    handler.setFormatter(JsonLines(now) if format == "json" else TextLines(now))
+    remove()
+    logging.getLogger().addHandler(handler)
+    logging.getLogger(ROOT).setLevel(logging.INFO - max(0, min(verbosity, MAX_VERBOSITY)))
+
+
+def current() -> tuple[int, Format]:
+    """Verbosity and format of the last `setup`, for handing on to a child process."""
+    level = logging.getLogger(ROOT).level
+    installed = [handler for handler in logging.getLogger().handlers if isinstance(handler, _Handler)]
+    as_json = any(isinstance(handler.formatter, JsonLines) for handler in installed)
+    return (max(0, logging.INFO - level) if level else 0), ("json" if as_json else "text")
+
+
+def remove() -> None:
+    """Undoes `setup`."""
+    root = logging.getLogger()
+    for handler in [handler for handler in root.handlers if isinstance(handler, _Handler)]:
+        root.removeHandler(handler)
+    logging.getLogger(ROOT).setLevel(logging.NOTSET)
+
+
+class _Handler(logging.StreamHandler[TextIO]):
+    """A type of its own, by which `remove` knows it among the handlers that others installed."""
+
+
+class Throttle:
+    """Admits `burst` calls in a period of `seconds`, which begins with the first of them; `now` is
+    monotonic."""
+
+    __slots__ = ("_admitted", "_burst", "_now", "_period", "_since", "_suppressed")
+
+    def __init__(self, now: Callable[[], float], seconds: float = 60.0, burst: int = 5) -> None:
+        self._now = now
+        self._period = seconds
+        self._burst = burst
+        self._since = now()
+        self._admitted = 0
+        self._suppressed = 0
+
+    def admits(self) -> bool:
+        now = self._now()
+        if not self._admitted or now - self._since >= self._period:
+            self._since, self._admitted = now, 0
+        if self._admitted < self._burst:
+            self._admitted += 1
+            return True
+        self._suppressed += 1
+        return False
+
+    def take_suppressed(self) -> int:
+        """How many were refused since this was asked last; belongs into the next line that is written."""
+        taken, self._suppressed = self._suppressed, 0
+        return taken

@@ -1,0 +1,311 @@
+"""A cluster for tests: the object store, the real scheduler and virtual time, driven from plain functions."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Coroutine, Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+from moorage.api import decoding
+from moorage.api.core import Event
+from moorage.api.errors import NotFound
+from moorage.api.meta import Object
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.api.resources import EVENTS, NODES, PODS, Resource, Unstructured, by_kind
+from moorage.app.scheduler import Scheduler
+from moorage.framework.cycle_state import CycleState
+from moorage.framework.explaining import Detail, ExplainingPlugin
+from moorage.framework.points import Plugin, PreFilterPlugin
+from moorage.framework.ports import PatchType
+from moorage.framework.record import DecisionRecord
+from moorage.sim.loop import VirtualClock, VirtualLoop, finish
+from moorage.store.faults import Faults
+from moorage.store.local import LocalClient
+from moorage.store.objects import Stored, copy_json
+from moorage.store.store import Store
+from moorage.testing.checks import HOOK_LIMIT, HookLimit, NeverReturns, VerifyingChooser, refuse_circles
+
+T = TypeVar("T")
+
+AnObject = Object | Unstructured | dict[str, Any]
+"""What `add` and `delete` take."""
+
+
+class Cluster:
+    """A store with a scheduler on it. Time stands still between calls and jumps inside them.
+
+    `config` is what `moorage.Scheduler` takes; `seed` decides the order of everything that happens at once,
+    and is printed when a test fails. With `verify_reuse` every reused answer is compared with a fresh one.
+    Use it as a context manager, or call `close`.
+
+    What the background work of a plugin raises (`run`, `handle.spawn`) is raised by the next `settle`, or by
+    `close`, unless `allow_background_failures` is set. A hook that takes longer than `hook_limit` seconds of
+    real time, and a pod that is tried in circles without virtual time passing, fail the test with an
+    AssertionError that names the plugin; `hook_limit=None` allows any time."""
+
+    def __init__(
+        self,
+        *,
+        config: Path | str | None = None,
+        plugins: Iterable[type[Plugin]] = (),
+        seed: int = 0,
+        discover: bool = False,
+        flush_after: float | None = 300.0,
+        start: bool = True,
+        verify_reuse: bool = False,
+        allow_background_failures: bool = False,
+        hook_limit: float | None = HOOK_LIMIT,
+    ) -> None:
+        self.seed = seed
+        self._verify_reuse = verify_reuse
+        self.loop = VirtualLoop(seed)
+        self.clock = VirtualClock(self.loop)
+        self.hook_limit = hook_limit
+        self.loop.on_standstill = self._refuse_circles
+        self.random = random.Random(seed)
+        self.store = Store(self.clock.wall, random.Random(seed + 1))
+        self.faults = Faults(random.Random(seed + 2))
+        """Which calls of the scheduler go wrong; none unless added."""
+        self.client = LocalClient(self.store, self.clock, self.faults)
+        """For whatever has no method here: `cluster.run(cluster.client.get(QUOTAS, "team"))`."""
+        self._options: dict[str, Any] = {
+            "config": config, "plugins": tuple(plugins), "discover": discover, "flush_after": flush_after,
+        }  # fmt: skip
+        self._allows_failures = allow_background_failures
+        self._failed: list[tuple[str, BaseException]] = []
+        """Owners of background work, and what it raised; not reported yet."""
+        self._closed = False
+        try:
+            self.scheduler = self._make_scheduler()
+            if start:
+                self.start()
+        except BaseException:
+            finish(self.loop)
+            self.loop.close()
+            raise
+
+    def _make_scheduler(self) -> Scheduler:
+        made = Scheduler(self.client, clock=self.clock, random=self.random, instance="test", **self._options)
+        if self._verify_reuse:
+            made.engine.cycle.chooser = VerifyingChooser(made.engine.cycle.chooser.reuse)
+        return made
+
+    def start(self) -> None:
+        """Start the scheduler; with `start=False` objects may be put there first."""
+        if not self._allows_failures:
+            tasks = self.scheduler.engine.tasks
+            tasks.on_failure = lambda owner, error: self._failed.append((owner, error))
+        self.run(self.scheduler.start())
+
+    def restart(self) -> None:
+        """A new scheduler process on the same cluster; the old one is stopped first."""
+        self.run(self.scheduler.stop())
+        self.scheduler = self._make_scheduler()
+        self.start()
+
+    def reload(self, config: Path | str | None, plugins: Iterable[type[Plugin]] = ()) -> None:
+        """Another configuration for the scheduler that runs, as when its file has changed. A MoorageError
+        says why it cannot be used, and then the present one stays."""
+        self.run(self.scheduler.reload(config, plugins))
+
+    def run(self, coro: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine to its end, with everything else that happens meanwhile."""
+        try:
+            with HookLimit(self.loop, self.hook_limit):
+                return self.loop.run_until_complete(coro)
+        except NeverReturns as error:
+            allow = "Cluster(hook_limit=…) allows more"
+            raise AssertionError(
+                f"{error} (seed {self.seed}; the stack above shows where; {allow})"
+            ) from error
+
+    def _refuse_circles(self) -> None:
+        refuse_circles(self.scheduler.records, self.clock)
+
+    def settle(self, seconds: float = 1.0) -> None:
+        """Let `seconds` of virtual time pass; whatever can happen in it has happened afterwards."""
+        self.run(asyncio.sleep(seconds))
+        self._report_failures()
+        chooser = self.scheduler.engine.cycle.chooser
+        if isinstance(chooser, VerifyingChooser) and chooser.differences:
+            raise AssertionError(f"{chooser.differences[0]} (seed {self.seed})")
+
+    def _report_failures(self) -> None:
+        if self._failed:
+            [(owner, error), *more] = self._failed
+            self._failed.clear()
+            others = f", and {len(more)} more failed" if more else ""
+            raise AssertionError(
+                f"background work of {owner!r} failed: {type(error).__name__}: {error}{others} "
+                f"(seed {self.seed}); if that is what the test is about, set allow_background_failures=True"
+            ) from error
+
+    def until(self, condition: Callable[[], object], timeout: float = 60.0) -> None:
+        """Let time pass until the condition holds; an AssertionError when it does not in time."""
+        deadline = self.clock.now() + timeout
+        while not condition():
+            if self.clock.now() >= deadline:
+                raise AssertionError(f"not within {timeout:g} virtual seconds (seed {self.seed})")
+            self.settle(0.1)
+
+    def add(self, *objects: AnObject | Iterable[AnObject]) -> None:
+        """Put objects into the cluster as they are, their status included; iterables are unpacked. An object
+        of a custom kind is a dictionary with `apiVersion` and `kind`, or an `Unstructured`; without a
+        namespace it goes to `default`."""
+        for obj in objects:
+            if isinstance(obj, Object | Unstructured | dict):
+                self.store.load(*self._identified(obj))
+            else:
+                self.add(*obj)
+
+    def delete(self, obj: AnObject, *, grace_period: int | None = 0) -> None:
+        """Delete an object. A pod ends at once, as if its kubelet had stopped it, and its node is free again;
+        with a `grace_period`, or None for the pod's own, it stays terminating until it is deleted again."""
+        resource, raw = self._identified(obj)
+        name, namespace = raw["metadata"]["name"], raw["metadata"].get("namespace", "")
+        self.run(self.client.delete(resource, name, namespace=namespace, grace_period=grace_period))
+
+    def _identified(self, obj: AnObject) -> tuple[Resource, dict[str, Any]]:
+        """The resource of an object and its JSON, as a value that no caller holds."""
+        if isinstance(obj, Object):
+            raw = decoding.to_builtins(obj)
+        else:
+            raw = copy_json(obj.raw if isinstance(obj, Unstructured) else obj)
+        if not (raw.get("metadata") or {}).get("name"):
+            raise AssertionError(f"an object of kind {raw.get('kind', '')!r} has no metadata.name")
+        kind, api_version = raw.get("kind") or type(obj).__name__, raw.get("apiVersion", "")
+        resource = by_kind(kind, api_version or None) or self._declared(kind, api_version)
+        if resource.namespaced:
+            raw["metadata"].setdefault("namespace", "default")
+        return resource, raw
+
+    def _declared(self, kind: str, api_version: str) -> Resource:
+        """A custom kind that a plugin of this cluster has among its `needs`."""
+        for profile in self.scheduler.engine.profiles.values():
+            for plugin in profile.plugins.values():
+                for need in plugin.needs:
+                    if (need.resource.kind, need.resource.api_version) == (kind, api_version):
+                        return need.resource
+        group, _, version = api_version.rpartition("/")
+        raise AssertionError(
+            f"no plugin of this cluster declares kind {kind!r} of apiVersion {api_version!r}: add "
+            f'Access(custom("{group}", "{version}", "<plural>", "{kind}")) to the `needs` of the plugin that '
+            "uses it, and enable that plugin"
+        )
+
+    def patch(
+        self, resource: Resource, name: str, patch: dict[str, Any], namespace: str = "", **options: Any
+    ) -> Any:
+        """A merge patch; `subresource="status"` for status."""
+        kind = options.pop("patch_type", PatchType.MERGE)
+        return self.run(
+            self.client.patch(resource, name, patch, namespace=namespace, patch_type=kind, **options)
+        )
+
+    def label_node(self, name: str, **labels: str | None) -> None:
+        """Set labels of a node; None removes one."""
+        self.patch(NODES, name, {"metadata": {"labels": labels}})
+
+    def cordon(self, name: str, on: bool = True) -> None:
+        """Make a node unschedulable, or schedulable again."""
+        self.patch(NODES, name, {"spec": {"unschedulable": on}})
+
+    def pod(self, name: str, namespace: str = "default") -> Pod | None:
+        """The pod as the API has it; None when there is none."""
+        try:
+            return typed(self.store.get(PODS, name, namespace), Pod)
+        except NotFound:
+            return None
+
+    def node(self, name: str) -> Node:
+        """The node as the API has it."""
+        return typed(self.store.get(NODES, name), Node)
+
+    def pods(self) -> list[Pod]:
+        """All pods as the API has them."""
+        return [typed(stored, Pod) for stored in self.store.list(PODS).items]
+
+    def node_of(self, name: str, namespace: str = "default") -> str:
+        """The node that the pod is bound to; empty while it is pending."""
+        return self._existing(name, namespace).spec.node_name
+
+    def _existing(self, name: str, namespace: str) -> Pod:
+        pod = self.pod(name, namespace)
+        if pod is None:
+            raise AssertionError(f"there is no pod {namespace}/{name}")
+        return pod
+
+    def bound(self) -> dict[str, str]:
+        """Pod key → node, of all bound pods."""
+        return {pod.key: pod.spec.node_name for pod in self.pods() if pod.spec.node_name}
+
+    def pending(self) -> list[str]:
+        """Keys of the pods without a node."""
+        return [pod.key for pod in self.pods() if not pod.spec.node_name]
+
+    def events(self, name: str = "", reason: str = "") -> list[Event]:
+        """Events about objects of that name, oldest first."""
+        found = [typed(stored, Event) for stored in self.store.list(EVENTS).items]
+        return [
+            e for e in found if (not name or e.regarding.name == name) and (not reason or e.reason == reason)
+        ]
+
+    def record(self, name: str, namespace: str = "default") -> DecisionRecord:
+        """The newest decision record of a pod."""
+        record = self.scheduler.records.last(f"{namespace}/{name}")
+        if record is None:
+            raise AssertionError(f"no attempt for pod {namespace}/{name} is on record")
+        return record
+
+    def details(self, plugin: str, name: str, node: str, namespace: str = "default") -> list[Detail]:
+        """What a plugin says of a pod on a node that it refuses, beyond the reason: PreFilter, then
+        `explain`."""
+        pod, engine = self._existing(name, namespace), self.scheduler.engine
+        found, nodes = engine.profiles[pod.scheduler_name].plugins.get(plugin), engine.services.nodes()
+        if not isinstance(found, ExplainingPlugin):
+            raise AssertionError(f"profile {pod.scheduler_name} has no plugin {plugin} with `explain`")
+        row = nodes.columns.row_of(node)
+        if row < 0:
+            raise AssertionError(f"there is no node {node}")
+        state = CycleState()
+        if isinstance(found, PreFilterPlugin):
+            found.pre_filter(state, pod, nodes)
+        return list(found.explain(state, pod, nodes.columns.view(row)))
+
+    def validate(self) -> None:
+        """Raise if cache or queue contradict themselves."""
+        self.scheduler.engine.cache.validate()
+        self.scheduler.engine.queue.pending.validate()
+
+    def close(self) -> None:
+        """Stop everything; background failures that no task reported are raised."""
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            self.run(self.scheduler.stop())
+        finally:
+            finish(self.loop)
+            self.loop.close()
+        if self.loop.failures:
+            raise BaseExceptionGroup(f"background failures (seed {self.seed})", self.loop.failures)
+        self._report_failures()
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def typed(stored: Stored, kind: type[T]) -> T:
+    obj = stored.typed
+    if not isinstance(obj, kind):
+        raise AssertionError(f"expected a {kind.__name__}, the store has {obj!r}")
+    return obj

@@ -1,0 +1,240 @@
+"""What all pages share: header, links, light and dark, and how they wait, fail and are empty.
+
+Data is shown by labels, table cells and charts only, which take it as text. Nothing from a cluster becomes
+HTML, a style or a script."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from nicegui import Client, ui
+from nicegui.element import Element
+
+from moorage.api.errors import MoorageError
+from moorage.telemetry import logs
+from moorage.web.source import (
+    ClusterSource,
+    ConfiguredSource,
+    ObjectsSource,
+    RereadSource,
+    ResultsSource,
+    WhatIfSource,
+)
+
+CSS = Path(__file__).with_name("style.css")
+LINKS: Mapping[str, tuple[str, type[Any]]] = {
+    "Queue": ("/", ClusterSource),
+    "Cluster": ("/cluster", ClusterSource),
+    "What if": ("/what-if", WhatIfSource),
+    "Objects": ("/objects", ObjectsSource),
+    "Configuration": ("/configuration", ConfiguredSource),
+    "Compare": ("/compare", ResultsSource),
+}
+"""Page → address, and what a source must be able to answer for it."""
+KEYS = """<script>
+document.addEventListener("keydown", (event) => {
+  const search = document.querySelector("input[type=search]");
+  if (event.key !== "/" || !search || event.target.matches("input, textarea")) return;
+  event.preventDefault();
+  search.focus();
+});
+</script>"""
+"""`/` goes to the search of a page."""
+_DARK = "moorage-dark"
+T = TypeVar("T")
+
+_log = logs.get(__name__)
+
+
+@contextmanager
+def frame(source: Any, title: str, here: str = "") -> Iterator[Element]:
+    """The page around its content. `here` is the link that leads to it."""
+    ui.page_title(f"{title} · Moorage")
+    chosen = ui.context.client.request.cookies.get(_DARK)
+    ui.dark_mode(None if chosen is None else chosen == "1")
+    ui.colors(primary="#1976b8")
+    with ui.header().classes("m-header"):
+        ui.link("Moorage", "/").classes("m-brand")
+        with ui.element("nav").classes("m-nav"):
+            for name, (address, able) in LINKS.items():
+                if isinstance(source, able):
+                    ui.link(name, address).classes("m-here" if name == here else "")
+        text(source.title).classes("m-source")
+        if isinstance(source, RereadSource):
+            ui.button("Read again", on_click=partial(_read_again, source)).props("flat dense no-caps")
+        ui.button(icon="contrast", on_click=_toggle).props('flat dense round aria-label="Light or dark"')
+    with ui.element("main").classes("m-page") as content:
+        yield content
+
+
+def _toggle() -> None:
+    """Light or dark, whatever the system prefers, from now on."""
+    ui.run_javascript(
+        "const dark = !document.body.classList.contains('body--dark');"
+        f"document.cookie = '{_DARK}=' + (dark ? 1 : 0) + ';path=/;max-age=31536000;samesite=lax';"
+        "Quasar.Dark.set(dark);"
+    )
+
+
+async def _read_again(source: RereadSource) -> None:
+    await source.read_again()
+    ui.navigate.reload()
+
+
+def text(value: object) -> ui.label:
+    """Data as text; a long one scrolls."""
+    return ui.label(str(value)).classes("m-text m-long")
+
+
+def section(title: str) -> ui.label:
+    return ui.label(title).classes("m-section").props('role="heading" aria-level="2"')
+
+
+def headline(title: str) -> ui.label:
+    return text(title).classes("m-title").props('role="heading" aria-level="1"')
+
+
+@contextmanager
+def card() -> Iterator[Element]:
+    with ui.element("section").classes("m-card") as made:
+        yield made
+
+
+def empty(says: str, way_out: str = "") -> None:
+    with ui.element("div").classes("m-empty"):
+        text(says)
+        if way_out:
+            text(way_out).classes("m-soft")
+
+
+def table(
+    columns: Sequence[tuple[str, str]], rows: list[dict[str, Any]], key: str, per_page: int | None = None
+) -> ui.table:
+    """Columns are field and heading. A field that has a `FIELD_url` beside it is a link."""
+    per_page = per_page if per_page is not None and len(rows) > per_page else None
+    described = [
+        {"name": field, "field": field, "label": label, "align": "left", "sortable": True}
+        for field, label in columns
+    ]
+    made = (
+        ui.table(columns=described, rows=rows, row_key=key, pagination=per_page)
+        .classes("m-table")
+        .props("flat dense wrap-cells")
+    )
+    for field, _ in columns:
+        made.add_slot(
+            f"body-cell-{field}",
+            f"""<q-td :props="props"><div class="m-cell">
+            <a v-if="props.row.{field}_url" :href="props.row.{field}_url">{{{{ props.row.{field} }}}}</a>
+            <template v-else>{{{{ props.row.{field} }}}}</template></div></q-td>""",
+        )
+    return made
+
+
+async def load(content: Element, fill: Callable[[], Awaitable[None]]) -> None:
+    """Show that it is loading, then what `fill` makes of the answer, or why there is none."""
+    client = ui.context.client
+    with content:
+        waiting = ui.spinner(size="lg").props('role="status" aria-label="Loading"')
+    await client.connected()
+    if _is_gone(client):
+        return
+
+    async def filled() -> None:
+        with content:
+            await fill()
+
+    filling = asyncio.ensure_future(filled())
+    client.on_delete(lambda: filling.cancel())  # nothing may be made any more on a page that is gone
+    try:
+        await filling
+    except asyncio.CancelledError:
+        if not _is_gone(client):
+            raise
+    except Exception as error:
+        if _is_gone(client):
+            return
+        with content:
+            problem(error, partial(load, content, fill))
+    finally:
+        if not _is_gone(client):
+            waiting.delete()
+
+
+def _is_gone(client: Client) -> bool:
+    """Whether the user has left the page."""
+    return client.is_deleted
+
+
+async def answered(place: Element, work: Awaitable[T]) -> T | None:
+    """The result of what the user has asked for. None: it was refused, and `place` says why; or the user is
+    gone meanwhile, and nothing can be shown."""
+    client = ui.context.client
+    place.clear()
+    try:
+        found = await work
+    except MoorageError as error:
+        if not _is_gone(client):
+            with place, ui.element("div").classes("m-bad").props('role="alert"'):
+                text(error)
+        return None
+    return None if _is_gone(client) else found
+
+
+def problem(error: Exception, again: Callable[[], Awaitable[None]]) -> None:
+    """Why there is no answer, and the way to try again."""
+    if not isinstance(error, MoorageError):
+        _log.error("A page failed", error=error, stack=True)
+    said = str(error) if isinstance(error, MoorageError) else f"{type(error).__name__}: {error}"
+
+    async def retry() -> None:
+        made.delete()
+        await again()
+
+    with card() as made:
+        text("This cannot be shown").classes("m-section m-bad").props('role="alert"')
+        text(said)
+        ui.button("Try again", on_click=retry).props("outline no-caps")
+
+
+def refill(element: Element, fill: Callable[[], None]) -> None:
+    element.clear()
+    with element:
+        fill()
+
+
+class Refresher:
+    """Asks again at most twice a second, one question at a time, for sources that change."""
+
+    def __init__(
+        self,
+        source: ClusterSource | ObjectsSource,
+        ask: Callable[[], Awaitable[None]],
+        at_least: float = 0.5,
+    ) -> None:
+        self._ask = ask
+        self._busy = False
+        if source.refresh_seconds:
+            with ui.element("div").classes("m-bad m-card").props('role="status"') as self._lost:
+                self._why = text("")
+            self._lost.set_visibility(False)
+            ui.timer(max(at_least, source.refresh_seconds), self._tick, immediate=False)
+
+    async def _tick(self) -> None:
+        if self._busy:
+            return
+        self._busy = True
+        try:
+            await self._ask()
+        except MoorageError as error:
+            self._why.text = f"No answer, trying again: {error}"
+            self._lost.set_visibility(True)
+        else:
+            self._lost.set_visibility(False)
+        finally:
+            self._busy = False

@@ -1,1 +1,0 @@
-"""What `mooring ui` looks at: the sources that its pages ask."""

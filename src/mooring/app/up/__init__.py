@@ -1,1 +1,0 @@
-"""`mooring up`: the embedded cluster as processes, from its description to a kubeconfig."""

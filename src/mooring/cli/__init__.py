@@ -1,5 +1,0 @@
-"""The command line: parse, call `app`, print. One module per command; what they share is in `printing`."""
-
-from mooring.cli.root import main
-
-__all__ = ["main"]

@@ -1,3 +1,0 @@
-"""Plugins beyond kube-scheduler's own, most of them known from kubernetes-sigs/scheduler-plugins. Each is
-enabled by name in a configuration and uses `mooring.framework` and `mooring.api` only, as any plugin outside
-must."""

@@ -1,4 +1,0 @@
-"""A Kubernetes cluster inside one process: API server, controllers and kubelets on the store.
-
-Only the server process of `mooring up` imports it.
-"""

@@ -1,5 +1,0 @@
-"""InterPodAffinity: pods near to other pods, or away from them."""
-
-from mooring.plugins.inter_pod_affinity.plugin import InterPodAffinity
-
-__all__ = ["InterPodAffinity"]

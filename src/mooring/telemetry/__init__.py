@@ -1,1 +1,0 @@
-"""Logging and metrics. Imports no other package of Mooring."""
