@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from moorage.api import decoding
 from moorage.api import resources as kinds
 from moorage.api.errors import MoorageError, ObjectError
+from moorage.api.former_name import FORMER_NAME, with_current_prefix
 from moorage.api.meta import Object
 from moorage.api.pod import Pod
 from moorage.api.resources import Resource, Unstructured
@@ -232,12 +233,16 @@ def _parts(data: bytes, source: Path | str) -> Mapping[str, msgspec.Raw]:
     try:
         if data.lstrip()[:1] != b"{":
             data = msgspec.json.encode(yaml.load(data, yaml.CSafeLoader))
-        found: dict[str, msgspec.Raw] = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
+        found: dict[str, msgspec.Raw] = msgspec.json.decode(
+            with_current_prefix(data), type=dict[str, msgspec.Raw]
+        )
     except (msgspec.DecodeError, yaml.YAMLError, UnicodeDecodeError, TypeError) as error:
         why = " ".join(str(error).split())
         raise MoorageError(
             f"the snapshot {source} is neither JSON nor YAML of lists by kind: {why}"
         ) from error
+    if FORMER_NAME in found:
+        found.setdefault(MOORAGE, found.pop(FORMER_NAME))
     if not found.keys() & KEYS.keys():
         raise MoorageError(
             f"the snapshot {source} has none of the keys {', '.join(KEYS)}: make one by `moorage snapshot`"

@@ -17,6 +17,7 @@ from types import ModuleType
 import msgspec
 
 from moorage.api.errors import MoorageError
+from moorage.api.former_name import FORMER_NAME
 from moorage.framework.access import wrong_needs
 from moorage.framework.extension_points import implemented_by, mistakes
 from moorage.framework.points import Plugin
@@ -25,6 +26,7 @@ from moorage.telemetry import logs
 _log = logs.get(__name__)
 
 ENTRY_POINT_GROUP = "moorage.plugins"
+FORMER_GROUP = f"{FORMER_NAME}.plugins"
 
 
 class PluginError(MoorageError):
@@ -83,6 +85,13 @@ class Registry(Mapping[str, type[Plugin]]):
                 self._set_aside(entry.name, text)
             else:
                 self.add(cls, source=source)
+        for entry in sorted(importlib.metadata.entry_points(group=FORMER_GROUP), key=lambda e: e.name):
+            if entry.name not in self._classes:
+                self._set_aside(
+                    entry.name,
+                    f"entry point {entry.name} = {entry.value} is registered in the group {FORMER_GROUP!r}; "
+                    f"register it in {ENTRY_POINT_GROUP!r} and install its package again",
+                )
 
     def _set_aside(self, entry: str, reason: str) -> None:
         _log.warning("An installed plugin cannot be used", reason=reason)

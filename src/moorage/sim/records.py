@@ -24,6 +24,7 @@ import msgspec
 from msgspec.structs import replace
 
 from moorage.api.errors import AlreadyExists, MoorageError, NotFound, ObjectError
+from moorage.api.former_name import with_current_prefix
 from moorage.api.meta import Object, ObjectMeta
 from moorage.api.pod import Pod
 from moorage.api.resources import AnyObject, Unstructured, by_kind
@@ -107,7 +108,7 @@ class Record:
         """None for a line that is not later than `after`."""
         where = f"{self._path}, line {number}"
         try:
-            raw = _decode(line)
+            raw = _decode(with_current_prefix(line))
         except msgspec.ValidationError:
             raw = Line()
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -10,6 +10,7 @@ from pathlib import Path
 import yaml
 
 from moorage.api.errors import MoorageError
+from moorage.api.former_name import FORMER_NAME
 
 NAME = "moorage"
 
@@ -56,7 +57,8 @@ def _is_ours(path: Path) -> bool:
         return False
     if config is None:
         return True  # an empty file holds nothing to lose
-    return isinstance(config, dict) and [_name(entry) for entry in config.get("users") or ()] == [NAME]
+    names = [_name(entry) for entry in config.get("users") or ()] if isinstance(config, dict) else []
+    return names in ([NAME], [FORMER_NAME])
 
 
 def _name(entry: object) -> object:

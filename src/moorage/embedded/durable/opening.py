@@ -92,6 +92,7 @@ def open_data_dir(
     new = recovery.is_new(directory)
     lock = DirectoryLock(directory)
     try:
+        recovery.take_over(directory)
         if new:
             _make_database(directory)
         contents = recovery.read(directory)

@@ -38,10 +38,12 @@ import msgspec
 
 from moorage.api import resources
 from moorage.api.errors import MoorageError
+from moorage.api.former_name import FORMER_NAME, with_current_prefix
 from moorage.api.resources import Resource
 from moorage.store.objects import Raw
 
 DATABASE = "moorage.db"
+FORMER_DATABASE = f"{FORMER_NAME}.db"
 LOCK = "lock"
 APPLICATION_ID = 0x4D6F6F72
 FORMAT = 1
@@ -163,9 +165,24 @@ class Contents:
     rows: list[Row] = field(default_factory=list)
 
 
+def take_over(directory: Path) -> None:
+    """Rename a database that was made under the project's former name.
+
+    The log goes first: after a crash in between, the next start still finds the database under its old name.
+    """
+    if (directory / DATABASE).exists():
+        return
+    for suffix in ("-wal", "-shm", ""):
+        former = directory / f"{FORMER_DATABASE}{suffix}"
+        if former.exists():
+            former.rename(directory / f"{DATABASE}{suffix}")
+
+
 def is_new(directory: Path) -> bool:
     """Whether there is no database yet. Raises DataDirError for what is none of ours."""
     path = directory / DATABASE
+    if not path.exists() and (directory / FORMER_DATABASE).exists():
+        path = directory / FORMER_DATABASE
     try:
         with path.open("rb") as file:
             header = file.read(100)
@@ -237,7 +254,7 @@ def _rows(path: Path, connection: sqlite3.Connection, kinds: dict[int, Resource]
             raise _damaged(path, f"an object ({namespace}/{name}) is of a kind that it has lost")
         if row_checksum(resource, namespace, name, body) != checksum:
             raise _damaged(path, f"the checksum of {resource.kind} {namespace}/{name} is wrong")
-        yield Row(number, resource, msgspec.json.decode(body), checksum)
+        yield Row(number, resource, msgspec.json.decode(with_current_prefix(body)), checksum)
 
 
 def _damaged(path: Path, why: str) -> DataDirError:
