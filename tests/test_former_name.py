@@ -15,10 +15,10 @@ import pytest
 from moorage.api.former_name import FORMER_NAME, FORMER_PREFIX, PREFIX
 from moorage.api.resources import NODES, PODS
 from moorage.app import snapshots
-from moorage.app.up import kubeconfig
 from moorage.embedded.durable.recovery import DATABASE, FORMER_DATABASE, DataDirError
 from moorage.runtime.registry import Registry
 from moorage.sim.records import Record, Recorded
+from moorage.up import kubeconfig
 from tests.embedded.durable.kit import open_dir
 from tests.store.kit import node
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import typer.main
 
-from moorage.app.up import pools
 from moorage.cli.root import app
 from moorage.embedded.kubelet import scripts
+from moorage.up import pools
 from tests.docs.snippets import ROOT, snippets
 
 PAGE = ROOT / "docs" / "up.md"

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from moorage.api import resources
 from moorage.app.clock import SystemClock
-from moorage.app.up import kubeconfig
 from moorage.embedded.admission.strict import StrictRules
 from moorage.embedded.apiserver.app import ApiServer
 from moorage.embedded.apiserver.authentication import Guard, Signer
@@ -23,6 +22,7 @@ from moorage.embedded.catalog.printing.tables import table
 from moorage.embedded.catalog.reviews import Reviews
 from moorage.serving.certificates import Authority
 from moorage.store.store import Store
+from moorage.up import kubeconfig
 
 _SECONDS = 30.0
 

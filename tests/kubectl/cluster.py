@@ -17,14 +17,14 @@ import msgspec
 from moorage.api import resources
 from moorage.app.clock import SystemClock
 from moorage.app.scheduler import Scheduler
-from moorage.app.up import kubeconfig
-from moorage.app.up.pools import Pool
-from moorage.app.up.process import Orders
-from moorage.app.up.server import EmbeddedServer
 from moorage.client.connection import connect
 from moorage.client.credentials import Credentials, Pem
 from moorage.embedded.kubelet.scripts import KubeletSettings
 from moorage.store.store import Store
+from moorage.up import kubeconfig
+from moorage.up.pools import Pool
+from moorage.up.process import Orders
+from moorage.up.server import EmbeddedServer
 
 NODES = ("node-0", "node-1", "node-2")
 _POOL = Pool(name="node", count=len(NODES), zones=["a", "b", "c"])

@@ -22,9 +22,6 @@ from moorage.api.resources import DEPLOYMENTS, EVENTS, NODES, PODS
 from moorage.app.clock import SystemClock
 from moorage.app.configuring import configure
 from moorage.app.scheduler import Scheduler
-from moorage.app.up.cluster import EmbeddedCluster
-from moorage.app.up.cluster_plan import ClusterPlan
-from moorage.app.up.process import Orders
 from moorage.client.http_client import HttpClient
 from moorage.framework import (
     ActionType,
@@ -38,6 +35,9 @@ from moorage.framework import (
     events,
 )
 from moorage.framework.record import DecisionRecord
+from moorage.up.cluster import EmbeddedCluster
+from moorage.up.cluster_plan import ClusterPlan
+from moorage.up.process import Orders
 
 CONFIG = """\
 apiVersion: kubescheduler.config.k8s.io/v1

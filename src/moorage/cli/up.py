@@ -10,11 +10,11 @@ import typer
 from rich.console import Console
 
 from moorage.api.errors import MoorageError
-from moorage.app.up import pools
-from moorage.app.up.cluster import Counts, EmbeddedCluster
-from moorage.app.up.cluster_plan import ClusterPlan
 from moorage.cli import printing
 from moorage.cli.printing import current_folder
+from moorage.up import pools
+from moorage.up.cluster import Counts, EmbeddedCluster
+from moorage.up.cluster_plan import ClusterPlan
 
 REFRESH_SECONDS = 0.5
 

@@ -23,11 +23,11 @@ from moorage.api.resources import PODS
 from moorage.app.clock import SystemClock
 from moorage.app.reloading import Reloader
 from moorage.app.scheduler import Scheduler
-from moorage.app.up.cluster import EmbeddedCluster
-from moorage.app.up.cluster_plan import ClusterPlan
 from moorage.framework import Plugin
 from moorage.runtime.profile import Profile
 from moorage.testing import make_pod
+from moorage.up.cluster import EmbeddedCluster
+from moorage.up.cluster_plan import ClusterPlan
 from tests.app.running.api_thread import ApiThread, Running
 from tests.app.running.test_limits import free_port
 

@@ -10,10 +10,10 @@ import msgspec
 import uvloop
 
 from moorage.api.errors import MoorageError
-from moorage.app.up.process import Answer, Orders, Refused, end_of_input
-from moorage.app.up.server import EmbeddedServer
 from moorage.embedded.apiserver.server import PortInUse
 from moorage.telemetry import logs
+from moorage.up.process import Answer, Orders, Refused, end_of_input
+from moorage.up.server import EmbeddedServer
 
 
 def main() -> int:

@@ -14,11 +14,11 @@ import pytest
 from moorage.api.errors import MoorageError
 from moorage.api.resources import CONFIG_MAPS, NODES, PODS
 from moorage.app.clock import SystemClock
-from moorage.app.up import pools
-from moorage.app.up.process import Orders, ServerProcess
 from moorage.client.connection import connect
 from moorage.client.credentials import Credentials, Pem
 from moorage.client.http_client import HttpClient
+from moorage.up import pools
+from moorage.up.process import Orders, ServerProcess
 
 WRITERS = 16
 

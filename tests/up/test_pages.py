@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from moorage.app.ui import address
-from moorage.app.up import pages
-from moorage.app.up.cluster import EmbeddedCluster
-from moorage.app.up.cluster_plan import ClusterPlan
+from moorage.up import pages
+from moorage.up.cluster import EmbeddedCluster
+from moorage.up.cluster_plan import ClusterPlan
 from tests.cli.test_up import Up, until, up
 
 installed = pytest.mark.skipif(find_spec("nicegui") is None, reason="the extra ui is not installed")

@@ -18,7 +18,7 @@ from typing import Any, Literal
 import msgspec
 
 from moorage.api.errors import MoorageError
-from moorage.app.up.pools import Pool
+from moorage.up.pools import Pool
 
 START_SECONDS = 120.0
 """For loading a large data directory and making its nodes."""
@@ -100,7 +100,7 @@ class ServerProcess:
         if missing := [package for package in EXTRA if find_spec(package) is None]:
             needs = f"the embedded cluster needs {', '.join(missing)}, which is not installed"
             raise MoorageError(f"{needs}: pip install 'moorage[up]'")
-        process = await spawn("moorage.app.up.child")
+        process = await spawn("moorage.up.child")
         try:
             ready = await asyncio.wait_for(_conversation(process, orders), START_SECONDS)
         except TimeoutError:

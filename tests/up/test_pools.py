@@ -3,8 +3,8 @@ import pytest
 from moorage.api.decoding import convert
 from moorage.api.node import HOSTNAME, ZONE, Node
 from moorage.api.resources import NODES
-from moorage.app.up import pools
 from moorage.config import ConfigError
+from moorage.up import pools
 
 GPU = """\
 pools:

@@ -15,8 +15,8 @@ import msgspec
 
 from moorage.api.errors import MoorageError
 from moorage.app.ui.address import address, new_token, take_port
-from moorage.app.up.process import Ready, end, spawn
 from moorage.telemetry import logs
+from moorage.up.process import Ready, end, spawn
 
 MISSING = "The web UI needs packages that are not installed: pip install 'moorage[ui]'"
 
@@ -73,7 +73,7 @@ class Pages:
             logging_format=logging_format,
         )
         with listening:
-            self._process = await spawn("moorage.app.up.ui_child", orders.socket)
+            self._process = await spawn("moorage.up.ui_child", orders.socket)
             self.line = f"Or open {address(listening, orders.token)}"
         assert self._process.stdin is not None
         self._process.stdin.write(msgspec.json.encode(orders) + b"\n")

@@ -6,9 +6,9 @@ import pytest
 
 from moorage.api import decoding
 from moorage.api.resources import Unstructured
-from moorage.app.up.numa import allot, split
 from moorage.testing import make_pod
 from moorage.testing.builders import make_container
+from moorage.up.numa import allot, split
 
 GPU = "nvidia.com/gpu"
 

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from moorage.api.errors import MoorageError
-from moorage.app.up.cluster_plan import DEFAULT_PORT, ClusterPlan
+from moorage.up.cluster_plan import DEFAULT_PORT, ClusterPlan
 
 
 def test_without_wishes_there_are_three_nodes_and_the_default_profile():

@@ -9,7 +9,7 @@ import tomllib
 
 import pytest
 
-from moorage.app.up.process import EXTRA
+from moorage.up.process import EXTRA
 from tests.docs.snippets import ROOT
 
 WITHOUT = "import sys; sys.modules.update(dict.fromkeys({packages!r})); sys.argv = {argv!r}; "

@@ -23,16 +23,16 @@ from moorage.app.running.inside import inside_of, loop_check
 from moorage.app.running.options import ServingOptions
 from moorage.app.running.watchdog import Heart, Signals, Watchdog
 from moorage.app.scheduler import Scheduler
-from moorage.app.up import kubeconfig
-from moorage.app.up.cluster_plan import ClusterPlan
-from moorage.app.up.pages import Pages
-from moorage.app.up.process import PortInUse, Ready, ServerProcess
 from moorage.client.connection import connect
 from moorage.client.credentials import Credentials, Pem
 from moorage.client.http_client import HttpClient
 from moorage.serving.certificates import Certificate
 from moorage.serving.endpoints import ENDPOINTS, PING, Health
 from moorage.telemetry.metrics import SchedulerMetrics
+from moorage.up import kubeconfig
+from moorage.up.cluster_plan import ClusterPlan
+from moorage.up.pages import Pages
+from moorage.up.process import PortInUse, Ready, ServerProcess
 
 QPS, BURST = 5000.0, 10_000
 """The API server is our own: nothing is spared by being slow."""

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from moorage.api.errors import MoorageError
-from moorage.app.up import snapshot_objects
+from moorage.up import snapshot_objects
 
 
 def read(tmp_path, **kinds: Any) -> dict[str, list[dict[str, Any]]]:

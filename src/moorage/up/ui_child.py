@@ -11,10 +11,10 @@ import msgspec
 
 from moorage.app.ui.embedded_source import EmbeddedSource, api_objects
 from moorage.app.ui.usage import Usage
-from moorage.app.up.pages import PagesOrders
-from moorage.app.up.process import end_of_input
 from moorage.client.credentials import Credentials, Pem
 from moorage.telemetry import logs
+from moorage.up.pages import PagesOrders
+from moorage.up.process import end_of_input
 from moorage.web.serving import serve
 
 

@@ -18,10 +18,6 @@ import msgspec
 from moorage.api.errors import MoorageError
 from moorage.api.resources import NAMESPACES, NODES
 from moorage.app.clock import SystemClock
-from moorage.app.up import pools
-from moorage.app.up.loading import SnapshotLoader
-from moorage.app.up.numa import TopologyPublisher
-from moorage.app.up.process import Orders, Ready
 from moorage.client.transport import Request
 from moorage.contrib.topology_match.definition import DEFINITION
 from moorage.embedded.admission.strict import StrictRules
@@ -48,6 +44,10 @@ from moorage.serving.certificates import Authority, User
 from moorage.store.local import LocalClient
 from moorage.store.store import Store
 from moorage.telemetry import logs
+from moorage.up import pools
+from moorage.up.loading import SnapshotLoader
+from moorage.up.numa import TopologyPublisher
+from moorage.up.process import Orders, Ready
 
 _HOST = "127.0.0.1"
 _PATIENCE = 2.0

@@ -5,7 +5,7 @@ import pytest
 import yaml
 
 from moorage.api.errors import MoorageError
-from moorage.app.up import kubeconfig
+from moorage.up import kubeconfig
 
 TEXT = kubeconfig.text("https://127.0.0.1:1234", "secret", b"-----BEGIN CERTIFICATE-----")
 

@@ -10,10 +10,10 @@ from moorage.api.errors import MoorageError
 from moorage.app.configuring import Configuration, configure, configure_file
 from moorage.app.manifest_files import read_manifest
 from moorage.app.reloading import Source
-from moorage.app.up import pools, snapshot_objects
-from moorage.app.up.process import Orders
 from moorage.scheduler.assembly import FLUSH_AFTER
 from moorage.telemetry import logs
+from moorage.up import pools, snapshot_objects
+from moorage.up.process import Orders
 
 DEFAULT_PORT = 7443
 DEFAULT_NODES = 3
