@@ -13,8 +13,8 @@ import sys
 import time
 from collections.abc import Callable
 
-from moorage.app.bench.measuring import Measurement, collected_as_when_running
-from moorage.app.bench.workloads import WORKLOADS
+from moorage.bench.measuring import Measurement, collected_as_when_running
+from moorage.bench.workloads import WORKLOADS
 from moorage.framework.record import DecisionRecord
 from moorage.scheduler import cycle
 

@@ -2,7 +2,7 @@
 
 import json
 
-from moorage.app.bench.workloads import WORKLOADS
+from moorage.bench.workloads import WORKLOADS
 from moorage.cli.root import app
 from tests.cli.running import runner
 

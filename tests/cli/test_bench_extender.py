@@ -2,7 +2,7 @@
 
 import json
 
-from moorage.app.bench.responder import answer_to
+from moorage.bench.responder import answer_to
 from moorage.cli.root import app
 from tests.cli.running import runner
 

@@ -11,8 +11,8 @@ import pytest
 
 from moorage.api import resources as kinds
 from moorage.app.configuring import configure
-from moorage.app.deploying import DeployOptions, manifests
-from moorage.app.deploying.manifests import default_config
+from moorage.manifests import DeployOptions, manifests
+from moorage.manifests.bundle import default_config
 from tests.cluster import objects
 from tests.cluster.api import Api
 from tests.cluster.controlplane import ControlPlane, Missing, find_programs, running

@@ -12,11 +12,11 @@ import pytest
 
 from moorage.api.node import REGION, ZONE
 from moorage.app.configuring import configure
-from moorage.app.deploying import DeployOptions, manifests
 from moorage.contrib.gpu.requests import GPU_COUNT, GPU_INDEX, GPU_MILLI
 from moorage.contrib.network_aware.app_groups import GROUP, WORKLOAD
 from moorage.contrib.preemption_toleration import MINIMUM, SECONDS
 from moorage.contrib.sysched import SECCOMP_PROFILES
+from moorage.manifests import DeployOptions, manifests
 from tests.cluster import objects
 from tests.cluster.conftest import RIGHTS, clean
 from tests.cluster.controlplane import ControlPlane

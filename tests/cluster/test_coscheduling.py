@@ -9,8 +9,8 @@ import pytest
 
 from moorage.api.resources import CUSTOM_RESOURCE_DEFINITIONS
 from moorage.app.configuring import configure
-from moorage.app.deploying import DeployOptions, manifests
 from moorage.contrib.coscheduling.groups import LABEL, PODGROUPS
+from moorage.manifests import DeployOptions, manifests
 from tests.cluster.api import Json, eventually
 from tests.cluster.conftest import RIGHTS
 from tests.cluster.controlplane import ControlPlane

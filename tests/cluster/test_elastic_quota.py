@@ -10,8 +10,8 @@ import pytest
 
 from moorage.api.resources import CUSTOM_RESOURCE_DEFINITIONS
 from moorage.app.configuring import configure
-from moorage.app.deploying import DeployOptions, manifests
 from moorage.contrib.capacity_scheduling.quotas import ELASTICQUOTAS
+from moorage.manifests import DeployOptions, manifests
 from tests.cluster import objects
 from tests.cluster.api import Json, eventually
 from tests.cluster.conftest import RIGHTS

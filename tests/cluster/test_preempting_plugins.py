@@ -10,9 +10,9 @@ import pytest
 
 from moorage.api.resources import CUSTOM_RESOURCE_DEFINITIONS, PODS
 from moorage.app.configuring import configure
-from moorage.app.deploying import DeployOptions, manifests
 from moorage.contrib.capacity_scheduling.quotas import ELASTICQUOTAS
 from moorage.contrib.coscheduling.groups import PODGROUPS
+from moorage.manifests import DeployOptions, manifests
 from tests.cluster.api import Json, eventually
 from tests.cluster.conftest import RIGHTS
 from tests.cluster.controlplane import ControlPlane

@@ -12,9 +12,9 @@ from moorage.api import decoding
 from moorage.api.pod import Pod
 from moorage.api.resources import CUSTOM_RESOURCE_DEFINITIONS, PODS
 from moorage.app.configuring import configure
-from moorage.app.deploying import DeployOptions, manifests
 from moorage.contrib.topology_match.definition import DEFINITION
 from moorage.contrib.topology_match.topology import NODE_RESOURCE_TOPOLOGIES
+from moorage.manifests import DeployOptions, manifests
 from tests.cluster import objects
 from tests.cluster.api import Json, eventually, path
 from tests.cluster.conftest import RIGHTS

@@ -6,8 +6,8 @@ from __future__ import annotations
 import pytest
 
 from moorage.app.configuring import configure
-from moorage.app.deploying.manifests import default_config
-from moorage.app.deploying.rbac import Right, election_rules, packs
+from moorage.manifests.bundle import default_config
+from moorage.manifests.rbac import Right, election_rules, packs
 from tests.cluster.conftest import ACCOUNT
 from tests.cluster.controlplane import ControlPlane
 

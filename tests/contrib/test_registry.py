@@ -8,10 +8,10 @@ import pytest
 
 from moorage.app import checking
 from moorage.app.configuring import configure
-from moorage.app.deploying.rbac import packs
 from moorage.config import ConfigError
 from moorage.contrib.registry import PLUGINS
 from moorage.framework import QueueSortPlugin, ScorePlugin
+from moorage.manifests.rbac import packs
 from moorage.runtime.registry import Registry
 from tests.contrib.configs import enabling
 

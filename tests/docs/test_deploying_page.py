@@ -9,9 +9,9 @@ import yaml
 from typer.testing import CliRunner
 
 from moorage.app.configuring import configure
-from moorage.app.deploying import DeployOptions, manifests, packs
 from moorage.cli.new import words
 from moorage.cli.root import app
+from moorage.manifests import DeployOptions, manifests, packs
 from tests.docs.snippets import ROOT, snippets
 
 PAGE = ROOT / "docs" / "deploying.md"

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from moorage.app.bench.workloads import WORKLOADS
 from moorage.app.configuring import configure
 from moorage.app.snapshots import KEYS
+from moorage.bench.workloads import WORKLOADS
 from tests.docs.snippets import ROOT, snippets
 
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/*/*.md")]

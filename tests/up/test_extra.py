@@ -15,7 +15,7 @@ from tests.docs.snippets import ROOT
 WITHOUT = "import sys; sys.modules.update(dict.fromkeys({packages!r})); sys.argv = {argv!r}; "
 MAIN = "from moorage.cli import main; main()"
 RUN = (
-    "import sys, moorage.cli.run, moorage.app.running.process, moorage.app.scheduler, moorage.app.deploying, "
+    "import sys, moorage.cli.run, moorage.app.running.process, moorage.app.scheduler, moorage.manifests, "
     "moorage.app.evaluating, moorage.testing; print(*sys.modules)"
 )
 

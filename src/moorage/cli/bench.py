@@ -14,13 +14,13 @@ from rich.table import Table
 
 from moorage.api.errors import MoorageError
 from moorage.api.times import format_duration
-from moorage.app.bench import extender as through_extender
-from moorage.app.bench import simulating
-from moorage.app.bench.extender import EXCHANGES, Exchange, ExchangeResult
-from moorage.app.bench.measuring import Measurement, Result
-from moorage.app.bench.simulating import SimulationResult
-from moorage.app.bench.workloads import WORKLOADS, Workload
 from moorage.app.configuring import Configuration
+from moorage.bench import extender as through_extender
+from moorage.bench import simulating
+from moorage.bench.extender import EXCHANGES, Exchange, ExchangeResult
+from moorage.bench.measuring import Measurement, Result
+from moorage.bench.simulating import SimulationResult
+from moorage.bench.workloads import WORKLOADS, Workload
 from moorage.cli.printing import Form, OutputForm, console, fail, print_data
 from moorage.cli.profile_options import Config, PluginPath, Plugins, ProfileName, configured
 

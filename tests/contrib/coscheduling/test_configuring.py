@@ -7,9 +7,9 @@ import yaml
 
 from moorage.app import checking
 from moorage.app.configuring import configure
-from moorage.app.deploying import DeployOptions, manifests
 from moorage.config import ConfigError
 from moorage.contrib.coscheduling.definition import PODGROUP_DEFINITION
+from moorage.manifests import DeployOptions, manifests
 from moorage.testing import Cluster, make_node
 from tests.contrib.configs import enabling
 from tests.contrib.coscheduling.gangs import cluster, gang, member, nodes, podgroup, refusal, started

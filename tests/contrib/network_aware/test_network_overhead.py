@@ -13,10 +13,10 @@ from moorage.api.errors import MoorageError
 from moorage.api.node import ZONE
 from moorage.api.resources import NODES, PODS, Unstructured
 from moorage.app.configuring import configure
-from moorage.app.deploying import DeployOptions, manifests
 from moorage.config import ConfigError
 from moorage.contrib.network_aware.app_groups import APPGROUPS, GROUP, WORKLOAD, AppGroup, read
 from moorage.contrib.network_aware.costs import NETWORKTOPOLOGIES, NetworkTopology
+from moorage.manifests import DeployOptions, manifests
 from moorage.testing import Cluster, make_pod
 from tests.contrib.configs import enabling
 from tests.contrib.network_aware.shop import app_group, at, member, topology

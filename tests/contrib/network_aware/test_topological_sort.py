@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from moorage.app.bench.world import World, make
 from moorage.app.configuring import configure
+from moorage.bench.world import World, make
 from moorage.contrib.network_aware.app_groups import APPGROUPS, GROUP, WORKLOAD
 from moorage.testing import Cluster, make_node, make_pod
 from tests.contrib.configs import enabling

@@ -6,8 +6,8 @@ import pytest
 
 from moorage.api.errors import MoorageError
 from moorage.app.configuring import configure
-from moorage.app.deploying import DeployOptions, manifests
 from moorage.contrib.topology_match.topology import NODE_RESOURCE_TOPOLOGIES
+from moorage.manifests import DeployOptions, manifests
 from tests.contrib.configs import enabling
 from tests.contrib.topology_match.machines import guaranteed, machine, numa_cluster, put, topology
 

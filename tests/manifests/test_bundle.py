@@ -6,8 +6,8 @@ import pytest
 import yaml
 
 from moorage.app.configuring import configure
-from moorage.app.deploying import DeployError, DeployOptions, kustomization, manifests, to_yaml
-from moorage.app.deploying.manifests import default_config, warnings
+from moorage.manifests import DeployError, DeployOptions, kustomization, manifests, to_yaml
+from moorage.manifests.bundle import default_config, warnings
 
 OPTIONS = DeployOptions(image="registry.example/moorage:1")
 

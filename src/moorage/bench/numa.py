@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import count
 from typing import Any
 
-from moorage.app.bench.world import World, make
+from moorage.bench.world import World, make
 from moorage.contrib.topology_match.topology import NODE_RESOURCE_TOPOLOGIES, POLICY, SINGLE_NUMA_NODE
 
 ZONES = 4

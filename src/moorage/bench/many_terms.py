@@ -9,7 +9,7 @@ from typing import Any
 
 from moorage.api.node import HOSTNAME
 from moorage.api.resources import NAMESPACES
-from moorage.app.bench.world import World, make
+from moorage.bench.world import World, make
 
 Pods = Iterator[dict[str, Any]]
 

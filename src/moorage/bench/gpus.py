@@ -7,7 +7,7 @@ from itertools import count
 from typing import Any
 
 from moorage.api.resources import PODS
-from moorage.app.bench.world import World, make
+from moorage.bench.world import World, make
 from moorage.contrib.gpu.requests import GPU_COUNT, GPU_INDEX, GPU_MILLI, MOST_CARDS
 
 PARTS = (50, 100, 250, 330, 470, 500, 650, 810, 900)

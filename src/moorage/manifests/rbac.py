@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from moorage.app.configuring import Configuration
-from moorage.app.deploying.options import DeployOptions
 from moorage.framework.access import VERBS, Access
+from moorage.manifests.options import DeployOptions
 
 BASE = "base"
 PACK_OF = {

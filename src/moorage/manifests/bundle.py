@@ -10,10 +10,10 @@ from typing import Any
 import yaml
 
 from moorage.app.configuring import Configuration
-from moorage.app.deploying import rbac, workload
-from moorage.app.deploying.options import PORT, DeployOptions
-from moorage.app.deploying.rbac import packs
 from moorage.config.types import LeaderElection
+from moorage.manifests import rbac, workload
+from moorage.manifests.options import PORT, DeployOptions
+from moorage.manifests.rbac import packs
 
 Json = dict[str, Any]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from moorage.api.node import ZONE
 from moorage.api.resources import NAMESPACES
-from moorage.app.bench.world import World, make
+from moorage.bench.world import World, make
 from moorage.contrib.capacity_scheduling.quotas import ELASTICQUOTAS
 from moorage.contrib.sysched import SECCOMP_PROFILES
 

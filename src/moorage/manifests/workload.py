@@ -6,8 +6,8 @@ import hashlib
 from typing import Any
 
 from moorage.api.node import HOSTNAME, ZONE
-from moorage.app.deploying.options import DeployOptions
-from moorage.app.deploying.rbac import metadata
+from moorage.manifests.options import DeployOptions
+from moorage.manifests.rbac import metadata
 
 Json = dict[str, Any]
 CONFIG_FILE = "scheduler.yaml"

@@ -17,18 +17,18 @@ import msgspec
 
 from moorage.api.errors import MoorageError
 from moorage.api.pod import Pod
-from moorage.app.bench.detailed_nodes import add_details
-from moorage.app.bench.workloads import plain
-from moorage.app.bench.world import World
 from moorage.app.clock import SystemClock
 from moorage.app.running.garbage import collected_as_when_running
+from moorage.bench.detailed_nodes import add_details
+from moorage.bench.workloads import plain
+from moorage.bench.world import World
 from moorage.config import Extender
 from moorage.extender.client import HttpExtender
 from moorage.extender.connecting import make_extenders
 from moorage.scheduler.cycle import Placement
 
 WARM_UP = 10
-RESPONDER, SERVED = "moorage.app.bench.responder", "moorage.app.bench.served"
+RESPONDER, SERVED = "moorage.bench.responder", "moorage.bench.served"
 
 
 @dataclass(frozen=True, slots=True)

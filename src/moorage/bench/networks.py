@@ -8,7 +8,7 @@ from typing import Any
 
 from moorage.api.node import REGION, ZONE
 from moorage.api.resources import PODS
-from moorage.app.bench.world import ZONES, World, make
+from moorage.bench.world import ZONES, World, make
 from moorage.contrib.network_aware.app_groups import APPGROUPS, GROUP, WORKLOAD
 from moorage.contrib.network_aware.costs import NETWORKTOPOLOGIES
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from moorage.api.node import ZONE
 from moorage.api.resources import PODS
-from moorage.app.bench.world import ZONES, World, make, meta
+from moorage.bench.world import ZONES, World, make, meta
 from moorage.contrib.capacity_scheduling.quotas import ELASTICQUOTAS, PARENT
 from moorage.contrib.coscheduling.groups import LABEL, PODGROUPS
 

@@ -15,8 +15,8 @@ from moorage.api.resources import (
     REPLICA_SETS,
     SERVICES,
 )
-from moorage.app.bench import gpus, many_terms, networks, numa, preempting, tenants
-from moorage.app.bench.world import World, make, meta
+from moorage.bench import gpus, many_terms, networks, numa, preempting, tenants
+from moorage.bench.world import World, make, meta
 from moorage.contrib.capacity_scheduling.quotas import ELASTICQUOTAS
 from moorage.contrib.coscheduling.groups import LABEL, PODGROUPS
 from moorage.contrib.metrics import CPU, MEMORY, Sample

@@ -6,9 +6,9 @@ import pytest
 
 from moorage.api.resources import PODS, custom
 from moorage.app.configuring import EMPTY, configure
-from moorage.app.deploying.rbac import Rule, as_rules, kebab, packs
 from moorage.framework.access import LISTED, Access
 from moorage.framework.points import FilterPlugin
+from moorage.manifests.rbac import Rule, as_rules, kebab, packs
 
 USAGE = custom("usage.example.com", "v1", "nodeusages", "NodeUsage")
 

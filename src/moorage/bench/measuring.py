@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 
 from moorage.api.errors import MoorageError
-from moorage.app.bench.workloads import Workload
-from moorage.app.bench.world import World
 from moorage.app.configuring import Configuration, configure
 from moorage.app.running.garbage import collected_as_when_running
+from moorage.bench.workloads import Workload
+from moorage.bench.world import World
 from moorage.framework.events import QueuedPod
 from moorage.framework.nodes import FloatArray, IntArray
 from moorage.runtime.attempt import Attempt
