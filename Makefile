@@ -45,7 +45,7 @@ test-slow: $(RAY) ## Run the slower tests (long property runs, package installs)
 	$(BIN)/python -m pytest -q -n auto --dist loadfile -m "slow and not cluster and not ui"
 
 test-ui: $(STAMP) ## Drive the pages of `moorage ui` in Chromium; without one (apt-get install chromium) they are skipped
-	$(BIN)/python -m pytest -q -m ui tests/ui
+	$(BIN)/python -m pytest -q -m ui tests/web/browser
 
 test-cluster: $(STAMP) ## Build a real control plane (Go; minutes the first time) and run the tests that need one
 	@tools/controlplane/build > /dev/null || test $$? -eq 3

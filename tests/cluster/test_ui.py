@@ -9,7 +9,7 @@ import pytest
 from tests.cluster.controlplane import ControlPlane
 from tests.cluster.test_api_v1 import reader
 from tests.cluster.worlds import World
-from tests.ui.conftest import Looking, Served, browsing, missing, start
+from tests.web.browser.conftest import Looking, Served, browsing, missing, start
 
 pytestmark = [pytest.mark.ui, pytest.mark.skipif(bool(missing()), reason=missing())]
 

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from moorage.app.ui import address
 from moorage.up import pages
 from moorage.up.cluster import EmbeddedCluster
 from moorage.up.cluster_plan import ClusterPlan
+from moorage.web.sources import address
 from tests.cli.test_up import Up, until, up
 
 installed = pytest.mark.skipif(find_spec("nicegui") is None, reason="the extra ui is not installed")

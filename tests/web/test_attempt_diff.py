@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from moorage.web import attempt_diff
+from moorage.web.pages import attempt_diff
 
 
 def attempt(total: int = 3, evaluated: int = 3, **fields: Any) -> dict[str, Any]:

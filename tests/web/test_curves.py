@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from moorage.web import curves
+from moorage.web.pages import curves
 
 BUSY: dict[str, Any] = {"from": 100.0, "seconds": 10, "scheduled": 50, "unschedulable": 10, "error": 0}
 STEPS = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from moorage.web.text import address, age, amount, node_url, pod_url
+from moorage.web.pages.text import address, age, amount, node_url, pod_url
 
 
 @pytest.mark.parametrize(

@@ -15,13 +15,13 @@ from moorage.api.errors import MoorageError
 from moorage.app import live_cluster, running_scheduler, snapshots
 from moorage.app.configuring import Configuration, configure
 from moorage.app.live_cluster import LiveCluster
-from moorage.app.ui.address import address, new_token, take_port
 from moorage.cli.printing import fail, line
 from moorage.cli.profile_options import Config, PluginPath, Plugins, ProfileName, configured
 from moorage.cli.server_options import Authority, Insecure, Scheduler, Server, TokenFile, scheduler_of
 from moorage.cli.sources import Context, Kubeconfig, SnapshotFile, read
 from moorage.client.connection import find
 from moorage.serving.api_v1 import ROOT
+from moorage.web.sources.address import address, new_token, take_port
 
 
 def ui(
@@ -86,15 +86,15 @@ def ui(
 
 
 def _results(folders: list[Path]) -> Any:
-    from moorage.app.ui.folder_source import FolderSource
+    from moorage.web.sources.folder_source import FolderSource
 
     return FolderSource(folders)
 
 
 def _scheduler(given: Scheduler, read_only: bool) -> Any:
-    from moorage.app.ui.embedded_source import EmbeddedSource, api_objects, embedded_cluster
-    from moorage.app.ui.server_source import ServerSource
-    from moorage.app.ui.usage import Usage
+    from moorage.web.sources.embedded_source import EmbeddedSource, api_objects, embedded_cluster
+    from moorage.web.sources.server_source import ServerSource
+    from moorage.web.sources.usage import Usage
 
     found = asyncio.run(given.credentials())
     # A wrong address or token is said here, not in the browser.
@@ -109,8 +109,8 @@ def _scheduler(given: Scheduler, read_only: bool) -> Any:
 
 
 def _cluster(given: Configuration | None, kubeconfig: str, context: str, snapshot: Path | None) -> Any:
-    from moorage.app.ui.snapshot_source import SnapshotSource
-    from moorage.app.ui.usage import Usage
+    from moorage.web.sources.snapshot_source import SnapshotSource
+    from moorage.web.sources.usage import Usage
 
     own = given or configure()
     resources = own.resources()

@@ -14,9 +14,9 @@ from typing import Literal
 import msgspec
 
 from moorage.api.errors import MoorageError
-from moorage.app.ui.address import address, new_token, take_port
 from moorage.telemetry import logs
 from moorage.up.process import Ready, end, spawn
+from moorage.web.sources.address import address, new_token, take_port
 
 MISSING = "The web UI needs packages that are not installed: pip install 'moorage[ui]'"
 

@@ -9,13 +9,13 @@ from dataclasses import replace
 
 import msgspec
 
-from moorage.app.ui.embedded_source import EmbeddedSource, api_objects
-from moorage.app.ui.usage import Usage
 from moorage.client.credentials import Credentials, Pem
 from moorage.telemetry import logs
 from moorage.up.pages import PagesOrders
 from moorage.up.process import end_of_input
 from moorage.web.serving import serve
+from moorage.web.sources.embedded_source import EmbeddedSource, api_objects
+from moorage.web.sources.usage import Usage
 
 
 def main() -> None:

@@ -14,16 +14,17 @@ from fastapi import FastAPI
 from nicegui import ui
 
 from moorage.api.node import ZONE
-from moorage.web import shell
-from moorage.web.cluster_page import ClusterPage
-from moorage.web.compare_page import ComparePage
-from moorage.web.configuration_page import ConfigurationPage
 from moorage.web.guard import Guard
-from moorage.web.node_page import NodePage
-from moorage.web.object_page import NewObjectPage, ObjectPage
-from moorage.web.objects_page import ObjectsPage
-from moorage.web.pod_page import PodPage
-from moorage.web.queue_page import QueuePage
+from moorage.web.pages import shell
+from moorage.web.pages.cluster_page import ClusterPage
+from moorage.web.pages.compare_page import ComparePage
+from moorage.web.pages.configuration_page import ConfigurationPage
+from moorage.web.pages.node_page import NodePage
+from moorage.web.pages.object_page import NewObjectPage, ObjectPage
+from moorage.web.pages.objects_page import ObjectsPage
+from moorage.web.pages.pod_page import PodPage
+from moorage.web.pages.queue_page import QueuePage
+from moorage.web.pages.what_if_page import WhatIfPage
 from moorage.web.source import (
     ClusterSource,
     ConfiguredSource,
@@ -32,7 +33,6 @@ from moorage.web.source import (
     ResultsSource,
     WhatIfSource,
 )
-from moorage.web.what_if_page import WhatIfPage
 
 STOP_SECONDS = 2
 

@@ -1,0 +1,118 @@
+"""Compare: results of simulations side by side: measures, curves, pods placed differently."""
+
+from __future__ import annotations
+
+from nicegui import ui
+
+from moorage.web.pages import shell
+from moorage.web.pages.explanation_view import COLOURS
+from moorage.web.pages.text import address
+from moorage.web.source import Json, ResultsSource
+
+PER_PAGE = 50
+FIRST = "utilisation.cpu"
+"""The measure whose curve is shown first, where there is one."""
+
+
+class ComparePage:
+    def __init__(self, source: ResultsSource, measure: str) -> None:
+        self._source = source
+        self._measure = measure or FIRST
+        self._found: Json = {}
+
+    async def show(self) -> None:
+        with shell.frame(self._source, "Compare", "Compare") as content:
+            shell.headline("Results of simulations")
+        await shell.load(content, self._fill)
+
+    async def _fill(self) -> None:
+        self._found = found = await self._source.results()
+        for text in found["failed"]:
+            shell.text(f"Assertion failed: {text}").classes("m-bad")
+        if found["series"]:
+            with shell.card():
+                self._show_curves()
+        with shell.card():
+            shell.section("Measures")
+            fields = [f"c{place}" for place in range(len(found["heading"]))]
+            rows = [dict(zip(fields, row, strict=True)) for row in found["rows"]]
+            shell.table(list(zip(fields, found["heading"], strict=True)), rows, "c0")
+        if len(found["names"]) > 1:
+            with shell.card():
+                shell.section("Pods placed differently")
+                _show_differences(found)
+
+    def _show_curves(self) -> None:
+        measures = list(self._found["series"])
+        self._measure = self._measure if self._measure in measures else measures[0]
+        with ui.element("div").classes("m-row"):
+            shell.section("Over virtual time")
+            choice = ui.select(measures, value=self._measure, label="Measure")
+            choice.props("dense outlined options-dense").style("min-width: 260px")
+            choice.on_value_change(lambda event: self._choose(event.value))
+        self._chart = ui.echart(_curves(self._found, self._measure)).style("height: 340px; width: 100%")
+
+    def _choose(self, measure: str) -> None:
+        self._measure = measure
+        ui.navigate.history.replace(address("/compare", {"measure": measure}))
+        self._chart.options.clear()
+        self._chart.options.update(_curves(self._found, measure))
+        self._chart.update()
+
+
+def _curves(found: Json, measure: str) -> Json:
+    """A colour for each configuration, a line for each seed."""
+    soft = {"color": "#7b8a99"}
+    colours = {name: COLOURS[place % len(COLOURS)] for place, name in enumerate(found["names"])}
+    return {
+        "animation": False,
+        "grid": {"left": 8, "right": 24, "top": 40, "bottom": 30, "containLabel": True},
+        "legend": {"type": "scroll", "top": 0, "textStyle": soft, "data": found["names"]},
+        "tooltip": {"renderMode": "richText", "trigger": "axis", "confine": True},
+        "xAxis": {
+            "type": "value",
+            "name": "seconds",
+            "nameLocation": "middle",
+            "nameGap": 24,
+            "axisLabel": soft,
+        },
+        "yAxis": {"type": "value", "scale": True, "axisLabel": soft},
+        "series": [
+            {
+                "name": run["name"],
+                "type": "line",
+                "showSymbol": False,
+                "step": "end",
+                "data": run["points"],
+                "lineStyle": {"width": 1.5},
+                "itemStyle": {"color": colours[run["name"]]},
+            }
+            for run in found["series"][measure]
+        ],
+    }
+
+
+def _show_differences(found: Json) -> None:
+    if found["note"]:
+        shell.empty(found["note"])
+    elif not found["differences"]:
+        shell.empty("Every pod is on the same node under all configurations.")
+    else:
+        first = found["names"][0]
+        columns = (
+            ("pod", "Pod"),
+            ("seed", "Seed"),
+            ("first", f"Node under {first}"),
+            ("configuration", "Configuration"),
+            ("node", "Its node"),
+            ("decided_by", "Decided by"),
+        )
+        rows = [
+            {**each, "id": place, "first": each["first"] or "pending", "node": each["node"] or "pending"}
+            for place, each in enumerate(found["differences"])
+        ]
+        shell.table(columns, rows, "id", PER_PAGE)
+        if found["more"]:
+            ui.label(f"The first {len(rows):,}; the differences in the folder are all of them.").classes(
+                "m-soft"
+            )

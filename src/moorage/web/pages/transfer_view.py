@@ -1,0 +1,128 @@
+"""Export, import and reset of the objects of an embedded cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from functools import partial
+
+from nicegui import events, ui
+
+from moorage.web.pages import shell
+from moorage.web.pages.text import count
+from moorage.web.source import Json, ObjectsSource
+
+FILES = {
+    "snapshot": ("Export as a snapshot", "snapshot.json"),
+    "simulator": ("Export for kube-scheduler-simulator", "export.yml"),
+}
+"""Form → what the button says, and the name of the file. JSON is YAML, which is all the simulator takes."""
+MOST_BYTES = 64 << 20
+PER_PAGE = 20
+IMPORT = (
+    "A snapshot, an export of kube-scheduler-simulator, or manifests. What the file does not have stays. "
+    "Pods are made after namespaces, classes, volumes and nodes; those that have a node keep it."
+)
+
+
+def show(source: ObjectsSource) -> None:
+    Transfer(source).show()
+
+
+class Transfer:
+    def __init__(self, source: ObjectsSource) -> None:
+        self._source = source
+
+    def show(self) -> None:
+        with shell.card():
+            with ui.element("div").classes("m-row"):
+                for form, (label, name) in FILES.items():
+                    ui.button(label, on_click=partial(self._export, form, name)).props("outline dense")
+                if not self._source.read_only:
+                    ui.button("Import", on_click=self._open_import).props("outline dense")
+                    ui.button("Reset", on_click=self._open_reset).props("outline dense color=negative")
+            self._working = ui.spinner(size="lg").props('aria-label="Working"')
+            self._working.set_visibility(False)
+            self._answer = ui.element("div").classes("m-answer").props('role="status"')
+        if not self._source.read_only:
+            self._make_import()
+            self._reset = ui.dialog()
+
+    async def _export(self, form: str, name: str) -> None:
+        content = await shell.answered(self._answer, self._source.export(form))
+        if content is not None:
+            ui.download.content(content, name, "application/json")
+
+    # Import
+
+    def _make_import(self) -> None:
+        with ui.dialog() as self._import, ui.card():
+            shell.text("Import").classes("m-section")
+            ui.label(IMPORT).classes("m-soft")
+            choices = {False: "Keep objects that exist", True: "Replace objects that exist"}
+            self._replace = ui.radio(choices, value=False)
+            ui.upload(
+                label="A file: JSON or YAML",
+                auto_upload=True,
+                max_files=1,
+                max_file_size=MOST_BYTES,
+                on_upload=self._bring_in,
+                on_rejected=self._refuse_file,
+            )
+            ui.button("Close", on_click=self._import.close).props("outline")
+
+    def _open_import(self) -> None:
+        self._import.open()
+
+    def _refuse_file(self) -> None:
+        self._import.close()
+        with self._answer:
+            shell.text(f"The file is too large: {MOST_BYTES >> 20} MiB at most.").classes("m-bad")
+
+    async def _bring_in(self, event: events.UploadEventArguments) -> None:
+        self._import.close()
+        await self._report("Import", self._source.bring_in(await event.file.read(), self._replace.value))
+
+    # Reset
+
+    async def _open_reset(self) -> None:
+        created = await shell.answered(self._answer, self._source.created())
+        if created is None:
+            return
+        self._reset.clear()
+        with self._reset, ui.card():
+            shell.text("Reset").classes("m-section")
+            says = "Deletes what was created since the cluster was started, and what belongs to it"
+            ui.label(f"{says}: {count(len(created), 'object')}. Changes of older objects stay.")
+            for name in created[:PER_PAGE]:
+                shell.text(name).classes("m-soft")
+            if len(created) > PER_PAGE:
+                ui.label(f"and {len(created) - PER_PAGE:,} more").classes("m-soft")
+            with ui.element("div").classes("m-row"):
+                if created:
+                    ui.button("Delete them", on_click=self._do_reset).props("unelevated color=negative")
+                ui.button("Close", on_click=self._reset.close).props("outline")
+        self._reset.open()
+
+    async def _do_reset(self) -> None:
+        self._reset.close()
+        await self._report("Reset", self._source.reset())
+
+    # What became of it
+
+    async def _report(self, what: str, work: Awaitable[list[Json]]) -> None:
+        self._working.set_visibility(True)
+        rows = await shell.answered(self._answer, work)
+        if not self._working.is_deleted:
+            self._working.set_visibility(False)
+        if rows is not None:
+            with self._answer:
+                self._show_rows(what, rows)
+
+    def _show_rows(self, what: str, rows: list[Json]) -> None:
+        failed = [row for row in rows if row["failed"]]
+        says = f"{what}: {count(len(rows), 'object')}, {len(failed) or 'none'} failed"
+        shell.section(says).classes("m-bad" if failed else "m-good")
+        rows = sorted(rows, key=lambda row: not row["failed"])
+        ordered = [{**row, "key": number} for number, row in enumerate(rows)]
+        if ordered:
+            shell.table((("object", "Object"), ("result", "Result")), ordered, "key", PER_PAGE)

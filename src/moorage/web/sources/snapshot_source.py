@@ -1,0 +1,169 @@
+"""A cluster that was read once, from a file or an API server, as a source of the pages.
+
+Questions are answered one after the other on a thread of their own: the engine in memory has one state, and
+the pages stay responsive meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from moorage.api.errors import MoorageError
+from moorage.api.pod import Pod
+from moorage.app.asking import LoadedCluster
+from moorage.app.configuring import Configuration
+from moorage.app.live_cluster import LiveCluster
+from moorage.explain.explanation import explain
+from moorage.framework.nodes import Nodes, NodeView
+from moorage.web.source import Json, Question, QueueQuery
+from moorage.web.sources import configurations
+from moorage.web.sources.labels import label_columns
+from moorage.web.sources.pending import PendingPods, judge_pending
+from moorage.web.sources.trying import what_if
+from moorage.web.sources.usage import Usage
+
+T = TypeVar("T")
+Read = Callable[[], Awaitable[LiveCluster]]
+MOST_PODS = 1000
+"""Of one node."""
+
+
+class SnapshotSource:
+    refresh_seconds = 0.0
+
+    def __init__(
+        self,
+        title: str,
+        cluster: LiveCluster,
+        configured: Configuration,
+        read: Read,
+        usage: Usage | None = None,
+    ) -> None:
+        self.title = title
+        self._usage = usage
+        self._configured = configured
+        self._read = read
+        self._worker = ThreadPoolExecutor(1, thread_name_prefix="asking")
+        self._take(cluster)
+
+    def _take(self, cluster: LiveCluster) -> None:
+        self._cluster = cluster
+        self._loaded = LoadedCluster.load(cluster, self._configured)
+        self._pending: PendingPods | None = None
+
+    async def _ask(self, question: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """On the thread, with a loop of its own."""
+        return await self._call(lambda: asyncio.run(question()))
+
+    async def _call(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._worker, work)
+
+    async def read_again(self) -> None:
+        cluster = await self._read()
+        await self._call(lambda: self._take(cluster))
+
+    async def summary(self) -> Json:
+        async def answer() -> Json:
+            pending = await self._judged()
+            cache = self._loaded.engine.cache
+            return {"nodes": len(self._nodes), "pods": {**pending.counts(), "bound": len(cache)}}
+
+        return await self._ask(answer)
+
+    async def queue(self, query: QueueQuery) -> Json:
+        async def answer() -> Json:
+            return (await self._judged()).page(query)
+
+        return await self._ask(answer)
+
+    async def pod(self, key: str) -> Json:
+        async def answer() -> Json:
+            pod = self._pod(key)
+            found = await explain(self._loaded.judge(pod), pod, table=True)
+            return {"pod": key, "explanation": found.to_dict(), "waiting": None, "records": []}
+
+        return await self._ask(answer)
+
+    async def pod_on_node(self, key: str, node: str) -> list[Json]:
+        async def answer() -> list[Json]:
+            pod = self._pod(key)
+            found = await explain(self._loaded.judge(pod), pod, nodes=[node], remedies=0)
+            return found.nodes.get(node, [])
+
+        return await self._ask(answer)
+
+    async def nodes(self) -> Json:
+        columns = await self._call(lambda: _columns(self._nodes))
+        return columns if self._usage is None else await self._usage.add_to(columns)
+
+    async def node(self, name: str) -> Json:
+        async def answer() -> Json:
+            row = self._nodes.columns.row_of(name)
+            if row < 0:
+                raise MoorageError(
+                    f"there is no node {name!r} in {self.title}; the page Cluster has them all"
+                )
+            refused = (await self._judged()).refused_by(name)
+            return {**_described(self._nodes.columns.view(row)), "refusedPods": refused}
+
+        return await self._ask(answer)
+
+    async def what_if(self, question: Question) -> Json:
+        return await self._call(lambda: what_if(self._cluster, self._configured, question))
+
+    async def configuration(self) -> Json:
+        return await self._call(lambda: configurations.described(self._configured))
+
+    async def check(self, text: str) -> Json:
+        return await self._call(lambda: configurations.check(text, self._configured.registry))
+
+    # On the thread
+
+    @property
+    def _nodes(self) -> Nodes:
+        return self._loaded.engine.services.nodes()
+
+    async def _judged(self) -> PendingPods:
+        if self._pending is None:
+            self._pending = await judge_pending(self._loaded)
+        return self._pending
+
+    def _pod(self, key: str) -> Pod:
+        namespace, _, name = key.partition("/")
+        return self._loaded.pod(name, namespace)
+
+
+def _columns(nodes: Nodes) -> Json:
+    views = list(nodes)
+    resources = dict.fromkeys(name for view in views for name in view.allocatable)
+    return {
+        "names": nodes.names,
+        "unschedulable": [view.unschedulable for view in views],
+        "labels": label_columns([view.labels for view in views]),
+        "amounts": {
+            name: {
+                "allocatable": nodes.allocatable(name).tolist(),
+                "requested": nodes.requested(name).tolist(),
+            }
+            for name in resources
+        },
+    }
+
+
+def _described(view: NodeView) -> Json:
+    pods = sorted(view.pods, key=lambda pod: pod.key)
+    return {
+        "name": view.name,
+        "labels": dict(view.labels),
+        "taints": [{"key": each.key, "value": each.value, "effect": each.effect} for each in view.taints],
+        "unschedulable": view.unschedulable,
+        "allocatable": dict(view.allocatable),
+        "requested": {name: amount for name, amount in view.requested.items() if name != "pods"},
+        "podCount": len(pods),
+        "pods": [
+            {"pod": pod.key, "priority": pod.priority, "terminating": pod.is_terminating}
+            for pod in pods[:MOST_PODS]
+        ],
+    }

@@ -1,0 +1,155 @@
+"""A running scheduler: `moorage up`, looked at while pods come and nodes change."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.web.browser.conftest import start
+from tests.web.browser.live_cluster import Cluster
+
+pytestmark = [pytest.mark.ui, pytest.mark.slow]
+
+
+def test_a_pending_pod_its_reason_the_label_that_helps_and_then_its_node(cluster, live, look):
+    looking = look(live)
+    page = looking.open("/")
+    page.wait_for_selector("text=No pod waits.")
+    cluster.create_pod("picky", nodeSelector={"disk": "ssd"})
+    page.wait_for_selector("text=default/picky")
+    looking.shot("live-queue")
+    page.locator("a", has_text="default/picky").click()
+    page.wait_for_selector("text=Attempt 1: unschedulable")
+    assert "NodeAffinity" in page.locator(".m-refusals").inner_text()
+    page.wait_for_selector(".ag-cell >> text=node-1")
+    assert page.locator(".ag-center-cols-container .ag-row").count() == 2
+    cluster.label("node-1", disk="ssd")
+    page.wait_for_selector("text=Attempt 2: scheduled")
+    page.wait_for_selector("text=Does not wait: was given node-1")
+    looking.shot("live-pod")
+    page.locator("a", has_text="node-1").first.click()
+    page.wait_for_selector("text=disk=ssd")
+    page.wait_for_selector("text=default/picky")
+
+
+def test_a_chosen_attempt_stays_chosen_while_more_come(cluster, live, look):
+    cluster.create_pod("waits", nodeSelector={"rack": "7"})
+    page = look(live).open("/pod/default/waits")
+    page.locator("button.m-group", has_text="Attempt 1").click()
+    page.wait_for_url("**attempt=*")
+    cluster.label("node-0", rack="7")
+    page.wait_for_selector("button.m-group >> text=Attempt 2")
+    assert page.locator("button.m-chosen").inner_text().startswith("Attempt 1")
+    assert page.locator("text=Attempt 1: unschedulable").is_visible()
+
+
+def test_two_attempts_are_compared_under_an_address_to_share(cluster, live, look):
+    cluster.create_pod("moves", nodeSelector={"gpu": "a100"})
+    looking = look(live)
+    page = looking.open("/pod/default/moves")
+    page.wait_for_selector("text=Attempt 1: unschedulable")
+    cluster.label("node-1", gpu="a100")
+    page.wait_for_selector("text=Attempt 2: scheduled")
+    assert "NodeUpdateNodeLabel, by the hint of NodeAffinity" in page.locator(".m-move").first.inner_text()
+    page.locator("a", has_text="Compare with attempt 2").click()
+    page.wait_for_url("**attempt=*compare=*")
+    page.wait_for_selector("text=Nodes with another verdict")
+    difference = page.locator("section", has_text="Nodes with another verdict")
+    assert "not refused" in difference.locator("tbody").last.inner_text()
+    difference.locator(".ag-cell", has_text="node-1").wait_for()
+    assert difference.locator(".ag-pinned-left-cols-container .ag-row").all_inner_texts() == ["node-1"]
+    looking.shot("live-difference")
+    shared = look(live).open(page.url.removeprefix(live.root))
+    shared.wait_for_selector("text=Nodes with another verdict")
+    shared.locator("a", has_text="Close").click()
+    shared.wait_for_selector("text=Attempt 2: scheduled")
+    assert shared.locator("text=Nodes with another verdict").count() == 0
+
+
+def test_a_pod_that_was_created_again_is_kept_apart_from_the_one_before(cluster, live, look):
+    cluster.create_pod("again", nodeSelector={"zone": "none"})
+    page = look(live).open("/pod/default/again")
+    page.wait_for_selector("text=Attempt 1: unschedulable")
+    cluster.send("DELETE", "/api/v1/namespaces/default/pods/again", {"gracePeriodSeconds": 0})
+    page.wait_for_selector("text=Does not wait")
+    cluster.create_pod("again", nodeSelector={"zone": "nowhere"})
+    page.wait_for_selector("text=An earlier pod of this name")
+    assert page.locator("button.m-group >> text=Attempt 1").count() == 2
+    page.locator("a", has_text="Compare with attempt 1").click()
+    page.wait_for_selector("text=They are of two pods: the name was used again.")
+
+
+def test_an_attempt_that_is_gone_is_said(cluster, live, look):
+    cluster.create_pod("tried")
+    page = look(live).open("/pod/default/tried")
+    page.wait_for_selector("text=Attempt 1: scheduled")
+    page = look(live).open("/pod/default/tried?attempt=999999&compare=888888")
+    page.wait_for_selector("text=attempt 888888 of the pod default/tried is not kept any more")
+
+
+def test_what_is_typed_stays_while_the_page_refreshes(cluster, live, look):
+    page = look(live).open("/")
+    cluster.create_pod("first", nodeSelector={"zone": "none"})
+    cluster.create_pod("second", nodeSelector={"zone": "none"})
+    page.wait_for_selector("text=default/second")
+    page.get_by_label("Search pods").fill("fir")
+    page.wait_for_function("document.querySelectorAll('.m-table tbody a').length == 1")
+    cluster.create_pod("firm", nodeSelector={"zone": "none"})
+    page.wait_for_selector("text=default/firm")
+    assert page.get_by_label("Search pods").input_value() == "fir"
+    assert "second" not in page.locator(".m-table").inner_text()
+
+
+def test_the_cluster_shows_its_last_minutes_and_what_its_nodes_use(cluster, live, look):
+    cluster.create_pod("runs")
+    looking = look(live)
+    page = looking.open("/cluster")
+    page.get_by_label("Attempts per second, the last minutes").locator("canvas").wait_for()
+    page.get_by_label("Milliseconds per attempt, the last minutes").locator("canvas").wait_for()
+    assert "Nodes" in page.locator(".m-tile").first.inner_text()
+    page.get_by_label("Show what is").click()
+    page.get_by_role("option", name="measured").click()
+    page.wait_for_url("**show=measured*")
+    page.wait_for_timeout(300)
+    looking.shot("live-cluster")
+    bound = page.locator(".m-tile", has_text="Bound").locator(".m-number")
+    before = int(bound.inner_text())
+    cluster.create_pod("one-more")
+    page.wait_for_function(
+        "before => [...document.querySelectorAll('.m-tile')].some("
+        "tile => tile.innerText.includes('Bound') && parseInt(tile.innerText) > before)",
+        arg=before,
+    )
+
+
+def test_a_wrong_address_is_said_before_anything_is_served(cluster):
+    done = start("ui", "--server", "https://127.0.0.1:1", "--kubeconfig", cluster.kubeconfig, "--no-browser")
+    _, said = done.communicate(timeout=60)
+    assert done.returncode == 1
+    assert "127.0.0.1:1" in said
+    assert "Traceback" not in said
+
+
+def test_what_if_is_tried_on_what_the_scheduler_sees_and_changes_nothing(cluster, live, look):
+    looking = look(live)
+    page = looking.open("/what-if")
+    pod = {"metadata": {"name": "would-be"}, "spec": {"containers": [{"name": "main", "image": "app"}]}}
+    page.get_by_label("Objects that would be applied").fill(
+        json.dumps({"apiVersion": "v1", "kind": "Pod", **pod})
+    )
+    page.get_by_role("button", name="Try it").click()
+    page.wait_for_selector("text=default/would-be")
+    assert "node-" in page.locator("tr", has_text="default/would-be").inner_text()
+    names = [each["metadata"]["name"] for each in cluster.get("/api/v1/namespaces/default/pods")["items"]]
+    assert "would-be" not in names
+
+
+def test_a_scheduler_that_goes_away_is_said_and_what_was_seen_stays(tmp_path_factory, serve, look):
+    cluster = Cluster(tmp_path_factory.mktemp("gone"), start)
+    cluster.create_pod("seen", nodeSelector={"zone": "none"})
+    page = look(serve("--server", cluster.scheduler, "--kubeconfig", cluster.kubeconfig)).open("/")
+    page.wait_for_selector("text=default/seen")
+    cluster.stop()
+    page.wait_for_selector("text=No answer, trying again")
+    assert page.locator("text=default/seen").is_visible()

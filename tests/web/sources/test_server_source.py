@@ -1,0 +1,69 @@
+"""A running scheduler as a source: what the browsers share, and what is not kept."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from moorage.api.errors import MoorageError
+from moorage.client.credentials import Credentials
+from moorage.web.sources.server_source import ServerSource
+
+NODE = {"labels": {}, "unschedulable": False, "allocatable": {"cpu": 4000}, "requested": {}, "podCount": 0}
+
+
+class Scheduler:
+    """Endpoints that know two nodes on two pages, and one attempt."""
+
+    def __init__(self, fails: int = 0) -> None:
+        self.asked: list[str] = []
+        self.fails = fails
+
+    async def ask(self, path: str, query: Mapping[str, str]) -> dict[str, Any]:
+        self.asked.append(path.rpartition("/")[2])
+        if len(self.asked) <= self.fails:
+            raise MoorageError("the scheduling loop did not answer in time; try again")
+        await asyncio.sleep(0)
+        if path.endswith("/records"):
+            return {"records": [{"sequence": 7}]}
+        after = query.get("after", "")
+        return {"nodes": [{**NODE, "name": "b" if after else "a"}], "after": None if after else "a"}
+
+
+def source(scheduler: Scheduler) -> ServerSource:
+    made = ServerSource(Credentials("https://scheduler", "test"))
+    made._endpoints = scheduler  # type: ignore[assignment]
+    return made
+
+
+def test_three_browsers_on_the_cluster_page_ask_the_scheduler_once() -> None:
+    scheduler = Scheduler()
+    asked = source(scheduler)
+
+    async def browse() -> list[Any]:
+        return await asyncio.gather(*(asked.nodes() for _ in range(3)))
+
+    found = asyncio.run(browse())
+    assert [each["names"] for each in found] == [["a", "b"]] * 3
+    assert scheduler.asked == ["nodes", "nodes"], "its two pages"
+
+
+def test_a_failure_is_not_kept() -> None:
+    asked = source(Scheduler(fails=1))
+
+    async def browse() -> Any:
+        with pytest.raises(MoorageError, match="did not answer in time"):
+            await asked.nodes()
+        return await asked.nodes()
+
+    assert asyncio.run(browse())["names"] == ["a", "b"]
+
+
+def test_an_attempt_that_is_not_kept_any_more_is_said() -> None:
+    asked = source(Scheduler())
+    assert asyncio.run(asked.attempt("default/p", 7)) == {"sequence": 7}
+    with pytest.raises(MoorageError, match="attempt 9 of the pod default/p is not kept any more"):
+        asyncio.run(asked.attempt("default/p", 9))

@@ -1,0 +1,106 @@
+"""A cluster that was read, as the pages of the UI ask it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from moorage.api.errors import MoorageError
+from moorage.app import snapshots
+from moorage.app.configuring import configure
+from moorage.web.source import Question, QueueQuery
+from moorage.web.sources.snapshot_source import SnapshotSource
+from tests.web.browser import clusters
+
+
+@pytest.fixture
+def source(tmp_path):
+    path = tmp_path / "story.json"
+    path.write_text(json.dumps(clusters.story()))
+    configured = configure()
+    resources = configured.resources()
+
+    async def again():
+        return snapshots.load(path, resources)
+
+    return SnapshotSource("story", snapshots.load(path, resources), configured, again)
+
+
+def names(page):
+    return [pod["pod"].removeprefix("default/") for pod in page["pods"]]
+
+
+def test_pods_are_grouped_by_who_refuses_them(source):
+    page = asyncio.run(source.queue(QueueQuery()))
+    assert page["places"] == {"active": 1, "parked": 3, "gated": 1}
+    assert page["groups"] == [
+        {"place": "parked", "reason": "NodeResourcesFit,NodeUnschedulable,TaintToleration", "pods": 3},
+        {"place": "active", "reason": "", "pods": 1},
+        {"place": "gated", "reason": "SchedulingGates", "pods": 1},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        (QueueQuery(place="gated"), ["gated"]),
+        (QueueQuery(reason="SchedulingGates"), ["gated"]),
+        (QueueQuery(search="batch"), ["batch-0", "batch-1"]),
+        (QueueQuery(search="batch", after="default/batch-0"), ["batch-1"]),
+        (QueueQuery(reason="nothing like it"), []),
+    ],
+    ids=["place", "reason", "search", "after", "none"],
+)
+def test_a_page_has_what_was_asked_for(source, query, expected):
+    assert names(asyncio.run(source.queue(query))) == expected
+
+
+def test_pages_follow_each_other_until_there_is_none(source):
+    page = asyncio.run(source.queue(QueueQuery(limit=2)))
+    seen = names(page)
+    while page["after"] is not None:
+        page = asyncio.run(source.queue(QueueQuery(after=page["after"], limit=2)))
+        seen += names(page)
+    assert seen == ["batch-0", "batch-1", "gated", "small", "train"]
+
+
+def test_the_table_says_who_refuses_each_node_and_scores_the_others(source):
+    found = asyncio.run(source.pod("default/small"))["explanation"]["table"]
+    verdicts = {
+        each["plugin"]: dict(zip(found["nodes"], each["verdicts"], strict=True)) for each in found["plugins"]
+    }
+    scores = dict(zip(found["nodes"], found["scores"], strict=True))
+    assert verdicts["TaintToleration"] == {"gpu-1": 1, "cpu-1": 0, "cpu-2": 0, "cpu-3": 0}
+    assert verdicts["NodeUnschedulable"]["cpu-3"] == 1
+    assert (scores["gpu-1"], scores["cpu-3"]) == (None, None)
+    assert scores["cpu-1"] > 0
+
+
+def test_a_node_names_the_pending_pods_it_refuses_by_template(source):
+    refused = asyncio.run(source.node("cpu-1"))["refusedPods"]
+    assert {each["pod"]: each["pods"] for each in refused} == {"default/batch-0": 2, "default/train": 1}
+    assert {tuple(each["reasons"]) for each in refused} == {("Insufficient cpu",)}
+
+
+def test_what_if_says_where_pods_are_now(source):
+    outcome = asyncio.run(source.what_if(Question(drain=("cpu-1",), add_nodes=1, like="cpu-2")))
+    assert outcome["present"]["default/web-0"] == "cpu-1"
+    assert outcome["present"]["default/small"] == ""
+
+
+def test_what_is_not_there_is_named(source):
+    with pytest.raises(MoorageError, match="there is no node 'absent'"):
+        asyncio.run(source.node("absent"))
+    with pytest.raises(MoorageError, match="there is no pod 'absent'"):
+        asyncio.run(source.pod("default/absent"))
+
+
+def test_reading_again_shows_what_has_changed(source, tmp_path):
+    changed = clusters.story()
+    changed["pods"] = [clusters.pod("late", "100")]
+    (tmp_path / "story.json").write_text(json.dumps(changed))
+    assert "late" not in names(asyncio.run(source.queue(QueueQuery())))
+    asyncio.run(source.read_again())
+    assert names(asyncio.run(source.queue(QueueQuery()))) == ["late"]
