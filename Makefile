@@ -64,7 +64,7 @@ conformance: $(STAMP) ## Compare with the answers of kube-scheduler and schedule
 	  $(BIN)/python ../shared/conformance/compare.py ../shared/conformance/$$set.jsonl.gz $(VENV)/$$set.verdicts || exit 1; \
 	done; \
 	gzip -dc ../shared/conformance/plugins.jsonl.gz | grep -E '"family":"($(PLUGIN_FAMILIES))"' > $(VENV)/plugins.jsonl && \
-	$(BIN)/moorage evaluate $(VENV)/plugins.jsonl > $(VENV)/plugins.verdicts && \
+	$(BIN)/python -m tests.conformance.plugin_cases $(VENV)/plugins.jsonl > $(VENV)/plugins.verdicts && \
 	$(BIN)/python ../shared/conformance/compare_plugins.py $(VENV)/plugins.jsonl $(VENV)/plugins.verdicts
 
 bench: $(STAMP) ## Measure the engine on this machine, all workloads

@@ -12,13 +12,13 @@ import pytest
 
 from moorage.api.resources import NODES, PODS, Unstructured, custom
 from moorage.app import snapshots
-from moorage.app.asking import LoadedCluster
 from moorage.app.configuring import configure
 from moorage.app.hashed_names import hash_names
 from moorage.app.live_cluster import LiveCluster
-from moorage.app.what_if import ClusterCopy
 from moorage.cli.root import app
 from moorage.explain.explanation import explain
+from moorage.explain.loaded import LoadedCluster
+from moorage.explain.what_if import ClusterCopy
 from tests.cli.running import runner
 
 SALT = "pepper"

@@ -20,9 +20,9 @@ import pytest
 from moorage.api import decoding
 from moorage.api.resources import NODES, PODS
 from moorage.app import live_cluster
-from moorage.app.asking import LoadedCluster
 from moorage.app.configuring import configure
 from moorage.explain.explanation import Explanation, explain
+from moorage.explain.loaded import LoadedCluster
 from moorage.explain.remedies import Remedy
 from tests.cluster import objects
 from tests.cluster.api import Api, ApiProblem, Json, eventually

@@ -19,7 +19,7 @@ import pytest
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.resources import NODES, PODS, Resource
-from moorage.app.evaluating import World, evaluate
+from moorage.explain.evaluate import World, evaluate
 from moorage.runtime.reuse.cache import ReuseCache
 from moorage.scheduler.choosing import NodeChooser
 

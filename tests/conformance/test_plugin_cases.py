@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from moorage.app.plugin_cases import evaluate_plugin
+from tests.conformance.plugin_cases import evaluate_plugin
 
 DATA = sorted((Path(__file__).parent / "data").glob("plugin_cases*.jsonl.gz"))
 MAKEFILE = Path(__file__).parents[2] / "Makefile"

@@ -10,10 +10,10 @@ from moorage.api import decoding
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.resources import NODES, POD_DISRUPTION_BUDGETS, PODS, Resource
-from moorage.app.asking import LoadedCluster
 from moorage.app.configuring import configure
 from moorage.app.live_cluster import LiveCluster
 from moorage.explain.explanation import Explanation, explain
+from moorage.explain.loaded import LoadedCluster
 
 
 def load(

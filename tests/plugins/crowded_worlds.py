@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from moorage.api import resources as kinds
 from moorage.api.node import Node
 from moorage.api.pod import Pod
-from moorage.app.evaluating import World
+from moorage.explain.evaluate import World
 from moorage.runtime.profile import Profile
 
 ZONE = "topology.kubernetes.io/zone"

@@ -14,9 +14,8 @@ from moorage.api import resources as kinds
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.app.configuring import configure
-from moorage.app.evaluating import World
-from moorage.app.plugin_cases import configuration_of
 from moorage.contrib.registry import PLUGINS as CONTRIB
+from moorage.explain.evaluate import World
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.hot import ManyPodsFilterPlugin, ManyPodsScorePlugin
 from moorage.framework.lifting import as_status, gravest
@@ -25,6 +24,7 @@ from moorage.framework.status import Code, PreFilterResult, Status
 from moorage.runtime.score_board import ScoreStep
 from moorage.state.overlay import Overlay
 from moorage.testing import make_node, make_pod
+from tests.conformance.plugin_cases import configuration_of
 
 Verdict = dict[str, tuple[Code, tuple[str, ...]]]
 """Refused node → code and reasons."""

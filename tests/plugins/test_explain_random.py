@@ -8,7 +8,7 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moorage.app.evaluating import World
+from moorage.explain.evaluate import World
 from moorage.framework.explaining import ExplainingPlugin
 from tests.plugins.crowded_worlds import ZONE, Json, cases
 from tests.plugins.explained import explained

@@ -10,8 +10,8 @@ import msgspec
 from moorage.api.meta import Object
 from moorage.api.pod import Pod
 from moorage.api.resources import by_kind
-from moorage.app.evaluating import World
 from moorage.app.snapshots import KEYS as INPUT_KEYS
+from moorage.explain.evaluate import World
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.nodes import Nodes
 from moorage.framework.status import SUCCESS, Status

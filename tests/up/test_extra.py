@@ -16,7 +16,7 @@ WITHOUT = "import sys; sys.modules.update(dict.fromkeys({packages!r})); sys.argv
 MAIN = "from moorage.cli import main; main()"
 RUN = (
     "import sys, moorage.cli.run, moorage.app.running.process, moorage.app.scheduler, moorage.manifests, "
-    "moorage.app.evaluating, moorage.testing; print(*sys.modules)"
+    "moorage.explain.evaluate, moorage.testing; print(*sys.modules)"
 )
 
 

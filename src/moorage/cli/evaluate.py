@@ -16,12 +16,11 @@ import typer
 from moorage.api.errors import MoorageError
 from moorage.app import live_cluster
 from moorage.app.configuring import Configuration
-from moorage.app.evaluating import Evaluator, default_configuration
 from moorage.app.live_cluster import LiveCluster
 from moorage.app.manifest_files import read_manifest
-from moorage.app.plugin_cases import evaluate_plugin
 from moorage.cli.printing import fail
 from moorage.cli.profile_options import Config, PluginPath, Plugins, ProfileName, configured
+from moorage.explain.evaluate import Evaluator, default_configuration
 
 
 def evaluate(
@@ -123,4 +122,4 @@ def _answers(judge: Evaluator, lines: Any) -> Iterator[dict[str, Any]]:
         if not isinstance(case, dict):
             yield {"id": None, "line": number, "error": "not an object"}
         else:
-            yield evaluate_plugin(case) if "plugin" in case else judge(case)
+            yield judge(case)

@@ -11,17 +11,17 @@ import typer
 from rich.table import Table
 
 from moorage.api.errors import MoorageError
-from moorage.app.asking import LoadedCluster
 from moorage.app.manifest_files import read_manifest
-from moorage.app.placing_again import placed_elsewhere
 from moorage.app.running.garbage import nothing_collected
-from moorage.app.what_if import ClusterCopy, Outcome, ended_by
 from moorage.cli.explain import UNSCHEDULABLE, refusals
 from moorage.cli.printing import Form, OutputForm, console, fail, line, print_data, printable
 from moorage.cli.profile_options import Config, PluginPath, Plugins, ProfileName, configured, configured_by
 from moorage.cli.server_options import Authority, Insecure, Server, TokenFile, scheduler_of
 from moorage.cli.sources import Context, Kubeconfig, SnapshotFile, configured_as, read
 from moorage.explain.explanation import Explanation
+from moorage.explain.loaded import LoadedCluster
+from moorage.explain.replacing import placed_elsewhere
+from moorage.explain.what_if import ClusterCopy, Outcome, ended_by
 
 SHOWN = 40
 """Rows of a table for people; JSON has them all."""

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from moorage.app.plugin_cases import evaluate_plugin
 from moorage.contrib.coscheduling.groups import LABEL
+from tests.conformance.plugin_cases import evaluate_plugin
 from tests.contrib.coscheduling.gangs import podgroup
 
 

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moorage.app.configuring import configure
-from moorage.app.plugin_cases import evaluate_plugin
 from moorage.config import ConfigError
 from moorage.contrib.metrics import load_watcher
 from moorage.contrib.trimaran.low_risk_over_commitment import within, within_all
 from moorage.testing import Cluster, make_node, make_pod
 from moorage.testing.builders import make_container
+from tests.conformance.plugin_cases import evaluate_plugin
 from tests.contrib.configs import enabling
 from tests.plugins.one_plugin import ask
 

@@ -10,7 +10,7 @@ import pytest
 
 from moorage.api.pod import Pod
 from moorage.api.resources import NODES, PODS
-from moorage.app.evaluating import World
+from moorage.explain.evaluate import World
 from moorage.framework.events import QueuedPod
 from moorage.runtime.attempt import Attempt, Baseline, NothingKnown
 from moorage.runtime.reuse import template

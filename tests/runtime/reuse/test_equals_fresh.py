@@ -12,7 +12,7 @@ import pytest
 
 from moorage.api.node import HOSTNAME, ZONE
 from moorage.api.resources import NODES, PODS, SERVICES
-from moorage.app.evaluating import World
+from moorage.explain.evaluate import World
 from moorage.framework.events import QueuedPod
 from moorage.framework.status import Code
 from moorage.runtime.attempt import Attempt

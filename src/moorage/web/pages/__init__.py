@@ -1,1 +1,1 @@
-"""The pages themselves. They ask `web.source`, and know no other part of Moorage than `api` and `telemetry`."""
+"""The pages. They ask a `web.source.Source`, and import nothing else of Moorage but `api` and `telemetry`."""

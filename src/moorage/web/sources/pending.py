@@ -12,7 +12,7 @@ from typing import Any
 from moorage.api.pod import Pod
 from moorage.api.resources import PODS
 from moorage.api.times import parse_time
-from moorage.app.asking import LoadedCluster
+from moorage.explain.loaded import LoadedCluster
 from moorage.framework.statuses import NodeStatuses
 from moorage.runtime.reuse.signatures import Signer
 from moorage.scheduler.outcome import fit_error

@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 
 from moorage.api.errors import MoorageError
 from moorage.api.pod import Pod
-from moorage.app.asking import LoadedCluster
 from moorage.app.configuring import Configuration
 from moorage.app.live_cluster import LiveCluster
 from moorage.explain.explanation import explain
+from moorage.explain.loaded import LoadedCluster
 from moorage.framework.nodes import Nodes, NodeView
 from moorage.web.source import Json, Question, QueueQuery
 from moorage.web.sources import configurations

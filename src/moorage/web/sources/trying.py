@@ -6,7 +6,7 @@ from moorage.api.resources import PODS
 from moorage.app.configuring import Configuration
 from moorage.app.live_cluster import LiveCluster
 from moorage.app.manifest_files import parse_manifest
-from moorage.app.what_if import ClusterCopy, Outcome, ended_by
+from moorage.explain.what_if import ClusterCopy, Outcome, ended_by
 from moorage.web.source import Json, Question
 
 

@@ -6,9 +6,9 @@ from moorage.api.errors import MoorageError
 from moorage.api.pod import Pod
 from moorage.api.resources import PODS
 from moorage.app.configuring import Configuration
-from moorage.app.evaluating import looking_at_all_nodes
 from moorage.app.live_cluster import LiveCluster
 from moorage.app.offline import offline_engine
+from moorage.explain.evaluate import looking_at_all_nodes
 from moorage.explain.judging import Judge
 from moorage.scheduler.engine import Engine
 

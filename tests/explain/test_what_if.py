@@ -10,7 +10,7 @@ from moorage.api.errors import MoorageError
 from moorage.api.resources import NODES, PODS
 from moorage.app.configuring import configure
 from moorage.app.live_cluster import LiveCluster
-from moorage.app.what_if import ClusterCopy, Outcome
+from moorage.explain.what_if import ClusterCopy, Outcome
 from moorage.testing import make_node, make_pod
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from moorage.app.evaluating import evaluate
+from moorage.explain.evaluate import evaluate
 
 POD = {"metadata": {"name": "p", "namespace": "default"}, "spec": {"containers": [{"name": "c"}]}}
 NODE = {"metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"}}}

@@ -18,14 +18,14 @@ from moorage.api.errors import MoorageError
 from moorage.api.node import Node
 from moorage.api.pod import Pod, controller_of
 from moorage.api.resources import NODES, PODS, REPLICA_SETS, AnyObject
-from moorage.app.asking import LoadedCluster
 from moorage.app.configuring import Configuration
-from moorage.app.evaluating import looking_at_all_nodes
 from moorage.app.live_cluster import LiveCluster
 from moorage.app.offline import NoEvents
 from moorage.app.simulating.engine import simulated_engine
+from moorage.explain.evaluate import looking_at_all_nodes
 from moorage.explain.explanation import Explanation, explain
 from moorage.explain.judging import unassigned
+from moorage.explain.loaded import LoadedCluster
 from moorage.explain.remedies import node_like
 from moorage.framework.ports import Served
 from moorage.sim.loop import VirtualClock, VirtualLoop, finish

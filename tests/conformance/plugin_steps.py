@@ -15,9 +15,9 @@ from moorage.api.pod import Pod
 from moorage.api.resources import PODS, Resource
 from moorage.api.times import parse_time
 from moorage.app.configuring import Configuration
-from moorage.app.evaluating import BadCase
 from moorage.app.offline import offline_engine
 from moorage.app.snapshots import KEYS
+from moorage.explain.evaluate import BadCase
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.events import QueuedPod
 from moorage.framework.ports import Change, Clock, Timer

@@ -1,5 +1,6 @@
 """Cases that ask one plugin alone, which need not be one of the default profile: the answers of
-scheduler-plugins are compared in this form. See docs/evaluate.md.
+scheduler-plugins are compared in this form. `python -m tests.conformance.plugin_cases FILE` answers all cases
+of a file, a JSON line each.
 
 A case names its `plugin`, which the production runtime builds and asks in a profile of its own. What a case
 has beside the cluster of `evaluating` is read here.
@@ -9,7 +10,9 @@ from __future__ import annotations
 
 import functools
 import json
+import sys
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from moorage.api.errors import MoorageError
@@ -18,11 +21,11 @@ from moorage.api.resources import PODS
 from moorage.api.times import format_time, parse_time
 from moorage.app.clock import SystemClock
 from moorage.app.configuring import Configuration, configure
-from moorage.app.evaluating import BadCase, World
-from moorage.app.plugin_steps import loaded_engine, play, sorted_queue
 from moorage.app.snapshots import KEYS
 from moorage.config.types import API_VERSION, KIND
 from moorage.contrib.metrics import NodeUsage, load_watcher
+from moorage.explain.evaluate import BadCase, World
+from tests.conformance.plugin_steps import loaded_engine, play, sorted_queue
 
 CLUSTER = (*KEYS, "pod")
 """The keys of the input that a `World` reads."""
@@ -137,3 +140,8 @@ def _bound(pod: Mapping[str, Any], times: Mapping[str, float]) -> Mapping[str, A
         return pod
     condition = {"type": "PodScheduled", "status": "True", "lastTransitionTime": format_time(moment)}
     return {**pod, "status": {**(pod.get("status") or {}), "conditions": [condition]}}
+
+
+if __name__ == "__main__":
+    for line in Path(sys.argv[1]).read_text().splitlines():
+        print(json.dumps(evaluate_plugin(json.loads(line)), ensure_ascii=False))

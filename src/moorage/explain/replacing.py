@@ -6,8 +6,8 @@ from typing import Any
 
 from moorage.api.pod import Pod
 from moorage.api.resources import PODS
-from moorage.app.asking import LoadedCluster
 from moorage.explain.judging import unassigned
+from moorage.explain.loaded import LoadedCluster
 from moorage.explain.remedies import changed
 
 
