@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from moorage.cli.root import app
-from tests.app.running.api_thread import ApiThread
 from tests.cli.running import runner
+from tests.run.api_thread import ApiThread
 
 POD = {"apiVersion": "v1", "kind": "Pod", "spec": {"containers": [{"name": "c", "image": "x"}]}}
 CPU = {"requests": {"cpu": "3"}}

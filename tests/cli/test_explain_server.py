@@ -16,16 +16,16 @@ from moorage.api.resources import PODS
 from moorage.app import snapshots
 from moorage.app.clock import SystemClock
 from moorage.cli.root import app
+from moorage.endpoints.health import PING, Health, Inside, application
+from moorage.endpoints.v1.routes import RecordsQuery, SnapshotQuery
 from moorage.serving.access import Authenticator, Authorizer, Guard
-from moorage.serving.api_v1 import RecordsQuery, SnapshotQuery
 from moorage.serving.certificates import Authority, ServingCertificate
-from moorage.serving.endpoints import PING, Health, Inside, application
 from moorage.serving.server import ServingThread
 from moorage.testing import Cluster, make_node, make_pod
 from moorage.up import kubeconfig
-from tests.app.running.asking import Asker
 from tests.cli.running import runner
-from tests.serving.test_endpoints import VIEWS, Reviews
+from tests.endpoints.asking import Asker
+from tests.endpoints.test_health import VIEWS, Reviews
 
 CONFIG = """
 apiVersion: kubescheduler.config.k8s.io/v1

@@ -18,9 +18,9 @@ import yaml
 
 from moorage.cli.root import app
 from moorage.serving.certificates import Authority, User, load
-from tests.app.running.api_thread import ROOT, ApiThread
 from tests.cli.running import runner
 from tests.cluster.processes import Daemon, free_port
+from tests.run.api_thread import ROOT, ApiThread
 
 PLUGIN = """
 from moorage.framework import FilterPlugin, ReservePlugin, ScorePlugin, Status

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.app.running.api_thread import ROOT, ApiThread, Running
+from tests.run.api_thread import ROOT, ApiThread, Running
 
 pytestmark = pytest.mark.slow
 

@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 
 from moorage.api.resources import LEASES
-from moorage.app.running import takeover
 from moorage.client.lease import JITTER
+from moorage.run import takeover
 from tests.cluster import objects
 from tests.cluster.api import eventually
 from tests.cluster.conftest import ACCOUNT

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from moorage.testing import Cluster, make_node, make_nodes, make_pod
-from tests.app.running.asking import QUERIES, Asker
 from tests.docs.snippets import ROOT
+from tests.endpoints.asking import QUERIES, Asker
 
 PAGE = (ROOT / "docs" / "api-v1.md").read_text()
 MAPS = {"labels", "allocatable", "requested", "requests", "places"}

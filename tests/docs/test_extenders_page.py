@@ -10,9 +10,9 @@ import yaml
 from typer.testing import CliRunner
 
 from moorage.app.configuring import configure
-from moorage.app.extending.application import ServerMetrics
-from moorage.app.extending.options import ExtenderOptions, config_block
 from moorage.cli.root import app
+from moorage.run.extender.application import ServerMetrics
+from moorage.run.extender.options import ExtenderOptions, config_block
 from moorage.testing import Cluster, make_node
 from tests.docs.snippets import ROOT, snippets
 from tests.extender.server_kit import by_names, exchange, served_of

@@ -4,8 +4,8 @@ import re
 
 from moorage import config
 from moorage.app.configuring import configure
-from moorage.app.running.flag_table import FLAGS
 from moorage.config.policy_names import DROPPED, PREDICATES, PRIORITIES
+from moorage.run.flag_table import FLAGS
 from tests.docs.snippets import ROOT, snippets
 
 PAGE = ROOT / "docs" / "policy.md"

@@ -13,12 +13,12 @@ import yaml
 
 from moorage.api.errors import MoorageError
 from moorage.app.configuring import Configuration, configure
-from moorage.app.running.flags import parse
-from moorage.app.running.options import configuration_of, options_of
 from moorage.cli.root import app
 from moorage.config import convert_policy
 from moorage.config.gates import DEFAULT_GATES
 from moorage.framework import ScorePlugin
+from moorage.run.flags import parse
+from moorage.run.options import configuration_of, options_of
 from moorage.testing import Cluster, make_node, make_pod
 from tests.cli.running import runner
 from tests.docs.snippets import ROOT, Snippet, snippets

@@ -12,11 +12,11 @@ import msgspec
 
 from moorage.api.pod import Pod
 from moorage.app.configuring import configure
-from moorage.app.extending import ExtenderVerbs, Served, extender_app, select
-from moorage.app.extending.application import ServerMetrics
 from moorage.app.scheduler import Scheduler
 from moorage.client.transport import Request, Response
 from moorage.framework.points import Plugin
+from moorage.run.extender import ExtenderVerbs, Served, extender_app, select
+from moorage.run.extender.application import ServerMetrics
 from moorage.testing import Cluster, make_pod
 from tests.extender.kit import FakeResponse
 

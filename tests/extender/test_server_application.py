@@ -10,9 +10,9 @@ import pytest
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
-from moorage.app.extending import application
 from moorage.extender.server_wire import PodReader
 from moorage.framework import FilterPlugin, ScorePlugin, Status
+from moorage.run.extender import application
 from moorage.serving.certificates import User
 from moorage.testing import make_node
 from tests.extender.server_kit import POD, Extended, by_names, exchange, served_of

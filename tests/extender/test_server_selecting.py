@@ -8,8 +8,6 @@ import yaml
 from moorage import config
 from moorage.api.errors import MoorageError
 from moorage.app.configuring import EMPTY, configure
-from moorage.app.extending import select
-from moorage.app.extending.options import ExtenderOptions, config_block
 from moorage.framework import (
     BindPlugin,
     FilterPlugin,
@@ -21,6 +19,8 @@ from moorage.framework import (
 )
 from moorage.manifests import DeployOptions, to_yaml
 from moorage.manifests.extender import block_of, extender_manifests
+from moorage.run.extender import select
+from moorage.run.extender.options import ExtenderOptions, config_block
 from tests.extender.server_kit import served_of
 
 

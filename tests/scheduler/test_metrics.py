@@ -7,10 +7,10 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from moorage.api.resources import NODES, PODS
-from moorage.app.running import gauges
 from moorage.app.scheduler import Scheduler
 from moorage.config.gates import DEFAULT_GATES
 from moorage.framework import PermitPlugin, Status
+from moorage.run import gauges
 from moorage.telemetry.instruments import Exposed, exponential
 from moorage.telemetry.metrics import SchedulerMetrics
 from moorage.testing import Cluster, make_node, make_pod

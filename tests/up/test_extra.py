@@ -15,7 +15,7 @@ from tests.docs.snippets import ROOT
 WITHOUT = "import sys; sys.modules.update(dict.fromkeys({packages!r})); sys.argv = {argv!r}; "
 MAIN = "from moorage.cli import main; main()"
 RUN = (
-    "import sys, moorage.cli.run, moorage.app.running.process, moorage.app.scheduler, moorage.manifests, "
+    "import sys, moorage.cli.run, moorage.run.process, moorage.app.scheduler, moorage.manifests, "
     "moorage.explain.evaluate, moorage.testing; print(*sys.modules)"
 )
 
@@ -31,7 +31,7 @@ def without_extra(*argv: str) -> subprocess.CompletedProcess[str]:
 
 def test_what_run_and_testing_import_has_nothing_of_the_embedded_cluster():
     loaded = python(RUN).stdout.split()
-    assert "moorage.app.running.process" in loaded
+    assert "moorage.run.process" in loaded
     assert [name for name in loaded if name.startswith("moorage.embedded") or name in EXTRA] == []
 
 

@@ -18,7 +18,7 @@ import msgspec
 from moorage.api.errors import MoorageError
 from moorage.api.pod import Pod
 from moorage.app.clock import SystemClock
-from moorage.app.running.garbage import collected_as_when_running
+from moorage.app.gc_tuning import collected_as_when_running
 from moorage.bench.detailed_nodes import add_details
 from moorage.bench.workloads import plain
 from moorage.bench.world import World

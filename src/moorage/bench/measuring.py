@@ -21,7 +21,7 @@ import numpy as np
 
 from moorage.api.errors import MoorageError
 from moorage.app.configuring import Configuration, configure
-from moorage.app.running.garbage import collected_as_when_running
+from moorage.app.gc_tuning import collected_as_when_running
 from moorage.bench.workloads import Workload
 from moorage.bench.world import World
 from moorage.framework.events import QueuedPod

@@ -17,13 +17,13 @@ import uvloop
 
 from moorage.api.pod import Pod
 from moorage.app.configuring import configure
-from moorage.app.extending.application import extender_app
-from moorage.app.extending.selecting import select
-from moorage.app.extending.verbs import ExtenderVerbs
 from moorage.bench.world import World
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.nodes import Nodes, Refusals
 from moorage.framework.vectorized import VectorFilterPlugin, VectorScorePlugin
+from moorage.run.extender.application import extender_app
+from moorage.run.extender.selecting import select
+from moorage.run.extender.verbs import ExtenderVerbs
 from moorage.serving.server import Listener
 
 CONFIG = """

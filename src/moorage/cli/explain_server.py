@@ -11,12 +11,12 @@ from rich.table import Table
 
 from moorage.api.errors import MoorageError
 from moorage.api.times import format_time
-from moorage.app import running_scheduler
 from moorage.cli.printing import Form, console, fail, line, print_data, printable
 from moorage.cli.scores import scores
 from moorage.cli.server_options import Scheduler
+from moorage.endpoints import client
+from moorage.endpoints.v1.routes import ROOT
 from moorage.framework.record import UNSCHEDULABLE, NodeScore
-from moorage.serving.api_v1 import ROOT
 
 ATTEMPTS = 10
 """The newest, that are shown."""
@@ -47,7 +47,7 @@ async def _ask(scheduler: Scheduler, name: str, namespace: str) -> dict[str, Any
     given = await scheduler.credentials()
     pod = f"{namespace or given.namespace or 'default'}/{name}"
     query = {"pod": pod, "limit": str(ATTEMPTS), "nodes": str(NAMES)}
-    return await running_scheduler.ask(given, f"{ROOT}/records", query)
+    return await client.ask(given, f"{ROOT}/records", query)
 
 
 def show(answer: Mapping[str, Any]) -> None:

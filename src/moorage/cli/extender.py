@@ -9,10 +9,10 @@ from typing import Annotated
 import typer
 
 from moorage.api.errors import MoorageError
-from moorage.app.extending import process, select
-from moorage.app.extending.options import PORT, ExtenderOptions, config_block
 from moorage.cli.printing import fail
 from moorage.cli.profile_options import PluginPath, Plugins, ProfileName, configured_by
+from moorage.run.extender import process, select
+from moorage.run.extender.options import PORT, ExtenderOptions, config_block
 from moorage.telemetry import logs
 
 _log = logs.get(__name__)

@@ -11,13 +11,13 @@ import typer
 import moorage
 from moorage.api.errors import MoorageError
 from moorage.app.configuring import configure
-from moorage.app.extending import select
 from moorage.cli.printing import current_folder, fail, line
 from moorage.config import ConfigError
 from moorage.manifests import DeployOptions, kustomization, to_yaml
 from moorage.manifests.bundle import default_config, warnings
 from moorage.manifests.bundle import manifests as make
 from moorage.manifests.extender import block_of, extender_manifests
+from moorage.run.extender import select
 
 OWN_PODS = (
     "kube-scheduler asks the extender about the extender's own pods too: let them run before you add the "

@@ -11,11 +11,11 @@ import typer
 from moorage import config
 from moorage.api.errors import MoorageError
 from moorage.app.configuring import Configuration
-from moorage.app.running import flags, options, process
-from moorage.app.running.flag_table import GROUPS, Flag, Kind
-from moorage.app.running.flags import FlagError, Flags
 from moorage.cli import printing
 from moorage.cli.version import print_version
+from moorage.run import flags, options, process
+from moorage.run.flag_table import GROUPS, Flag, Kind
+from moorage.run.flags import FlagError, Flags
 from moorage.telemetry import logs
 
 _log = logs.get(__name__)

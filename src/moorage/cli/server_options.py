@@ -10,11 +10,11 @@ from typing import Annotated
 import typer
 
 from moorage.api.resources import Resource
-from moorage.app import running_scheduler
 from moorage.app.configuring import Configuration
 from moorage.app.live_cluster import LiveCluster
 from moorage.cli.printing import fail
 from moorage.client.credentials import Credentials
+from moorage.endpoints import client
 
 Server = Annotated[
     str,
@@ -53,7 +53,7 @@ class Scheduler:
     insecure: bool
 
     async def credentials(self) -> Credentials:
-        return await running_scheduler.credentials(
+        return await client.credentials(
             self.server,
             token_file=str(self.token_file or ""),
             kubeconfig=self.kubeconfig,
@@ -63,10 +63,10 @@ class Scheduler:
         )
 
     async def configuration(self) -> Configuration:
-        return await running_scheduler.configuration(await self.credentials())
+        return await client.configuration(await self.credentials())
 
     async def cluster(self, resources: Iterable[Resource], annotations: bool) -> LiveCluster:
-        return await running_scheduler.cluster(await self.credentials(), resources, annotations)
+        return await client.cluster(await self.credentials(), resources, annotations)
 
 
 def scheduler_of(

@@ -12,8 +12,8 @@ import typer
 from moorage.api.errors import MoorageError
 from moorage.app import live_cluster, snapshots
 from moorage.app.configuring import Configuration, configure
+from moorage.app.gc_tuning import nothing_collected
 from moorage.app.live_cluster import LiveCluster
-from moorage.app.running.garbage import nothing_collected
 from moorage.cli.printing import fail, line
 from moorage.cli.server_options import Scheduler
 from moorage.explain.loaded import LoadedCluster

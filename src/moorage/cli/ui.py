@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from moorage.api.errors import MoorageError
-from moorage.app import live_cluster, running_scheduler, snapshots
+from moorage.app import live_cluster, snapshots
 from moorage.app.configuring import Configuration, configure
 from moorage.app.live_cluster import LiveCluster
 from moorage.cli.printing import fail, line
@@ -20,7 +20,8 @@ from moorage.cli.profile_options import Config, PluginPath, Plugins, ProfileName
 from moorage.cli.server_options import Authority, Insecure, Scheduler, Server, TokenFile, scheduler_of
 from moorage.cli.sources import Context, Kubeconfig, SnapshotFile, read
 from moorage.client.connection import find
-from moorage.serving.api_v1 import ROOT
+from moorage.endpoints import client
+from moorage.endpoints.v1.routes import ROOT
 from moorage.web.sources.address import address, new_token, take_port
 
 
@@ -98,7 +99,7 @@ def _scheduler(given: Scheduler, read_only: bool) -> Any:
 
     found = asyncio.run(given.credentials())
     # A wrong address or token is said here, not in the browser.
-    asyncio.run(running_scheduler.ask(found, f"{ROOT}/summary", {}))
+    asyncio.run(client.ask(found, f"{ROOT}/summary", {}))
     measures = not given.token_file or given.kubeconfig or given.context
     usage = Usage(partial(find, given.kubeconfig, given.context)) if measures else None
     own = None if given.token_file else asyncio.run(embedded_cluster(given.kubeconfig, given.context))

@@ -11,8 +11,8 @@ import typer
 from rich.table import Table
 
 from moorage.api.errors import MoorageError
+from moorage.app.gc_tuning import nothing_collected
 from moorage.app.manifest_files import read_manifest
-from moorage.app.running.garbage import nothing_collected
 from moorage.cli.explain import UNSCHEDULABLE, refusals
 from moorage.cli.printing import Form, OutputForm, console, fail, line, print_data, printable
 from moorage.cli.profile_options import Config, PluginPath, Plugins, ProfileName, configured, configured_by

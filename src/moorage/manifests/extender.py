@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from moorage.app.extending.options import PORT, ExtenderOptions, config_block
-from moorage.app.extending.selecting import Served
 from moorage.manifests import rbac, workload
 from moorage.manifests.bundle import SYSTEM_SPACES
 from moorage.manifests.options import DeployOptions
+from moorage.run.extender.options import PORT, ExtenderOptions, config_block
+from moorage.run.extender.selecting import Served
 
 Json = dict[str, Any]
 

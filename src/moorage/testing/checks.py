@@ -14,9 +14,9 @@ from types import FrameType, TracebackType
 
 import numpy as np
 
-from moorage.app.running.watchdog import hook_of
 from moorage.framework.ports import Clock
 from moorage.framework.status import Status
+from moorage.run.watchdog import hook_of
 from moorage.runtime.attempt import Attempt
 from moorage.runtime.reuse.cache import NoReuse
 from moorage.scheduler.choosing import NodeChooser

@@ -18,16 +18,16 @@ from moorage.api.errors import MoorageError
 from moorage.api.pod import DEFAULT_SCHEDULER_NAME
 from moorage.app.clock import SystemClock
 from moorage.app.reloading import Reloader
-from moorage.app.running.endpoints import Endpoints
-from moorage.app.running.inside import inside_of, loop_check
-from moorage.app.running.options import ServingOptions
-from moorage.app.running.watchdog import Heart, Signals, Watchdog
 from moorage.app.scheduler import Scheduler
 from moorage.client.connection import connect
 from moorage.client.credentials import Credentials, Pem
 from moorage.client.http_client import HttpClient
+from moorage.endpoints.health import ENDPOINTS, PING, Health
+from moorage.run.endpoints import Endpoints
+from moorage.run.options import ServingOptions
+from moorage.run.process_endpoints import inside_of, loop_check
+from moorage.run.watchdog import Heart, Signals, Watchdog
 from moorage.serving.certificates import Certificate
-from moorage.serving.endpoints import ENDPOINTS, PING, Health
 from moorage.telemetry.metrics import SchedulerMetrics
 from moorage.up import kubeconfig
 from moorage.up.cluster_plan import ClusterPlan

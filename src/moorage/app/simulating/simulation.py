@@ -12,7 +12,7 @@ from pathlib import Path
 
 from moorage.api.errors import MoorageError
 from moorage.app.configuring import Configuration, configure, configure_file
-from moorage.app.running.garbage import collected_as_when_running
+from moorage.app.gc_tuning import collected_as_when_running
 from moorage.app.simulating.engine import simulated_engine
 from moorage.app.simulating.loading import load_workload, read_scenario
 from moorage.app.simulating.pacing import Pace

@@ -8,11 +8,11 @@ from typing import Any
 from urllib.parse import quote
 
 from moorage.api.errors import MoorageError
-from moorage.app import running_scheduler
 from moorage.app.clock import SystemClock
-from moorage.app.running_scheduler import Endpoints
 from moorage.client.credentials import Credentials
-from moorage.serving.api_v1 import ROOT
+from moorage.endpoints import client
+from moorage.endpoints.client import Endpoints
+from moorage.endpoints.v1.routes import ROOT
 from moorage.web.source import Json, Question, QueueQuery
 from moorage.web.sources import configurations
 from moorage.web.sources.labels import label_columns
@@ -69,8 +69,8 @@ class ServerSource:
 
     async def what_if(self, question: Question) -> Json:
         """By the scheduler's own configuration, on what it sees at this moment."""
-        configured = await running_scheduler.configuration(self._given)
-        cluster = await running_scheduler.cluster(self._given, configured.resources())
+        configured = await client.configuration(self._given)
+        cluster = await client.cluster(self._given, configured.resources())
         return await asyncio.to_thread(what_if, cluster, configured, question)
 
     async def nodes(self) -> Json:

@@ -1,0 +1,1 @@
+"""`/moorage/v1`: what a running scheduler knows, as JSON."""

@@ -1,0 +1,147 @@
+"""Reads a command line as Go's flag library does, against the table of known flags.
+
+`--name=value`, `--name value`, `--flag` for a boolean (which takes its own only after `=`), `-v=3` and
+`-v 3`. All mistakes are collected and reported together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from moorage.api import times
+from moorage.api.errors import MoorageError
+from moorage.api.problems import did_you_mean
+from moorage.run.flag_table import FLAGS, SHORT, Flag, Kind
+
+_TRUE, _FALSE = ("1", "t", "T", "TRUE", "true", "True"), ("0", "f", "F", "FALSE", "false", "False")
+
+
+class FlagError(MoorageError):
+    """A command line that cannot be obeyed; the message has a line per mistake."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """The values. Flags that were not given have their default."""
+
+    given: Mapping[str, str]
+    """Flag → what the user wrote."""
+    warnings: tuple[str, ...] = field(default=())
+
+    def has(self, name: str) -> bool:
+        return name in self.given
+
+    def text(self, name: str) -> str:
+        return self.given.get(name, FLAGS[name].default)
+
+    def boolean(self, name: str) -> bool:
+        return self.text(name) in _TRUE
+
+    def number(self, name: str) -> int:
+        return int(self.text(name))
+
+    def real(self, name: str) -> float:
+        return float(self.text(name))
+
+    def seconds(self, name: str) -> float:
+        return times.parse_duration(self.text(name))
+
+    def items(self, name: str) -> tuple[str, ...]:
+        return tuple(filter(None, (part.strip() for part in self.text(name).split(","))))
+
+    def everything(self) -> dict[str, str]:
+        """Every flag with its value, as /flagz shows them."""
+        return {name: self.text(name) for name in sorted(FLAGS)}
+
+
+def parse(args: Sequence[str]) -> Flags:
+    """The flags of a command line, or a FlagError with all that is wrong with it."""
+    given: dict[str, str] = {}
+    problems: list[str] = []
+    rest = list(args)
+    while rest:
+        word = rest.pop(0)
+        flag, value, problem = _split(word)
+        if flag is None:
+            problems.append(problem)
+            continue
+        if value is None:
+            if flag.kind is Kind.BOOL:
+                value = "true"
+            elif rest:
+                value = rest.pop(0)
+            else:
+                problems.append(f"flag needs an argument: --{flag.name}")
+                continue
+        if problem := _mistake(flag, value):
+            problems.append(problem)
+        elif flag.kind is Kind.LIST and flag.name in given:
+            given[flag.name] += f",{value}"
+        else:
+            given[flag.name] = value
+    if problems:
+        raise FlagError("\n".join(problems))
+    return Flags(given, tuple(_warnings(given)))
+
+
+def _split(word: str) -> tuple[Flag | None, str | None, str]:
+    """A word of the command line as flag and value; without a flag, what is wrong."""
+    if not word.startswith("-") or word in ("-", "--"):
+        return None, None, f"unexpected argument {word!r}: everything is said by flags"
+    name, equals, value = word.lstrip("-").partition("=")
+    long = word.startswith("--")
+    flag = FLAGS.get(name) if long else FLAGS.get(SHORT.get(name, ""))
+    if flag is None:
+        dashes = "--" if long else "-"
+        guess = did_you_mean(name, FLAGS)
+        return None, None, f"unknown flag: {dashes}{name}" + (f"; {guess}" if guess else "")
+    return flag, value if equals else None, ""
+
+
+def _mistake(flag: Flag, value: str) -> str:
+    if flag.refused:
+        return f"--{flag.name} is not supported: {flag.note}"
+    expected = _expected(flag.kind, value)
+    return f"invalid argument {value!r} for --{flag.name}: {expected}" if expected else ""
+
+
+def _expected(kind: Kind, value: str) -> str:
+    """What the value should be; nothing when it is."""
+    match kind:
+        case Kind.BOOL:
+            return "" if value in (*_TRUE, *_FALSE) else "write true or false"
+        case Kind.INT:
+            digits = value.removeprefix("-")
+            return "" if digits.isascii() and digits.isdigit() else "write a whole number"
+        case Kind.FLOAT:
+            return "" if _is_real(value) else "write a number"
+        case Kind.DURATION:
+            return _duration_mistake(value)
+        case _:
+            return ""
+
+
+def _is_real(value: str) -> bool:
+    try:
+        return value.isascii() and abs(float(value)) < 1e9
+    except ValueError:
+        return False
+
+
+def _duration_mistake(value: str) -> str:
+    try:
+        seconds = times.parse_duration(value)
+    except ValueError as error:
+        return f"{error}; write a duration such as 10s or 1m30s"
+    return "" if seconds >= 0 else "write a duration that is not negative"
+
+
+def _warnings(given: Mapping[str, str]) -> list[str]:
+    said = [f"--{name} has no effect: {FLAGS[name].note}" for name in given if FLAGS[name].note]
+    if "config" in given:
+        unread = [name for name in ("kube-api-qps", "kube-api-burst") if name in given]
+        said += [f"--{name} is ignored because --config is set; use clientConnection" for name in unread]
+    if given.get("port", "0") != "0":
+        said.append("--port: there is no insecure port, so HTTPS is served there, as with --secure-port")
+    return said
