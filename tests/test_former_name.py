@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from moorage import snapshots
 from moorage.api.former_name import FORMER_NAME, FORMER_PREFIX, PREFIX
 from moorage.api.resources import NODES, PODS
-from moorage.app import snapshots
 from moorage.embedded.durable.recovery import DATABASE, FORMER_DATABASE, DataDirError
 from moorage.runtime.registry import Registry
 from moorage.sim.records import Record, Recorded

@@ -3,13 +3,15 @@
 Public names only; everything is imported lazily, so that `import moorage.api` stays cheap.
 """
 
+from moorage.api.version import VERSION
+
 TYPE_CHECKING = False  # not from `typing`: `python -m moorage` would take it from the current folder
 if TYPE_CHECKING:
     from moorage.app.scheduler import Scheduler
-    from moorage.app.simulating.simulation import Simulation
+    from moorage.sim.simulation import Simulation
 
 __all__ = ["Scheduler", "Simulation", "__version__"]
-__version__ = "0.1.0"
+__version__ = VERSION
 
 
 def __getattr__(name: str) -> object:
@@ -18,7 +20,7 @@ def __getattr__(name: str) -> object:
 
         return Scheduler
     if name == "Simulation":
-        from moorage.app.simulating.simulation import Simulation
+        from moorage.sim.simulation import Simulation
 
         return Simulation
     raise AttributeError(f"module 'moorage' has no attribute {name!r}")

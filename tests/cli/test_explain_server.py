@@ -12,8 +12,8 @@ import pytest
 import yaml
 from typer.testing import Result
 
+from moorage import snapshots
 from moorage.api.resources import PODS
-from moorage.app import snapshots
 from moorage.app.clock import SystemClock
 from moorage.cli.root import app
 from moorage.endpoints.health import PING, Health, Inside, application

@@ -19,11 +19,11 @@ import pytest
 
 from moorage.api import decoding
 from moorage.api.resources import NODES, PODS
-from moorage.app import live_cluster
 from moorage.app.configuring import configure
 from moorage.explain.explanation import Explanation, explain
 from moorage.explain.loaded import LoadedCluster
 from moorage.explain.remedies import Remedy
+from moorage.snapshots.cluster import read_cluster
 from tests.cluster import objects
 from tests.cluster.api import Api, ApiProblem, Json, eventually
 from tests.cluster.controlplane import ControlPlane
@@ -67,7 +67,7 @@ def reader(plane: ControlPlane, *verbs: str) -> Path:
 def ask(kubeconfig: Path, name: str, namespace: str) -> Explanation:
     async def answer() -> Explanation:
         configured = configure(discover=False)
-        cluster = await live_cluster.read(configured.resources(), str(kubeconfig))
+        cluster = await read_cluster(configured.resources(), str(kubeconfig))
         loaded = LoadedCluster.load(cluster, configured)
         pod = loaded.pod(name, namespace)
         return await explain(loaded.judge(pod), pod)

@@ -21,10 +21,10 @@ from moorage.api.resources import PODS
 from moorage.api.times import format_time, parse_time
 from moorage.app.clock import SystemClock
 from moorage.app.configuring import Configuration, configure
-from moorage.app.snapshots import KEYS
 from moorage.config.types import API_VERSION, KIND
 from moorage.contrib.metrics import NodeUsage, load_watcher
 from moorage.explain.evaluate import BadCase, World
+from moorage.snapshots.files import KEYS
 from tests.conformance.plugin_steps import loaded_engine, play, sorted_queue
 
 CLUSTER = (*KEYS, "pod")

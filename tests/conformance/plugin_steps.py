@@ -16,7 +16,6 @@ from moorage.api.resources import PODS, Resource
 from moorage.api.times import parse_time
 from moorage.app.configuring import Configuration
 from moorage.app.offline import offline_engine
-from moorage.app.snapshots import KEYS
 from moorage.explain.evaluate import BadCase
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.events import QueuedPod
@@ -27,6 +26,7 @@ from moorage.runtime.binding import run_permit, run_reserve, run_unreserve
 from moorage.runtime.pre_filtering import run_post_filter, run_pre_filter
 from moorage.runtime.services import HeldPod
 from moorage.scheduler.engine import Engine
+from moorage.snapshots.files import KEYS
 
 Json = dict[str, Any]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from moorage.app.configuring import configure
-from moorage.app.snapshots import KEYS
 from moorage.bench.workloads import WORKLOADS
+from moorage.snapshots.files import KEYS
 from tests.docs.snippets import ROOT, snippets
 
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/*/*.md")]

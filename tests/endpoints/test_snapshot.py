@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from moorage import snapshots
 from moorage.api.resources import NODES, PODS
-from moorage.app import snapshots
 from moorage.testing import Cluster, make_node, make_nodes, make_pod
 from tests.endpoints.asking import Asker
 from tests.endpoints.test_views import CONFIG, Doorman

@@ -9,8 +9,8 @@ import pytest
 from moorage.api.errors import MoorageError
 from moorage.api.resources import NODES, PODS
 from moorage.app.configuring import configure
-from moorage.app.live_cluster import LiveCluster
 from moorage.explain.what_if import ClusterCopy, Outcome
+from moorage.snapshots.cluster import ClusterObjects
 from moorage.testing import make_node, make_pod
 
 
@@ -32,11 +32,11 @@ def workload(kind: str = "Deployment", replicas: int = 2, cpu: str = "1", **spec
     }
 
 
-def cluster(*pods: Any, nodes: int = 2) -> LiveCluster:
-    return LiveCluster({NODES: [make_node(f"n{i}", cpu="2") for i in range(nodes)], PODS: list(pods)})
+def cluster(*pods: Any, nodes: int = 2) -> ClusterObjects:
+    return ClusterObjects({NODES: [make_node(f"n{i}", cpu="2") for i in range(nodes)], PODS: list(pods)})
 
 
-def copy(found: LiveCluster) -> ClusterCopy:
+def copy(found: ClusterObjects) -> ClusterCopy:
     return ClusterCopy(found, configure(discover=False))
 
 

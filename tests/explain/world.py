@@ -11,9 +11,9 @@ from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.resources import NODES, POD_DISRUPTION_BUDGETS, PODS, Resource
 from moorage.app.configuring import configure
-from moorage.app.live_cluster import LiveCluster
 from moorage.explain.explanation import Explanation, explain
 from moorage.explain.loaded import LoadedCluster
+from moorage.snapshots.cluster import ClusterObjects
 
 
 def load(
@@ -21,7 +21,7 @@ def load(
 ) -> LoadedCluster:
     objects: dict[Resource, Any] = {NODES: list(nodes), PODS: list(pods)}
     objects[POD_DISRUPTION_BUDGETS] = [decoding.convert(POD_DISRUPTION_BUDGETS, each) for each in budgets]
-    return LoadedCluster.load(LiveCluster(objects), configure(discover=False))
+    return LoadedCluster.load(ClusterObjects(objects), configure(discover=False))
 
 
 def ask(loaded: LoadedCluster, pod: Pod, **options: Any) -> Explanation:

@@ -10,13 +10,13 @@ import msgspec
 from moorage.api.meta import Object
 from moorage.api.pod import Pod
 from moorage.api.resources import by_kind
-from moorage.app.snapshots import KEYS as INPUT_KEYS
 from moorage.explain.evaluate import World
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.nodes import Nodes
 from moorage.framework.status import SUCCESS, Status
 from moorage.framework.statuses import NodeStatuses
 from moorage.runtime.filtering import filter_dense
+from moorage.snapshots.files import KEYS as INPUT_KEYS
 from moorage.testing import make_pod
 
 KEYS = {resource.kind: key for key, resource in INPUT_KEYS.items()}

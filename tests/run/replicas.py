@@ -1,6 +1,6 @@
 """Replicas of the scheduler under virtual time, each with election, fence, caches and connection of its own.
 
-Put together in the order of `app.running.process`, on one store; only threads and sockets are left out.
+Put together in the order of `run.process`, on one store; only threads and sockets are left out.
 """
 
 from __future__ import annotations

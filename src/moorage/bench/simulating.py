@@ -16,11 +16,11 @@ from moorage.api import decoding
 from moorage.api.errors import MoorageError
 from moorage.api.resources import PODS, AnyObject
 from moorage.app.configuring import configure
-from moorage.app.simulating.loading import read_scenario
-from moorage.app.simulating.simulation import Simulation
 from moorage.bench.world import make
+from moorage.sim.loading import read_scenario
 from moorage.sim.objects import node
 from moorage.sim.scenario import NodeShape
+from moorage.sim.simulation import Simulation
 from moorage.sim.tally import Tally
 from moorage.sim.workload import Add, Settings, Timed, Workload
 

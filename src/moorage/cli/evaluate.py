@@ -14,13 +14,12 @@ from typing import Annotated, Any
 import typer
 
 from moorage.api.errors import MoorageError
-from moorage.app import live_cluster
 from moorage.app.configuring import Configuration
-from moorage.app.live_cluster import LiveCluster
-from moorage.app.manifest_files import read_manifest
 from moorage.cli.printing import fail
 from moorage.cli.profile_options import Config, PluginPath, Plugins, ProfileName, configured
 from moorage.explain.evaluate import Evaluator, default_configuration
+from moorage.snapshots.cluster import ClusterObjects, read_cluster
+from moorage.snapshots.manifests import read_manifest
 
 
 def evaluate(
@@ -78,9 +77,9 @@ def evaluate(
         fail(f"{file} cannot be read: {getattr(error, 'strerror', None) or error}")
 
 
-def _read_live(own: Configuration | None, kubeconfig: str, context: str) -> LiveCluster:
+def _read_live(own: Configuration | None, kubeconfig: str, context: str) -> ClusterObjects:
     resources = (own or default_configuration()).resources()
-    return asyncio.run(live_cluster.read(resources, kubeconfig, context))
+    return asyncio.run(read_cluster(resources, kubeconfig, context))
 
 
 def _cases(files: Iterable[Path], namespace: str) -> Iterator[dict[str, Any]]:

@@ -19,11 +19,11 @@ from moorage.api.errors import MoorageError, QuantityError
 from moorage.api.times import DurationError, parse_duration
 from moorage.app.clock import SystemClock
 from moorage.app.configuring import Configuration, configure
-from moorage.app.recording import Recording, RecordOptions, Written
 from moorage.cli.printing import console, fail, line
 from moorage.cli.profile_options import Config, PluginPath, Plugins, ProfileName, configured
 from moorage.cli.sources import Annotations, Context, Kubeconfig, warn
 from moorage.client.connection import connect, default_user_agent, find
+from moorage.sim.recording import Recording, RecordOptions, Written
 
 
 def record(

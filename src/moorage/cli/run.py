@@ -24,7 +24,7 @@ SETTINGS = {
     "context_settings": {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []},
     "add_help_option": False,
 }
-"""The flags are read by `app.running.flags`: Go's rules are not those of other command lines."""
+"""The flags are read by `run.flags`: Go's rules are not those of other command lines."""
 
 
 def run(

@@ -11,10 +11,10 @@ import typer
 
 from moorage.api.resources import Resource
 from moorage.app.configuring import Configuration
-from moorage.app.live_cluster import LiveCluster
 from moorage.cli.printing import fail
 from moorage.client.credentials import Credentials
 from moorage.endpoints import client
+from moorage.snapshots.cluster import ClusterObjects
 
 Server = Annotated[
     str,
@@ -65,7 +65,7 @@ class Scheduler:
     async def configuration(self) -> Configuration:
         return await client.configuration(await self.credentials())
 
-    async def cluster(self, resources: Iterable[Resource], annotations: bool) -> LiveCluster:
+    async def cluster(self, resources: Iterable[Resource], annotations: bool) -> ClusterObjects:
         return await client.cluster(await self.credentials(), resources, annotations)
 
 

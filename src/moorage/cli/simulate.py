@@ -17,10 +17,10 @@ from rich.table import Table
 from moorage.api.errors import MoorageError
 from moorage.api.times import format_duration
 from moorage.app.configuring import plugin_folders
-from moorage.app.simulating.comparing import DIFFERENCES, Comparison, compare
-from moorage.app.simulating.jobs import Job, Setup, Source, plan, run_jobs
 from moorage.cli.printing import Form, complain, console, current_folder, fail, line, print_data
 from moorage.config import ConfigError
+from moorage.sim.comparing import DIFFERENCES, Comparison, compare
+from moorage.sim.jobs import Job, Setup, Source, plan, run_jobs
 from moorage.sim.results import Result
 from moorage.sim.tables import TableFormat, check_format
 from moorage.sim.tally import Tally

@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
+from moorage import snapshots
 from moorage.api.errors import MoorageError
-from moorage.app import snapshots
 from moorage.cli.printing import fail, line
 from moorage.cli.profile_options import Config, PluginPath, Plugins, ProfileName, configured
 from moorage.cli.server_options import Authority, Insecure, Server, TokenFile, scheduler_of

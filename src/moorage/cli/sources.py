@@ -9,14 +9,14 @@ from typing import Annotated
 
 import typer
 
+from moorage import snapshots
 from moorage.api.errors import MoorageError
-from moorage.app import live_cluster, snapshots
 from moorage.app.configuring import Configuration, configure
 from moorage.app.gc_tuning import nothing_collected
-from moorage.app.live_cluster import LiveCluster
 from moorage.cli.printing import fail, line
 from moorage.cli.server_options import Scheduler
 from moorage.explain.loaded import LoadedCluster
+from moorage.snapshots.cluster import ClusterObjects, read_cluster
 
 Kubeconfig = Annotated[
     str,
@@ -63,7 +63,7 @@ def read(
     snapshot: Path | None,
     scheduler: Scheduler | None = None,
     annotations: bool = True,
-) -> LiveCluster:
+) -> ClusterObjects:
     """The objects of the cluster, read once. What could not be read is said on standard error."""
     if snapshot is not None and (kubeconfig or context or scheduler):
         fail("--snapshot excludes --kubeconfig, --context and --server: drop one")
@@ -73,7 +73,7 @@ def read(
     elif snapshot is not None:
         cluster = snapshots.load(snapshot, resources)
     else:
-        cluster = asyncio.run(live_cluster.read(resources, kubeconfig, context))
+        cluster = asyncio.run(read_cluster(resources, kubeconfig, context))
     warn(cluster.gaps(configured))
     return cluster
 

@@ -11,10 +11,9 @@ from typing import Annotated, Any
 
 import typer
 
+from moorage import snapshots
 from moorage.api.errors import MoorageError
-from moorage.app import live_cluster, snapshots
 from moorage.app.configuring import Configuration, configure
-from moorage.app.live_cluster import LiveCluster
 from moorage.cli.printing import fail, line
 from moorage.cli.profile_options import Config, PluginPath, Plugins, ProfileName, configured
 from moorage.cli.server_options import Authority, Insecure, Scheduler, Server, TokenFile, scheduler_of
@@ -22,6 +21,7 @@ from moorage.cli.sources import Context, Kubeconfig, SnapshotFile, read
 from moorage.client.connection import find
 from moorage.endpoints import client
 from moorage.endpoints.v1.routes import ROOT
+from moorage.snapshots.cluster import ClusterObjects, read_cluster
 from moorage.web.sources.address import address, new_token, take_port
 
 
@@ -116,10 +116,10 @@ def _cluster(given: Configuration | None, kubeconfig: str, context: str, snapsho
     own = given or configure()
     resources = own.resources()
 
-    async def again() -> LiveCluster:
+    async def again() -> ClusterObjects:
         if snapshot is not None:
             return snapshots.load(snapshot, resources)
-        return await live_cluster.read(resources, kubeconfig, context)
+        return await read_cluster(resources, kubeconfig, context)
 
     title = f"snapshot {snapshot.name}" if snapshot is not None else f"cluster {context}".strip()
     usage = None if snapshot is not None else Usage(partial(find, kubeconfig, context))

@@ -12,7 +12,6 @@ from rich.table import Table
 
 from moorage.api.errors import MoorageError
 from moorage.app.gc_tuning import nothing_collected
-from moorage.app.manifest_files import read_manifest
 from moorage.cli.explain import UNSCHEDULABLE, refusals
 from moorage.cli.printing import Form, OutputForm, console, fail, line, print_data, printable
 from moorage.cli.profile_options import Config, PluginPath, Plugins, ProfileName, configured, configured_by
@@ -22,6 +21,7 @@ from moorage.explain.explanation import Explanation
 from moorage.explain.loaded import LoadedCluster
 from moorage.explain.replacing import placed_elsewhere
 from moorage.explain.what_if import ClusterCopy, Outcome, ended_by
+from moorage.snapshots.manifests import read_manifest
 
 SHOWN = 40
 """Rows of a table for people; JSON has them all."""

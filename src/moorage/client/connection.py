@@ -7,10 +7,10 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Mapping
-from importlib.metadata import version
 from pathlib import Path
 from random import Random
 
+from moorage.api.version import VERSION
 from moorage.client import kubeconfig
 from moorage.client.aiohttp_transport import AiohttpTransport
 from moorage.client.credentials import Credentials, CredentialsError, Pem
@@ -100,4 +100,4 @@ def connect(
 def default_user_agent(component: str = "scheduler") -> str:
     """As audit logs and API priority rules see us: program, version, system, component."""
     system, machine = platform.system().lower(), platform.machine()
-    return f"moorage/{version('moorage')} ({system}/{machine}) {component}"
+    return f"moorage/{VERSION} ({system}/{machine}) {component}"

@@ -9,17 +9,17 @@ from typing import Any
 
 import msgspec
 
+from moorage import snapshots
 from moorage.api.errors import MoorageError
 from moorage.api.resources import Resource
-from moorage.app import snapshots
 from moorage.app.clock import SystemClock
 from moorage.app.configuring import Configuration, configure
-from moorage.app.live_cluster import LiveCluster
 from moorage.client.aiohttp_transport import AiohttpTransport
 from moorage.client.connection import default_user_agent, find
 from moorage.client.credentials import Credentials, CredentialsError, Pem
 from moorage.client.transport import Request
 from moorage.endpoints.v1.routes import ROOT
+from moorage.snapshots.cluster import ClusterObjects
 
 SECONDS = 30.0
 SEND_SECONDS = 90.0
@@ -87,7 +87,7 @@ async def configuration(given: Credentials) -> Configuration:
 
 async def cluster(
     given: Credentials, resources: Iterable[Resource], annotations: bool = False
-) -> LiveCluster:
+) -> ClusterObjects:
     """What the scheduler sees at this moment."""
     endpoints = Endpoints(given)
     path, query = f"{ROOT}/snapshot", {"annotations": str(annotations).lower()}

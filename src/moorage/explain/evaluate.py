@@ -23,9 +23,7 @@ from moorage.api.errors import MoorageError
 from moorage.api.pod import Pod
 from moorage.api.resources import Resource
 from moorage.app.configuring import Configuration, configure
-from moorage.app.live_cluster import LiveCluster
 from moorage.app.offline import offline_engine
-from moorage.app.snapshots import KEYS
 from moorage.config import PluginConfig
 from moorage.config.gates import DEFAULT_GATES
 from moorage.config.plugin_args import ArgsReader
@@ -44,6 +42,8 @@ from moorage.runtime.profile import Profile
 from moorage.runtime.reuse.signatures import Signature, Signer
 from moorage.runtime.scoring import Scoring, run_pre_score, run_scores
 from moorage.scheduler.choosing import NO_FIT, NodeChooser
+from moorage.snapshots.cluster import ClusterObjects
+from moorage.snapshots.files import KEYS
 
 NOT_JUDGED = ("SchedulingGates", "DynamicResources")
 """Left out of the default profile: they say nothing about nodes here."""
@@ -61,7 +61,7 @@ def evaluate(case: Mapping[str, Any]) -> dict[str, Any]:
 class Evaluator:
     """Judges cases by one profile, each on the cluster that it brings, or all on one live cluster."""
 
-    def __init__(self, configured: Configuration | None = None, live: LiveCluster | None = None) -> None:
+    def __init__(self, configured: Configuration | None = None, live: ClusterObjects | None = None) -> None:
         self._configured = configured and looking_at_all_nodes(configured)
         self._live = live
         self._last: World | None = None
@@ -100,7 +100,7 @@ class World:
         self,
         data: Mapping[str, Any],
         configured: Configuration | None = None,
-        live: LiveCluster | None = None,
+        live: ClusterObjects | None = None,
         clock: Clock | None = None,
         custom: Mapping[str, Sequence[Any]] | None = None,
     ) -> None:

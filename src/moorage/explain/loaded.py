@@ -6,11 +6,11 @@ from moorage.api.errors import MoorageError
 from moorage.api.pod import Pod
 from moorage.api.resources import PODS
 from moorage.app.configuring import Configuration
-from moorage.app.live_cluster import LiveCluster
 from moorage.app.offline import offline_engine
 from moorage.explain.evaluate import looking_at_all_nodes
 from moorage.explain.judging import Judge
 from moorage.scheduler.engine import Engine
+from moorage.snapshots.cluster import ClusterObjects
 
 
 class LoadedCluster:
@@ -21,7 +21,7 @@ class LoadedCluster:
         self.namespace = namespace
 
     @classmethod
-    def load(cls, cluster: LiveCluster, configured: Configuration) -> LoadedCluster:
+    def load(cls, cluster: ClusterObjects, configured: Configuration) -> LoadedCluster:
         """By all profiles of the configuration, which look at all nodes."""
         engine = offline_engine(looking_at_all_nodes(configured))
         for change in cluster.changes():

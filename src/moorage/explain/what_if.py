@@ -19,18 +19,18 @@ from moorage.api.node import Node
 from moorage.api.pod import Pod, controller_of
 from moorage.api.resources import NODES, PODS, REPLICA_SETS, AnyObject
 from moorage.app.configuring import Configuration
-from moorage.app.live_cluster import LiveCluster
 from moorage.app.offline import NoEvents
-from moorage.app.simulating.engine import simulated_engine
 from moorage.explain.evaluate import looking_at_all_nodes
 from moorage.explain.explanation import Explanation, explain
 from moorage.explain.judging import unassigned
 from moorage.explain.loaded import LoadedCluster
 from moorage.explain.remedies import node_like
 from moorage.framework.ports import Served
+from moorage.sim.engine import simulated_engine
 from moorage.sim.loop import VirtualClock, VirtualLoop, finish
 from moorage.sim.objects import typed
 from moorage.sim.world import World
+from moorage.snapshots.cluster import ClusterObjects
 
 T = TypeVar("T")
 
@@ -68,7 +68,7 @@ class Outcome:
 class ClusterCopy:
     """The copy. Change it, `settle`, and ask for the outcome; use it as a context manager."""
 
-    def __init__(self, cluster: LiveCluster, configured: Configuration, seed: int = 0) -> None:
+    def __init__(self, cluster: ClusterObjects, configured: Configuration, seed: int = 0) -> None:
         self.namespace = cluster.namespace
         self._loop = VirtualLoop()
         asyncio.set_event_loop(self._loop)

@@ -16,10 +16,10 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-import moorage
 from moorage.api.errors import Forbidden, MoorageError, NotFound
 from moorage.api.pod import Pod
 from moorage.api.resources import Resource, Unstructured
+from moorage.api.version import VERSION
 from moorage.app.clock import SystemClock
 from moorage.client.connection import connect, default_user_agent
 from moorage.client.credentials import Credentials
@@ -281,7 +281,7 @@ def status_page(
         return {
             "Started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
             "Up": f"{int(time.time() - started)}s",
-            "Version": moorage.__version__,
+            "Version": VERSION,
             "Behaviour of": f"kube-scheduler {gauges.VERSION}",
             "Profiles": " ".join(profiles),
             "Leads": "yes" if leads() else "no",

@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-import moorage
 from moorage.api.pod import Container, Pod
 from moorage.api.requests import pod_requests
+from moorage.api.version import VERSION as MOORAGE_VERSION
 from moorage.client.events import ApiEventRecorder
 from moorage.config.gates import GATES, FeatureGates
 from moorage.scheduler.engine import Engine
@@ -40,7 +40,7 @@ def refresh(metrics: SchedulerMetrics, engine: Engine, recorder: ApiEventRecorde
 def describe(metrics: SchedulerMetrics, gates: FeatureGates) -> None:
     """Version and feature gates."""
     system = f"{platform.system().lower()}/{platform.machine()}"
-    version = f"{VERSION}+moorage-{moorage.__version__}"
+    version = f"{VERSION}+moorage-{MOORAGE_VERSION}"
     python = f"python{platform.python_version()}"
     labels = ("", platform.python_implementation(), "", "", version, python, MAJOR, MINOR, system)
     metrics.build.set(*labels, to=1)

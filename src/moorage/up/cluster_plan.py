@@ -8,9 +8,9 @@ from pathlib import Path
 
 from moorage.api.errors import MoorageError
 from moorage.app.configuring import Configuration, configure, configure_file
-from moorage.app.manifest_files import read_manifest
 from moorage.app.reloading import Source
 from moorage.scheduler.assembly import FLUSH_AFTER
+from moorage.snapshots.manifests import read_manifest
 from moorage.telemetry import logs
 from moorage.up import pools, snapshot_objects
 from moorage.up.process import Orders

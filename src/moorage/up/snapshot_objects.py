@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from moorage import snapshots
 from moorage.api.resources import (
     NAMESPACES,
     PERSISTENT_VOLUME_CLAIMS,
@@ -23,7 +24,6 @@ from moorage.api.resources import (
     STATEFUL_SETS,
     Resource,
 )
-from moorage.app import snapshots
 
 Raw = dict[str, Any]
 Objects = Mapping[Resource, list[Raw]]

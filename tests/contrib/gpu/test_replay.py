@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from moorage.app.simulating.jobs import Job, Setup, Source
+from moorage.sim.jobs import Job, Setup, Source
 from tests.docs.snippets import ROOT
 
 FOLDER = ROOT.parent / "shared" / "traces" / "openb"

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
+from moorage import snapshots
 from moorage.api import resources
 from moorage.api.errors import MoorageError
-from moorage.app import snapshots
 from moorage.client.credentials import Credentials
 from moorage.client.transport import Request
 from moorage.embedded.catalog.builtin import built_in_catalog

@@ -7,8 +7,8 @@ import json
 
 import pytest
 
+from moorage import snapshots
 from moorage.api.errors import MoorageError
-from moorage.app import snapshots
 from moorage.app.configuring import configure
 from moorage.web.source import Question, QueueQuery
 from moorage.web.sources.snapshot_source import SnapshotSource

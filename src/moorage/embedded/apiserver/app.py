@@ -13,11 +13,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import Any, TypeAlias
 
 from moorage.api.errors import ApiError
 from moorage.api.resources import PODS
+from moorage.api.version import VERSION
 from moorage.embedded.apiserver import (
     calls,
     deletion,
@@ -93,7 +93,7 @@ class Health:
 
 
 def _version() -> Answer:
-    release = f"v{_MAJOR}.{_MINOR}.{_PATCH}+moorage-{version('moorage')}"
+    release = f"v{_MAJOR}.{_MINOR}.{_PATCH}+moorage-{VERSION}"
     return json_answer(
         {
             "major": _MAJOR,

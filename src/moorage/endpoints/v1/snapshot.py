@@ -10,36 +10,36 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any
 
+from moorage import snapshots
 from moorage.api.pod import Pod
 from moorage.api.resources import PODS, Resource
 from moorage.api.times import format_time
-from moorage.app import snapshots
-from moorage.app.live_cluster import LiveCluster
 from moorage.app.scheduler import Scheduler
 from moorage.endpoints.loop_bridge import LoopDoor
 from moorage.endpoints.v1.routes import SnapshotQuery
+from moorage.snapshots.cluster import ClusterObjects
 
 
 async def page(scheduler: Scheduler, door: LoopDoor, query: SnapshotQuery) -> AsyncIterator[bytes]:
     cluster, assumed = await door.ask(lambda: _look(scheduler))
     objects: Mapping[Resource, Any] = {**cluster.objects, PODS: _pods(cluster, assumed)}
     taken = format_time(scheduler.clock.wall())
-    seen = LiveCluster(objects, cluster.unserved)
+    seen = ClusterObjects(objects, cluster.unserved)
     return _sent(snapshots.packed(snapshots.pieces(seen, taken=taken, annotations=query.annotations)))
 
 
-def _look(scheduler: Scheduler) -> tuple[LiveCluster, dict[str, Pod]]:
+def _look(scheduler: Scheduler) -> tuple[ClusterObjects, dict[str, Pod]]:
     """What there is, and UID → the assumed pods with their node."""
     stores, cache = scheduler.engine.stores, scheduler.engine.cache
     resources = scheduler.configuration.resources()
-    cluster = LiveCluster(
+    cluster = ClusterObjects(
         {resource: list(stores[resource].list()) for resource in resources if stores[resource].known},
         tuple(resource for resource in resources if not stores[resource].known),
     )
     return cluster, {entry.uid: entry.pod for entry in cache.assumed()}
 
 
-def _pods(cluster: LiveCluster, assumed: Mapping[str, Pod]) -> list[Pod]:
+def _pods(cluster: ClusterObjects, assumed: Mapping[str, Pod]) -> list[Pod]:
     return [assumed.get(pod.uid, pod) for pod in cluster.objects[PODS]]
 
 

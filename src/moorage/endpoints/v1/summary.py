@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-import moorage
+from moorage.api.version import VERSION
 from moorage.app.scheduler import Scheduler
 from moorage.endpoints.cached import Kept
 from moorage.endpoints.loop_bridge import LoopDoor
@@ -40,7 +40,7 @@ class SummaryPage:
     async def page(self) -> dict[str, Any]:
         pods, nodes = await self._door.ask(self._count)
         return {
-            "version": moorage.__version__,
+            "version": VERSION,
             "leads": self._leads(),
             "configurationGeneration": self._generation(),
             "profiles": list(self._scheduler.engine.profiles),

@@ -13,11 +13,11 @@ import yaml
 from moorage.api.errors import MoorageError
 from moorage.api.resources import Resource
 from moorage.app.clock import SystemClock
-from moorage.app.manifest_files import parse_manifest
 from moorage.client.aiohttp_transport import AiohttpTransport
 from moorage.client.connection import find
 from moorage.client.credentials import Credentials
 from moorage.client.transport import Request
+from moorage.snapshots.manifests import parse_manifest
 from moorage.web.source import Json
 from moorage.web.sources import exporting, importing, resetting
 from moorage.web.sources.api_objects import ApiObjects, in_namespace

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from moorage import snapshots
 from moorage.api.times import format_time
-from moorage.app import snapshots
 from moorage.web.sources.api_objects import ApiObjects, Json
 
 SIMULATOR = ("pods", "nodes", "pvs", "pvcs", "storageClasses", "priorityClasses", "namespaces")

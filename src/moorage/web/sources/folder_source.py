@@ -11,7 +11,7 @@ from math import isnan
 from pathlib import Path
 
 from moorage.api.errors import MoorageError
-from moorage.app.simulating.comparing import Comparison, compare
+from moorage.sim.comparing import Comparison, compare
 from moorage.sim.results import SUMMARY, Result, read_result
 from moorage.web.source import Json
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import msgspec
 
+from moorage import snapshots
 from moorage.api.errors import AlreadyExists, MoorageError
 from moorage.api.resources import NODES, PERSISTENT_VOLUMES, PODS, Resource
-from moorage.app import snapshots
-from moorage.app.manifest_files import documents, parse_manifest
 from moorage.client.requests import with_type
+from moorage.snapshots.manifests import documents, parse_manifest
 from moorage.web.sources.api_objects import ApiObjects, Json, in_namespace
 from moorage.web.sources.exporting import CONFIGURATION, of_every_cluster
 

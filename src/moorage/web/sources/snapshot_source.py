@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 from moorage.api.errors import MoorageError
 from moorage.api.pod import Pod
 from moorage.app.configuring import Configuration
-from moorage.app.live_cluster import LiveCluster
 from moorage.explain.explanation import explain
 from moorage.explain.loaded import LoadedCluster
 from moorage.framework.nodes import Nodes, NodeView
+from moorage.snapshots.cluster import ClusterObjects
 from moorage.web.source import Json, Question, QueueQuery
 from moorage.web.sources import configurations
 from moorage.web.sources.labels import label_columns
@@ -25,7 +25,7 @@ from moorage.web.sources.trying import what_if
 from moorage.web.sources.usage import Usage
 
 T = TypeVar("T")
-Read = Callable[[], Awaitable[LiveCluster]]
+Read = Callable[[], Awaitable[ClusterObjects]]
 MOST_PODS = 1000
 """Of one node."""
 
@@ -36,7 +36,7 @@ class SnapshotSource:
     def __init__(
         self,
         title: str,
-        cluster: LiveCluster,
+        cluster: ClusterObjects,
         configured: Configuration,
         read: Read,
         usage: Usage | None = None,
@@ -48,7 +48,7 @@ class SnapshotSource:
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="asking")
         self._take(cluster)
 
-    def _take(self, cluster: LiveCluster) -> None:
+    def _take(self, cluster: ClusterObjects) -> None:
         self._cluster = cluster
         self._loaded = LoadedCluster.load(cluster, self._configured)
         self._pending: PendingPods | None = None

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from moorage.api.resources import PODS
 from moorage.app.configuring import Configuration
-from moorage.app.live_cluster import LiveCluster
-from moorage.app.manifest_files import parse_manifest
 from moorage.explain.what_if import ClusterCopy, Outcome, ended_by
+from moorage.snapshots.cluster import ClusterObjects
+from moorage.snapshots.manifests import parse_manifest
 from moorage.web.source import Json, Question
 
 
-def what_if(cluster: LiveCluster, configured: Configuration, question: Question) -> Json:
+def what_if(cluster: ClusterObjects, configured: Configuration, question: Question) -> Json:
     """The answer of `web.source.WhatIfSource`. Takes a moment, so it is for a thread."""
     manifests = parse_manifest(question.manifests, "the manifest")
     with ClusterCopy(cluster, configured) as copy:
@@ -28,7 +28,7 @@ def what_if(cluster: LiveCluster, configured: Configuration, question: Question)
         }
 
 
-def _present(cluster: LiveCluster, outcome: Outcome) -> dict[str, str]:
+def _present(cluster: ClusterObjects, outcome: Outcome) -> dict[str, str]:
     """Pod → its node now, empty without one; for the pods of an outcome that are there."""
     asked = {*outcome.placed, *outcome.pending, *outcome.preempted, *outcome.moved, *outcome.lost}
     return {pod.key: pod.spec.node_name for pod in cluster.objects.get(PODS, ()) if pod.key in asked}

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from moorage import snapshots
 from moorage.api.errors import MoorageError
 from moorage.api.resources import (
     NODES,
@@ -18,9 +19,8 @@ from moorage.api.resources import (
     Unstructured,
     custom,
 )
-from moorage.app import snapshots
-from moorage.app.live_cluster import LiveCluster
 from moorage.plugins.volumes import is_fully_bound
+from moorage.snapshots.cluster import ClusterObjects
 from moorage.testing import make_node, make_pod
 
 QUOTAS = custom("example.com", "v1", "quotas", "Quota")
@@ -40,7 +40,7 @@ def saved(tmp_path: Path, name: str = "c.json.gz", **options: Any) -> Path:
         QUOTAS: [quota],
         PODS: [make_pod("p", labels={"app": "x"}, annotations={"secret": "s"})],
     }
-    cluster = LiveCluster(objects, unread={SERVICES: "may not"}, namespace="team")
+    cluster = ClusterObjects(objects, unread={SERVICES: "may not"}, namespace="team")
     path = tmp_path / name
     snapshots.save(cluster, path, taken=TAKEN, **options)
     return path

@@ -5,10 +5,10 @@ import pytest
 from moorage import Simulation
 from moorage.api.errors import MoorageError
 from moorage.api.resources import PODS
-from moorage.app.simulating import engine as engine_module
 from moorage.framework.points import FilterPlugin
 from moorage.framework.status import Status
 from moorage.scheduler import assembly
+from moorage.sim import engine as engine_module
 from moorage.sim.results import read_result
 
 NODES = "nodes: [{name: node, count: 4, zones: 2, allocatable: {cpu: 4, memory: 16Gi}}]\n"

@@ -1,7 +1,7 @@
 """A comparison on a cluster that loses a worker: waits for the first result of a command, kills a process,
 and waits for the end. As a program it does so beside a Ray cluster of its own:
 
-    python -m tests.app.simulating.killing FOLDER COMMAND…
+    python -m tests.sim.killing FOLDER COMMAND…
 
 Ray listens on every address of the machine, so it belongs into a network namespace that has loopback only;
 and into a PID namespace, with whose first process everything ends.

@@ -11,11 +11,11 @@ from moorage.api.errors import Forbidden, NotFound
 from moorage.api.resources import NODES, PODS, Resource
 from moorage.app.clock import SystemClock
 from moorage.app.configuring import Configuration
-from moorage.app.shared_parts import SharedParts
 from moorage.client.connection import connect, default_user_agent, find
 from moorage.client.informers import FIELD_SELECTORS, Mirror
 from moorage.client.lists import Lister
 from moorage.framework.ports import ApiClient, Change, Malformed, Served
+from moorage.snapshots.interning import SharedParts
 from moorage.telemetry import logs
 
 PAGE_SIZE = 500
@@ -24,7 +24,7 @@ _log = logs.get(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class LiveCluster:
+class ClusterObjects:
     """What an API server had."""
 
     objects: Mapping[Resource, Sequence[Any]]
@@ -55,19 +55,21 @@ class LiveCluster:
         return lines
 
 
-async def read(resources: Iterable[Resource], kubeconfig: str = "", context: str = "") -> LiveCluster:
+async def read_cluster(
+    resources: Iterable[Resource], kubeconfig: str = "", context: str = ""
+) -> ClusterObjects:
     """Connect with the credentials that `moorage run` would use, list, and disconnect."""
     credentials = await find(kubeconfig, context)
     client = connect(credentials, SystemClock(), user_agent=default_user_agent("read-cluster"))
     try:
-        return await read_from(client, resources, credentials.namespace or "default")
+        return await list_cluster(client, resources, credentials.namespace or "default")
     finally:
         await client.close()
 
 
-async def read_from(
+async def list_cluster(
     client: ApiClient, resources: Iterable[Resource], namespace: str = "default"
-) -> LiveCluster:
+) -> ClusterObjects:
     """Nodes, pods and the kinds that are named."""
     objects: dict[Resource, Sequence[Any]] = {}
     unserved, unread = [], {}
@@ -83,7 +85,7 @@ async def read_from(
             unread[resource] = str(error)
         else:
             objects[resource] = _readable(resource, items)
-    return LiveCluster(objects, tuple(unserved), unread, namespace)
+    return ClusterObjects(objects, tuple(unserved), unread, namespace)
 
 
 def _readable(resource: Resource, items: Iterable[Any]) -> list[Any]:

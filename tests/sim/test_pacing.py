@@ -3,7 +3,7 @@
 import pytest
 
 from moorage import Simulation
-from moorage.app.simulating.pacing import Pace
+from moorage.sim.pacing import Pace
 
 SCENARIO = """
 nodes: [{name: node, count: 3, allocatable: {cpu: 4, memory: 16Gi}}]

@@ -1,7 +1,7 @@
 import pytest
 
 from moorage.api.errors import MoorageError
-from moorage.app import manifest_files
+from moorage.snapshots.manifests import read_manifest
 
 TWO = """\
 apiVersion: v1
@@ -20,7 +20,7 @@ items:
 def test_documents_and_lists_in_order(tmp_path):
     path = tmp_path / "all.yaml"
     path.write_text(TWO)
-    objects = manifest_files.read_manifest(path)
+    objects = read_manifest(path)
     assert [obj["kind"] for obj in objects] == ["Namespace", "ConfigMap", "Job"]
     assert objects[1]["metadata"]["annotations"]["since"] == "2024-01-01"  # text, not a date
 
@@ -28,7 +28,7 @@ def test_documents_and_lists_in_order(tmp_path):
 def test_json_is_yaml(tmp_path):
     path = tmp_path / "one.json"
     path.write_text('{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}}')
-    assert [obj["metadata"]["name"] for obj in manifest_files.read_manifest(path)] == ["a"]
+    assert [obj["metadata"]["name"] for obj in read_manifest(path)] == ["a"]
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_anything_else_is_one_sentence(tmp_path, text, message):
     path = tmp_path / "bad.yaml"
     path.write_text(text)
     with pytest.raises(MoorageError) as refused:
-        manifest_files.read_manifest(path)
+        read_manifest(path)
     assert message in str(refused.value)
     assert "bad.yaml" in str(refused.value)
     assert "\n" not in str(refused.value)
@@ -55,4 +55,4 @@ def test_anything_else_is_one_sentence(tmp_path, text, message):
 
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(MoorageError, match=r"nowhere.yaml cannot be read: No such file or directory"):
-        manifest_files.read_manifest(tmp_path / "nowhere.yaml")
+        read_manifest(tmp_path / "nowhere.yaml")

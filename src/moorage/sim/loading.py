@@ -5,16 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from moorage import snapshots
 from moorage.api.errors import MoorageError
 from moorage.api.times import DurationError, format_time, parse_duration, parse_time
-from moorage.app import snapshots
-from moorage.app.manifest_files import read_manifest
-from moorage.app.record_files import ENDINGS, snapshot_before
 from moorage.sim import scenario
 from moorage.sim.generating import ScenarioWorkload
+from moorage.sim.record_files import ENDINGS, snapshot_before
 from moorage.sim.records import Record
 from moorage.sim.traces import Trace, read_mapping
 from moorage.sim.workload import Workload
+from moorage.snapshots.manifests import read_manifest
 
 SCENARIOS = (".yaml", ".yml", ".json")
 

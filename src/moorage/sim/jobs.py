@@ -12,12 +12,12 @@ from pathlib import Path
 
 from moorage.api.errors import MoorageError
 from moorage.app.configuring import Configuration, configure, configure_file, find_plugin
-from moorage.app.simulating.backends import spread
-from moorage.app.simulating.loading import end_of, load_workload
-from moorage.app.simulating.pacing import Pace
-from moorage.app.simulating.simulation import OnProgress, Simulation, find_measure
 from moorage.runtime.registry import look_in
+from moorage.sim.backends import spread
+from moorage.sim.loading import end_of, load_workload
+from moorage.sim.pacing import Pace
 from moorage.sim.results import SUMMARY, Result, read_result
+from moorage.sim.simulation import OnProgress, Simulation, find_measure
 from moorage.sim.tables import TableFormat
 
 TRIES = 3

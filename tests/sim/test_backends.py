@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 from moorage.api.errors import MoorageError
-from moorage.app.simulating.backends import spread
-from tests.app.simulating.killing import RAY_PORT, run_and_kill
+from moorage.sim.backends import spread
 from tests.docs.snippets import ROOT
+from tests.sim.killing import RAY_PORT, run_and_kill
 
 EXAMPLE = ROOT / "examples" / "04-gpu-traces"
 MODELS = {"T4": (2, 104), "G2": (8, 96), "V100M32": (4, 48)}
@@ -101,7 +101,7 @@ def test_a_ray_cluster_that_loses_a_worker_gives_the_same_tables(trace, expected
     if (made := subprocess.run([*ALONE, "true"], capture_output=True, check=False)).returncode:
         pytest.skip(f"Ray needs a network of its own to stay on loopback: {made.stderr.decode().strip()}")
     command = comparison(trace, tmp_path, "--backend", f"ray://127.0.0.1:{RAY_PORT}")
-    killing = [sys.executable, "-m", "tests.app.simulating.killing", str(tmp_path)]
+    killing = [sys.executable, "-m", "tests.sim.killing", str(tmp_path)]
     environment = {**os.environ, "RAY_USAGE_STATS_ENABLED": "0"}
     subprocess.run([*ALONE, *killing, *command], cwd=ROOT, env=environment, check=True, timeout=300)
     assert tables(tmp_path) == expected

@@ -10,15 +10,15 @@ from typing import Any
 import msgspec
 import pytest
 
+from moorage import snapshots
 from moorage.api.resources import NODES, PODS, Unstructured, custom
-from moorage.app import snapshots
 from moorage.app.configuring import configure
-from moorage.app.hashed_names import hash_names
-from moorage.app.live_cluster import LiveCluster
 from moorage.cli.root import app
 from moorage.explain.explanation import explain
 from moorage.explain.loaded import LoadedCluster
 from moorage.explain.what_if import ClusterCopy
+from moorage.snapshots.anonymize import hash_names
+from moorage.snapshots.cluster import ClusterObjects
 from tests.cli.running import runner
 
 SALT = "pepper"
@@ -125,7 +125,7 @@ HUGE = {
 
 
 @pytest.fixture
-def plain(tmp_path) -> LiveCluster:
+def plain(tmp_path) -> ClusterObjects:
     file = tmp_path / "plain.yaml"
     file.write_text(CLUSTER)
     return snapshots.load(file)
@@ -162,7 +162,7 @@ def unordered(value: Any) -> Any:
     return value
 
 
-def explained(cluster: LiveCluster) -> list[Any]:
+def explained(cluster: ClusterObjects) -> list[Any]:
     """Remedies without the objects that they change: fields are missing there."""
     loaded = LoadedCluster.load(cluster, configure(discover=False))
     pending = [pod for pod in cluster.objects[PODS] if not pod.spec.node_name]
@@ -208,7 +208,7 @@ def test_what_if_gives_the_same_answers(plain, hashed, undone):
 
 def test_the_namespace_of_the_credentials_is_hashed_and_that_of_every_cluster_is_not(tmp_path, plain, hashed):
     assert snapshots.load(hashed).namespace == plain_hash("team-red")
-    snapshots.save(LiveCluster(plain.objects), tmp_path / "d.json", taken="", salt=SALT)
+    snapshots.save(ClusterObjects(plain.objects), tmp_path / "d.json", taken="", salt=SALT)
     assert snapshots.load(tmp_path / "d.json").namespace == "default"
 
 

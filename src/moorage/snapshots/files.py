@@ -24,11 +24,11 @@ from moorage.api.former_name import FORMER_NAME, with_current_prefix
 from moorage.api.meta import Object
 from moorage.api.pod import Pod
 from moorage.api.resources import Resource, Unstructured
-from moorage.app.hashed_names import hash_names
-from moorage.app.live_cluster import LiveCluster
-from moorage.app.shared_parts import SharedParts
 from moorage.plugins.csi_translation import MIGRATED_PLUGINS
 from moorage.plugins.volumes import BETA_CLASS, BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE
+from moorage.snapshots.anonymize import hash_names
+from moorage.snapshots.cluster import ClusterObjects
+from moorage.snapshots.interning import SharedParts
 from moorage.telemetry import logs
 
 KEYS: dict[str, Resource] = {
@@ -76,7 +76,7 @@ class About(msgspec.Struct, rename="camel", omit_defaults=True):
 
 
 def save(
-    cluster: LiveCluster, path: Path, *, taken: str, annotations: bool = False, salt: str | None = None
+    cluster: ClusterObjects, path: Path, *, taken: str, annotations: bool = False, salt: str | None = None
 ) -> None:
     """Write the cluster to a file, as a whole or not at all. With a salt, names are hashed."""
     text = pieces(cluster, taken=taken, annotations=annotations, salt=salt)
@@ -90,7 +90,7 @@ def save(
 
 
 def pieces(
-    cluster: LiveCluster, *, taken: str, annotations: bool = False, salt: str | None = None
+    cluster: ClusterObjects, *, taken: str, annotations: bool = False, salt: str | None = None
 ) -> Iterator[bytes]:
     """The text of a snapshot, object by object: as a whole it may be hundreds of megabytes. Hashing names
     takes all objects at once."""
@@ -191,12 +191,12 @@ def _raw_items(path: Path, key: str, items: msgspec.Raw) -> list[dict[str, Any]]
         raise MoorageError(f"the snapshot {path}, {key}: a list of objects is expected: {error}") from error
 
 
-def load(path: Path, resources: Iterable[Resource] = ()) -> LiveCluster:
+def load(path: Path, resources: Iterable[Resource] = ()) -> ClusterObjects:
     """The cluster in a file. Kinds of one's own are known by `resources`; others of the file are left out."""
     return read(_bytes(path), path, resources)
 
 
-def read(data: bytes, source: Path | str, resources: Iterable[Resource] = ()) -> LiveCluster:
+def read(data: bytes, source: Path | str, resources: Iterable[Resource] = ()) -> ClusterObjects:
     """The cluster of a snapshot that is at hand; `source` is for messages."""
     raw = _parts(data, source)
     about = msgspec.json.decode(raw[MOORAGE], type=About) if MOORAGE in raw else About()
@@ -211,7 +211,7 @@ def read(data: bytes, source: Path | str, resources: Iterable[Resource] = ()) ->
             objects[wanted[name]] = list(_objects(source, f"{CUSTOM}.{name}", wanted[name], items))
     objects = {resource: objects[resource] for resource in sorted(objects, key=lambda r: r == kinds.PODS)}
     known = {**{str(resource): resource for resource in KEYS.values()}, **wanted}
-    return LiveCluster(
+    return ClusterObjects(
         objects,
         tuple(known[name] for name in about.unserved if name in known),
         {known[name]: why for name, why in about.unread.items() if name in known},

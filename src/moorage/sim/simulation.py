@@ -13,13 +13,13 @@ from pathlib import Path
 from moorage.api.errors import MoorageError
 from moorage.app.configuring import Configuration, configure, configure_file
 from moorage.app.gc_tuning import collected_as_when_running
-from moorage.app.simulating.engine import simulated_engine
-from moorage.app.simulating.loading import load_workload, read_scenario
-from moorage.app.simulating.pacing import Pace
 from moorage.framework.points import Plugin
 from moorage.sim.driving import Driver
+from moorage.sim.engine import simulated_engine
+from moorage.sim.loading import load_workload, read_scenario
 from moorage.sim.loop import VirtualClock, VirtualLoop, finish
 from moorage.sim.measures import OwnMeasure, Sampler
+from moorage.sim.pacing import Pace
 from moorage.sim.records import Recorder
 from moorage.sim.results import PLACED, PLACEMENTS, Result
 from moorage.sim.tables import Table, TableFormat

@@ -15,16 +15,16 @@ from typing import Any
 
 import pytest
 
+from moorage import snapshots
 from moorage.api.errors import Forbidden, MoorageError
 from moorage.api.resources import NODES, PODS, PRIORITY_CLASSES, SERVICES, Resource, custom
-from moorage.app import snapshots
-from moorage.app.record_files import RecordFile, snapshot_folder
-from moorage.app.recording import Recording, RecordOptions
-from moorage.app.simulating.loading import load_workload
-from moorage.app.simulating.simulation import Simulation
 from moorage.sim import loop
+from moorage.sim.loading import load_workload
 from moorage.sim.loop import VirtualClock
+from moorage.sim.record_files import RecordFile, snapshot_folder
+from moorage.sim.recording import Recording, RecordOptions
 from moorage.sim.records import Record
+from moorage.sim.simulation import Simulation
 from moorage.store import faults, refusals
 from moorage.store.faults import Fault, Faults
 from moorage.store.local import LocalClient

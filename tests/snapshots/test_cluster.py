@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from moorage.api.resources import NODES, PODS, PRIORITY_CLASSES, SERVICES
-from moorage.app import live_cluster
 from moorage.app.configuring import configure
 from moorage.framework.ports import Change, Malformed, ObjectList, Served
+from moorage.snapshots.cluster import list_cluster
 from moorage.testing import make_node, make_pod
 from tests.client.scripted import error
 
@@ -31,7 +31,7 @@ class Lists:
 
 
 def read(lists, *resources):
-    return asyncio.run(live_cluster.read_from(lists, resources))
+    return asyncio.run(list_cluster(lists, resources))
 
 
 def test_all_pages_are_read_and_pods_come_last():

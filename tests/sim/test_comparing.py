@@ -7,9 +7,9 @@ import pytest
 
 from moorage import Simulation
 from moorage.api.errors import MoorageError
-from moorage.app.simulating.comparing import compare
-from moorage.app.simulating.jobs import Setup, Source, plan, run_jobs
-from moorage.app.simulating.loading import load_workload
+from moorage.sim.comparing import compare
+from moorage.sim.jobs import Setup, Source, plan, run_jobs
+from moorage.sim.loading import load_workload
 
 SCENARIO = """
 nodes: [{name: node, count: 4, allocatable: {cpu: 4, memory: 16Gi}}]

@@ -16,16 +16,16 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from moorage import snapshots
 from moorage.api.errors import Forbidden, MoorageError, NotFound
 from moorage.api.node import Node
 from moorage.api.resources import NODES, PODS, Resource, Unstructured
 from moorage.api.times import format_time
-from moorage.app import snapshots
-from moorage.app.live_cluster import LiveCluster
-from moorage.app.record_files import RecordFile, check_name, part, snapshot_file
 from moorage.client.informers import InformerSet
 from moorage.framework.ports import ApiClient, Change, Clock, Served
+from moorage.sim.record_files import RecordFile, check_name, part, snapshot_file
 from moorage.sim.records import as_line
+from moorage.snapshots.cluster import ClusterObjects
 
 FLUSH = 1.0
 """Seconds between two flushes: as much is lost when the process is killed."""
@@ -121,12 +121,12 @@ class Recording:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    def cluster(self) -> LiveCluster:
+    def cluster(self) -> ClusterObjects:
         """As it is now."""
         objects = {
             kind: list(informer.objects.values()) for kind, informer in self._informers.informers.items()
         }
-        return LiveCluster(objects, tuple(self._unserved), dict(self._unread), self._namespace)
+        return ClusterObjects(objects, tuple(self._unserved), dict(self._unread), self._namespace)
 
     def troubles(self) -> list[str]:
         """Kinds whose changes did not arrive any more in the end, and why."""

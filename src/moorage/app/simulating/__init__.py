@@ -1,1 +1,0 @@
-"""Simulations with a scheduler configuration: one run, many runs, and what differs between them."""
