@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from moorage.api.errors import MoorageError
+from moorage.app.configuration import configure_file
 from moorage.app.configuration_history import KEPT, shown
-from moorage.app.configuring import configure_file
 from moorage.app.reloading import Reloader, Source
 from moorage.telemetry.metrics import SchedulerMetrics
 from moorage.testing import Cluster, make_node, make_pod

@@ -13,7 +13,7 @@ import moorage
 from moorage.api.errors import MoorageError
 from moorage.api.resources import NODES, PODS
 from moorage.app.clock import SystemClock
-from moorage.app.configuring import Configuration, configure
+from moorage.app.configuration import Configuration, configure
 from moorage.app.scheduler import Scheduler
 from moorage.config import ConfigError
 from moorage.framework import FilterPlugin

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from moorage.app import configuring
-from moorage.app.configuring import configure
+from moorage.app import configuration
+from moorage.app.configuration import configure
 from moorage.cli.root import app
 from moorage.plugins.registry import DEFAULT
 from tests.cli.running import run_in, runner
@@ -71,7 +71,7 @@ def test_no_default_plugin_is_missing(file):
 
 def test_names_the_default_plugins_that_are_not_built(file, monkeypatch):
     built = [cls for cls in DEFAULT if cls.name not in ("NodePorts", "ImageLocality")]
-    monkeypatch.setattr(configuring, "DEFAULT", tuple(built))
+    monkeypatch.setattr(configuration, "DEFAULT", tuple(built))
     result = check(file(HEAD))
     [line] = [line for line in result.output.splitlines() if line.startswith("not built yet")]
     missing = line.partition(": ")[2].split(", ")

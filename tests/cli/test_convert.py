@@ -2,7 +2,7 @@
 
 import pytest
 
-from moorage.app.configuring import configure
+from moorage.app.configuration import configure
 from moorage.cli.root import app
 from tests.cli.running import runner
 from tests.config.builders import POLICY, PUBLISHED_POLICY

@@ -10,7 +10,7 @@ from types import FrameType
 import pytest
 
 from moorage.api import resources as kinds
-from moorage.app.configuring import configure
+from moorage.app.configuration import configure
 from moorage.manifests import DeployOptions, manifests
 from moorage.manifests.bundle import default_config
 from tests.cluster import objects

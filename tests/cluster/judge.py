@@ -16,7 +16,7 @@ from moorage.api import decoding
 from moorage.api.pod import Pod
 from moorage.api.resources import NODES, PODS, Resource
 from moorage.app.clock import SystemClock
-from moorage.app.configuring import configure
+from moorage.app.configuration import configure
 from moorage.app.offline import NoApi, NoEvents
 from moorage.framework.events import QueuedPod
 from moorage.framework.ports import Change

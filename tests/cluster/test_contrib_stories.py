@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from moorage.api.node import REGION, ZONE
-from moorage.app.configuring import configure
+from moorage.app.configuration import configure
 from moorage.contrib.gpu.requests import GPU_COUNT, GPU_INDEX, GPU_MILLI
 from moorage.contrib.network_aware.app_groups import GROUP, WORKLOAD
 from moorage.contrib.preemption_toleration import MINIMUM, SECONDS

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from moorage.api.resources import CUSTOM_RESOURCE_DEFINITIONS
-from moorage.app.configuring import configure
+from moorage.app.configuration import configure
 from moorage.contrib.coscheduling.groups import LABEL, PODGROUPS
 from moorage.manifests import DeployOptions, manifests
 from tests.cluster.api import Json, eventually

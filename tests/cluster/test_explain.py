@@ -19,7 +19,7 @@ import pytest
 
 from moorage.api import decoding
 from moorage.api.resources import NODES, PODS
-from moorage.app.configuring import configure
+from moorage.app.configuration import configure
 from moorage.explain.explanation import Explanation, explain
 from moorage.explain.loaded import LoadedCluster
 from moorage.explain.remedies import Remedy

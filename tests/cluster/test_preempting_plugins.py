@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from moorage.api.resources import CUSTOM_RESOURCE_DEFINITIONS, PODS
-from moorage.app.configuring import configure
+from moorage.app.configuration import configure
 from moorage.contrib.capacity_scheduling.quotas import ELASTICQUOTAS
 from moorage.contrib.coscheduling.groups import PODGROUPS
 from moorage.manifests import DeployOptions, manifests

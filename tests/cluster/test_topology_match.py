@@ -11,7 +11,7 @@ import pytest
 from moorage.api import decoding
 from moorage.api.pod import Pod
 from moorage.api.resources import CUSTOM_RESOURCE_DEFINITIONS, PODS
-from moorage.app.configuring import configure
+from moorage.app.configuration import configure
 from moorage.contrib.topology_match.definition import DEFINITION
 from moorage.contrib.topology_match.topology import NODE_RESOURCE_TOPOLOGIES
 from moorage.manifests import DeployOptions, manifests

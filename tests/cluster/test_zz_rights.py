@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from moorage.app.configuring import configure
+from moorage.app.configuration import configure
 from moorage.manifests.bundle import default_config
 from moorage.manifests.rbac import Right, election_rules, packs
 from tests.cluster.conftest import ACCOUNT

@@ -20,7 +20,7 @@ from moorage.api.pod import Pod
 from moorage.api.resources import PODS
 from moorage.api.times import format_time, parse_time
 from moorage.app.clock import SystemClock
-from moorage.app.configuring import Configuration, configure
+from moorage.app.configuration import Configuration, configure
 from moorage.config.types import API_VERSION, KIND
 from moorage.contrib.metrics import NodeUsage, load_watcher
 from moorage.explain.evaluate import BadCase, World

@@ -14,7 +14,7 @@ from moorage.api import decoding
 from moorage.api.pod import Pod
 from moorage.api.resources import PODS, Resource
 from moorage.api.times import parse_time
-from moorage.app.configuring import Configuration
+from moorage.app.configuration import Configuration
 from moorage.app.offline import offline_engine
 from moorage.explain.evaluate import BadCase
 from moorage.framework.cycle_state import CycleState

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moorage.api.resources import NODES, PODS
-from moorage.app.configuring import configure
+from moorage.app.configuration import configure
 from moorage.config import ConfigError
 from moorage.testing import Cluster, make_node, make_nodes, make_pod
 from tests.contrib.configs import enabling

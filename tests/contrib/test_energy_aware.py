@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from moorage.app.configuring import configure
+from moorage.app.configuration import configure
 from moorage.config import ConfigError
 from moorage.contrib.energy_aware import UNKNOWN, EnergyAware
 from moorage.contrib.metrics import Sample

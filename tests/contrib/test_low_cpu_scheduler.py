@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moorage.api.times import format_time
-from moorage.app.configuring import configure
+from moorage.app.configuration import configure
 from moorage.config import ConfigError
 from moorage.contrib.metrics import Sample
 from moorage.contrib.metrics.metrics_server import NODE_METRICS

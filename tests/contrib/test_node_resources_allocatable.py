@@ -2,7 +2,7 @@
 
 import pytest
 
-from moorage.app.configuring import configure
+from moorage.app.configuration import configure
 from moorage.config import ConfigError
 from moorage.testing import Cluster, make_node, make_pod
 from tests.contrib.configs import enabling

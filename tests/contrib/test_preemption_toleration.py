@@ -8,7 +8,7 @@ import pytest
 from moorage.api.pod import PodCondition
 from moorage.api.scheduling import PriorityClass
 from moorage.api.times import format_time
-from moorage.app.configuring import configure
+from moorage.app.configuration import configure
 from moorage.config import ConfigError
 from moorage.contrib.preemption_toleration import (
     MINIMUM,

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from moorage.app import checking
-from moorage.app.configuring import configure
+from moorage.app import checks
+from moorage.app.configuration import configure
 from moorage.config import ConfigError
 from moorage.contrib.registry import PLUGINS
 from moorage.framework import QueueSortPlugin, ScorePlugin
@@ -33,15 +33,15 @@ def test_a_plugin_is_found_by_its_name_and_passes_all_checks(name):
     cls = registry[name]
     without = ("PrioritySort",) if issubclass(cls, QueueSortPlugin) else tuple(cls.replaces[:1])
     configured = configure(enabling(name, ARGS.get(name), without=without), discover=False)
-    assert checking.mistakes(configured) == []
-    assert checking.warnings(configured) == []
+    assert checks.mistakes(configured) == []
+    assert checks.warnings(configured) == []
     assert name in configured.profiles[0].plugin_names
     assert packs(configured)
 
 
 def test_no_plugin_is_imported_before_a_configuration_names_it():
     code = (
-        "import sys; from moorage.app.configuring import configure; c = configure(discover=False);"
+        "import sys; from moorage.app.configuration import configure; c = configure(discover=False);"
         "print([m for m in sys.modules if m.startswith('moorage.contrib.')], set(c.registry) & {'PodState'})"
     )
     shown = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, check=True).stdout

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from moorage.api.resources import NAMESPACES, NODES
-from moorage.app.configuring import configure
+from moorage.app.configuration import configure
 from moorage.config import ConfigError
 from moorage.contrib.tenant_isolation import OCCUPIED, OTHER_POOL
 from moorage.testing import Cluster, make_node, make_pod

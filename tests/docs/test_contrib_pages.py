@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from moorage.app import checking
-from moorage.app.configuring import configure
+from moorage.app import checks
+from moorage.app.configuration import configure
 from moorage.contrib.registry import PLUGINS
 from tests.docs.snippets import ROOT, snippets
 
@@ -18,8 +18,8 @@ CONFIGURATIONS = [snippet for page in PAGES for snippet in snippets(page, "yaml"
 )
 def test_the_configurations_build_without_mistake_or_warning(snippet):
     configured = configure(snippet.text, discover=False)
-    assert checking.mistakes(configured) == []
-    assert checking.warnings(configured) == []
+    assert checks.mistakes(configured) == []
+    assert checks.warnings(configured) == []
 
 
 EXAMPLES = [snippet for page in PAGES for snippet in snippets(page)]

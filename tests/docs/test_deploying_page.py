@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 from typer.testing import CliRunner
 
-from moorage.app.configuring import configure
+from moorage.app.configuration import configure
 from moorage.cli.new import words
 from moorage.cli.root import app
 from moorage.manifests import DeployOptions, manifests, packs

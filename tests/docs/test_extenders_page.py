@@ -9,7 +9,7 @@ import msgspec
 import yaml
 from typer.testing import CliRunner
 
-from moorage.app.configuring import configure
+from moorage.app.configuration import configure
 from moorage.cli.root import app
 from moorage.run.extender.application import ServerMetrics
 from moorage.run.extender.options import ExtenderOptions, config_block

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from moorage.app.configuring import configure
+from moorage.app.configuration import configure
 from moorage.bench.workloads import WORKLOADS
 from moorage.snapshots.files import KEYS
 from tests.docs.snippets import ROOT, snippets

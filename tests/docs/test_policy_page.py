@@ -3,7 +3,7 @@
 import re
 
 from moorage import config
-from moorage.app.configuring import configure
+from moorage.app.configuration import configure
 from moorage.config.policy_names import DROPPED, PREDICATES, PRIORITIES
 from moorage.run.flag_table import FLAGS
 from tests.docs.snippets import ROOT, snippets

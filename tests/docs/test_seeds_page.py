@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from moorage.api.errors import MoorageError
-from moorage.app.configuring import Configuration, configure
+from moorage.app.configuration import Configuration, configure
 from moorage.cli.root import app
 from moorage.config import convert_policy
 from moorage.config.gates import DEFAULT_GATES

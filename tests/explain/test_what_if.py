@@ -8,7 +8,7 @@ import pytest
 
 from moorage.api.errors import MoorageError
 from moorage.api.resources import NODES, PODS
-from moorage.app.configuring import configure
+from moorage.app.configuration import configure
 from moorage.explain.what_if import ClusterCopy, Outcome
 from moorage.snapshots.cluster import ClusterObjects
 from moorage.testing import make_node, make_pod

@@ -10,7 +10,7 @@ from moorage.api import decoding
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.resources import NODES, POD_DISRUPTION_BUDGETS, PODS, Resource
-from moorage.app.configuring import configure
+from moorage.app.configuration import configure
 from moorage.explain.explanation import Explanation, explain
 from moorage.explain.loaded import LoadedCluster
 from moorage.snapshots.cluster import ClusterObjects

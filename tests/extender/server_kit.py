@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from moorage.api.pod import Pod
-from moorage.app.configuring import configure
+from moorage.app.configuration import configure
 from moorage.app.scheduler import Scheduler
 from moorage.client.transport import Request, Response
 from moorage.framework.points import Plugin

@@ -7,7 +7,7 @@ import yaml
 
 from moorage import config
 from moorage.api.errors import MoorageError
-from moorage.app.configuring import EMPTY, configure
+from moorage.app.configuration import EMPTY, configure
 from moorage.framework import (
     BindPlugin,
     FilterPlugin,

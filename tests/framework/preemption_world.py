@@ -12,7 +12,7 @@ from moorage.api import resources as kinds
 from moorage.api.node import ZONE
 from moorage.api.pod import Pod
 from moorage.app.clock import SystemClock
-from moorage.app.configuring import Configuration, configure
+from moorage.app.configuration import Configuration, configure
 from moorage.app.offline import NoApi, NoEvents
 from moorage.framework import ReusablePlugin
 from moorage.framework.access import Reads

@@ -8,7 +8,7 @@ import pytest
 
 from moorage.api.meta import Int32
 from moorage.api.problems import Problem, child, invalid, required
-from moorage.app.configuring import configure
+from moorage.app.configuration import configure
 from moorage.config import ConfigError, dump, load
 from moorage.framework import ArgsContext, FilterPlugin, PluginArgs
 from tests.config.builders import text

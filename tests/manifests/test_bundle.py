@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from moorage.app.configuring import configure
+from moorage.app.configuration import configure
 from moorage.manifests import DeployError, DeployOptions, kustomization, manifests, to_yaml
 from moorage.manifests.bundle import default_config, warnings
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from moorage.api.resources import PODS, custom
-from moorage.app.configuring import EMPTY, configure
+from moorage.app.configuration import EMPTY, configure
 from moorage.framework.access import LISTED, Access
 from moorage.framework.points import FilterPlugin
 from moorage.manifests.rbac import Rule, as_rules, kebab, packs

@@ -13,7 +13,7 @@ import numpy as np
 from moorage.api import resources as kinds
 from moorage.api.node import Node
 from moorage.api.pod import Pod
-from moorage.app.configuring import configure
+from moorage.app.configuration import configure
 from moorage.contrib.registry import PLUGINS as CONTRIB
 from moorage.explain.evaluate import World
 from moorage.framework.cycle_state import CycleState

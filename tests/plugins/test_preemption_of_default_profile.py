@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from moorage.api import resources as kinds
 from moorage.api.node import HOSTNAME, ZONE
 from moorage.app.clock import SystemClock
-from moorage.app.configuring import EMPTY, configure
+from moorage.app.configuration import EMPTY, configure
 from moorage.app.offline import NoApi, NoEvents
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.ports import Change

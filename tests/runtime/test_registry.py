@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from moorage.api.resources import NODES, PODS
-from moorage.app.configuring import configure
+from moorage.app.configuration import configure
 from moorage.config import ConfigError
 from moorage.framework import (
     Access,

@@ -8,7 +8,7 @@ import pytest
 
 from moorage.api.node import ZONE
 from moorage.api.resources import NODES, PODS
-from moorage.app.configuring import configure
+from moorage.app.configuration import configure
 from moorage.app.offline import offline_engine
 from moorage.framework.ports import Change
 from moorage.framework.record import KeptScores, TopScores, pack

@@ -12,7 +12,7 @@ import pytest
 
 from moorage import snapshots
 from moorage.api.resources import NODES, PODS, Unstructured, custom
-from moorage.app.configuring import configure
+from moorage.app.configuration import configure
 from moorage.cli.root import app
 from moorage.explain.explanation import explain
 from moorage.explain.loaded import LoadedCluster

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from moorage.api.resources import NODES, PODS, PRIORITY_CLASSES, SERVICES
-from moorage.app.configuring import configure
+from moorage.app.configuration import configure
 from moorage.framework.ports import Change, Malformed, ObjectList, Served
 from moorage.snapshots.cluster import list_cluster
 from moorage.testing import make_node, make_pod

@@ -8,7 +8,7 @@ from typing import Any
 
 from moorage.api.resources import Resource
 from moorage.app.clock import SystemClock
-from moorage.app.configuring import Configuration
+from moorage.app.configuration import Configuration
 from moorage.framework.extending import Extender
 from moorage.framework.ports import Clock, ObjectList, WatchEvent
 from moorage.scheduler.assembly import assemble

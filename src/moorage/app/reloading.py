@@ -23,8 +23,8 @@ from moorage import config
 from moorage.api.core import Lease
 from moorage.api.errors import MoorageError
 from moorage.api.meta import ObjectMeta
+from moorage.app.configuration import Configuration, build_registry, configure
 from moorage.app.configuration_history import FILE, REQUEST, START, Entry, History, shown
-from moorage.app.configuring import Configuration, build_registry, configure
 from moorage.app.plugin_modules import files_of, imported_anew, modules_of
 from moorage.app.scheduler import Scheduler
 from moorage.config.types import KubeSchedulerConfiguration

@@ -12,7 +12,7 @@ from typing import Any
 
 from moorage.api.pod import Pod
 from moorage.app.clock import SystemClock
-from moorage.app.configuring import EMPTY, Configuration, configure, configure_file
+from moorage.app.configuration import EMPTY, Configuration, configure, configure_file
 from moorage.client.events import ApiEventRecorder
 from moorage.client.informers import InformerSet, OnMalformed
 from moorage.client.traced import TracedClient

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from moorage.api.errors import MoorageError
-from moorage.app.configuring import Configuration, configure
+from moorage.app.configuration import Configuration, configure
 from moorage.app.gc_tuning import collected_as_when_running
 from moorage.bench.workloads import Workload
 from moorage.bench.world import World

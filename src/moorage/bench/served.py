@@ -16,7 +16,7 @@ import numpy as np
 import uvloop
 
 from moorage.api.pod import Pod
-from moorage.app.configuring import configure
+from moorage.app.configuration import configure
 from moorage.bench.world import World
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.nodes import Nodes, Refusals

@@ -15,7 +15,7 @@ from typing import Any
 from moorage.api import decoding
 from moorage.api.errors import MoorageError
 from moorage.api.resources import PODS, AnyObject
-from moorage.app.configuring import configure
+from moorage.app.configuration import configure
 from moorage.bench.world import make
 from moorage.sim.loading import read_scenario
 from moorage.sim.objects import node

@@ -10,7 +10,7 @@ from moorage.api import decoding
 from moorage.api.node import HOSTNAME, ZONE
 from moorage.api.pod import Pod
 from moorage.api.resources import NODES, PODS, Resource
-from moorage.app.configuring import Configuration, configure
+from moorage.app.configuration import Configuration, configure
 from moorage.app.offline import offline_engine
 from moorage.framework.events import QueuedPod
 from moorage.framework.extending import Extender

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from moorage.api.errors import MoorageError
 from moorage.api.times import format_duration
-from moorage.app.configuring import Configuration
+from moorage.app.configuration import Configuration
 from moorage.bench import extender as through_extender
 from moorage.bench import simulating
 from moorage.bench.extender import EXCHANGES, Exchange, ExchangeResult

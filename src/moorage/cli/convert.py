@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from moorage.app.configuring import configure, read_file
+from moorage.app.configuration import configure, read_file
 from moorage.cli.printing import complain, line
 from moorage.config import ConfigError, convert_policy
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from moorage.api.errors import MoorageError
-from moorage.app.configuring import Configuration
+from moorage.app.configuration import Configuration
 from moorage.cli.printing import fail
 from moorage.cli.profile_options import Config, PluginPath, Plugins, ProfileName, configured
 from moorage.explain.evaluate import Evaluator, default_configuration

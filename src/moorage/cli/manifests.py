@@ -10,7 +10,7 @@ import typer
 
 import moorage
 from moorage.api.errors import MoorageError
-from moorage.app.configuring import configure
+from moorage.app.configuration import configure
 from moorage.cli.printing import current_folder, fail, line
 from moorage.config import ConfigError
 from moorage.manifests import DeployOptions, kustomization, to_yaml

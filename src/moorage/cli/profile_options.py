@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from moorage.api.errors import MoorageError
-from moorage.app.configuring import Configuration, configure_file, find_plugin, plugin_folders
+from moorage.app.configuration import Configuration, configure_file, find_plugin, plugin_folders
 from moorage.cli.printing import current_folder, fail
 
 Config = Annotated[

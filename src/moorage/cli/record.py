@@ -18,7 +18,7 @@ from moorage.api import quantity
 from moorage.api.errors import MoorageError, QuantityError
 from moorage.api.times import DurationError, parse_duration
 from moorage.app.clock import SystemClock
-from moorage.app.configuring import Configuration, configure
+from moorage.app.configuration import Configuration, configure
 from moorage.cli.printing import console, fail, line
 from moorage.cli.profile_options import Config, PluginPath, Plugins, ProfileName, configured
 from moorage.cli.sources import Annotations, Context, Kubeconfig, warn

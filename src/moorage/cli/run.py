@@ -10,7 +10,7 @@ import typer
 
 from moorage import config
 from moorage.api.errors import MoorageError
-from moorage.app.configuring import Configuration
+from moorage.app.configuration import Configuration
 from moorage.cli import printing
 from moorage.cli.version import print_version
 from moorage.run import flags, options, process

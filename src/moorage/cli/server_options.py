@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from moorage.api.resources import Resource
-from moorage.app.configuring import Configuration
+from moorage.app.configuration import Configuration
 from moorage.cli.printing import fail
 from moorage.client.credentials import Credentials
 from moorage.endpoints import client

@@ -16,7 +16,7 @@ from rich.table import Table
 
 from moorage.api.errors import MoorageError
 from moorage.api.times import format_duration
-from moorage.app.configuring import plugin_folders
+from moorage.app.configuration import plugin_folders
 from moorage.cli.printing import Form, complain, console, current_folder, fail, line, print_data
 from moorage.config import ConfigError
 from moorage.sim.comparing import DIFFERENCES, Comparison, compare

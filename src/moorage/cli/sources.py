@@ -11,7 +11,7 @@ import typer
 
 from moorage import snapshots
 from moorage.api.errors import MoorageError
-from moorage.app.configuring import Configuration, configure
+from moorage.app.configuration import Configuration, configure
 from moorage.app.gc_tuning import nothing_collected
 from moorage.cli.printing import fail, line
 from moorage.cli.server_options import Scheduler

@@ -20,7 +20,7 @@ from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.resources import DEPLOYMENTS, EVENTS, NODES, PODS
 from moorage.app.clock import SystemClock
-from moorage.app.configuring import configure
+from moorage.app.configuration import configure
 from moorage.app.scheduler import Scheduler
 from moorage.client.http_client import HttpClient
 from moorage.framework import (

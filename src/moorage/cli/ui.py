@@ -13,7 +13,7 @@ import typer
 
 from moorage import snapshots
 from moorage.api.errors import MoorageError
-from moorage.app.configuring import Configuration, configure
+from moorage.app.configuration import Configuration, configure
 from moorage.cli.printing import fail, line
 from moorage.cli.profile_options import Config, PluginPath, Plugins, ProfileName, configured
 from moorage.cli.server_options import Authority, Insecure, Scheduler, Server, TokenFile, scheduler_of

@@ -13,7 +13,7 @@ from moorage import snapshots
 from moorage.api.errors import MoorageError
 from moorage.api.resources import Resource
 from moorage.app.clock import SystemClock
-from moorage.app.configuring import Configuration, configure
+from moorage.app.configuration import Configuration, configure
 from moorage.client.aiohttp_transport import AiohttpTransport
 from moorage.client.connection import default_user_agent, find
 from moorage.client.credentials import Credentials, CredentialsError, Pem

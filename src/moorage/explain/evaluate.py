@@ -22,7 +22,7 @@ from moorage.api import resources as kinds
 from moorage.api.errors import MoorageError
 from moorage.api.pod import Pod
 from moorage.api.resources import Resource
-from moorage.app.configuring import Configuration, configure
+from moorage.app.configuration import Configuration, configure
 from moorage.app.offline import offline_engine
 from moorage.config import PluginConfig
 from moorage.config.gates import DEFAULT_GATES

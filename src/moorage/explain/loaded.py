@@ -5,7 +5,7 @@ from __future__ import annotations
 from moorage.api.errors import MoorageError
 from moorage.api.pod import Pod
 from moorage.api.resources import PODS
-from moorage.app.configuring import Configuration
+from moorage.app.configuration import Configuration
 from moorage.app.offline import offline_engine
 from moorage.explain.evaluate import looking_at_all_nodes
 from moorage.explain.judging import Judge

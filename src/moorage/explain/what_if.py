@@ -18,7 +18,7 @@ from moorage.api.errors import MoorageError
 from moorage.api.node import Node
 from moorage.api.pod import Pod, controller_of
 from moorage.api.resources import NODES, PODS, REPLICA_SETS, AnyObject
-from moorage.app.configuring import Configuration
+from moorage.app.configuration import Configuration
 from moorage.app.offline import NoEvents
 from moorage.explain.evaluate import looking_at_all_nodes
 from moorage.explain.explanation import Explanation, explain

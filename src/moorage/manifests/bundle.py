@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from moorage.app.configuring import Configuration
+from moorage.app.configuration import Configuration
 from moorage.config.types import LeaderElection
 from moorage.manifests import rbac, workload
 from moorage.manifests.options import PORT, DeployOptions

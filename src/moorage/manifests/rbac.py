@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from moorage.app.configuring import Configuration
+from moorage.app.configuration import Configuration
 from moorage.framework.access import VERBS, Access
 from moorage.manifests.options import DeployOptions
 

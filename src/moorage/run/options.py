@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec import structs
 
 from moorage.api.errors import MoorageError
-from moorage.app.configuring import (
+from moorage.app.configuration import (
     EMPTY,
     Configuration,
     configure,

@@ -9,7 +9,7 @@ from pathlib import Path
 from moorage.api.errors import MoorageError
 from moorage.api.resources import CONFIG_MAPS, Unstructured
 from moorage.app.clock import SystemClock
-from moorage.app.configuring import read_file
+from moorage.app.configuration import read_file
 from moorage.client import connection
 from moorage.config import ConvertedPolicy, convert_policy
 from moorage.config.gates import FeatureGates

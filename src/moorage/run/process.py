@@ -23,7 +23,7 @@ from moorage.api.core import Lease
 from moorage.api.resources import NODES, PODS
 from moorage.app import gc_tuning
 from moorage.app.clock import LeaseClock, SystemClock
-from moorage.app.configuring import Configuration
+from moorage.app.configuration import Configuration
 from moorage.app.reloading import Reloader
 from moorage.app.scheduler import Scheduler
 from moorage.client import connection

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from moorage.api.resources import Unstructured
-from moorage.app.configuring import Configuration
+from moorage.app.configuration import Configuration
 from moorage.framework.ports import EventRecorder
 from moorage.scheduler.assembly import assemble
 from moorage.scheduler.engine import Engine

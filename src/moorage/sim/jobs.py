@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from moorage.api.errors import MoorageError
-from moorage.app.configuring import Configuration, configure, configure_file, find_plugin
+from moorage.app.configuration import Configuration, configure, configure_file, find_plugin
 from moorage.runtime.registry import look_in
 from moorage.sim.backends import spread
 from moorage.sim.loading import end_of, load_workload

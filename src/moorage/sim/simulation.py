@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from moorage.api.errors import MoorageError
-from moorage.app.configuring import Configuration, configure, configure_file
+from moorage.app.configuration import Configuration, configure, configure_file
 from moorage.app.gc_tuning import collected_as_when_running
 from moorage.framework.points import Plugin
 from moorage.sim.driving import Driver

@@ -10,7 +10,7 @@ from typing import Any
 from moorage.api.errors import Forbidden, NotFound
 from moorage.api.resources import NODES, PODS, Resource
 from moorage.app.clock import SystemClock
-from moorage.app.configuring import Configuration
+from moorage.app.configuration import Configuration
 from moorage.client.connection import connect, default_user_agent, find
 from moorage.client.informers import FIELD_SELECTORS, Mirror
 from moorage.client.lists import Lister

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from moorage.api.errors import MoorageError
-from moorage.app.configuring import Configuration, configure, configure_file
+from moorage.app.configuration import Configuration, configure, configure_file
 from moorage.app.reloading import Source
 from moorage.scheduler.assembly import FLUSH_AFTER
 from moorage.snapshots.manifests import read_manifest

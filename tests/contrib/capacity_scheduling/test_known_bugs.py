@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from moorage.api.errors import MoorageError
-from moorage.app import checking
-from moorage.app.configuring import configure
+from moorage.app import checks
+from moorage.app.configuration import configure
 from moorage.contrib.capacity_scheduling.quotas import ELASTICQUOTAS
 from moorage.testing import Cluster, make_node, make_pod, make_pods
 from moorage.testing.builders import make_container
@@ -90,11 +90,11 @@ def test_sp73_of_two_borrowers_that_do_it_the_less_important_one_goes():
 @pytest.mark.parametrize("other", ["DefaultPreemption", "PreemptionToleration"])
 def test_sp847_two_plugins_that_preempt_are_reported(other):
     alone = json.loads(CONFIG)
-    assert checking.warnings(configure(json.dumps(alone), discover=False)) == []
+    assert checks.warnings(configure(json.dumps(alone), discover=False)) == []
     plugins = alone["profiles"][0]["plugins"]["multiPoint"]
     plugins["disabled"] = [name for name in plugins["disabled"] if name["name"] != other]
     plugins["enabled"] += [{"name": other}] if other != "DefaultPreemption" else []
-    found = checking.warnings(configure(json.dumps(alone), discover=False))
+    found = checks.warnings(configure(json.dumps(alone), discover=False))
     assert f'profiles[0].plugins: "CapacityScheduling" takes the place of "{other}": disable {other}' in found
 
 

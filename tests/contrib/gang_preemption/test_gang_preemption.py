@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from moorage.app import checking
-from moorage.app.configuring import configure
+from moorage.app import checks
+from moorage.app.configuration import configure
 from moorage.config import ConfigError
 from moorage.store import faults
 from moorage.store.faults import Fault
@@ -220,8 +220,8 @@ def test_max_members_must_be_positive(value):
 
 def test_an_order_in_which_a_group_is_rejected_before_it_is_planned_is_reported():
     config = json.loads(json.dumps(CONFIG))
-    assert checking.warnings(configure(json.dumps(config), discover=False)) == []
+    assert checks.warnings(configure(json.dumps(config), discover=False)) == []
     config["profiles"][0]["plugins"]["multiPoint"]["enabled"].reverse()
-    assert checking.warnings(configure(json.dumps(config), discover=False)) == [
+    assert checks.warnings(configure(json.dumps(config), discover=False)) == [
         'profiles[0].plugins.postFilter: "GangPreemption" must come before "Coscheduling": enable it first'
     ]

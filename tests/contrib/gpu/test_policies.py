@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moorage.app.configuring import configure
+from moorage.app.configuration import configure
 from moorage.config import ConfigError
 from moorage.testing import Cluster, make_node, make_pod
 from tests.contrib.gpu.gpus import TYPICAL, cards, gpu_node, gpu_pod, profile

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from moorage.api.errors import MoorageError
 from moorage.api.node import ZONE
 from moorage.api.resources import NODES, PODS, Unstructured
-from moorage.app.configuring import configure
+from moorage.app.configuration import configure
 from moorage.config import ConfigError
 from moorage.contrib.network_aware.app_groups import APPGROUPS, GROUP, WORKLOAD, AppGroup, read
 from moorage.contrib.network_aware.costs import NETWORKTOPOLOGIES, NetworkTopology

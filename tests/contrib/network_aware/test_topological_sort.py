@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from moorage.app.configuring import configure
+from moorage.app.configuration import configure
 from moorage.bench.world import World, make
 from moorage.contrib.network_aware.app_groups import APPGROUPS, GROUP, WORKLOAD
 from moorage.testing import Cluster, make_node, make_pod

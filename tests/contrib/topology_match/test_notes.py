@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from moorage.api.errors import MoorageError
-from moorage.app.configuring import configure
+from moorage.app.configuration import configure
 from moorage.contrib.topology_match.topology import NODE_RESOURCE_TOPOLOGIES
 from moorage.manifests import DeployOptions, manifests
 from tests.contrib.configs import enabling

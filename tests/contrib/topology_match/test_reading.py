@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from moorage.api.resources import Unstructured
-from moorage.app.configuring import configure
+from moorage.app.configuration import configure
 from moorage.config import ConfigError
 from moorage.contrib.topology_match.columns import ZoneSet, zone_sets
 from moorage.contrib.topology_match.fingerprints import (

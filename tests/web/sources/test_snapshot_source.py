@@ -9,7 +9,7 @@ import pytest
 
 from moorage import snapshots
 from moorage.api.errors import MoorageError
-from moorage.app.configuring import configure
+from moorage.app.configuration import configure
 from moorage.web.source import Question, QueueQuery
 from moorage.web.sources.snapshot_source import SnapshotSource
 from tests.web.browser import clusters

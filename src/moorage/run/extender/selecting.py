@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from moorage.api.errors import MoorageError
-from moorage.app.configuring import Configuration
+from moorage.app.configuration import Configuration
 from moorage.config.resolving import PluginRef, ResolvedProfile
 from moorage.plugins.registry import DEFAULT
 

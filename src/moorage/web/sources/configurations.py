@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from moorage import config
-from moorage.app import checking
-from moorage.app.configuring import Configuration, build_registry, configure
+from moorage.app import checks
+from moorage.app.configuration import Configuration, build_registry, configure
 from moorage.config import ConfigError
 from moorage.runtime.registry import Registry
 from moorage.web.source import Json
@@ -13,7 +13,7 @@ MOST_CHARACTERS = 1 << 20
 
 
 def described(configuration: Configuration) -> Json:
-    return {"problems": [], "text": config.dump(configuration.config), **checking.described(configuration)}
+    return {"problems": [], "text": config.dump(configuration.config), **checks.described(configuration)}
 
 
 def check(text: str, known: Registry | None = None) -> Json:
@@ -31,7 +31,7 @@ def check(text: str, known: Registry | None = None) -> Json:
             }
         own = set(known or ()) - set(build_registry())
         found = configure(text, plugins=[known[name] for name in sorted(own)] if known else ())
-        problems = checking.mistakes(found)
+        problems = checks.mistakes(found)
     except ConfigError as error:
         problems = list(error.problems)
     if problems:

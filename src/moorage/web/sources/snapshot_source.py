@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from moorage.api.errors import MoorageError
 from moorage.api.pod import Pod
-from moorage.app.configuring import Configuration
+from moorage.app.configuration import Configuration
 from moorage.explain.explanation import explain
 from moorage.explain.loaded import LoadedCluster
 from moorage.framework.nodes import Nodes, NodeView

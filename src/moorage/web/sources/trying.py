@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from moorage.api.resources import PODS
-from moorage.app.configuring import Configuration
+from moorage.app.configuration import Configuration
 from moorage.explain.what_if import ClusterCopy, Outcome, ended_by
 from moorage.snapshots.cluster import ClusterObjects
 from moorage.snapshots.manifests import parse_manifest

@@ -12,7 +12,7 @@ import msgspec
 from moorage.api.meta import ObjectMeta
 from moorage.api.pod import Pod, PodSpec
 from moorage.api.problems import Problem, child, did_you_mean
-from moorage.app.configuring import Configuration
+from moorage.app.configuration import Configuration
 from moorage.app.offline import offline_engine
 from moorage.client.credentials import CredentialsError
 from moorage.config import ResolvedProfile
