@@ -69,12 +69,13 @@ conformance: $(STAMP) ## Compare with the answers of kube-scheduler and schedule
 
 bench: $(STAMP) ## Measure the engine on this machine, all workloads
 	$(BIN)/moorage bench engine
+	$(BIN)/moorage bench engine --workloads perf
 
 check: lint types layers test ## Everything that must hold before a commit
 
 lint: $(STAMP) ## Formatting and lint rules
-	$(BIN)/ruff format --check src tests
-	$(BIN)/ruff check src tests
+	$(BIN)/ruff format --check src tests perf
+	$(BIN)/ruff check src tests perf
 
 types: $(STAMP) ## Static types, strict
 	$(BIN)/mypy
@@ -83,8 +84,8 @@ layers: $(STAMP) ## The import contract between packages
 	$(BIN)/lint-imports
 
 format: $(STAMP) ## Rewrite files in the project's format
-	$(BIN)/ruff format src tests
-	$(BIN)/ruff check --fix src tests
+	$(BIN)/ruff format src tests perf
+	$(BIN)/ruff check --fix src tests perf
 
 lock: ## Resolve the dependencies anew into the hashed lock files
 	$(BIN)/pip-compile --quiet --strip-extras --generate-hashes --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header --output-file requirements.lock pyproject.toml

@@ -23,6 +23,8 @@ NEVER_IMPORTED = (
     "distutils-precedence.pth",
 )  # fmt: skip
 """Of the standard library and the packages."""
+LEFT_OUT = ("embedded", "up", "web", "bench")
+"""Packages of Moorage that a scheduler in a cluster never imports: the embedded cluster, the web UI, benchmarks."""
 CERTIFICATES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt")
 NAME_SERVICE = "hosts: files dns\npasswd: files\ngroup: files\n"
 MAGIC = b"\x7fELF"
@@ -32,6 +34,7 @@ def lay_out(venv: Path, target: Path) -> None:
     """Everything below `target`, at the paths that it has now."""
     _copy_tree(Path(sys.base_prefix) / "lib" / version(), target, "site-packages", "dist-packages")
     _copy_tree(venv / "lib" / version(), target)
+    leave_out(_below(target, venv) / "lib" / version() / "site-packages" / "moorage")
     _copy(Path(sys.executable).resolve(), target)
     _interpreter(venv, target)
     for library in sorted(set(libraries(target))):
@@ -39,6 +42,12 @@ def lay_out(venv: Path, target: Path) -> None:
     for file in [*Path("/usr/lib").rglob("libnss_*.so*"), *Path("/lib").glob("*/libnss_*.so*")]:
         _copy_with_links(file, target)  # names are resolved by libraries that nothing links to
     _settings(target)
+
+
+def leave_out(package: Path) -> None:
+    """Remove the packages in LEFT_OUT from a copy of Moorage."""
+    for name in LEFT_OUT:
+        shutil.rmtree(package / name, ignore_errors=True)
 
 
 def _copy_tree(folder: Path, target: Path, *also_not: str) -> None:

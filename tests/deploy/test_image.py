@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import shutil
@@ -44,6 +45,49 @@ def test_python_runs_there_as_a_stranger(rootfs: Path) -> None:
     command = [chroot, "--userspec=10001:10001", str(rootfs), python, "-I", "-c"]
     done = subprocess.run([*command, f"import {IMPORTS}; print('fine')"], capture_output=True, text=True)
     assert (done.stdout, done.returncode) == ("fine\n", 0), done.stderr
+
+
+HELP = """
+import sys
+from typer.testing import CliRunner
+import moorage, moorage.cli.root as root
+assert moorage.__file__.startswith(sys.argv[1]), moorage.__file__
+for name in root._NAMES:
+    result = CliRunner().invoke(root.app, [name, "--help"])
+    print(name, result.exit_code, "not part of this installation" in " ".join(result.output.split()))
+result = CliRunner().invoke(root.app, ["up", "--nodes", "3"])
+print(result.exit_code, result.stderr)
+"""
+
+
+@pytest.fixture(scope="module")
+def production(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Moorage as the image has it."""
+    folder = tmp_path_factory.mktemp("production")
+    shutil.copytree(ROOT / "src/moorage", folder / "moorage", ignore=shutil.ignore_patterns("__pycache__"))
+    spec = importlib.util.spec_from_file_location("rootfs", ROOT / "deploy/image/rootfs.py")
+    assert spec is not None
+    assert spec.loader is not None
+    rootfs = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(rootfs)
+    rootfs.leave_out(folder / "moorage")
+    return folder
+
+
+def test_every_command_of_the_image_has_help_and_the_others_say_that_they_are_left_out(
+    production: Path,
+) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(production), "COLUMNS": "200"}
+    command = [sys.executable, "-c", HELP, str(production)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=production)
+    assert done.returncode == 0, done.stderr
+    *helped, last, _ = done.stdout.splitlines()
+    absent = {line.split()[0] for line in helped if line.endswith(" 0 True")}
+    present = {line.split()[0] for line in helped if line.endswith(" 0 False")}
+    assert absent == {"bench", "demo", "ui", "up"}
+    assert {"run", "extender", "check", "explain", "what-if", "simulate", "manifests"} <= present
+    assert len(absent | present) == len(helped)
+    assert last.startswith("1 Error: `moorage up` is not part of this installation")
 
 
 def test_the_containerfile_keeps_its_promises() -> None:

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Any
-
-import numpy as np
 
 from moorage.api.node import HOSTNAME, ZONE
 from moorage.api.resources import (
     POD_DISRUPTION_BUDGETS,
-    PRIORITY_CLASSES,
+    PODS,
     REPLICA_SETS,
     SERVICES,
 )
-from moorage.bench import gpus, many_terms, networks, numa, preempting, tenants
+from moorage.bench import many_terms
 from moorage.bench.world import World, make, meta
-from moorage.contrib.capacity_scheduling.quotas import ELASTICQUOTAS
-from moorage.contrib.coscheduling.groups import LABEL, PODGROUPS
-from moorage.contrib.metrics import CPU, MEMORY, Sample
-from moorage.contrib.preemption_toleration import MINIMUM, SECONDS
 
 Pods = Iterator[dict[str, Any]]
 
@@ -58,22 +53,6 @@ def plain(world: World) -> Pods:
     """Every pod another template: other requests each time."""
     for i in _numbers():
         yield make(f"plain-{i}", cpu=50 + i % 977, memory=64 + i % 991, labels={"app": f"plain-{i}"})
-
-
-LOW_CPU = """
-apiVersion: kubescheduler.config.k8s.io/v1
-kind: KubeSchedulerConfiguration
-profiles: [{plugins: {multiPoint: {enabled: [{name: LowCpuScheduler}]}}}]
-"""
-
-
-def low_cpu(world: World) -> Pods:
-    """Plain pods on nodes whose usage is measured; a few use too much."""
-    plugin: Any = world.profile.plugins["LowCpuScheduler"]
-    names = plugin.handle.nodes.names
-    values = {measure: np.array([world.random.uniform(0, 75) for _ in names]) for measure in (CPU, MEMORY)}
-    plugin.usage.accept(Sample(names, values, np.full(len(names), plugin.handle.clock.wall())), plugin.handle)
-    yield from plain(world)
 
 
 def replicasets(world: World) -> Pods:
@@ -173,39 +152,6 @@ def preferred_affinity(world: World) -> Pods:
         yield make(f"soft-{i}", cpu=50 + i % 977, labels={"app": f"soft-{i % 50}"}, affinity=soft)
 
 
-COSCHEDULING = """
-apiVersion: kubescheduler.config.k8s.io/v1
-kind: KubeSchedulerConfiguration
-profiles: [{plugins: {multiPoint: {disabled: [{name: PrioritySort}], enabled: [{name: Coscheduling}]}}}]
-"""
-GANGS, MEMBERS = 1000, 3
-"""PodGroups that come together, and their members."""
-INDEX = "batch.kubernetes.io/job-completion-index"
-
-
-def gangs(world: World) -> Pods:
-    """Indexed jobs of three; their pods differ in a label, so each is another template. All members of a
-    group are known when its first is tried: the world is always two pods ahead."""
-    pods = _members(world)
-    for _ in range(MEMBERS - 1):
-        world.enqueue(next(pods))
-    yield from pods
-
-
-def _members(world: World) -> Pods:
-    for i in _numbers():
-        if i % GANGS == 0:
-            names = (f"gang-{group:05}" for group in range(i, i + GANGS))
-            world.put(PODGROUPS, ({"metadata": meta(name), "spec": {"minMember": MEMBERS}} for name in names))
-        for member in range(MEMBERS):
-            yield make(
-                f"gang-{i:05}-{member}",
-                cpu=50 + i % 977,
-                memory=64 + i % 991,
-                labels={"app": f"gang-{i}", LABEL: f"gang-{i:05}", INDEX: f"{member}"},
-            )
-
-
 def services(world: World) -> Pods:
     """2,000 Services with a selector each; every pod belongs to one of them."""
     world.put(
@@ -232,7 +178,25 @@ def unschedulable(world: World) -> Pods:
         yield make(f"big-{i}", cpu=1_000_000 + i, memory=100 + i % 991, labels={"app": f"big-{i}"})
 
 
-def _preemptors(world: World, **spec: Any) -> Pods:
+def fill(world: World, specs: Sequence[dict[str, Any]] = ({},), namespace: str = "default") -> None:
+    """One large low pod on every node, so that only preemption makes a place for a preemptor. Nodes take
+    turns with `specs`."""
+    columns = world.engine.services.nodes()
+    free = zip(columns.names, columns.free("cpu").tolist(), cycle(specs), strict=False)
+    fillers = (
+        running(f"filler-{name}", name, max(cpu - 1000, 0), namespace=namespace, **spec)
+        for name, cpu, spec in free
+    )
+    world.put(PODS, fillers)
+
+
+def running(name: str, node: str, cpu: int, app: str = "filler", **spec: Any) -> dict[str, Any]:
+    pod = make(name, cpu=cpu, memory=64, labels={"app": app}, nodeName=node, **spec)
+    pod["status"] = {"phase": "Running", "startTime": "2026-01-02T00:00:00Z"}
+    return pod
+
+
+def preemptors(world: World, **spec: Any) -> Pods:
     """More cpu than any node has free, less than its lower pods hold."""
     for i in _numbers():
         yield make(
@@ -246,12 +210,12 @@ def _preemptors(world: World, **spec: Any) -> Pods:
 
 
 def preemption(world: World) -> Pods:
-    preempting.fill(world)
-    yield from _preemptors(world)
+    fill(world)
+    yield from preemptors(world)
 
 
 def preemption_pdb(world: World) -> Pods:
-    preempting.fill(world)
+    fill(world)
     budgets = (
         {
             "metadata": meta(f"pdb-{i}"),
@@ -261,34 +225,19 @@ def preemption_pdb(world: World) -> Pods:
         for i in range(100)
     )
     world.put(POD_DISRUPTION_BUDGETS, budgets)
-    yield from _preemptors(world)
+    yield from preemptors(world)
 
 
 def preemption_general(world: World) -> Pods:
     """With spread and anti-affinity, which depend on pods anywhere."""
-    preempting.fill(world)
+    fill(world)
     constraint = {
         "maxSkew": 100, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule",
         "labelSelector": {"matchLabels": {"app": "app-1"}},
     }  # fmt: skip
     term = {"topologyKey": HOSTNAME, "labelSelector": {"matchLabels": {"app": "urgent-none"}}}
     required = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-    yield from _preemptors(world, topologySpreadConstraints=[constraint], affinity=required)
-
-
-def preemption_toleration(world: World) -> Pods:
-    """The large pod of every second node is protected."""
-    protecting = {MINIMUM: "10000", SECONDS: "-1"}
-    world.put(PRIORITY_CLASSES, [{"metadata": {**meta("guarded"), "annotations": protecting}, "value": 0}])
-    preempting.fill(world, ({"priorityClassName": "guarded"}, {}))
-    yield from _preemptors(world)
-
-
-def preemption_quota(world: World) -> Pods:
-    """The large pods are borrowed, and their owner takes its share back."""
-    world.put(ELASTICQUOTAS, [tenants.quota("borrower", 0), tenants.quota("default", 1_000_000)])
-    preempting.fill(world, namespace="borrower")
-    yield from _preemptors(world)
+    yield from preemptors(world, topologySpreadConstraints=[constraint], affinity=required)
 
 
 def _selects(app: str) -> dict[str, Any]:
@@ -328,60 +277,6 @@ WORKLOADS: tuple[Workload, ...] = (
             ("namespaces", "a namespace selector over 1,000", many_terms.namespaces),
         )
     ),
-    Workload("gangs", "PodGroups of three, with Coscheduling", gangs, config=COSCHEDULING),
-    Workload("low-cpu", "as plain, with LowCpuScheduler", low_cpu, config=LOW_CPU),
-    Workload(
-        "gpu-fgd",
-        "parts of GPUs by FGD, every pod another template",
-        gpus.parts,
-        nodes=1500,
-        config=gpus.config("FGD"),
-        finish_node=gpus.add_cards,
-    ),
-    *(
-        Workload(
-            f"gpus-{policy.lower()}",
-            f"the same on all nodes, by {policy}",
-            gpus.parts,
-            config=gpus.config(policy),
-            finish_node=gpus.add_cards,
-        )
-        for policy in gpus.POLICIES
-    ),
-    Workload(
-        "network",
-        "members of applications, with NetworkOverhead",
-        networks.members,
-        config=networks.CONFIG,
-        finish_node=networks.add_region,
-    ),
-    Workload(
-        "tenants",
-        "pools and nodes of one tenant, with TenantIsolation",
-        tenants.isolated,
-        config=tenants.ISOLATION,
-        finish_node=tenants.add_pool,
-    ),
-    Workload(
-        "applications", "50 applications, with AppAffinity", tenants.applications, config=tenants.AFFINITY
-    ),
-    Workload(
-        "system-calls", "20 seccomp profiles, with SySched", tenants.system_calls, config=tenants.SYSTEM_CALLS
-    ),
-    Workload("quotas", "20 quotas, with CapacityScheduling", tenants.quotas, config=tenants.QUOTAS),
-    *(
-        Workload(
-            name,
-            f"pods for one of four NUMA zones, {strategy}",
-            numa.aligned,
-            config=numa.config(strategy),
-            finish_node=numa.enlarge,
-        )
-        for name, strategy in (("numa", "LeastAllocated"), ("numa-least", "LeastNUMANodes"))
-    ),
-    Workload(
-        "quotas-3", "as plain, quotas in three levels", preempting.quotas, config=preempting.QUOTA_CONFIG
-    ),
     Workload("mixed", "seven of the above in turn", mixed),
     Workload("unschedulable", "fits nowhere", unschedulable, schedulable=False),
     Workload("preemption-4", "4 pods a node, resources only", preemption, 4, 40, schedulable=False),
@@ -394,45 +289,6 @@ WORKLOADS: tuple[Workload, ...] = (
         schedulable=False,
     ),
     Workload("preemption-4-pdb", "4 pods a node, 100 PDBs", preemption_pdb, 4, 40, schedulable=False),
-    Workload(
-        "preemption-4-toleration",
-        "4 pods a node, with PreemptionToleration",
-        preemption_toleration,
-        4,
-        40,
-        schedulable=False,
-        config=tenants.TOLERATION,
-    ),
-    Workload(
-        "preemption-4-quota",
-        "4 pods a node, with CapacityScheduling",
-        preemption_quota,
-        4,
-        40,
-        schedulable=False,
-        config=tenants.QUOTAS,
-    ),
     Workload("preemption-30", "30 pods a node, resources only", preemption, 30, 20, schedulable=False),
     Workload("preemption-30-pdb", "30 pods a node, 100 PDBs", preemption_pdb, 30, 20, schedulable=False),
-    *(
-        Workload(
-            f"preemption-gang-{n}",
-            f"groups of {n}, GangPreemption",
-            preempting.gangs(n),
-            4,
-            20,
-            schedulable=False,
-            config=preempting.GANG_CONFIG,
-        )
-        for n in (8, 64)
-    ),
-    Workload(
-        "preemption-across",
-        "anti-affinity over zones, CrossNodePreemption",
-        preempting.across,
-        4,
-        20,
-        schedulable=False,
-        config=preempting.ACROSS_CONFIG,
-    ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Annotated
@@ -14,15 +15,16 @@ from rich.table import Table
 
 from moorage.api.errors import MoorageError
 from moorage.api.times import format_duration
-from moorage.app.configuration import Configuration
+from moorage.app.configuration import Configuration, plugin_folders
 from moorage.bench import extender as through_extender
 from moorage.bench import simulating
 from moorage.bench.extender import EXCHANGES, Exchange, ExchangeResult
 from moorage.bench.measuring import Measurement, Result
 from moorage.bench.simulating import SimulationResult
 from moorage.bench.workloads import WORKLOADS, Workload
-from moorage.cli.printing import Form, OutputForm, console, fail, print_data
+from moorage.cli.printing import Form, OutputForm, console, current_folder, fail, print_data
 from moorage.cli.profile_options import Config, PluginPath, Plugins, ProfileName, configured
+from moorage.runtime.registry import look_in
 
 app = typer.Typer(
     name="bench", add_completion=False, no_args_is_help=True, help="Measure Moorage on this machine."
@@ -39,6 +41,15 @@ def engine(
     nodes: Annotated[int, typer.Option(min=1, help="Nodes of the cluster.")] = 5000,
     pods: Annotated[int, typer.Option(min=0, help="Pods that run already.")] = 20000,
     measure: Annotated[int, typer.Option(min=1, help="Pods to schedule per workload.")] = 500,
+    more: Annotated[
+        str,
+        typer.Option(
+            "--workloads",
+            metavar="MODULE",
+            help="A Python module with a tuple WORKLOADS, to measure instead of the built-in ones. It is "
+            "looked for in --plugin-path, or in the current folder.",
+        ),
+    ] = "",
     seed: Seed = 0,
     config: Config = None,
     profile: ProfileName = "",
@@ -53,8 +64,8 @@ def engine(
     compared between machines. One placement in a hundred is checked against a fresh evaluation. With --config
     the profile of a configuration is measured, own plugins included.
     """
-    chosen = _choose(workloads or [])
     own = configured(config, profile, plugins, plugin_path)
+    chosen = _choose(workloads or [], _workloads_of(more, plugin_path) if more else WORKLOADS)
     results = [_measure(workload, nodes, pods, measure, seed, own) for workload in chosen]
     if output is not Form.TABLE:
         print_data([result.to_dict() for result in results], output)
@@ -157,12 +168,22 @@ def _exchange_table(results: list[ExchangeResult]) -> Table:
     return table
 
 
-def _choose(names: list[str]) -> list[Workload]:
-    known = {workload.name: workload for workload in WORKLOADS}
+def _workloads_of(module: str, plugin_path: list[str] | None) -> tuple[Workload, ...]:
+    """Import the workloads of a module; the built-in ones can be named beside them."""
+    look_in(plugin_folders(plugin_path) if plugin_path else current_folder())
+    try:
+        found = importlib.import_module(module).WORKLOADS
+    except (ImportError, AttributeError) as error:
+        fail(f"--workloads {module}: {error}; name a module that defines WORKLOADS")
+    return tuple(found)
+
+
+def _choose(names: list[str], offered: tuple[Workload, ...]) -> list[Workload]:
+    known = {workload.name: workload for workload in (*WORKLOADS, *offered)}
     unknown = [name for name in names if name not in known]
     if unknown:
         fail(f"there is no workload {unknown[0]!r}; known are {', '.join(known)}")
-    return [known[name] for name in names] or list(WORKLOADS)
+    return [known[name] for name in names] or list(offered)
 
 
 def _measure(

@@ -43,7 +43,12 @@ class _Commands(Mapping[str, Any]):
         if name not in _NAMES:
             raise KeyError(name)
         attribute = name.replace("-", "_")
-        module = importlib.import_module(f"moorage.cli.{attribute}")
+        try:
+            module = importlib.import_module(f"moorage.cli.{attribute}")
+        except ModuleNotFoundError as error:
+            if not (error.name or "").startswith("moorage."):
+                raise
+            return _absent(name)
         if hasattr(module, "app"):
             return typer.main.get_command(module.app)
         alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")
@@ -55,6 +60,22 @@ class _Commands(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(_NAMES)
+
+
+def _absent(name: str) -> Any:
+    """Return a command for one whose packages were left out, as the container image leaves some out."""
+    sentence = (
+        f"`moorage {name}` is not part of this installation, which holds only what a scheduler in a cluster "
+        "needs. Install Moorage with pip to use it."
+    )
+    alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    settings = {"ignore_unknown_options": True, "allow_extra_args": True}
+
+    @alone.command(name, help=sentence, context_settings=settings)
+    def refuse() -> None:
+        printing.fail(sentence)
+
+    return typer.main.get_command(alone)
 
 
 class _Group(TyperGroup):

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import count, cycle
+from itertools import count
 from typing import Any
 
 from moorage.api.node import ZONE
-from moorage.api.resources import PODS
+from moorage.api.resources import PODS, PRIORITY_CLASSES
+from moorage.bench.workloads import Pods, fill, preemptors, running
 from moorage.bench.world import ZONES, World, make, meta
 from moorage.contrib.capacity_scheduling.quotas import ELASTICQUOTAS, PARENT
 from moorage.contrib.coscheduling.groups import LABEL, PODGROUPS
+from moorage.contrib.preemption_toleration import MINIMUM, SECONDS
+from perf import tenants
 
-Pods = Iterator[dict[str, Any]]
 HEADER = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 GANG_CONFIG = f"""{HEADER}
 profiles:
@@ -30,24 +31,6 @@ profiles:
       multiPoint: {{enabled: [{{name: CapacityScheduling}}], disabled: [{{name: DefaultPreemption}}]}}
 """
 DEPARTMENTS, TEAMS = 20, 10
-
-
-def fill(world: World, specs: Sequence[dict[str, Any]] = ({},), namespace: str = "default") -> None:
-    """One large low pod on every node, so that only preemption makes a place for a preemptor. Nodes take
-    turns with `specs`."""
-    columns = world.engine.services.nodes()
-    free = zip(columns.names, columns.free("cpu").tolist(), cycle(specs), strict=False)
-    fillers = (
-        running(f"filler-{name}", name, max(cpu - 1000, 0), namespace=namespace, **spec)
-        for name, cpu, spec in free
-    )
-    world.put(PODS, fillers)
-
-
-def running(name: str, node: str, cpu: int, app: str = "filler", **spec: Any) -> dict[str, Any]:
-    pod = make(name, cpu=cpu, memory=64, labels={"app": app}, nodeName=node, **spec)
-    pod["status"] = {"phase": "Running", "startTime": "2026-01-02T00:00:00Z"}
-    return pod
 
 
 def gangs(members: int) -> Any:
@@ -106,3 +89,18 @@ def quota(namespace: str, parent: str, spec: dict[str, Any]) -> dict[str, Any]:
     above = {PARENT: f"{parent}/quota"} if parent else {}
     found = {"name": "quota", "namespace": namespace, "uid": namespace, "annotations": above}
     return {"metadata": found, "spec": spec}
+
+
+def toleration(world: World) -> Pods:
+    """The large pod of every second node is protected."""
+    protecting = {MINIMUM: "10000", SECONDS: "-1"}
+    world.put(PRIORITY_CLASSES, [{"metadata": {**meta("guarded"), "annotations": protecting}, "value": 0}])
+    fill(world, ({"priorityClassName": "guarded"}, {}))
+    yield from preemptors(world)
+
+
+def borrowed(world: World) -> Pods:
+    """The large pods are borrowed, and their owner takes its share back."""
+    world.put(ELASTICQUOTAS, [tenants.quota("borrower", 0), tenants.quota("default", 1_000_000)])
+    fill(world, namespace="borrower")
+    yield from preemptors(world)
