@@ -7,7 +7,7 @@ RUNTIME := $(VENV)/.runtime
 RAY     := $(VENV)/.ray
 
 .DEFAULT_GOAL := help
-.PHONY: help up test test-slow test-ui test-cluster test-cluster-versions conformance bench check lint types layers format lock clean
+.PHONY: help up test test-coverage test-slow test-ui test-cluster test-cluster-versions conformance bench check lint types layers format lock clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-21s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,6 +41,10 @@ up: $(RUNTIME) ## Create the environment, install, and start a cluster on this m
 test: $(STAMP) ## Create the environment and run all tests that need nothing outside
 	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not slow and not cluster"
 
+test-coverage: $(STAMP) ## The same tests with coverage, per package; fails below the floor of tools/coverage_by_package.py
+	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not slow and not cluster" --cov=moorage --cov-report=json:$(VENV)/coverage.json
+	$(BIN)/python tools/coverage_by_package.py $(VENV)/coverage.json
+
 test-slow: $(RAY) ## Run the slower tests (long property runs, package installs)
 	$(BIN)/python -m pytest -q -n auto --dist loadfile -m "slow and not cluster and not ui"
 
@@ -71,7 +75,10 @@ bench: $(STAMP) ## Measure the engine on this machine, all workloads
 	$(BIN)/moorage bench engine
 	$(BIN)/moorage bench engine --workloads perf
 
-check: lint types layers test ## Everything that must hold before a commit
+# CI measures coverage while it tests: `make check TESTS=test-coverage`.
+TESTS ?= test
+
+check: lint types layers $(TESTS) ## Everything that must hold before a commit
 
 lint: $(STAMP) ## Formatting and lint rules
 	$(BIN)/ruff format --check src tests perf

@@ -1,0 +1,38 @@
+"""Prints the line coverage of every package of Moorage, and fails when the whole is below the floor.
+
+    python tools/coverage_by_package.py COVERAGE.json     # what `coverage json` has written
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import defaultdict
+from pathlib import Path, PurePath
+
+FLOOR = 85.0
+"""Percent of all lines that the fast tests execute."""
+
+
+def main(report: Path) -> int:
+    """Print a row for every package and one for the whole; return the exit code."""
+    covered: dict[str, int] = defaultdict(int)
+    lines: dict[str, int] = defaultdict(int)
+    for name, file in json.loads(report.read_text())["files"].items():
+        inside = PurePath(name).parts
+        place = inside.index("moorage") + 1
+        package = inside[place] if len(inside) > place + 1 else "moorage"
+        for key in (package, "all"):
+            covered[key] += file["summary"]["covered_lines"]
+            lines[key] += file["summary"]["num_statements"]
+    for package in [*sorted(lines.keys() - {"all"}), "all"]:
+        print(f"{package:12} {100 * covered[package] / lines[package]:5.1f} % of {lines[package]:6} lines")
+    whole = 100 * covered["all"] / lines["all"]
+    if whole < FLOOR:
+        print(f"Coverage is {whole:.1f} %; the floor is {FLOOR:.0f} %. Add tests for what the change added.")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))
