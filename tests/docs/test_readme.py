@@ -33,8 +33,8 @@ def test_the_plugin_has_fifteen_lines_at_most():
 
 
 def test_the_default_plugins_it_names_are_those_that_are_built():
-    [row] = re.findall(r"^\| default plugins: (.*?) \| work \|$", README.read_text(), re.MULTILINE)
-    assert set(row.split(", ")) == {cls.name for cls in DEFAULT}
+    [names] = re.findall(r"^- The default plugins: (.*?)\.$", README.read_text(), re.MULTILINE | re.DOTALL)
+    assert set(re.split(r",\s+", names)) == {cls.name for cls in DEFAULT}
 
 
 def test_the_make_targets_it_names_exist():
