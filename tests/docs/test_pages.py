@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import perf
 from moorage.app.configuration import configure
 from moorage.bench.workloads import WORKLOADS
 from moorage.snapshots.files import KEYS
@@ -76,7 +77,9 @@ def test_the_benchmarks_page_has_every_workload():
     page = (ROOT / "docs" / "benchmarks.md").read_text()
     table = page.partition("## Workloads")[2].partition("##")[0]
     rows = re.findall(r"^\| (`.*?) \|", table, re.MULTILINE)
-    assert re.findall(r"`([a-z0-9-]+)`", "".join(rows)) == [workload.name for workload in WORKLOADS]
+    assert re.findall(r"`([a-z0-9-]+)`", "".join(rows)) == [
+        workload.name for workload in (*WORKLOADS, *perf.WORKLOADS)
+    ]
 
 
 def test_the_evaluate_page_names_every_input():
