@@ -42,8 +42,11 @@ test: $(STAMP) ## Create the environment and run all tests that need nothing out
 	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not slow and not cluster"
 
 test-coverage: $(STAMP) ## The same tests with coverage, per package; fails below the floor of tools/coverage_by_package.py
-	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not slow and not cluster" --cov=moorage --cov-report=json:$(VENV)/coverage.json
-	$(BIN)/python tools/coverage_by_package.py $(VENV)/coverage.json
+	rm -rf $(VENV)/coverage && mkdir -p $(VENV)/coverage
+	$(BIN)/coverage run -m pytest -q -n auto --dist worksteal -m "not slow and not cluster"
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage json --quiet -o $(VENV)/coverage/report.json
+	$(BIN)/python tools/coverage_by_package.py $(VENV)/coverage/report.json
 
 test-slow: $(RAY) ## Run the slower tests (long property runs, package installs)
 	$(BIN)/python -m pytest -q -n auto --dist loadfile -m "slow and not cluster and not ui"
