@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from moorage import config
 from moorage.config.types import MULTI_POINT, UNSUPPORTED_POINTS, Plugin, Plugins, PluginSet
-from moorage.framework.extension_points import BUILT as BUILD_ORDER
-from moorage.framework.extension_points import BY_NAME
+from moorage.framework.points import BUILT as BUILD_ORDER
+from moorage.framework.points import BY_NAME
 from tests.config.builders import load, problems, profile, resolve_problems, text
 from tests.config.in_tree import DEFAULT_ORDER, IMPLEMENTS, with_plugins
 

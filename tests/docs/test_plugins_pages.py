@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from moorage.framework import hot, points, reusable, vectorized
+from moorage.framework import hot, optional, points
 from tests.cli.running import run_in
 from tests.docs.snippets import ROOT, Snippet, by_section, snippets
 
@@ -31,13 +31,13 @@ def test_the_examples_of_a_section_run(section):
 
 
 @pytest.mark.parametrize(
-    ("module", "page"),
-    [(points, "extension-points"), (vectorized, "speed"), (reusable, "speed"), (hot, "speed")],
-    ids=["points", "vectorized", "reusable", "hot"],
+    ("module", "pages"),
+    [(points, ("extension-points",)), (optional, ("speed", "recipes")), (hot, ("speed",))],
+    ids=["points", "optional", "hot"],
 )
-def test_every_class_to_inherit_has_an_example(module, page):
+def test_every_class_to_inherit_has_an_example(module, pages):
     text = "".join(
-        snippet.text for (name, _), blocks in SECTIONS.items() if name == page for snippet in blocks
+        snippet.text for (name, _), blocks in SECTIONS.items() if name in pages for snippet in blocks
     )
     classes = {
         name for name, cls in vars(module).items() if getattr(cls, "__module__", "") == module.__name__

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from moorage.explain.explanation import summary
-from moorage.framework.explaining import Detail
+from moorage.framework.optional import Detail
 from moorage.testing import Cluster, make_node, make_pod
 from tests.explain.world import ask, load
 

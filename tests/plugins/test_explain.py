@@ -19,7 +19,7 @@ from moorage.api.storage import (
     GCEPersistentDiskVolumeSource,
     RBDVolumeSource,
 )
-from moorage.framework.explaining import Detail, ExplainingPlugin
+from moorage.framework.optional import Detail, ExplainingPlugin
 from moorage.plugins.csi_translation import MIGRATED_PLUGINS
 from moorage.plugins.registry import DEFAULT
 from moorage.plugins.volumes import SELECTED_NODE

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from moorage.framework.explaining import BYTES, MILLI, Detail, Figure, unit_of
+from moorage.framework.optional import BYTES, MILLI, Detail, Figure, unit_of
 
 _BINARY = (("Ti", 1 << 40), ("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10))
 

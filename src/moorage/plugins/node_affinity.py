@@ -24,12 +24,11 @@ from moorage.framework.access import Dependency, Reads
 from moorage.framework.args import ArgsContext, PluginArgs
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.events import NODE, ActionType, ClusterEvent, QueueingHint, Registration
-from moorage.framework.explaining import Detail, ExplainingPlugin
 from moorage.framework.handle import Handle
 from moorage.framework.hot import WholeTableFilterPlugin, WholeTableScorePlugin
 from moorage.framework.nodes import IntArray, Nodes, NodeView, Refusals
+from moorage.framework.optional import Detail, ExplainingPlugin, ReusablePlugin
 from moorage.framework.points import PreFilterPlugin, PreScorePlugin
-from moorage.framework.reusable import ReusablePlugin
 from moorage.framework.status import Code, Normalization, PreFilterResult, Status
 from moorage.plugins.node_masks import preference, required_mask
 from moorage.plugins.unmet_terms import unmet

@@ -16,12 +16,11 @@ from moorage.api.requests import container_host_ports
 from moorage.framework.access import Dependency, Reads
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.events import NODE, POD, ActionType, ClusterEvent, QueueingHint, Registration
-from moorage.framework.explaining import Detail, ExplainingPlugin, a_few
 from moorage.framework.handle import Handle
 from moorage.framework.hot import WholeTableFilterPlugin
 from moorage.framework.nodes import BoolArray, Nodes, NodeView, Refusals
+from moorage.framework.optional import Detail, ExplainingPlugin, ReusablePlugin, a_few
 from moorage.framework.points import PreFilterPlugin
-from moorage.framework.reusable import ReusablePlugin
 from moorage.framework.status import Status
 
 REASON = "node(s) didn't have free ports for the requested pod ports"

@@ -13,7 +13,7 @@ from moorage.framework.cycle_state import CycleState
 from moorage.framework.events import NODE, POD, ActionType, ClusterEvent, QueueingHint, Registration
 from moorage.framework.hot import WholeTableFilterPlugin
 from moorage.framework.nodes import Nodes, NodeView, Refusals
-from moorage.framework.reusable import ReusablePlugin
+from moorage.framework.optional import ReusablePlugin
 from moorage.framework.status import Code, Status
 
 REASON = "node(s) were unschedulable"

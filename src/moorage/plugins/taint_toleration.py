@@ -22,11 +22,10 @@ from moorage.api.taints import (
 from moorage.framework.access import Dependency, Reads
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.events import NODE, POD, ActionType, ClusterEvent, QueueingHint, Registration
-from moorage.framework.explaining import Detail, ExplainingPlugin
 from moorage.framework.hot import WholeTableFilterPlugin, WholeTableScorePlugin
 from moorage.framework.nodes import BoolArray, IntArray, Nodes, NodeView, Refusals, TaintClass
+from moorage.framework.optional import Detail, ExplainingPlugin, ReusablePlugin
 from moorage.framework.points import PreScorePlugin
-from moorage.framework.reusable import ReusablePlugin
 from moorage.framework.status import Code, Normalization, Status
 
 REASON = "node(s) had untolerated taint(s)"

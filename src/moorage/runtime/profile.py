@@ -14,9 +14,8 @@ from moorage.framework.events import (
     EventResource,
     Registration,
 )
-from moorage.framework.extension_points import is_async
 from moorage.framework.points import Plugin
-from moorage.runtime.registry import PluginError
+from moorage.runtime.registry import PluginError, is_async
 from moorage.runtime.score_board import ScoreStep
 from moorage.runtime.services import Services
 from moorage.telemetry.metrics import ProfileMeter

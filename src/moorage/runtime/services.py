@@ -26,7 +26,9 @@ from moorage.api.pod import Pod
 from moorage.api.resources import Resource
 from moorage.api.times import format_duration
 from moorage.framework.access import Access
-from moorage.framework.counting import (
+from moorage.framework.events import ClusterEvent
+from moorage.framework.handle import AssumeCache, Lister, Nominator, OnChange
+from moorage.framework.indexes import (
     AffinityTerms,
     NodeIndex,
     NodeKeys,
@@ -35,15 +37,12 @@ from moorage.framework.counting import (
     PodCounters,
     PodIndex,
     PodKeys,
+    Topology,
 )
-from moorage.framework.events import ClusterEvent
-from moorage.framework.extending import Extender
-from moorage.framework.handle import AssumeCache, Lister, Nominator, OnChange
 from moorage.framework.nodes import Nodes, NodeView
-from moorage.framework.ports import ApiClient, Clock, DelegatingClient, EventRecorder, Timer
-from moorage.framework.ranking import VictimColumns
+from moorage.framework.ports import ApiClient, Clock, DelegatingClient, EventRecorder, Extender, Timer
 from moorage.framework.status import MAX_PERMIT_TIMEOUT, SUCCESS, Code, Status
-from moorage.framework.topology import Topology
+from moorage.state.ranking import VictimColumns
 from moorage.telemetry import logs
 
 

@@ -16,11 +16,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from moorage.config.resolving import ResolvedProfile
-from moorage.framework.extending import Extender
-from moorage.framework.extension_points import FILTER, PRE_FILTER, PRE_SCORE, SCORE
-from moorage.framework.lifting import writes
-from moorage.framework.points import Plugin
-from moorage.framework.ports import ApiClient, Clock, EventRecorder
+from moorage.framework._contract import writes
+from moorage.framework.points import FILTER, PRE_FILTER, PRE_SCORE, SCORE, Plugin
+from moorage.framework.ports import ApiClient, Clock, EventRecorder, Extender
 from moorage.queue.scheduling_queue import SchedulingQueue
 from moorage.runtime.background import keep_running
 from moorage.runtime.building import build_profile

@@ -18,10 +18,10 @@ from moorage.api.pod import Pod
 from moorage.api.resources import EVENTS, NODES, PODS, Resource, Unstructured, by_kind
 from moorage.app.scheduler import Scheduler
 from moorage.framework.cycle_state import CycleState
-from moorage.framework.explaining import Detail, ExplainingPlugin
+from moorage.framework.optional import Detail, ExplainingPlugin
 from moorage.framework.points import Plugin, PreFilterPlugin
 from moorage.framework.ports import PatchType
-from moorage.framework.record import DecisionRecord
+from moorage.runtime.record import DecisionRecord
 from moorage.sim.loop import VirtualClock, VirtualLoop, finish
 from moorage.store.faults import Faults
 from moorage.store.local import LocalClient

@@ -23,14 +23,13 @@ from moorage.contrib.preempting import PreemptingPlugin
 from moorage.framework.access import LISTED, Access, Dependency, Kind, Reads
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.events import POD, ActionType, ClusterEvent, EventResource, QueueingHint, Registration
-from moorage.framework.explaining import Detail, ExplainingPlugin, unit_of
 from moorage.framework.handle import Handle
 from moorage.framework.nodes import Nodes, NodeView, Refusals
+from moorage.framework.optional import Detail, ExplainingPlugin, VectorFilterPlugin, unit_of
 from moorage.framework.points import PreFilterPlugin, ReservePlugin
 from moorage.framework.preemption import NEEDS
 from moorage.framework.status import PostFilterResult, Status
 from moorage.framework.statuses import NodeStatuses
-from moorage.framework.vectorized import VectorFilterPlugin
 
 STATE = "CapacityScheduling"
 EXCEEDED = "global quota max exceeded"

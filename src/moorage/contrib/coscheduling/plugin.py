@@ -28,9 +28,9 @@ from moorage.contrib.coscheduling.waking import ROUNDS, Waking
 from moorage.framework.access import LISTED, Access
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.events import QueuedPod, Registration
-from moorage.framework.explaining import Detail, ExplainingPlugin
 from moorage.framework.handle import Handle
 from moorage.framework.nodes import Nodes, NodeView
+from moorage.framework.optional import Detail, ExplainingPlugin, ReusablePlugin
 from moorage.framework.points import (
     PermitPlugin,
     PostBindPlugin,
@@ -39,7 +39,6 @@ from moorage.framework.points import (
     ReservePlugin,
     SortKeyPlugin,
 )
-from moorage.framework.reusable import ReusablePlugin
 from moorage.framework.status import PreFilterResult, Status
 from moorage.framework.statuses import NodeStatuses
 

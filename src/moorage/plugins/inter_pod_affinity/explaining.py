@@ -9,11 +9,10 @@ import numpy as np
 
 from moorage.api.pod import Pod
 from moorage.api.pod_affinity import compile_pod_terms
-from moorage.framework.counting import HeldTerm, PodSelector, counting
-from moorage.framework.explaining import NO_LABEL, Detail, a_few
 from moorage.framework.handle import Handle
+from moorage.framework.indexes import Bins, HeldTerm, PodSelector, counting
 from moorage.framework.nodes import NodeView
-from moorage.framework.topology import Bins
+from moorage.framework.optional import NO_LABEL, Detail, a_few
 from moorage.plugins.inter_pod_affinity.filtering import AffinityState, has_company, may_be_first
 from moorage.plugins.inter_pod_affinity.terms import wanted, wanted_by_all
 

@@ -14,11 +14,10 @@ import numpy as np
 
 from moorage.api.pod import Pod
 from moorage.api.pod_affinity import AffinityTerm, compile_pod_terms
-from moorage.framework.counting import HeldTerm, counting
 from moorage.framework.handle import Handle
+from moorage.framework.indexes import DomainCounts, HeldTerm, counting
 from moorage.framework.nodes import BoolArray, Nodes, NodeView, Refusals
 from moorage.framework.status import Code, Status
-from moorage.framework.topology import DomainCounts
 from moorage.plugins.inter_pod_affinity.row_sums import RowSums
 from moorage.plugins.inter_pod_affinity.terms import matches_all, wanted, wanted_by_all
 

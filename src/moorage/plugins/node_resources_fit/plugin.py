@@ -25,7 +25,6 @@ from moorage.framework.events import (
     QueueingHint,
     Registration,
 )
-from moorage.framework.explaining import Detail, ExplainingPlugin, unit_of
 from moorage.framework.handle import Handle
 from moorage.framework.hot import (
     HeadroomFilterPlugin,
@@ -35,8 +34,8 @@ from moorage.framework.hot import (
     WholeTableScorePlugin,
 )
 from moorage.framework.nodes import BoolArray, FloatArray, IntArray, Nodes, NodeView, Refusals
+from moorage.framework.optional import Detail, ExplainingPlugin, ReusablePlugin, unit_of
 from moorage.framework.points import PreFilterPlugin, PreScorePlugin
-from moorage.framework.reusable import ReusablePlugin
 from moorage.framework.status import Code, Status
 from moorage.plugins.node_resources_fit.args import NodeResourcesFitArgs
 from moorage.plugins.node_resources_fit.scoring import Asks, Scorer

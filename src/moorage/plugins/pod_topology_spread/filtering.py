@@ -13,10 +13,10 @@ import numpy as np
 
 from moorage.api.node_selectors import RequiredNodeAffinity
 from moorage.api.pod import Pod
-from moorage.framework.explaining import NO_LABEL, Detail
+from moorage.framework.indexes import DomainCounts
 from moorage.framework.nodes import FloatArray, IntArray, Nodes, NodeView, Refusals
+from moorage.framework.optional import NO_LABEL, Detail
 from moorage.framework.status import Code, Status
-from moorage.framework.topology import DomainCounts
 from moorage.plugins.pod_topology_spread.constraints import Constraint
 from moorage.plugins.pod_topology_spread.counted import Counted
 

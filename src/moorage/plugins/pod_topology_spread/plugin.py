@@ -12,12 +12,11 @@ from moorage.api.resources import REPLICA_SETS, REPLICATION_CONTROLLERS, SERVICE
 from moorage.framework.access import LISTED, Access, Dependency, Reads
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.events import Registration
-from moorage.framework.explaining import Detail, ExplainingPlugin
 from moorage.framework.handle import Handle
 from moorage.framework.hot import IncrementalScore, IncrementalScorePlugin, WholeTableFilterPlugin
 from moorage.framework.nodes import BoolArray, IntArray, Nodes, NodeView, Refusals
+from moorage.framework.optional import Detail, ExplainingPlugin, ReusablePlugin
 from moorage.framework.points import PreFilterPlugin, PreScorePlugin
-from moorage.framework.reusable import ReusablePlugin
 from moorage.framework.status import SKIP, Status
 from moorage.plugins.pod_topology_spread import filtering, following, scoring
 from moorage.plugins.pod_topology_spread.constraints import (
