@@ -47,6 +47,12 @@ def test_every_class_to_inherit_has_an_example(module, pages):
     assert {name for name in bases if not re.search(rf"\b{name}\b", text)} == set()
 
 
+def test_the_page_has_a_section_for_each_extension_point_in_order():
+    headings = re.findall(r"^## (.+)$", (PAGES / "extension-points.md").read_text(), re.M)
+    described = [heading.split()[0] for heading in headings if heading != "Before you start"]
+    assert described == [point.label for point in points.EXTENSION_POINTS]
+
+
 def test_the_examples_of_extension_points_are_scalar():
     text = (PAGES / "extension-points.md").read_text()
     assert re.findall(r"Vector\w+Plugin|numpy", text) == []

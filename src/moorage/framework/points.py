@@ -305,7 +305,7 @@ class ExtensionPoint(NamedTuple):
 
     @property
     def attribute(self) -> str:
-        """The name of its plugins in a profile, and of its method in most plugins: pre_filter."""
+        """The name of its plugins in a running profile and in `config.types.Plugins`: pre_filter."""
         return re.sub(r"(?<!^)(?=[A-Z])", "_", self.label).lower()
 
     @property
