@@ -53,6 +53,13 @@ def test_the_page_has_a_section_for_each_extension_point_in_order():
     assert described == [point.label for point in points.EXTENSION_POINTS]
 
 
+@pytest.mark.parametrize("page", sorted(path.name for path in PAGES.glob("*.md")))
+def test_examples_import_only_what_plugin_authors_use(page):
+    imported = re.findall(r"^\s*(?:from|import) (moorage[\w.]*)", (PAGES / page).read_text(), re.M)
+    packages = {".".join(name.split(".")[:2]) for name in imported}
+    assert packages <= {"moorage.framework", "moorage.api", "moorage.testing"}
+
+
 def test_the_examples_of_extension_points_are_scalar():
     text = (PAGES / "extension-points.md").read_text()
     assert re.findall(r"Vector\w+Plugin|numpy", text) == []

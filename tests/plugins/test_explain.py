@@ -422,4 +422,4 @@ def test_every_default_filter_explains_itself_or_says_all_in_its_reason():
         for found in DEFAULT
         if hasattr(found, "filter_nodes") and not issubclass(found, ExplainingPlugin)
     ]
-    assert silent == ["NodeUnschedulable", "DynamicResources"]
+    assert silent == ["DynamicResources"]

@@ -21,6 +21,7 @@ from moorage.framework.nodes import Nodes, NodeView, Refusals
 from moorage.framework.optional import (
     Detail,
     ExplainingPlugin,
+    Proposal,
     ReusablePlugin,
     VectorFilterPlugin,
     VectorScorePlugin,
@@ -96,6 +97,7 @@ __all__ = [
     "PreFilterPlugin",
     "PreFilterResult",
     "PreScorePlugin",
+    "Proposal",
     "QueueSortPlugin",
     "QueuedPod",
     "QueueingHint",

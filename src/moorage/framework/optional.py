@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from moorage.api.pod import Pod
 from moorage.api.requests import CPU, EPHEMERAL_STORAGE, MEMORY
-from moorage.api.resources import Resource
+from moorage.api.resources import PODS, Resource
 from moorage.framework._contract import derived, missing, required
 from moorage.framework.access import Dependency
 from moorage.framework.cycle_state import CycleState
@@ -150,7 +150,7 @@ class Proposal:
     key: str
     """Equal for the same proposal about another node; only the best of them is shown."""
     text: str
-    """An instruction for the user: "Tolerate taint gpu=true:NoSchedule"."""
+    """An instruction for the user that continues a sentence: "tolerate taint gpu=true:NoSchedule"."""
     cost: int
     """How much it asks of the user, from 1 (uncordon) to 9 (raise the priority); cheaper ones come first."""
     relax: Callable[[Pod], Pod] | None = None
@@ -159,6 +159,13 @@ class Proposal:
     """Objects of the cluster that would be different."""
     size: float = 0.0
     """Among proposals with equal keys the smallest is the best."""
+
+
+def deletion(pod: Pod, node: NodeView, size: float = 0.0) -> Proposal:
+    """Propose to delete a pod that is in the way on a node. Less important pods come first, then those with
+    a smaller `size`."""
+    text = f"delete pod {pod.key} on node {node.name}"
+    return Proposal("delete a pod", text, 7, changes=((PODS, pod, None),), size=pod.priority * 1e12 + size)
 
 
 class ExplainingPlugin(Plugin):
@@ -186,6 +193,22 @@ class ExplainingPlugin(Plugin):
 def a_few(pods: Iterable[Pod]) -> tuple[str, ...]:
     """Return the keys of the first pods, for `Detail.pods`."""
     return tuple(pod.key for pod in islice(pods, _MAX_PODS))
+
+
+_BINARY = (("Ti", 1 << 40), ("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10))
+
+
+def figure(number: Figure, unit: str = "") -> str:
+    """Return a number with its unit in Kubernetes' notation, such as 200m, 1.5Gi or 3; a text as it is."""
+    if not isinstance(number, int):
+        return "" if number is None else number
+    if unit == MILLI:
+        return f"{number // 1000}" if number % 1000 == 0 else f"{number}m"
+    if unit == BYTES:
+        for name, size in _BINARY:
+            if abs(number) >= size:
+                return f"{number / size:.2f}".rstrip("0").rstrip(".") + name
+    return str(number)
 
 
 def unit_of(resource: str) -> str:

@@ -128,9 +128,9 @@ def filter_node(state: AffinityState, node: NodeView) -> Status | None:
     """Affinity, then anti-affinity, then the anti-affinity of others; the first that fails decides."""
     if state.terms and not has_company(state, node):
         return Status.unresolvable(REASON_AFFINITY)
-    if _meets(state.away, node):
+    if meets(state.away, node):
         return Status.unschedulable(REASON_ANTI_AFFINITY)
-    if _meets(state.hostile, node):
+    if meets(state.hostile, node):
         return Status.unschedulable(REASON_EXISTING)
     return None
 
@@ -148,7 +148,8 @@ def may_be_first(state: AffinityState) -> bool:
     return state.self_match and not any(counts.any for counts in state.near.values())
 
 
-def _meets(tables: Tables, node: NodeView) -> bool:
+def meets(tables: Tables, node: NodeView) -> bool:
+    """Return whether some counted pod is in the node's domains."""
     return any(counts.at(counts.topology.domain(node.labels)) > 0 for counts in tables.values())
 
 

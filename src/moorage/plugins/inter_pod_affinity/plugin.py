@@ -17,7 +17,7 @@ from moorage.framework.handle import Handle
 from moorage.framework.hot import WholeTableFilterPlugin, WholeTableScorePlugin
 from moorage.framework.indexes import TermKind
 from moorage.framework.nodes import BoolArray, IntArray, Nodes, NodeView, Refusals
-from moorage.framework.optional import Detail, ExplainingPlugin, ReusablePlugin
+from moorage.framework.optional import Detail, ExplainingPlugin, Proposal, ReusablePlugin
 from moorage.framework.points import PreFilterPlugin, PreScorePlugin
 from moorage.framework.status import SKIP, Status
 from moorage.plugins.inter_pod_affinity import explaining, filtering, hints, scoring
@@ -139,6 +139,12 @@ class InterPodAffinity(
         if prepared is not None:
             held = self._running.matching(pod, prepared.namespace_labels, HOSTILE)
             yield from explaining.explain_node(prepared, held, pod, node)
+
+    def remedies(self, state: CycleState, pod: Pod, node: NodeView) -> Iterator[Proposal]:
+        prepared: filtering.AffinityState | None = state.read(FILTER, None)
+        if prepared is not None:
+            held = self._running.matching(pod, prepared.namespace_labels, HOSTILE)
+            yield from explaining.proposals(prepared, held, pod, node)
 
     def events_to_register(self) -> Sequence[Registration]:
         return hints.registrations()
