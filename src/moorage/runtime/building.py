@@ -132,32 +132,32 @@ class PluginHandle:
 
     def assume_cache(self, resource: Resource) -> AssumeCache:
         self._must_read(resource)
-        return self._services.assume_cache(resource)
+        return self._services.cluster.assume_cache(resource)
 
     def _must_read(self, resource: Resource) -> None:
         if resource not in self._reads:
             raise undeclared(self._plugin.name, Access(resource))
 
     def pod_index(self, name: str, extract: PodKeys) -> PodIndex:
-        return self._services.pod_index(name, extract)
+        return self._services.indexes.pod_index(name, extract)
 
     def node_index(self, name: str, extract: NodeKeys) -> NodeIndex:
-        return self._services.node_index(name, extract)
+        return self._services.indexes.node_index(name, extract)
 
     def object_index(self, name: str, resource: Resource, extract: ObjectKeys) -> ObjectIndex:
         self._must_read(resource)
-        return self._services.object_index(name, resource, extract)
+        return self._services.object_indexes.object_index(name, resource, extract)
 
     def topology(self, key: str) -> Topology:
-        return self._services.topology(key)
+        return self._services.cluster.topologies.topology(key)
 
     @property
     def pod_counters(self) -> PodCounters:
-        return self._services.pod_counters()
+        return self._services.cluster.counting.pod_counters()
 
     @property
     def affinity_terms(self) -> AffinityTerms:
-        return self._services.affinity_terms()
+        return self._services.cluster.counting.affinity_terms()
 
     def waiting_pods(self) -> Iterable[WaitingPod]:
         return self._services.waiting

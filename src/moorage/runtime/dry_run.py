@@ -25,7 +25,7 @@ from moorage.runtime.preemption.budgets import ClusterBudgets
 from moorage.runtime.preemption.search import CandidateSearch
 from moorage.runtime.preemption.trial import NodesWithoutVictims
 from moorage.runtime.profile import Profile
-from moorage.runtime.services import DryRunRows
+from moorage.state.overlay import DryRunRows
 
 
 class Change(NamedTuple):

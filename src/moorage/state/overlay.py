@@ -255,8 +255,7 @@ class Overlay:
 
 
 class DryRunRows:
-    """Copies of the rows of live nodes, numbered as the names are. Nothing done here is seen elsewhere.
-    Implements `runtime.services.DryRunRows`."""
+    """Copies of the rows of live nodes, numbered as the names are. Nothing done here is seen elsewhere."""
 
     __slots__ = ("_entry", "_overlay")
 
