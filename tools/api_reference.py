@@ -33,19 +33,20 @@ framework.statuses NodeStatuses:get,names_with,rows_with,count_by_verdict,histog
 framework.cycle_state CycleState:read,write,delete,own,to_activate
 # Answers
 framework.status Status Code PreFilterResult PostFilterResult PreBindPreFlight Normalization default_normalize
-framework.explaining Detail Figure ExplainingPlugin a_few unit_of
+framework.optional Detail Figure ExplainingPlugin Proposal ObjectChange a_few unit_of
 # What a plugin declares
 framework.points Plugin
 framework.args PluginArgs ArgsContext
 api.problems Problem child invalid required
 framework.access Access Reads Kind Version:bump
-framework.reusable ReusablePlugin
+framework.optional ReusablePlugin
 # Events and hints
 framework.events Registration ClusterEvent EventResource ActionType QueueingHint HintFn QueuedPod
 # The handle
 framework.handle Handle Lister AssumeCache OnChange WaitingPod Nominator DryRun Trial
-framework.counting PodIndex NodeIndex ObjectIndex PodCounters PodSelector PodCounter
-framework.topology Topology:values,nodes,domain,rows_of,gather,sums
+framework.indexes PodIndex NodeIndex ObjectIndex PodCounters PodSelector PodCounter
+framework.indexes Topology:values,nodes,domain,rows_of,gather,sums
+framework.preemption Preemption PreemptionPolicy Candidate Budgets
 # Time, the API server, events for users
 framework.ports Clock ApiClient ListOptions PatchOptions PatchType DeleteOptions ObjectList EventRecorder
 api.errors ApiError NotFound Conflict TransportError NotSent OutcomeUnknown

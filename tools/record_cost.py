@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from moorage.bench.measuring import Measurement, collected_as_when_running
 from moorage.bench.workloads import WORKLOADS
-from moorage.framework.record import DecisionRecord
+from moorage.runtime.record import DecisionRecord
 from moorage.scheduler import cycle
 
 NODES, PODS = 5000, 50_000

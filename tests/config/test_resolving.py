@@ -7,9 +7,9 @@ import pytest
 from msgspec.structs import replace
 
 from moorage import config
-from moorage.config.types import MULTI_POINT, UNSUPPORTED_POINTS, Plugin, Plugins, PluginSet
-from moorage.framework.extension_points import BUILT as BUILD_ORDER
-from moorage.framework.extension_points import BY_NAME
+from moorage.config.types import MULTI_POINT, UNSUPPORTED_POINTS, Plugin, Plugins, PluginSet, wire_fields
+from moorage.framework.points import BUILT as BUILD_ORDER
+from moorage.framework.points import BY_NAME
 from tests.config.builders import load, problems, profile, resolve_problems, text
 from tests.config.in_tree import DEFAULT_ORDER, IMPLEMENTS, with_plugins
 
@@ -366,6 +366,7 @@ def test_every_plugin_set_is_known():
     assert set(Plugins().sets()) == {*BY_NAME, MULTI_POINT, *UNSUPPORTED_POINTS}
     assert [BY_NAME[name].built for name in BUILD_ORDER] == list(range(len(BY_NAME)))
     assert Plugins.of(Plugins().sets()) == Plugins()
+    assert {wire_fields(Plugins)[name].name for name in BY_NAME} == {p.attribute for p in BY_NAME.values()}
 
 
 def test_queue_sort_must_agree_before_anything_is_resolved():

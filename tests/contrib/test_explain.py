@@ -15,7 +15,7 @@ from moorage.api.node import HOSTNAME, ZONE, Node
 from moorage.api.pod import Pod
 from moorage.api.resources import NAMESPACES
 from moorage.contrib.metrics import Sample
-from moorage.framework.explaining import Detail
+from moorage.framework.optional import Detail
 from moorage.testing import make_node, make_pod
 from moorage.testing.builders import make_namespace
 from tests.contrib.capacity_scheduling.tenants import quota, tenants

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from moorage.framework.explaining import Detail
+from moorage.framework.optional import Detail
 from moorage.testing import make_pod
 from tests.contrib.coscheduling import gangs
 from tests.contrib.network_aware.shop import app_group, at, member, topology

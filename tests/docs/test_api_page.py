@@ -76,7 +76,7 @@ def test_the_fields_of_real_answers_are_those_on_the_page(ask, sections, path, p
 
 
 def test_the_fields_of_extenders_are_those_of_the_record():
-    from moorage.framework.record import DecisionRecord, ExtenderVerdict
+    from moorage.runtime.record import DecisionRecord, ExtenderVerdict
 
     record = DecisionRecord("default/p", "u", "default-scheduler", 1, 0.0)
     record.extenders = (ExtenderVerdict("e", 1),)

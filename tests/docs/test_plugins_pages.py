@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from moorage.framework import hot, points, reusable, vectorized
+from moorage.framework import hot, optional, points
 from tests.cli.running import run_in
 from tests.docs.snippets import ROOT, Snippet, by_section, snippets
 
@@ -31,13 +31,13 @@ def test_the_examples_of_a_section_run(section):
 
 
 @pytest.mark.parametrize(
-    ("module", "page"),
-    [(points, "extension-points"), (vectorized, "speed"), (reusable, "speed"), (hot, "speed")],
-    ids=["points", "vectorized", "reusable", "hot"],
+    ("module", "pages"),
+    [(points, ("extension-points",)), (optional, ("speed", "recipes")), (hot, ("speed",))],
+    ids=["points", "optional", "hot"],
 )
-def test_every_class_to_inherit_has_an_example(module, page):
+def test_every_class_to_inherit_has_an_example(module, pages):
     text = "".join(
-        snippet.text for (name, _), blocks in SECTIONS.items() if name == page for snippet in blocks
+        snippet.text for (name, _), blocks in SECTIONS.items() if name in pages for snippet in blocks
     )
     classes = {
         name for name, cls in vars(module).items() if getattr(cls, "__module__", "") == module.__name__
@@ -45,6 +45,19 @@ def test_every_class_to_inherit_has_an_example(module, page):
     bases = {name for name in classes if name.endswith("Plugin") and name != "Plugin"}
     assert bases
     assert {name for name in bases if not re.search(rf"\b{name}\b", text)} == set()
+
+
+def test_the_page_has_a_section_for_each_extension_point_in_order():
+    headings = re.findall(r"^## (.+)$", (PAGES / "extension-points.md").read_text(), re.M)
+    described = [heading.split()[0] for heading in headings if heading != "Before you start"]
+    assert described == [point.label for point in points.EXTENSION_POINTS]
+
+
+@pytest.mark.parametrize("page", sorted(path.name for path in PAGES.glob("*.md")))
+def test_examples_import_only_what_plugin_authors_use(page):
+    imported = re.findall(r"^\s*(?:from|import) (moorage[\w.]*)", (PAGES / page).read_text(), re.M)
+    packages = {".".join(name.split(".")[:2]) for name in imported}
+    assert packages <= {"moorage.framework", "moorage.api", "moorage.testing"}
 
 
 def test_the_examples_of_extension_points_are_scalar():

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from moorage.explain.explanation import summary
-from moorage.framework.explaining import Detail
+from moorage.framework.optional import Detail
 from moorage.testing import Cluster, make_node, make_pod
 from tests.explain.world import ask, load
 
@@ -107,15 +107,15 @@ ONE = [make_node("n", cpu="4", memory="8Gi")]
 FULL = make_pod("full", cpu="3", node="n", priority=0)
 
 REMEDIES: list[Any] = [
-    pytest.param([make_node("n", taints=GPU)], [], {}, "tolerate the taint gpu=true:NoSchedule", id="taint"),
-    pytest.param([make_node("n", cpu="4", unschedulable=True)], [], {}, "uncordon the node n", id="cordon"),
-    pytest.param(ONE, [FULL], {"cpu": "1500m"}, "request 500m less cpu", id="cpu"),
-    pytest.param(ONE, [], {"node_selector": {"disk": "ssd"}}, "label the node n with disk=ssd", id="label"),
+    pytest.param([make_node("n", taints=GPU)], [], {}, "Tolerate taint gpu=true:NoSchedule", id="taint"),
+    pytest.param([make_node("n", cpu="4", unschedulable=True)], [], {}, "Uncordon node n", id="cordon"),
+    pytest.param(ONE, [FULL], {"cpu": "1500m"}, "Request 500m less cpu", id="cpu"),
+    pytest.param(ONE, [], {"node_selector": {"disk": "ssd"}}, "Label node n with disk=ssd", id="label"),
     pytest.param(
         [make_node("n", cpu="4", taints=GPU, unschedulable=True)],
         [],
         {},
-        "uncordon the node n, and tolerate the taint gpu=true:NoSchedule",
+        "Uncordon node n, and tolerate taint gpu=true:NoSchedule",
         id="two things",
     ),
 ]  # fmt: skip
@@ -132,8 +132,8 @@ def test_a_part_that_does_is_not_shown_with_more():
     nodes = [make_node("a", taints=GPU), make_node("b", taints=GPU, unschedulable=True)]
     pod = make_pod("p")
     texts = [remedy.text for remedy in ask(load(nodes, [pod]), pod).remedies]
-    assert texts[0] == "tolerate the taint gpu=true:NoSchedule"
-    assert not any("uncordon" in text and "tolerate" in text for text in texts)
+    assert texts[0] == "Tolerate taint gpu=true:NoSchedule"
+    assert not any("uncordon" in text.lower() and "tolerate" in text.lower() for text in texts)
 
 
 def test_a_pod_that_fits_needs_no_remedy():

@@ -12,7 +12,7 @@ import pytest
 from moorage.api.errors import OutcomeUnknown
 from moorage.config import ExtenderManagedResource
 from moorage.extender import client, wire
-from moorage.framework.extending import ExtenderError, Victims
+from moorage.framework.ports import ExtenderError, Victims
 from moorage.state.node_table import NodeTable
 from moorage.telemetry.metrics import SchedulerMetrics
 from moorage.testing import VirtualClock, make_node, make_pod, run

@@ -16,7 +16,7 @@ from moorage.app.clock import SystemClock
 from moorage.app.scheduler import Scheduler
 from moorage.config import ExtenderManagedResource
 from moorage.extender.client import HttpExtender
-from moorage.framework.record import ExtenderVerdict
+from moorage.runtime.record import ExtenderVerdict
 from moorage.store.local import LocalClient
 from moorage.store.store import Store
 from moorage.telemetry.metrics import SchedulerMetrics

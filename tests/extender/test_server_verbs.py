@@ -21,9 +21,9 @@ from moorage.framework import (
     ScorePlugin,
     Status,
 )
-from moorage.framework.extending import Victims
+from moorage.framework.optional import VectorFilterPlugin, VectorScorePlugin
+from moorage.framework.ports import Victims
 from moorage.framework.status import Normalization
-from moorage.framework.vectorized import VectorFilterPlugin, VectorScorePlugin
 from moorage.store.faults import Fault, lost_answer
 from moorage.testing import make_node, make_pod
 from tests.extender.kit import VERBS

@@ -10,7 +10,7 @@ from moorage.app.clock import SystemClock
 from moorage.client.credentials import CredentialsError
 from moorage.config import Extender, ExtenderTLSConfig
 from moorage.extender.connecting import make_extenders
-from moorage.framework.extending import ExtenderError
+from moorage.framework.ports import ExtenderError
 from tests.client.certificates import Authority
 from tests.client.raw_server import server_context
 from tests.extender.kit import filtered, saying

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from moorage.api.node import Node
 from moorage.extender import wire
-from moorage.framework.extending import ExtenderError, ExtenderFilterResult, Victims
+from moorage.framework.ports import ExtenderError, ExtenderFilterResult, Victims
 from moorage.state.node_table import NodeTable
 from moorage.testing import make_node, make_pod
 from tests.extender.kit import POD, nodes_of

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moorage.framework import Code, Nodes
-from moorage.framework.lifting import first_refusal
+from moorage.framework.optional import first_refusal
 from moorage.state.node_table import NodeTable
 from moorage.state.pod_entry import PodEntry
 from moorage.testing import make_node, make_pod

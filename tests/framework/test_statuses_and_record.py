@@ -12,15 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moorage.framework import Code, NodeStatuses, Status
-from moorage.framework.record import (
-    DecisionRecord,
-    Diagnosis,
-    NodeEpoch,
-    RefusalCount,
-    TopScores,
-    pack,
-)
 from moorage.framework.status import SUCCESS
+from moorage.runtime.record import DecisionRecord, Diagnosis, RefusalCount, TopScores, pack
+from moorage.state.node_listing import NodeEpoch
 from moorage.state.node_table import NodeTable
 from moorage.testing import make_node
 

@@ -6,10 +6,10 @@ from typing import Any
 
 from moorage.api.pod import Pod
 from moorage.framework.cycle_state import CycleState
-from moorage.framework.explaining import Detail
-from moorage.framework.lifting import as_status
 from moorage.framework.nodes import Nodes
+from moorage.framework.optional import Detail
 from moorage.framework.status import Code, PreFilterResult
+from tests.plugins.one_plugin import as_status
 
 Details = dict[str, list[Detail]]
 """Refused node → what is in the way there."""

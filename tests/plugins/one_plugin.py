@@ -18,9 +18,8 @@ from moorage.contrib.registry import PLUGINS as CONTRIB
 from moorage.explain.evaluate import World
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.hot import ManyPodsFilterPlugin, ManyPodsScorePlugin
-from moorage.framework.lifting import as_status, gravest
 from moorage.framework.nodes import Nodes
-from moorage.framework.status import Code, PreFilterResult, Status
+from moorage.framework.status import SUCCESS, Code, PreFilterResult, Status, gravest
 from moorage.runtime.score_board import ScoreStep
 from moorage.state.overlay import Overlay
 from moorage.testing import make_node, make_pod
@@ -32,6 +31,12 @@ Verdict = dict[str, tuple[Code, tuple[str, ...]]]
 DEFAULT = configure(discover=False)
 GHOST = make_node("ghost")
 GHOST_POD = make_pod("left-behind", node="ghost", cpu="3", memory="3Gi", ports=[80])
+
+
+def as_status(answer: Any) -> Status:
+    """A plugin's answer, where None means Success."""
+    assert answer is None or isinstance(answer, Status), answer
+    return SUCCESS if answer is None else answer
 
 
 @dataclass

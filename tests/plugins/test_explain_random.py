@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moorage.explain.evaluate import World
-from moorage.framework.explaining import ExplainingPlugin
+from moorage.framework.optional import ExplainingPlugin
 from tests.plugins.crowded_worlds import ZONE, Json, cases
 from tests.plugins.explained import explained
 

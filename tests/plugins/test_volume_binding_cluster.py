@@ -73,7 +73,7 @@ def waiting(name="claim", **options) -> Any:
 
 def shown(cluster, resource, key) -> Any:
     """What plugins see: the stored object, or what is assumed on top of it."""
-    return cluster.scheduler.engine.services.assume_cache(resource).get(key)
+    return cluster.scheduler.engine.services.cluster.assume_cache(resource).get(key)
 
 
 def writes(cluster, resource=None) -> Any:

@@ -19,6 +19,7 @@ from moorage.framework import (
     ReusablePlugin,
 )
 from moorage.framework import events as e
+from moorage.framework.points import EXTENSION_POINTS, Plugin
 from moorage.runtime.profile import registrations
 from moorage.runtime.registry import PluginError
 from moorage.runtime.reuse.signatures import Signer
@@ -317,3 +318,11 @@ def test_two_profiles_never_share():
 def test_the_instance_is_found_by_name_in_a_running_cluster():
     with cluster_with(Keeps) as cluster:
         assert isinstance(plugin_of(cluster, "keeps"), Keeps)
+
+
+def test_a_profile_has_the_plugins_of_every_extension_point():
+    profile = built(config("keeps"), [Keeps]).engine.profiles["default-scheduler"]
+    for point in EXTENSION_POINTS:
+        found = getattr(profile, point.attribute)
+        plugins = [found] if isinstance(found, Plugin) else [*found]
+        assert all(isinstance(plugin, point.plugin) for plugin in plugins), point.label

@@ -10,7 +10,7 @@ from moorage.api.pod import Pod
 from moorage.app.scheduler import Scheduler
 from moorage.client.informers import InformerSet
 from moorage.framework import Plugin
-from moorage.framework.extending import Extender
+from moorage.framework.ports import Extender
 from moorage.queue.pending import Location
 from moorage.scheduler.assembly import assemble, needed_resources
 from moorage.scheduler.generation import Ports

@@ -10,8 +10,8 @@ import pytest
 
 from moorage.api.errors import OutcomeUnknown
 from moorage.framework import FilterPlugin, ScorePlugin, Status
-from moorage.framework.extending import ExtenderError, ExtenderFilterResult, Victims
 from moorage.framework.nodes import Nodes
+from moorage.framework.ports import ExtenderError, ExtenderFilterResult, Victims
 from moorage.testing import make_node, make_nodes, make_pod
 from tests.scheduler.kit import ExtendedCluster, assumed, config, notes, place
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from moorage.framework import FilterPlugin, ScorePlugin, Status
-from moorage.framework.record import SMALL_RECORD, DecisionRecord, Diagnosis, NodeEpoch
+from moorage.runtime.record import SMALL_RECORD, DecisionRecord, Diagnosis
 from moorage.scheduler.records import RecordRing
+from moorage.state.node_listing import NodeEpoch
 from moorage.testing import Cluster, make_node, make_nodes, make_pod
 from tests.scheduler.kit import config
 from tests.scheduler.recorder import ONLY_WITNESS, witness

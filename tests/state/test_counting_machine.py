@@ -29,7 +29,7 @@ from moorage.api.pod import (
 from moorage.api.pod_affinity import AffinityTerm, compile_pod_terms
 from moorage.api.resources import NAMESPACES
 from moorage.api.selectors import NOTHING, Selector, make_requirement, make_selector
-from moorage.framework.counting import PodSelector, TermKind
+from moorage.framework.indexes import PodSelector, TermKind
 from moorage.framework.ports import Change
 from moorage.state import label_index, row_counts
 from moorage.state.affinity_terms import HeldTerms, lists_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from moorage.api.selectors import selector_from_labels
-from moorage.framework.counting import PodSelector
+from moorage.framework.indexes import PodSelector
 from moorage.state import label_index
 from moorage.state.cache import ClusterCache
 from moorage.state.counters import Counting

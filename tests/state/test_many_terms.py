@@ -11,7 +11,7 @@ from moorage.api.meta import LabelSelector, ObjectMeta, key_of
 from moorage.api.pod import Affinity, Pod, PodAffinityTerm, PodAntiAffinity, PodSpec
 from moorage.api.pod_affinity import _latest, compile_pod_terms
 from moorage.api.selectors import EXISTS, IN, NOT_IN, Requirement, make_selector, selector_from_labels
-from moorage.framework.counting import PodSelector, TermKind
+from moorage.framework.indexes import PodSelector, TermKind
 from moorage.state.affinity_terms import HeldTerms
 from moorage.state.counters import Counters
 from moorage.state.derived import Topologies

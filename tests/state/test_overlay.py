@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moorage.framework.nodes import Columns
-from moorage.framework.ranking import VictimColumns
 from moorage.state.columns import CacheError
 from moorage.state.node_table import NodeTable
 from moorage.state.overlay import DryRunRows, Overlay
 from moorage.state.pod_entry import PodEntries, PodEntry
+from moorage.state.ranking import VictimColumns
 from tests.state.objects import ZONE, make_node, make_pod
 
 GPU = "nvidia.com/gpu"
@@ -173,7 +173,7 @@ def test_rows_of_a_dry_run_take_pods(table):
 def test_hiding_the_tail_of_a_row_equals_taking_its_pods_one_by_one(running, priority, later):
     table, twin = tables(running)
     overlay, one_by_one = Overlay(table, (0, 1, 2)), Overlay(twin, (0, 1, 2))
-    victims = [table.view(row).ranked.below(priority) for row in range(3)]
+    victims = table.lower_pods_on(range(3), priority)
     overlay.amounts.hide(VictimColumns(victims))
     for row, pods in enumerate(victims):
         for pod in pods:

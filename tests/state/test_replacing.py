@@ -17,7 +17,7 @@ from moorage.api.pod import (
     ResourceRequirements,
 )
 from moorage.api.selectors import selector_from_labels
-from moorage.framework.counting import PodSelector
+from moorage.framework.indexes import PodSelector
 from moorage.state.cache import ClusterCache, Outcome
 from moorage.state.counters import Counting
 from moorage.state.indexes import Indexes

@@ -19,7 +19,7 @@ from moorage.config import ResolvedProfile
 from moorage.config.defaults import DEFAULT_NAMES
 from moorage.config.wire import to_wire
 from moorage.extender.connecting import credentials_of
-from moorage.framework.reusable import ReusablePlugin
+from moorage.framework.optional import ReusablePlugin
 from moorage.runtime.profile import Profile
 from moorage.runtime.registry import PluginError, Registry
 

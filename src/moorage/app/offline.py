@@ -9,8 +9,7 @@ from typing import Any
 from moorage.api.resources import Resource
 from moorage.app.clock import SystemClock
 from moorage.app.configuration import Configuration
-from moorage.framework.extending import Extender
-from moorage.framework.ports import Clock, ObjectList, WatchEvent
+from moorage.framework.ports import Clock, Extender, ObjectList, WatchEvent
 from moorage.scheduler.assembly import assemble
 from moorage.scheduler.engine import Engine
 from moorage.scheduler.generation import Ports

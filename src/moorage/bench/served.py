@@ -20,7 +20,7 @@ from moorage.app.configuration import configure
 from moorage.bench.world import World
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.nodes import Nodes, Refusals
-from moorage.framework.vectorized import VectorFilterPlugin, VectorScorePlugin
+from moorage.framework.optional import VectorFilterPlugin, VectorScorePlugin
 from moorage.run.extender.application import extender_app
 from moorage.run.extender.selecting import select
 from moorage.run.extender.verbs import ExtenderVerbs

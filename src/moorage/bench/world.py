@@ -13,8 +13,7 @@ from moorage.api.resources import NODES, PODS, Resource
 from moorage.app.configuration import Configuration, configure
 from moorage.app.offline import offline_engine
 from moorage.framework.events import QueuedPod
-from moorage.framework.extending import Extender
-from moorage.framework.ports import Change
+from moorage.framework.ports import Change, Extender
 from moorage.runtime.profile import Profile
 from moorage.scheduler.engine import Engine
 

@@ -17,7 +17,7 @@ from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.cli import printing, story
 from moorage.cli.story import Story, StoryError
-from moorage.framework.record import DecisionRecord
+from moorage.runtime.record import DecisionRecord
 
 PAUSE = 0.6
 """Seconds between two steps at speed 1."""

@@ -16,7 +16,7 @@ from moorage.cli.scores import scores
 from moorage.cli.server_options import Scheduler
 from moorage.endpoints import client
 from moorage.endpoints.v1.routes import ROOT
-from moorage.framework.record import UNSCHEDULABLE, NodeScore
+from moorage.runtime.record import UNSCHEDULABLE, NodeScore
 
 ATTEMPTS = 10
 """The newest, that are shown."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.table import Table
 
 from moorage.cli.printing import printable
-from moorage.framework.record import NodeScore
+from moorage.runtime.record import NodeScore
 
 
 def scores(best: Sequence[NodeScore], assigned: str) -> Table:

@@ -34,7 +34,7 @@ from moorage.framework import (
     Status,
     events,
 )
-from moorage.framework.record import DecisionRecord
+from moorage.runtime.record import DecisionRecord
 from moorage.up.cluster import EmbeddedCluster
 from moorage.up.cluster_plan import ClusterPlan
 from moorage.up.process import Orders

@@ -17,7 +17,7 @@ from moorage.config.drafts import Draft
 from moorage.config.legacy_plugins import V1BETA1_ARGS, convert_node_label, convert_resource_scores
 from moorage.config.types import GROUP, MULTI_POINT, Note, Plugin, Profile
 from moorage.framework.args import PluginArgs
-from moorage.framework.extension_points import BUILT, BY_NAME
+from moorage.framework.points import BUILT, BY_NAME
 
 _PER_POINT = ("v1beta1", "v1beta2")  # versions whose defaults stood at each point
 _LIST = "List"  # defaultingType of PodTopologySpread

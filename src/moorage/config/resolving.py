@@ -24,7 +24,7 @@ from moorage.config.types import (
     Profile,
     wire_fields,
 )
-from moorage.framework.extension_points import BUILT, BY_NAME
+from moorage.framework.points import BUILT, BY_NAME
 
 MAX_NODE_SCORE = 100
 MAX_TOTAL_SCORE = 2**63 - 1

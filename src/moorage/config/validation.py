@@ -19,7 +19,7 @@ from moorage.config.types import (
     Profile,
 )
 from moorage.config.versions import LIMITS_PLUGINS
-from moorage.framework.extension_points import BY_NAME
+from moorage.framework.points import BY_NAME
 
 MAX_EXTENDER_WEIGHT = 2**62 // 100
 """What the weights of extenders may add up to. Each counts up to 100 times in a node's total, an int64; half

@@ -19,7 +19,6 @@ from moorage.api.selectors import selector_from_labels
 from moorage.contrib.normalizing import min_max
 from moorage.framework.access import Dependency, Reads
 from moorage.framework.args import ArgsContext, PluginArgs
-from moorage.framework.counting import PodCounter, PodSelector
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.events import (
     ASSIGNED_POD,
@@ -29,14 +28,19 @@ from moorage.framework.events import (
     QueueingHint,
     Registration,
 )
-from moorage.framework.explaining import NO_LABEL, Detail, ExplainingPlugin
 from moorage.framework.handle import Handle
+from moorage.framework.indexes import DomainCounts, PodCounter, PodSelector
 from moorage.framework.nodes import IntArray, Nodes, NodeView, Refusals
+from moorage.framework.optional import (
+    NO_LABEL,
+    Detail,
+    ExplainingPlugin,
+    ReusablePlugin,
+    VectorFilterPlugin,
+    VectorScorePlugin,
+)
 from moorage.framework.points import PreFilterPlugin, PreScorePlugin
-from moorage.framework.reusable import ReusablePlugin
 from moorage.framework.status import Code, Status
-from moorage.framework.topology import DomainCounts
-from moorage.framework.vectorized import VectorFilterPlugin, VectorScorePlugin
 
 STATE = "AppAffinity"
 

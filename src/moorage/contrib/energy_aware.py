@@ -27,12 +27,16 @@ from moorage.framework.access import Dependency, Reads
 from moorage.framework.args import ArgsContext, PluginArgs
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.events import NODE, ActionType, ClusterEvent, EventResource, QueueingHint, Registration
-from moorage.framework.explaining import Detail, ExplainingPlugin
 from moorage.framework.handle import Handle
 from moorage.framework.nodes import BoolArray, FloatArray, IntArray, Nodes, NodeView, Refusals
-from moorage.framework.reusable import ReusablePlugin
+from moorage.framework.optional import (
+    Detail,
+    ExplainingPlugin,
+    ReusablePlugin,
+    VectorFilterPlugin,
+    VectorScorePlugin,
+)
 from moorage.framework.status import MAX_NODE_SCORE, Code
-from moorage.framework.vectorized import VectorFilterPlugin, VectorScorePlugin
 
 TEMPERATURE, POWER = "temperature", "power"
 """The measures, in degrees Celsius and watts; Prometheus gives them by `queries` of these names."""

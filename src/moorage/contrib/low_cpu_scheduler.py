@@ -32,11 +32,10 @@ from moorage.framework.events import (
     QueueingHint,
     Registration,
 )
-from moorage.framework.explaining import Detail, ExplainingPlugin, unit_of
 from moorage.framework.handle import Handle
 from moorage.framework.hot import WholeTableFilterPlugin, WholeTableScorePlugin
 from moorage.framework.nodes import FloatArray, IntArray, Nodes, NodeView, Refusals
-from moorage.framework.reusable import ReusablePlugin
+from moorage.framework.optional import Detail, ExplainingPlugin, ReusablePlugin, unit_of
 from moorage.framework.status import Status
 
 USAGE = EventResource("NodeUsage")

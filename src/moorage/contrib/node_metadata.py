@@ -20,9 +20,8 @@ from moorage.framework.args import ArgsContext, PluginArgs
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.handle import Handle
 from moorage.framework.nodes import IntArray, Nodes, NodeView
-from moorage.framework.reusable import ReusablePlugin
+from moorage.framework.optional import ReusablePlugin, VectorScorePlugin
 from moorage.framework.status import MAX_NODE_SCORE
-from moorage.framework.vectorized import VectorScorePlugin
 
 LABEL, ANNOTATION = "Label", "Annotation"
 NUMBER, TIMESTAMP = "Number", "Timestamp"

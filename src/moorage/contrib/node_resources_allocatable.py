@@ -20,8 +20,7 @@ from moorage.framework.args import ArgsContext, PluginArgs, ResourceSpec
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.handle import Handle
 from moorage.framework.nodes import IntArray, Nodes
-from moorage.framework.reusable import ReusablePlugin
-from moorage.framework.vectorized import VectorScorePlugin
+from moorage.framework.optional import ReusablePlugin, VectorScorePlugin
 
 LEAST, MOST = "Least", "Most"
 MODES = (LEAST, MOST)

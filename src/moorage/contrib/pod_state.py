@@ -11,7 +11,7 @@ from moorage.api.pod import Pod
 from moorage.contrib.normalizing import min_max
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.nodes import IntArray, Nodes, NodeView
-from moorage.framework.vectorized import VectorScorePlugin
+from moorage.framework.optional import VectorScorePlugin
 
 
 class PodState(VectorScorePlugin):

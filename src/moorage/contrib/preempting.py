@@ -15,9 +15,9 @@ from moorage.framework.cycle_state import CycleState
 from moorage.framework.events import ASSIGNED_POD_DELETE, QueueingHint, Registration
 from moorage.framework.handle import Handle
 from moorage.framework.nodes import NodeView
+from moorage.framework.optional import ReusablePlugin
 from moorage.framework.points import PostFilterPlugin, PreEnqueuePlugin
-from moorage.framework.preemption import Preemption, PreemptionPolicy
-from moorage.framework.reusable import ReusablePlugin
+from moorage.framework.preemption import PreemptionPolicy
 from moorage.framework.status import PostFilterResult, Status
 from moorage.framework.statuses import NodeStatuses
 
@@ -63,7 +63,7 @@ class PreemptingPlugin(PostFilterPlugin, PreEnqueuePlugin, ReusablePlugin):
 
     def __init__(self, args: Any, handle: Handle, policy: PreemptionPolicy) -> None:
         super().__init__(args, handle)
-        self._preemption = Preemption(self.name, handle, policy)
+        self._preemption = handle.preemption(policy)
 
     async def post_filter(
         self, state: CycleState, pod: Pod, statuses: NodeStatuses

@@ -18,9 +18,8 @@ from moorage.framework.args import PluginArgs
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.handle import Handle
 from moorage.framework.nodes import Nodes, NodeView
-from moorage.framework.reusable import ReusablePlugin
+from moorage.framework.optional import ReusablePlugin, VectorScorePlugin
 from moorage.framework.status import Normalization
-from moorage.framework.vectorized import VectorScorePlugin
 
 SECCOMP_PROFILES = custom(
     "security-profiles-operator.x-k8s.io", "v1beta1", "seccompprofiles", "SeccompProfile"

@@ -25,11 +25,10 @@ from moorage.framework.events import (
     QueueingHint,
     Registration,
 )
-from moorage.framework.explaining import NO_LABEL, Detail, ExplainingPlugin, a_few
 from moorage.framework.handle import Handle
 from moorage.framework.hot import WholeTableFilterPlugin
 from moorage.framework.nodes import IntArray, Nodes, NodeView, Refusals
-from moorage.framework.reusable import ReusablePlugin
+from moorage.framework.optional import NO_LABEL, Detail, ExplainingPlugin, ReusablePlugin, a_few
 from moorage.framework.status import Code
 
 TENANTS = EventResource("TenantIsolation")

@@ -13,13 +13,13 @@ from moorage.api.pod import Pod
 from moorage.api.resources import PODS
 from moorage.explain.judging import Judge, Judgement, PluginVerdict, unassigned
 from moorage.explain.remedies import SHOWN, Remedy, changed, find_remedies
-from moorage.explain.showing import detail_text, figure
+from moorage.explain.showing import detail_text
 from moorage.explain.table import node_table
-from moorage.framework.explaining import Detail
 from moorage.framework.nodes import IntArray, NodeView
-from moorage.framework.record import NodeScore
+from moorage.framework.optional import Detail, figure
 from moorage.framework.status import SUCCESS, PostFilterResult
 from moorage.runtime.attempt import Attempt
+from moorage.runtime.record import NodeScore
 from moorage.runtime.score_board import ScoreBoard
 
 BEST = 5

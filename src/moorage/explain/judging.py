@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from moorage.api.pod import Pod
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.events import QueuedPod
-from moorage.framework.explaining import Detail, ExplainingPlugin
 from moorage.framework.nodes import BoolArray, IntArray, Nodes, NodeView
+from moorage.framework.optional import Detail, ExplainingPlugin
 from moorage.framework.points import Plugin
 from moorage.framework.status import SUCCESS, Code, PostFilterResult, Status
 from moorage.framework.statuses import NodeStatuses

@@ -1,4 +1,4 @@
-"""HttpExtender: one extender at the port of `framework.extending`, one POST for each question.
+"""HttpExtender: one extender at the port of `framework.ports`, one POST for each question.
 
 Every failure is an ExtenderError with the URL, but for a bind that was sent and not confirmed: that is
 OutcomeUnknown, because the pod may be bound, and the API server knows. A question is sent again, once, when
@@ -16,9 +16,8 @@ from moorage.api.pod import Pod
 from moorage.client.transport import Request, Transport
 from moorage.config import Extender
 from moorage.extender import wire
-from moorage.framework.extending import ExtenderError, ExtenderFilterResult, Victims
 from moorage.framework.nodes import Nodes
-from moorage.framework.ports import Clock
+from moorage.framework.ports import Clock, ExtenderError, ExtenderFilterResult, Victims
 from moorage.telemetry import logs
 from moorage.telemetry.metrics import SchedulerMetrics
 
@@ -35,7 +34,7 @@ Verb = Literal["filter", "prioritize", "preempt", "bind"]
 
 
 class HttpExtender:
-    """Implements `framework.extending.Extender`."""
+    """Implements `framework.ports.Extender`."""
 
     def __init__(
         self, config: Extender, transport: Transport, clock: Clock, metrics: SchedulerMetrics | None = None

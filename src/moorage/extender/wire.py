@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from moorage.api.pod import Pod
-from moorage.framework.extending import ExtenderError, ExtenderFilterResult, Victims
 from moorage.framework.nodes import Nodes
+from moorage.framework.ports import ExtenderError, ExtenderFilterResult, Victims
 
 TEXT_LENGTH = 256
 """Characters of an extender's text that reach events, records and logs."""

@@ -16,9 +16,16 @@ from moorage.framework.events import (
     QueueingHint,
     Registration,
 )
-from moorage.framework.explaining import Detail, ExplainingPlugin
 from moorage.framework.handle import AssumeCache, DryRun, Handle, Lister, Nominator, WaitingPod
 from moorage.framework.nodes import Nodes, NodeView, Refusals
+from moorage.framework.optional import (
+    Detail,
+    ExplainingPlugin,
+    Proposal,
+    ReusablePlugin,
+    VectorFilterPlugin,
+    VectorScorePlugin,
+)
 from moorage.framework.points import (
     BindPlugin,
     FilterPlugin,
@@ -36,7 +43,6 @@ from moorage.framework.points import (
     SortKeyPlugin,
 )
 from moorage.framework.ports import ApiClient, Clock, EventRecorder
-from moorage.framework.reusable import ReusablePlugin
 from moorage.framework.status import (
     MAX_NODE_SCORE,
     MIN_NODE_SCORE,
@@ -49,7 +55,6 @@ from moorage.framework.status import (
     default_normalize,
 )
 from moorage.framework.statuses import NodeStatuses
-from moorage.framework.vectorized import VectorFilterPlugin, VectorScorePlugin
 
 __all__ = [
     "MAX_NODE_SCORE",
@@ -92,6 +97,7 @@ __all__ = [
     "PreFilterPlugin",
     "PreFilterResult",
     "PreScorePlugin",
+    "Proposal",
     "QueueSortPlugin",
     "QueuedPod",
     "QueueingHint",

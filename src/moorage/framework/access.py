@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from moorage.api.problems import did_you_mean
 from moorage.api.resources import Resource
 
 VERBS = ("get", "list", "watch", "create", "update", "patch", "delete")
@@ -34,32 +32,6 @@ class Access:
         """Whether an informer must keep this kind: it is watched. `list` alone is for `client.list`, of kinds
         that cannot be watched (metrics.k8s.io) or are too many to keep."""
         return "watch" in self.verbs
-
-
-def wrong_needs(needs: object) -> list[str]:
-    """Complaints about the `needs` of a plugin class."""
-    if not isinstance(needs, Sequence) or isinstance(needs, str):
-        return [f"`needs` must be a tuple of Access, such as (Access(PODS),), not {needs}"]
-    return [complaint for need in needs for complaint in _wrong_need(need)]
-
-
-def _wrong_need(need: object) -> list[str]:
-    if not isinstance(need, Access):
-        return [f"`needs` must hold Access only, not {need}: write Access(…) around the resource"]
-    found: list[str] = []
-    where = f"`needs`: Access({need.resource})"
-    resource: object = need.resource
-    verbs: object = need.verbs
-    if not isinstance(resource, Resource):
-        text = "the resource must be one of moorage.api.resources, or made by resources.custom()"
-        found.append(f"{where}: {text}")
-    if not isinstance(verbs, Sequence) or isinstance(verbs, str):
-        return [*found, f"{where}: the verbs must be a tuple, not {verbs!r}"]
-    for verb in verbs:
-        if verb not in VERBS:
-            hint = did_you_mean(str(verb), VERBS) or f"known are {', '.join(VERBS)}"
-            found.append(f"{where}: unknown verb {verb!r} ({hint})")
-    return found
 
 
 class Reads(enum.Enum):

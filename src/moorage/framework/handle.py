@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Collection, Coroutine, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Hashable, Iterable, Iterator, Sequence
 from typing import Any, Protocol, TypeVar
 
 from moorage.api.pod import Pod
 from moorage.api.resources import Resource
-from moorage.framework.counting import (
+from moorage.framework.cycle_state import CycleState
+from moorage.framework.events import EventResource
+from moorage.framework.indexes import (
     AffinityTerms,
     NodeIndex,
     NodeKeys,
@@ -17,16 +19,13 @@ from moorage.framework.counting import (
     PodCounters,
     PodIndex,
     PodKeys,
+    Topology,
 )
-from moorage.framework.cycle_state import CycleState
-from moorage.framework.events import EventResource
-from moorage.framework.extending import Extender
-from moorage.framework.nodes import BoolArray, IntArray, Nodes, NodeView
-from moorage.framework.ports import ApiClient, Clock, EventRecorder
-from moorage.framework.ranking import VictimColumns
+from moorage.framework.nodes import Nodes, NodeView
+from moorage.framework.ports import ApiClient, Clock, EventRecorder, Extender
+from moorage.framework.preemption import Budgets, Candidates, Preemption, PreemptionPolicy, VictimsOn
 from moorage.framework.status import Status
 from moorage.framework.statuses import NodeStatuses
-from moorage.framework.topology import Topology
 
 T = TypeVar("T")
 
@@ -147,34 +146,6 @@ class Trial(Protocol):
         ...
 
 
-class PreemptionTrial(Protocol):
-    """Several nodes of a dry run, each judged by itself without some of its pods, the victims. Nodes are
-    numbered as they were named; all their victims stand in one long list."""
-
-    @property
-    def names(self) -> Sequence[str]: ...
-
-    @property
-    def victims(self) -> VictimColumns: ...
-
-    @property
-    def statuses(self) -> NodeStatuses:
-        """By number: what all Filter plugins say without the victims, nominated pods of equal or higher
-        priority included."""
-        ...
-
-    @property
-    def fitting(self) -> IntArray:
-        """Numbers of the nodes that pass; fewer when something breaks later."""
-        ...
-
-    def reprieve(self, *turns: BoolArray | None) -> BoolArray:
-        """Put victims back on the fitting nodes, one after the other in their order, each only if the pod
-        still fits beside it. Each turn names the victims that have it; `None` is all of them. Returns which
-        victims have to stay away. To be called once only."""
-        ...
-
-
 class DryRun(Protocol):
     """A session in which pods come and go; nothing that happens here is seen outside or written anywhere.
 
@@ -190,12 +161,12 @@ class DryRun(Protocol):
         clone); without it PreFilter runs anew."""
         ...
 
-    def remove_victims(
-        self, pod: Pod, state: CycleState, victims: Mapping[str, Sequence[Pod]]
-    ) -> PreemptionTrial:
-        """Judge `pod` on several nodes, each without some pods of its own, all else as it is. Answers as a
-        trial per node would, many times faster where plugins say what they depend on. `state` is that of
-        the cycle under way; `below` of a node's `ranked` is the fastest way to name victims."""
+    def candidates(
+        self, pod: Pod, state: CycleState, nodes: Nodes, wanted: int, victims_on: VictimsOn, budgets: Budgets
+    ) -> Candidates:
+        """Try the nodes in order, each without the pods of `victims_on`, until there are enough candidates
+        for preemption. Changes of the session count. `state` holds PreFilter's results for the cluster as it
+        is. The default victims, `nodes.columns.lower_pods_on`, are the fastest."""
         ...
 
 
@@ -330,4 +301,8 @@ class Handle(Protocol):
 
     def dry_run(self) -> DryRun:
         """A session for "what if"; not in the constructor."""
+        ...
+
+    def preemption(self, policy: PreemptionPolicy) -> Preemption:
+        """Build preemption with the decisions of `policy`; the plugin must declare `preemption.NEEDS`."""
         ...

@@ -16,7 +16,6 @@ import numpy.typing as npt
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.taints import Taint
-from moorage.framework.ranking import LowerPods, RankedPods
 from moorage.framework.status import Code
 
 IntArray = npt.NDArray[np.int64]
@@ -122,6 +121,17 @@ class TaintColumns(Protocol):
     def classes(self) -> Sequence[TaintClass]: ...
 
 
+class RankedPods(Protocol):
+    """The pods of one node by importance: higher priority first, then earlier start."""
+
+    @property
+    def pods(self) -> Sequence[Pod]: ...
+
+    def below(self, priority: int) -> Sequence[Pod]:
+        """Return the pods of lower priority."""
+        ...
+
+
 class NodeLoad(Protocol):
     """The pods of one node and the sums of what they request."""
 
@@ -185,7 +195,7 @@ class Columns(Protocol):
 
     def load_on(self, row: int) -> NodeLoad: ...
 
-    def lower_pods_on(self, rows: Sequence[int], priority: int) -> list[LowerPods]:
+    def lower_pods_on(self, rows: Sequence[int], priority: int) -> Sequence[Sequence[Pod]]:
         """The pods below a priority, of many rows at once."""
         ...
 

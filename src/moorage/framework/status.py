@@ -57,6 +57,19 @@ _LABELS = {
 REJECTED = frozenset({Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING})
 """The codes that refuse a pod without being a failure of the scheduler."""
 
+_GRAVITY = {
+    Code.ERROR: 4,
+    Code.UNSCHEDULABLE_AND_UNRESOLVABLE: 3,
+    Code.UNSCHEDULABLE: 2,
+    Code.PENDING: 1,
+}
+
+
+def gravest(codes: Iterable[Code]) -> Code:
+    """Return the code that wins when a node is refused for several reasons."""
+    return max(codes, key=lambda code: _GRAVITY.get(code, 5))
+
+
 MAX_PERMIT_TIMEOUT = 15 * 60.0
 """Seconds; a longer wait is cut to this."""
 

@@ -22,8 +22,8 @@ from moorage.framework.cycle_state import CycleState
 from moorage.framework.handle import Handle
 from moorage.framework.hot import ManyPodsScorePlugin, WholeTableScorePlugin
 from moorage.framework.nodes import FloatArray, IntArray, Nodes, NodeView
+from moorage.framework.optional import ReusablePlugin
 from moorage.framework.points import PreScorePlugin
-from moorage.framework.reusable import ReusablePlugin
 from moorage.framework.status import Status
 from moorage.plugins.pod_demand import PodDemands, is_counted
 

@@ -12,9 +12,9 @@ from moorage.framework.args import ArgsContext, PluginArgs
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.events import ASSIGNED_POD_DELETE, QueueingHint, Registration
 from moorage.framework.handle import Handle
+from moorage.framework.optional import ReusablePlugin
 from moorage.framework.points import PostFilterPlugin, PreEnqueuePlugin
-from moorage.framework.preemption import NEEDS, Preemption, PreemptionPolicy
-from moorage.framework.reusable import ReusablePlugin
+from moorage.framework.preemption import NEEDS, PreemptionPolicy
 from moorage.framework.status import PostFilterResult, Status
 from moorage.framework.statuses import NodeStatuses
 
@@ -49,7 +49,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, ReusablePlugin):
     def __init__(self, args: DefaultPreemptionArgs, handle: Handle) -> None:
         super().__init__(args, handle)
         policy = PreemptionPolicy(args.min_candidate_nodes_percentage, args.min_candidate_nodes_absolute)
-        self._preemption = Preemption(self.name, handle, policy)
+        self._preemption = handle.preemption(policy)
 
     async def post_filter(
         self, state: CycleState, pod: Pod, statuses: NodeStatuses

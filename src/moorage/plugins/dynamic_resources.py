@@ -21,8 +21,8 @@ from moorage.framework.cycle_state import CycleState
 from moorage.framework.events import Registration
 from moorage.framework.hot import WholeTableFilterPlugin, WholeTableScorePlugin
 from moorage.framework.nodes import IntArray, Nodes, NodeView, Refusals
+from moorage.framework.optional import ReusablePlugin
 from moorage.framework.points import PostFilterPlugin, PreFilterPlugin
-from moorage.framework.reusable import ReusablePlugin
 from moorage.framework.status import Code, Normalization, Status
 from moorage.framework.statuses import NodeStatuses
 

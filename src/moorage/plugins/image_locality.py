@@ -19,7 +19,7 @@ from moorage.framework.cycle_state import CycleState
 from moorage.framework.handle import Handle
 from moorage.framework.hot import WholeTableScorePlugin
 from moorage.framework.nodes import FloatArray, IntArray, Nodes
-from moorage.framework.reusable import ReusablePlugin
+from moorage.framework.optional import ReusablePlugin
 from moorage.framework.status import MAX_NODE_SCORE
 
 MIB = 1024 * 1024

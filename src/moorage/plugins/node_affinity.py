@@ -6,6 +6,8 @@ import re
 from collections.abc import Collection, Hashable, Iterator, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from moorage.api.errors import SelectorError
 from moorage.api.meta import key_of, qualified_name_faults
 from moorage.api.node import Node, NodeSelectorRequirement, NodeSelectorTerm
@@ -20,16 +22,16 @@ from moorage.api.node_selectors import (
 from moorage.api.pod import NodeAffinity as NodeAffinitySpec
 from moorage.api.pod import Pod
 from moorage.api.problems import Problem, child, invalid, unsupported
+from moorage.api.resources import NODES
 from moorage.framework.access import Dependency, Reads
 from moorage.framework.args import ArgsContext, PluginArgs
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.events import NODE, ActionType, ClusterEvent, QueueingHint, Registration
-from moorage.framework.explaining import Detail, ExplainingPlugin
 from moorage.framework.handle import Handle
 from moorage.framework.hot import WholeTableFilterPlugin, WholeTableScorePlugin
 from moorage.framework.nodes import IntArray, Nodes, NodeView, Refusals
+from moorage.framework.optional import Detail, ExplainingPlugin, Proposal, ReusablePlugin
 from moorage.framework.points import PreFilterPlugin, PreScorePlugin
-from moorage.framework.reusable import ReusablePlugin
 from moorage.framework.status import Code, Normalization, PreFilterResult, Status
 from moorage.plugins.node_masks import preference, required_mask
 from moorage.plugins.unmet_terms import unmet
@@ -131,6 +133,9 @@ class NodeAffinity(
             yield from unmet(self._added, node, "addedAffinity of the profile: ")
         yield from unmet(_required(state, pod), node)
 
+    def remedies(self, state: CycleState, pod: Pod, node: NodeView) -> Iterator[Proposal]:
+        return _proposals(_required(state, pod), pod, node)
+
     def events_to_register(self) -> Sequence[Registration]:
         node = ClusterEvent(NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL)
         return [Registration(node, self._node_matches_now)]
@@ -154,6 +159,31 @@ class NodeAffinity(
 
     def reads(self, pod: Pod) -> Collection[Dependency]:
         return (Reads.NODE,)
+
+
+def _proposals(required: RequiredNodeAffinity, pod: Pod, node: NodeView) -> Iterator[Proposal]:
+    wrong = {key: value for key, value in pod.spec.node_selector.items() if node.labels.get(key) != value}
+    fails = required.terms is not None and not required.terms.matches(node.labels, node.name)
+    labels = " and ".join(f"{key}={value}" for key, value in sorted(wrong.items()))
+    dropped = [f"node selector {labels}"] if wrong else []
+    dropped += ["the required node affinity"] if fails else []
+    if not dropped:
+        return
+
+    def drop(given: Pod) -> Pod:
+        kept = {key: value for key, value in given.spec.node_selector.items() if key not in wrong}
+        spec, affinity = replace(given.spec, node_selector=kept), given.spec.affinity
+        if fails and affinity is not None and affinity.node_affinity is not None:
+            free = replace(affinity.node_affinity, required_during_scheduling_ignored_during_execution=None)
+            spec = replace(spec, affinity=replace(affinity, node_affinity=free))
+        return replace(given, spec=spec)
+
+    text = f"drop {' and '.join(dropped)}"
+    yield Proposal(text, text, 4 * len(dropped), drop)
+    if wrong and not fails:
+        meta = replace(node.node.metadata, labels={**node.labels, **wrong})
+        change = (NODES, node.node, replace(node.node, metadata=meta))
+        yield Proposal(f"label {labels}", f"label node {node.name} with {labels}", 3, changes=(change,))
 
 
 def affinity_of(pod: Pod) -> NodeAffinitySpec:

@@ -12,11 +12,10 @@ from moorage.api.pod import Pod
 from moorage.framework.access import Dependency, Reads
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.events import NODE, POD, ActionType, ClusterEvent, QueueingHint, Registration
-from moorage.framework.explaining import Detail, ExplainingPlugin
 from moorage.framework.hot import WholeTableFilterPlugin
 from moorage.framework.nodes import BoolArray, Nodes, NodeView, Refusals
+from moorage.framework.optional import Detail, ExplainingPlugin, ReusablePlugin
 from moorage.framework.points import PreFilterPlugin
-from moorage.framework.reusable import ReusablePlugin
 from moorage.framework.status import Code, Status
 
 REASON = "node(s) didn't match Pod's required features"

@@ -8,10 +8,9 @@ from moorage.api.pod import Pod
 from moorage.framework.access import Dependency, Reads
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.events import NODE, ActionType, ClusterEvent, Registration
-from moorage.framework.explaining import Detail, ExplainingPlugin
 from moorage.framework.hot import WholeTableFilterPlugin
 from moorage.framework.nodes import Nodes, NodeView, Refusals
-from moorage.framework.reusable import ReusablePlugin
+from moorage.framework.optional import Detail, ExplainingPlugin, ReusablePlugin
 from moorage.framework.status import Code, Status
 
 REASON = "node(s) didn't match the requested node name"

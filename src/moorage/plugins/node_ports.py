@@ -10,18 +10,18 @@ from collections.abc import Collection, Hashable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
-from moorage.api.pod import Pod
+from moorage.api.pod import Container, Pod
 from moorage.api.requests import container_host_ports
 from moorage.framework.access import Dependency, Reads
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.events import NODE, POD, ActionType, ClusterEvent, QueueingHint, Registration
-from moorage.framework.explaining import Detail, ExplainingPlugin, a_few
 from moorage.framework.handle import Handle
 from moorage.framework.hot import WholeTableFilterPlugin
 from moorage.framework.nodes import BoolArray, Nodes, NodeView, Refusals
+from moorage.framework.optional import Detail, ExplainingPlugin, Proposal, ReusablePlugin, a_few, deletion
 from moorage.framework.points import PreFilterPlugin
-from moorage.framework.reusable import ReusablePlugin
 from moorage.framework.status import Status
 
 REASON = "node(s) didn't have free ports for the requested pod ports"
@@ -64,6 +64,14 @@ class NodePorts(PreFilterPlugin, WholeTableFilterPlugin, ReusablePlugin, Explain
             if holders:
                 yield Detail(f"port {_text(port)}", pods=holders)
 
+    def remedies(self, state: CycleState, pod: Pod, node: NodeView) -> Iterator[Proposal]:
+        if not pod.spec.host_network:
+            yield Proposal("host ports", "do without host ports", 4, _without_host_ports)
+        wanted: tuple[HostPort, ...] = state.read(WANTED)
+        holders = [other for other in node.pods if clash(wanted, container_host_ports(other))]
+        if len(holders) == 1:
+            yield deletion(holders[0], node)
+
     def events_to_register(self) -> Sequence[Registration]:
         gone = ClusterEvent(POD, ActionType.DELETE)
         return [Registration(gone, port_was_freed), Registration(ClusterEvent(NODE, ActionType.ADD))]
@@ -105,6 +113,15 @@ def _same(mine: HostPort, other: HostPort) -> bool:
     if mine[2] != other[2] or mine[0] != other[0]:
         return False
     return mine[1] == other[1] or EVERY_ADDRESS in (mine[1], other[1])
+
+
+def _without_host_ports(pod: Pod) -> Pod:
+    def closed(container: Container) -> Container:
+        return replace(container, ports=tuple(replace(port, host_port=0) for port in container.ports))
+
+    spec = pod.spec
+    containers, init = tuple(map(closed, spec.containers)), tuple(map(closed, spec.init_containers))
+    return replace(pod, spec=replace(spec, containers=containers, init_containers=init))
 
 
 def _text(port: HostPort) -> str:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from typing import Any
+
+from msgspec.structs import replace
 
 from moorage.api.node import Node
 from moorage.api.pod import Pod
+from moorage.api.resources import NODES
 from moorage.api.taints import NO_SCHEDULE, TAINT_UNSCHEDULABLE, Taint, tolerates
 from moorage.framework.access import Dependency, Reads
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.events import NODE, POD, ActionType, ClusterEvent, QueueingHint, Registration
 from moorage.framework.hot import WholeTableFilterPlugin
 from moorage.framework.nodes import Nodes, NodeView, Refusals
-from moorage.framework.reusable import ReusablePlugin
+from moorage.framework.optional import Detail, ExplainingPlugin, Proposal, ReusablePlugin
 from moorage.framework.status import Code, Status
 
 REASON = "node(s) were unschedulable"
@@ -22,7 +25,7 @@ CORDON = Taint(key=TAINT_UNSCHEDULABLE, effect=NO_SCHEDULE)
 _REFUSED = Status.unresolvable(REASON)
 
 
-class NodeUnschedulable(WholeTableFilterPlugin, ReusablePlugin):
+class NodeUnschedulable(WholeTableFilterPlugin, ReusablePlugin, ExplainingPlugin):
     name = "NodeUnschedulable"
     few_signs = True
 
@@ -34,6 +37,15 @@ class NodeUnschedulable(WholeTableFilterPlugin, ReusablePlugin):
             return None
         cordoned = nodes.node_column(self.name, lambda some: some.by_taints(lambda cls: cls.unschedulable))
         return nodes.refuse(cordoned, REASON, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+
+    def explain(self, state: CycleState, pod: Pod, node: NodeView) -> Iterable[Detail]:
+        return ()  # the reason says everything
+
+    def remedies(self, state: CycleState, pod: Pod, node: NodeView) -> Iterable[Proposal]:
+        taints = tuple(taint for taint in node.taints if taint.key != TAINT_UNSCHEDULABLE)
+        spec = replace(node.node.spec, unschedulable=False, taints=taints)
+        change = (NODES, node.node, replace(node.node, spec=spec))
+        yield Proposal("uncordon", f"uncordon node {node.name}", 1, changes=(change,))
 
     def events_to_register(self) -> Sequence[Registration]:
         node = ClusterEvent(NODE, ActionType.ADD | ActionType.UPDATE_NODE_TAINT)

@@ -34,13 +34,11 @@ from moorage.framework.events import (
     QueueingHint,
     Registration,
 )
-from moorage.framework.explaining import Detail, ExplainingPlugin
 from moorage.framework.handle import Handle
 from moorage.framework.nodes import BoolArray, IntArray, Nodes, NodeView, Refusals
+from moorage.framework.optional import Detail, ExplainingPlugin, ReusablePlugin, VectorFilterPlugin
 from moorage.framework.points import PreFilterPlugin
-from moorage.framework.reusable import ReusablePlugin
 from moorage.framework.status import Code, Status
-from moorage.framework.vectorized import VectorFilterPlugin
 from moorage.plugins import csi_translation as csi
 from moorage.plugins.csi_volumes import BadVolume, CsiVolume, CsiVolumes, MissingClaim
 from moorage.plugins.volumes import SKIP, claim_name, missing_claims, own_claim, signature

@@ -8,8 +8,8 @@ from typing import Any
 
 from moorage.api.pod import Pod
 from moorage.framework.events import POD, ActionType, ClusterEvent, QueuedPod, QueueingHint, Registration
+from moorage.framework.optional import ReusablePlugin
 from moorage.framework.points import PreEnqueuePlugin, SortKeyPlugin
-from moorage.framework.reusable import ReusablePlugin
 from moorage.framework.status import Status
 
 

@@ -6,10 +6,12 @@ from collections.abc import Collection, Hashable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from moorage.api.meta import key_of
 from moorage.api.node import Node
 from moorage.api.pod import Pod
+from moorage.api.resources import NODES
 from moorage.api.taints import (
     NO_EXECUTE,
     NO_SCHEDULE,
@@ -22,11 +24,10 @@ from moorage.api.taints import (
 from moorage.framework.access import Dependency, Reads
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.events import NODE, POD, ActionType, ClusterEvent, QueueingHint, Registration
-from moorage.framework.explaining import Detail, ExplainingPlugin
 from moorage.framework.hot import WholeTableFilterPlugin, WholeTableScorePlugin
 from moorage.framework.nodes import BoolArray, IntArray, Nodes, NodeView, Refusals, TaintClass
+from moorage.framework.optional import Detail, ExplainingPlugin, Proposal, ReusablePlugin
 from moorage.framework.points import PreScorePlugin
-from moorage.framework.reusable import ReusablePlugin
 from moorage.framework.status import Code, Normalization, Status
 
 REASON = "node(s) had untolerated taint(s)"
@@ -82,6 +83,22 @@ class TaintToleration(
             if has_untolerated((taint,), pod.spec.tolerations):
                 yield Detail(f"taint {taint}")
 
+    def remedies(self, state: CycleState, pod: Pod, node: NodeView) -> Iterator[Proposal]:
+        bad = [taint for taint in node.taints if has_untolerated((taint,), pod.spec.tolerations)]
+        if not bad:
+            return
+        names = " and ".join(map(str, bad))
+
+        def tolerate(given: Pod) -> Pod:
+            tolerations = (*given.spec.tolerations, *map(_toleration, bad))
+            return replace(given, spec=replace(given.spec, tolerations=tolerations))
+
+        yield Proposal(f"tolerate {names}", f"tolerate taint {names}", 2 * len(bad), tolerate)
+        spec = replace(node.node.spec, taints=tuple(taint for taint in node.taints if taint not in bad))
+        change = (NODES, node.node, replace(node.node, spec=spec))
+        text = f"remove taint {names} from node {node.name}"
+        yield Proposal(f"untaint {names}", text, 6, changes=(change,))
+
     def events_to_register(self) -> Sequence[Registration]:
         node = ClusterEvent(NODE, ActionType.ADD | ActionType.UPDATE_NODE_TAINT)
         own = ClusterEvent(POD, ActionType.UPDATE_POD_TOLERATION)
@@ -104,6 +121,11 @@ def _soft_tolerations(state: CycleState, pod: Pod) -> tuple[Toleration, ...]:
     """PreScore may be switched off on its own; then the pod is read here."""
     found: tuple[Toleration, ...] | None = state.read(TOLERATIONS, None)
     return soft_tolerations(pod) if found is None else found
+
+
+def _toleration(taint: Taint) -> Toleration:
+    operator = "Equal" if taint.value else "Exists"
+    return Toleration(key=taint.key, operator=operator, value=taint.value, effect=taint.effect)
 
 
 def has_soft(cls: TaintClass) -> bool:

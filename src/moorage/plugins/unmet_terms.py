@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from moorage.api.node_selectors import NodeTerm, RequiredNodeAffinity
 from moorage.api.selectors import GT, LT, Requirement
-from moorage.framework.explaining import NO_LABEL, Detail
 from moorage.framework.nodes import NodeView
+from moorage.framework.optional import NO_LABEL, Detail
 
 
 def unmet(required: RequiredNodeAffinity, node: NodeView, of: str = "") -> Iterator[Detail]:

@@ -10,7 +10,6 @@ import numpy as np
 
 from moorage.api.pod import Pod, Volume
 from moorage.api.resources import PERSISTENT_VOLUME_CLAIMS
-from moorage.framework import lifting
 from moorage.framework.access import LISTED, Access, Dependency, Kind, Reads
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.events import (
@@ -22,12 +21,11 @@ from moorage.framework.events import (
     QueueingHint,
     Registration,
 )
-from moorage.framework.explaining import Detail, ExplainingPlugin, a_few
 from moorage.framework.handle import Handle
 from moorage.framework.hot import WholeTableFilterPlugin
 from moorage.framework.nodes import Nodes, NodeView, Refusals
+from moorage.framework.optional import Detail, ExplainingPlugin, ReusablePlugin, a_few
 from moorage.framework.points import PreFilterPlugin
-from moorage.framework.reusable import ReusablePlugin
 from moorage.framework.status import Status
 from moorage.plugins.volumes import (
     SKIP,
@@ -114,10 +112,13 @@ class VolumeRestrictions(PreFilterPlugin, WholeTableFilterPlugin, ReusablePlugin
         return Status.unschedulable(REASON_SINGLE_USE) if state.read(STATE).uses > 0 else None
 
     def filter_nodes(self, state: CycleState, pod: Pod, nodes: Nodes) -> Refusals | None:
-        if nodes.columns is not self.handle.nodes.columns:
-            return lifting.lift_filter(self, state, pod, nodes)  # a dry run, of which the index knows nothing
-        rows = {row for key in rivals(pod) for row in self._disks.rows(key)}
-        taken = np.isin(nodes.table_rows, list(rows))
+        if nodes.columns is self.handle.nodes.columns:
+            rows = {row for key in rivals(pod) for row in self._disks.rows(key)}
+            taken = np.isin(nodes.table_rows, list(rows))
+        else:  # a dry run, which the index does not see
+            taken = np.array(
+                [any(clash(pod, other) for other in node.pods) for node in nodes], dtype=np.bool_
+            )
         refusals = nodes.refuse(taken, REASON_DISK)
         return refusals.add(~taken, REASON_SINGLE_USE) if state.read(STATE).uses > 0 else refusals
 

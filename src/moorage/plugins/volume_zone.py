@@ -23,12 +23,11 @@ from moorage.framework.events import (
     QueueingHint,
     Registration,
 )
-from moorage.framework.explaining import NO_LABEL, Detail, ExplainingPlugin
 from moorage.framework.handle import Handle
 from moorage.framework.hot import WholeTableFilterPlugin
 from moorage.framework.nodes import BoolArray, Nodes, NodeView, Refusals
+from moorage.framework.optional import NO_LABEL, Detail, ExplainingPlugin, ReusablePlugin
 from moorage.framework.points import PreFilterPlugin
-from moorage.framework.reusable import ReusablePlugin
 from moorage.framework.status import Code, Status
 from moorage.plugins.csi_translation import BETA_REGION, BETA_ZONE, ZONE_DELIMITER
 from moorage.plugins.volumes import (

@@ -10,8 +10,8 @@ import msgspec
 from moorage.api.pod import Pod, Volume, controller_of
 from moorage.api.storage import PersistentVolume, PersistentVolumeClaim
 from moorage.framework.events import QueueingHint
-from moorage.framework.explaining import Detail
 from moorage.framework.handle import Lister
+from moorage.framework.optional import Detail
 from moorage.framework.status import Status
 
 BETA_CLASS = "volume.beta.kubernetes.io/storage-class"

@@ -12,7 +12,6 @@ from typing import NamedTuple, Protocol
 
 from moorage.api.pod import Pod
 from moorage.api.problems import without_addresses
-from moorage.framework.changes import POD_CHANGES
 from moorage.framework.events import (
     UNSCHEDULED_POD,
     ActionType,
@@ -23,6 +22,7 @@ from moorage.framework.events import (
 )
 from moorage.framework.ports import Clock
 from moorage.framework.status import Status
+from moorage.queue.changes import POD_CHANGES
 from moorage.queue.inflight import Happening
 from moorage.queue.parked import Group, GroupKey, Parked, key_of
 from moorage.telemetry import logs

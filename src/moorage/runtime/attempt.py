@@ -25,11 +25,11 @@ from moorage.framework.cycle_state import CycleState
 from moorage.framework.events import QueuedPod
 from moorage.framework.nodes import BoolArray, EveryRow, IntArray, Nodes
 from moorage.framework.points import FilterPlugin, PreFilterPlugin, PreScorePlugin
-from moorage.framework.record import Diagnosis, ExtenderVerdict
 from moorage.framework.status import Status
 from moorage.framework.statuses import NodeStatuses
 from moorage.runtime.filtering import filter_rows
 from moorage.runtime.profile import Profile
+from moorage.runtime.record import Diagnosis, ExtenderVerdict
 from moorage.runtime.score_board import Buffers, ScoreBoard, ScoreStep
 from moorage.runtime.scoring import Scoring, add_scores
 

@@ -14,7 +14,9 @@ from moorage.api.pod import Pod
 from moorage.api.resources import Resource
 from moorage.config.resolving import ResolvedProfile
 from moorage.framework.access import Access
-from moorage.framework.counting import (
+from moorage.framework.events import OF_THE_CLUSTER, ActionType, ClusterEvent, EventResource
+from moorage.framework.handle import AssumeCache, Lister, Nominator, OnChange, WaitingPod
+from moorage.framework.indexes import (
     AffinityTerms,
     NodeIndex,
     NodeKeys,
@@ -23,15 +25,14 @@ from moorage.framework.counting import (
     PodCounters,
     PodIndex,
     PodKeys,
+    Topology,
 )
-from moorage.framework.events import OF_THE_CLUSTER, ActionType, ClusterEvent, EventResource
-from moorage.framework.extending import Extender
-from moorage.framework.handle import AssumeCache, Lister, Nominator, OnChange, WaitingPod
 from moorage.framework.nodes import Nodes, NodeView
 from moorage.framework.points import Plugin
-from moorage.framework.ports import ApiClient, Clock, EventRecorder
-from moorage.framework.topology import Topology
+from moorage.framework.ports import ApiClient, Clock, EventRecorder, Extender
+from moorage.framework.preemption import PreemptionPolicy
 from moorage.runtime.dry_run import Session
+from moorage.runtime.preemption.evaluator import PreemptionEvaluator
 from moorage.runtime.profile import Profile
 from moorage.runtime.registry import PluginError
 from moorage.runtime.services import GuardedClient, Services, Tasks, undeclared
@@ -131,32 +132,32 @@ class PluginHandle:
 
     def assume_cache(self, resource: Resource) -> AssumeCache:
         self._must_read(resource)
-        return self._services.assume_cache(resource)
+        return self._services.cluster.assume_cache(resource)
 
     def _must_read(self, resource: Resource) -> None:
         if resource not in self._reads:
             raise undeclared(self._plugin.name, Access(resource))
 
     def pod_index(self, name: str, extract: PodKeys) -> PodIndex:
-        return self._services.pod_index(name, extract)
+        return self._services.indexes.pod_index(name, extract)
 
     def node_index(self, name: str, extract: NodeKeys) -> NodeIndex:
-        return self._services.node_index(name, extract)
+        return self._services.indexes.node_index(name, extract)
 
     def object_index(self, name: str, resource: Resource, extract: ObjectKeys) -> ObjectIndex:
         self._must_read(resource)
-        return self._services.object_index(name, resource, extract)
+        return self._services.object_indexes.object_index(name, resource, extract)
 
     def topology(self, key: str) -> Topology:
-        return self._services.topology(key)
+        return self._services.cluster.topologies.topology(key)
 
     @property
     def pod_counters(self) -> PodCounters:
-        return self._services.pod_counters()
+        return self._services.cluster.counting.pod_counters()
 
     @property
     def affinity_terms(self) -> AffinityTerms:
-        return self._services.affinity_terms()
+        return self._services.cluster.counting.affinity_terms()
 
     def waiting_pods(self) -> Iterable[WaitingPod]:
         return self._services.waiting
@@ -221,3 +222,6 @@ class PluginHandle:
         if self._profile is None:
             raise RuntimeError(f"plugin {self._plugin.name!r}: dry_run() cannot be used in the constructor")
         return Session(self._profile)
+
+    def preemption(self, policy: PreemptionPolicy) -> PreemptionEvaluator:
+        return PreemptionEvaluator(self._plugin.name, self, policy, lambda: self.dry_run().remove_victims)

@@ -12,9 +12,9 @@ from typing import Any
 
 from moorage.api.pod import Pod
 from moorage.api.problems import without_addresses
-from moorage.framework.lifting import NodeFailure
 from moorage.framework.points import Plugin
 from moorage.framework.status import SUCCESS, Code, Status
+from moorage.runtime.lifting import NodeFailure
 from moorage.telemetry import logs
 from moorage.telemetry.metrics import METRICS
 

@@ -14,15 +14,18 @@ import numpy as np
 
 from moorage.api.pod import Pod
 from moorage.framework.cycle_state import CycleState
-from moorage.framework.nodes import NodeView
+from moorage.framework.nodes import Nodes, NodeView
+from moorage.framework.preemption import Budgets, Candidates, VictimsOn
 from moorage.framework.status import SUCCESS, Status
 from moorage.framework.statuses import NodeStatuses
 from moorage.runtime.dry_run_plugins import DryRunPlugins, is_extended
 from moorage.runtime.filtering import filter_one, run_add_pod, run_filters, run_remove_pod
 from moorage.runtime.pre_filtering import outside, run_pre_filter
-from moorage.runtime.preemption_trial import NodesWithoutVictims
+from moorage.runtime.preemption.budgets import ClusterBudgets
+from moorage.runtime.preemption.search import CandidateSearch
+from moorage.runtime.preemption.trial import NodesWithoutVictims
 from moorage.runtime.profile import Profile
-from moorage.runtime.services import DryRunRows
+from moorage.state.overlay import DryRunRows
 
 
 class Change(NamedTuple):
@@ -113,6 +116,15 @@ class Session:
         }
         plugins = DryRunPlugins(self._profile, pod, self.trial(pod, state).state if self._order else state)
         return NodesWithoutVictims(plugins, names, list(victims.values()), trials)
+
+    def candidates(
+        self, pod: Pod, state: CycleState, nodes: Nodes, wanted: int, victims_on: VictimsOn, budgets: Budgets
+    ) -> Candidates:
+        """See `framework.handle.DryRun`."""
+        if not isinstance(budgets, ClusterBudgets):
+            raise TypeError("budgets must come from handle.preemption(policy).budgets()")
+        search = CandidateSearch(self.remove_victims, pod, state, budgets)
+        return search.run(nodes, wanted, victims_on).candidates
 
     def contested(self, pod: Pod) -> list[str]:
         """Nodes that pods are nominated to that this pod has to leave space for."""

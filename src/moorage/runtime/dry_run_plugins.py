@@ -7,17 +7,17 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 
 from moorage.api.pod import Pod
+from moorage.framework._contract import writes
 from moorage.framework.access import Reads
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.hot import HeadroomFilterPlugin
-from moorage.framework.lifting import writes
 from moorage.framework.nodes import BoolArray, IntArray, NodeView
+from moorage.framework.optional import reads_of
 from moorage.framework.points import PreFilterPlugin
-from moorage.framework.ranking import LowerPods, VictimColumns
-from moorage.framework.reusable import reads_of
 from moorage.framework.status import SUCCESS, Status
 from moorage.runtime.calling import checked, failed
 from moorage.runtime.profile import Profile
+from moorage.state.ranking import LowerPods, VictimColumns
 
 
 class PodKinds:

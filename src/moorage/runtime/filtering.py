@@ -14,12 +14,11 @@ import numpy as np
 from moorage.api.pod import Pod
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.hot import WholeTableFilterPlugin
-from moorage.framework.lifting import gravest
 from moorage.framework.nodes import BoolArray, EveryRow, Nodes, NodeView, Refusal, Refusals
+from moorage.framework.optional import VectorFilterPlugin
 from moorage.framework.points import FilterPlugin
-from moorage.framework.status import SUCCESS, Code, Status
+from moorage.framework.status import SUCCESS, Code, Status, gravest
 from moorage.framework.statuses import NodeStatuses
-from moorage.framework.vectorized import VectorFilterPlugin
 from moorage.runtime.calling import checked, failed, unexpected
 from moorage.runtime.profile import Profile
 

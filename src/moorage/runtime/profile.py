@@ -14,9 +14,8 @@ from moorage.framework.events import (
     EventResource,
     Registration,
 )
-from moorage.framework.extension_points import is_async
-from moorage.framework.points import Plugin
-from moorage.runtime.registry import PluginError
+from moorage.framework.points import EXTENSION_POINTS, Plugin
+from moorage.runtime.registry import PluginError, is_async
 from moorage.runtime.score_board import ScoreStep
 from moorage.runtime.services import Services
 from moorage.telemetry.metrics import ProfileMeter
@@ -25,6 +24,8 @@ EXTENDER = "Extender"
 """The name under which refusals of extenders appear."""
 
 P = TypeVar("P", bound=Plugin)
+
+_NAMES: Mapping[type[Plugin], str] = {point.plugin: point.name for point in EXTENSION_POINTS}
 
 
 class Profile:
@@ -38,8 +39,8 @@ class Profile:
         services: Services,
         percentage_of_nodes_to_score: int = 0,
     ) -> None:
-        def at(point: str, kind: type[P]) -> tuple[P, ...]:
-            return tuple(plugin for plugin in by_point.get(point, ()) if isinstance(plugin, kind))
+        def at(kind: type[P]) -> tuple[P, ...]:
+            return tuple(plugin for plugin in by_point.get(_NAMES[kind], ()) if isinstance(plugin, kind))
 
         self.name = name
         """`schedulerName` of the pods it serves."""
@@ -49,24 +50,24 @@ class Profile:
         self.percentage_of_nodes_to_score = percentage_of_nodes_to_score
         """0: all nodes are evaluated. 1-100: the compatible mode that samples as kube-scheduler does."""
         self.samples = 0 < percentage_of_nodes_to_score < 100
-        self.pre_enqueue = at("preEnqueue", points.PreEnqueuePlugin)
-        self.queue_sort = at("queueSort", points.QueueSortPlugin)[0]
-        self.pre_filter = at("preFilter", points.PreFilterPlugin)
-        self.filter = at("filter", points.FilterPlugin)
-        self.post_filter = at("postFilter", points.PostFilterPlugin)
-        self.pre_score = at("preScore", points.PreScorePlugin)
-        self.score = at("score", points.ScorePlugin)
+        self.pre_enqueue = at(points.PreEnqueuePlugin)
+        self.queue_sort = at(points.QueueSortPlugin)[0]
+        self.pre_filter = at(points.PreFilterPlugin)
+        self.filter = at(points.FilterPlugin)
+        self.post_filter = at(points.PostFilterPlugin)
+        self.pre_score = at(points.PreScorePlugin)
+        self.score = at(points.ScorePlugin)
         self.score_steps = tuple(ScoreStep(p, weights.get(p.name, 1)) for p in self.score)
-        self.reserve = at("reserve", points.ReservePlugin)
-        self.permit = at("permit", points.PermitPlugin)
-        self.pre_bind = at("preBind", points.PreBindPlugin)
-        self.bind = at("bind", points.BindPlugin)
-        self.post_bind = at("postBind", points.PostBindPlugin)
+        self.reserve = at(points.ReservePlugin)
+        self.permit = at(points.PermitPlugin)
+        self.pre_bind = at(points.PreBindPlugin)
+        self.bind = at(points.BindPlugin)
+        self.post_bind = at(points.PostBindPlugin)
         self.meter: ProfileMeter | None = None
         """Where durations are recorded; None: they are not measured."""
         self.plugins = {p.name: p for row in by_point.values() for p in row}
         """Every instance once, by name."""
-        refusing = (*self.pre_enqueue, *self.pre_filter, *self.filter, *self.reserve, *self.permit)
+        refusing = [p for point in EXTENSION_POINTS if point.refuses for p in by_point.get(point.name, ())]
         self._registrations = registrations(refusing, extenders=bool(services.extenders))
         self.deciding: tuple[Plugin, ...] = tuple(
             {p.name: p for p in (*refusing, *self.pre_score, *self.score)}.values()

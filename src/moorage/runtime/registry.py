@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.metadata
+import inspect
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.machinery import ModuleSpec, PathFinder
@@ -18,9 +19,30 @@ import msgspec
 
 from moorage.api.errors import MoorageError
 from moorage.api.former_name import FORMER_NAME
-from moorage.framework.access import wrong_needs
-from moorage.framework.extension_points import implemented_by, mistakes
-from moorage.framework.points import Plugin
+from moorage.api.problems import did_you_mean
+from moorage.api.resources import Resource
+from moorage.framework._contract import is_marked
+from moorage.framework.access import VERBS, Access
+from moorage.framework.hot import (
+    HeadroomFilterPlugin,
+    IncrementalScorePlugin,
+    PreparedFilterPlugin,
+    PreparedScorePlugin,
+    WholeTableScorePlugin,
+)
+from moorage.framework.optional import (
+    ExplainingPlugin,
+    ReusablePlugin,
+    VectorFilterPlugin,
+    VectorScorePlugin,
+)
+from moorage.framework.points import (
+    EXTENSION_POINTS,
+    Plugin,
+    ReservePlugin,
+    SortKeyPlugin,
+    implemented_by,
+)
 from moorage.telemetry import logs
 
 _log = logs.get(__name__)
@@ -173,3 +195,97 @@ def look_in(folders: Iterable[str]) -> None:
     _FINDER.folders += [folder for folder in folders if folder not in _FINDER.folders]
     if _FINDER.folders and _FINDER not in sys.meta_path:
         sys.meta_path.append(_FINDER)
+
+
+FORMS: tuple[type[Plugin], ...] = (
+    SortKeyPlugin,
+    VectorFilterPlugin,
+    VectorScorePlugin,
+    ReusablePlugin,
+    ExplainingPlugin,
+    WholeTableScorePlugin,
+    PreparedFilterPlugin,
+    PreparedScorePlugin,
+    HeadroomFilterPlugin,
+    IncrementalScorePlugin,
+)
+"""Classes that a plugin inherits to be asked in another form, beside the points themselves."""
+
+
+MAY_WAIT = frozenset(("run", "post_filter", "pre_bind", "bind", "post_bind"))
+"""The methods that may be `async def`; all others are plain calls."""
+
+
+def mistakes(cls: type[Plugin]) -> list[str]:
+    """Complaints about methods that the class claims by inheritance and does not define, defines without
+    inheriting the class that has them called, or defines as coroutines where a plain call is due."""
+    found = unwritten(cls) + _coroutines(cls)
+    if issubclass(cls, ReservePlugin) and not _differs(cls, ReservePlugin):
+        found.append("inherits ReservePlugin but defines no reserve() or unreserve()")
+    for form in FORMS:
+        if not issubclass(cls, form):
+            names = [name for name, method in vars(form).items() if is_marked(method)]
+            found += [
+                f"defines {name}(), which is called only if it inherits {form.__name__}"
+                for name in names
+                if hasattr(cls, name)
+            ]
+    return found
+
+
+def _coroutines(cls: type[Plugin]) -> list[str]:
+    bases: list[type] = [Plugin, *(point.plugin for point in EXTENSION_POINTS), *FORMS]
+    called = {name for base in bases if issubclass(cls, base) for name in vars(base) if name[0] != "_"}
+    return [
+        f"{name}() is `async def`, but its answer is not awaited: write a plain `def`, and do what has to "
+        "wait in run() or handle.spawn()"
+        for name in sorted(called - MAY_WAIT)
+        if is_async(getattr(cls, name))
+    ]
+
+
+def is_async(method: object) -> bool:
+    """Whether a call gives something to await instead of an answer."""
+    return inspect.iscoroutinefunction(method) or inspect.isasyncgenfunction(method)
+
+
+def _differs(cls: type, base: type) -> bool:
+    """Whether the class has its own version of a method of `base`."""
+    methods = (name for name in vars(base) if not name.startswith("_"))
+    return any(getattr(cls, name) is not getattr(base, name) for name in methods)
+
+
+def unwritten(cls: type) -> list[str]:
+    """Return a problem for every method that a base class requires and the class does not define."""
+    found = {name: getattr(cls, name) for name in dir(cls)}
+    marked = {name: method for name, method in found.items() if hasattr(method, "__required__")}
+    return [
+        f"inherits {method.__qualname__.partition('.')[0]} but defines no {name}()"
+        for name, method in sorted(marked.items())
+    ]
+
+
+def wrong_needs(needs: object) -> list[str]:
+    """Complaints about the `needs` of a plugin class."""
+    if not isinstance(needs, Sequence) or isinstance(needs, str):
+        return [f"`needs` must be a tuple of Access, such as (Access(PODS),), not {needs}"]
+    return [complaint for need in needs for complaint in _wrong_need(need)]
+
+
+def _wrong_need(need: object) -> list[str]:
+    if not isinstance(need, Access):
+        return [f"`needs` must hold Access only, not {need}: write Access(…) around the resource"]
+    found: list[str] = []
+    where = f"`needs`: Access({need.resource})"
+    resource: object = need.resource
+    verbs: object = need.verbs
+    if not isinstance(resource, Resource):
+        text = "the resource must be one of moorage.api.resources, or made by resources.custom()"
+        found.append(f"{where}: {text}")
+    if not isinstance(verbs, Sequence) or isinstance(verbs, str):
+        return [*found, f"{where}: the verbs must be a tuple, not {verbs!r}"]
+    for verb in verbs:
+        if verb not in VERBS:
+            hint = did_you_mean(str(verb), VERBS) or f"known are {', '.join(VERBS)}"
+            found.append(f"{where}: unknown verb {verb!r} ({hint})")
+    return found

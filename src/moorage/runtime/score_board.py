@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 
 from moorage.api.pod import Pod
-from moorage.framework import lifting
+from moorage.framework._contract import writes
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.hot import WholeTableScorePlugin
-from moorage.framework.lifting import writes
 from moorage.framework.nodes import BoolArray, EveryRow, IntArray, Nodes
+from moorage.framework.optional import VectorScorePlugin
 from moorage.framework.points import ScorePlugin
-from moorage.framework.record import TOP_NODES, KeptColumn, TopScores
 from moorage.framework.status import Normalization, Status
-from moorage.framework.vectorized import VectorScorePlugin
+from moorage.runtime import lifting
+from moorage.runtime.record import TOP_NODES, KeptColumn, TopScores
 
 Scores = IntArray | int
 """One score per row, or one for all."""
@@ -80,10 +80,9 @@ def _scorer(plugin: ScorePlugin) -> Callable[[CycleState, Pod, Nodes], Any]:
 
 def _normalizer(plugin: ScorePlugin) -> tuple[bool, Callable[[CycleState, Pod, IntArray, Nodes], Any]]:
     """Whether the plugin normalises by itself, and its way to do so for all nodes at once."""
-    named = writes(plugin, "normalize_scores")
-    if isinstance(plugin, VectorScorePlugin):
-        return named or writes(plugin, "normalize_nodes"), plugin.normalize_nodes
-    return named, functools.partial(lifting.lift_normalize, plugin)
+    if isinstance(plugin, VectorScorePlugin) and writes(plugin, "normalize_nodes"):
+        return True, plugin.normalize_nodes
+    return writes(plugin, "normalize_scores"), functools.partial(lifting.lift_normalize, plugin)
 
 
 class Column:

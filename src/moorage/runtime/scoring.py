@@ -12,11 +12,11 @@ import numpy as np
 
 from moorage.api.pod import Pod
 from moorage.framework.cycle_state import CycleState
-from moorage.framework.lifting import write_scores
 from moorage.framework.nodes import BoolArray, EveryRow, IntArray, Nodes
 from moorage.framework.points import PreScorePlugin
 from moorage.framework.status import MAX_NODE_SCORE, MIN_NODE_SCORE, SKIP, SUCCESS, Code, Status
 from moorage.runtime.calling import checked, failed
+from moorage.runtime.lifting import write_scores
 from moorage.runtime.profile import Profile
 from moorage.runtime.score_board import Buffers, Column, ScoreBoard, Scores, ScoreStep
 from moorage.telemetry.metrics import ProfileMeter

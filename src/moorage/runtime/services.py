@@ -19,49 +19,22 @@ import functools
 import random
 from collections.abc import Callable, Collection, Coroutine, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from moorage.api.errors import NotSent
 from moorage.api.pod import Pod
 from moorage.api.resources import Resource
 from moorage.api.times import format_duration
 from moorage.framework.access import Access
-from moorage.framework.counting import (
-    AffinityTerms,
-    NodeIndex,
-    NodeKeys,
-    ObjectIndex,
-    ObjectKeys,
-    PodCounters,
-    PodIndex,
-    PodKeys,
-)
 from moorage.framework.events import ClusterEvent
-from moorage.framework.extending import Extender
-from moorage.framework.handle import AssumeCache, Lister, Nominator, OnChange
-from moorage.framework.nodes import Nodes, NodeView
-from moorage.framework.ports import ApiClient, Clock, DelegatingClient, EventRecorder, Timer
-from moorage.framework.ranking import VictimColumns
+from moorage.framework.handle import Lister, Nominator, OnChange
+from moorage.framework.nodes import Nodes
+from moorage.framework.ports import ApiClient, Clock, DelegatingClient, EventRecorder, Extender, Timer
 from moorage.framework.status import MAX_PERMIT_TIMEOUT, SUCCESS, Code, Status
-from moorage.framework.topology import Topology
+from moorage.state.cluster import ClusterState
+from moorage.state.indexes import Indexes, ObjectIndexes
+from moorage.state.overlay import DryRunRows
 from moorage.telemetry import logs
-
-
-class DryRunRows(Protocol):
-    """Some nodes in a dry run, numbered: copies of their rows to which pods are added and from which they are
-    taken."""
-
-    def add_pod(self, row: int, pod: Pod) -> None: ...
-
-    def remove_pod(self, row: int, pod: Pod) -> None: ...
-
-    def hide(self, victims: Sequence[Sequence[Pod]]) -> VictimColumns:
-        """Take several pods from every row, before anything else; returns them with their requests."""
-        ...
-
-    def nodes(self) -> Nodes: ...
-
-    def view(self, row: int) -> NodeView: ...
 
 
 @dataclass(slots=True)
@@ -78,13 +51,9 @@ class Services:
     dry_run_rows: Callable[[Sequence[str]], DryRunRows]
     """Copies of the rows of these nodes."""
     lister: Callable[[Resource], Lister]
-    assume_cache: Callable[[Resource], AssumeCache]
-    pod_index: Callable[[str, PodKeys], PodIndex]
-    node_index: Callable[[str, NodeKeys], NodeIndex]
-    object_index: Callable[[str, Resource, ObjectKeys], ObjectIndex]
-    topology: Callable[[str], Topology]
-    pod_counters: Callable[[], PodCounters]
-    affinity_terms: Callable[[], AffinityTerms]
+    cluster: ClusterState
+    indexes: Indexes
+    object_indexes: ObjectIndexes
     activate: Callable[[Iterable[Pod], str], None]
     """Pods, and the plugin that wants them active."""
     wake: Callable[[ClusterEvent, Any, Any], None]

@@ -16,7 +16,6 @@ from moorage.runtime.reuse.cache import ReuseCache
 from moorage.runtime.services import FencedClient, Tasks, WaitingPods
 from moorage.scheduler.binding import BindingCycle
 from moorage.scheduler.choosing import NodeChooser
-from moorage.scheduler.cluster import ClusterState
 from moorage.scheduler.cycle import SchedulingCycle
 from moorage.scheduler.engine import Engine, Inbox
 from moorage.scheduler.failing import FailureHandler
@@ -28,6 +27,7 @@ from moorage.scheduler.placements import Placements
 from moorage.scheduler.queue_hooks import ProfileHooks, sort_by
 from moorage.scheduler.records import RecordRing
 from moorage.scheduler.status_writer import StatusWriter
+from moorage.state.cluster import ClusterState
 
 FLUSH_AFTER = 300.0
 """Seconds that a pod may stay parked before it is tried again without a reason."""

@@ -26,9 +26,8 @@ from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.resources import NODES, PODS
 from moorage.api.taints import NO_SCHEDULE, TAINT_UNSCHEDULABLE, Taint, tolerates
-from moorage.framework.extending import ExtenderError
-from moorage.framework.extension_points import BIND, POST_BIND, PRE_BIND, PRE_FLIGHT
-from moorage.framework.ports import ApiClient, Clock, EventRecorder
+from moorage.framework.points import BIND, POST_BIND, PRE_BIND, PRE_FLIGHT
+from moorage.framework.ports import ApiClient, Clock, EventRecorder, ExtenderError
 from moorage.framework.status import SUCCESS, Status
 from moorage.runtime.binding import Flight, pre_flight, run_bind, run_post_bind, run_pre_bind
 from moorage.runtime.profile import Profile

@@ -9,8 +9,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from moorage.framework.extension_points import FILTER, PRE_FILTER, PRE_SCORE, SCORE
-from moorage.framework.points import FilterPlugin, PreScorePlugin
+from moorage.framework.points import FILTER, PRE_FILTER, PRE_SCORE, SCORE, FilterPlugin, PreScorePlugin
 from moorage.framework.status import SUCCESS, Code, Status
 from moorage.runtime.attempt import Attempt, Baseline
 from moorage.runtime.pre_filtering import outside, run_pre_filter

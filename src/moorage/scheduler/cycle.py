@@ -9,15 +9,15 @@ from dataclasses import dataclass
 
 from moorage.api.pod import Pod
 from moorage.framework.events import QueuedPod
-from moorage.framework.extension_points import PERMIT, POST_FILTER, RESERVE, UNRESERVE
 from moorage.framework.handle import Nominator
+from moorage.framework.points import PERMIT, POST_FILTER, RESERVE, UNRESERVE
 from moorage.framework.ports import Clock, EventRecorder
-from moorage.framework.record import SCHEDULED, DecisionRecord
 from moorage.framework.status import SUCCESS, Code, Status
 from moorage.runtime.attempt import Attempt
 from moorage.runtime.binding import run_permit, run_reserve, run_unreserve
 from moorage.runtime.pre_filtering import run_post_filter
 from moorage.runtime.profile import Profile
+from moorage.runtime.record import SCHEDULED, DecisionRecord
 from moorage.runtime.services import HeldPod
 from moorage.scheduler.choosing import EMPTY_CLUSTER, NodeChooser, lap
 from moorage.scheduler.outcome import Failure, Outcome, fit_error, refusal

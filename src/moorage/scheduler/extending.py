@@ -9,12 +9,12 @@ from collections.abc import Mapping
 import numpy as np
 
 from moorage.api.pod import Pod
-from moorage.framework.extending import Extender, ExtenderError, ExtenderFilterResult
 from moorage.framework.nodes import Nodes
-from moorage.framework.record import ExtenderVerdict
+from moorage.framework.ports import Extender, ExtenderError, ExtenderFilterResult
 from moorage.framework.status import SUCCESS, Code, Status
 from moorage.runtime.attempt import Attempt
 from moorage.runtime.profile import EXTENDER
+from moorage.runtime.record import ExtenderVerdict
 from moorage.runtime.score_board import EXTENDER_SCORE_FACTOR, ExtenderColumn, ScoreBoard
 
 

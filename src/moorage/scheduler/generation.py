@@ -16,11 +16,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from moorage.config.resolving import ResolvedProfile
-from moorage.framework.extending import Extender
-from moorage.framework.extension_points import FILTER, PRE_FILTER, PRE_SCORE, SCORE
-from moorage.framework.lifting import writes
-from moorage.framework.points import Plugin
-from moorage.framework.ports import ApiClient, Clock, EventRecorder
+from moorage.framework._contract import writes
+from moorage.framework.points import FILTER, PRE_FILTER, PRE_SCORE, SCORE, Plugin
+from moorage.framework.ports import ApiClient, Clock, EventRecorder, Extender
 from moorage.queue.scheduling_queue import SchedulingQueue
 from moorage.runtime.background import keep_running
 from moorage.runtime.building import build_profile
@@ -29,8 +27,8 @@ from moorage.runtime.registry import PluginError
 from moorage.runtime.services import MayWrite, Services, Tasks, WaitingPods, always
 from moorage.scheduler.binding import BindingCycle
 from moorage.scheduler.callbacks import ChangeCallbacks
-from moorage.scheduler.cluster import ClusterState
 from moorage.scheduler.instructions import Activate, Instruction, Resort, Wake
+from moorage.state.cluster import ClusterState
 from moorage.state.indexes import Indexes, ObjectIndexes
 from moorage.telemetry.metrics import METRICS, ProfileMeter, SchedulerMetrics
 from moorage.telemetry.tracing import Tracing
@@ -61,8 +59,6 @@ class Generation:
     profiles: Mapping[str, Profile]
     services: Services
     callbacks: ChangeCallbacks
-    indexes: Indexes
-    object_indexes: ObjectIndexes
     tasks: Tasks
     """What plugins have spawned."""
     runs: Tasks
@@ -88,8 +84,8 @@ class Generation:
     def forget(self) -> None:
         """Undo what its plugins have registered, and cancel their tasks."""
         self.callbacks.close()
-        self.indexes.close()
-        self.object_indexes.close()
+        self.services.indexes.close()
+        self.services.object_indexes.close()
         for task in self.tasks.now():
             task.cancel()
 
@@ -142,8 +138,6 @@ class Builder:
     def _empty(self, extenders: Sequence[Extender]) -> Generation:
         cluster, post = self.cluster, self.post
         callbacks = ChangeCallbacks(cluster.stores)
-        indexes = Indexes(cluster.table.observers, cluster.pod_indexes)
-        object_indexes = ObjectIndexes(cluster.stores.lister)
         if self.ports.metrics is not None:
             self.shared[METRICS] = self.ports.metrics
         services = Services(
@@ -155,13 +149,9 @@ class Builder:
             nodes=cluster.table.listing.nodes,
             dry_run_rows=cluster.dry_run_rows,
             lister=cluster.stores.lister,
-            assume_cache=cluster.assume_cache,
-            pod_index=indexes.pod_index,
-            node_index=indexes.node_index,
-            object_index=object_indexes.object_index,
-            topology=cluster.topologies.topology,
-            pod_counters=cluster.counting.pod_counters,
-            affinity_terms=cluster.counting.affinity_terms,
+            cluster=cluster,
+            indexes=Indexes(cluster.table.observers, cluster.pod_indexes),
+            object_indexes=ObjectIndexes(cluster.stores.lister),
             activate=lambda pods, plugin: post(Activate(tuple(pods), plugin)),
             wake=lambda event, old, new: post(Wake(event, old, new)),
             on_change=callbacks.add,
@@ -172,7 +162,7 @@ class Builder:
             shared=self.shared,
         )
         tasks, runs = self.tasks.branch(), self.tasks.branch()
-        return Generation({}, services, callbacks, indexes, object_indexes, tasks, runs)
+        return Generation({}, services, callbacks, tasks, runs)
 
 
 def _meter(name: str, profile: Profile, metrics: SchedulerMetrics | None) -> ProfileMeter | None:

@@ -13,9 +13,9 @@ from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.resources import Resource
 from moorage.framework import events
-from moorage.framework.changes import node_changes, pod_changes
 from moorage.framework.events import ActionType, ClusterEvent, EventResource
 from moorage.framework.ports import Change, Served
+from moorage.queue.changes import node_changes, pod_changes
 from moorage.runtime.services import WaitingPods
 from moorage.scheduler.instructions import Enqueue, Instruction, Remove, Update, Wake
 from moorage.state.cache import ClusterCache, Outcome

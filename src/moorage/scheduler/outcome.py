@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from moorage.framework.record import ERROR, SCHEDULED, UNSCHEDULABLE
 from moorage.framework.status import Code, Status
+from moorage.runtime.record import ERROR, SCHEDULED, UNSCHEDULABLE
 
 NO_NODES = "no nodes available to schedule pods"
 

@@ -8,8 +8,7 @@ from typing import Any
 
 from moorage.api.pod import Pod
 from moorage.framework.events import QueuedPod, Registration
-from moorage.framework.extension_points import PRE_ENQUEUE, SIGN
-from moorage.framework.points import SortKeyPlugin
+from moorage.framework.points import PRE_ENQUEUE, SIGN, SortKeyPlugin
 from moorage.framework.status import Status
 from moorage.queue.scheduling_queue import SchedulingQueue
 from moorage.runtime.calling import checked, failed

@@ -10,15 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from moorage.framework.record import (
-    NOTHING_SEEN,
-    SMALL_RECORD,
-    DecisionRecord,
-    Diagnosis,
-    NodeEpoch,
-    RefusalCount,
-)
 from moorage.runtime.attempt import Attempt
+from moorage.runtime.record import NOTHING_SEEN, SMALL_RECORD, DecisionRecord, Diagnosis, RefusalCount
+from moorage.state.node_listing import NodeEpoch
 
 DEFAULT_BYTES = 32 * 1024 * 1024
 

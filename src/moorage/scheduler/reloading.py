@@ -20,8 +20,8 @@ from typing import Any
 from moorage.api.resources import PODS
 from moorage.config.resolving import ResolvedProfile
 from moorage.config.types import KubeSchedulerConfiguration
-from moorage.framework.extending import Extender
 from moorage.framework.points import Plugin
+from moorage.framework.ports import Extender
 from moorage.queue.places import INFLIGHT
 from moorage.scheduler.engine import Engine
 from moorage.scheduler.generation import Generation

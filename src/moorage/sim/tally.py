@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from moorage.api.pod import Pod
 from moorage.framework.ports import Clock
-from moorage.framework.record import SCHEDULED, DecisionRecord, TopScores
+from moorage.runtime.record import SCHEDULED, DecisionRecord, TopScores
 from moorage.scheduler.records import RecordRing
 from moorage.sim.world import DELETED, ENDED, LOST
 

@@ -1,5 +1,5 @@
 """The affinity terms of running pods: each distinct one once, with its holders per row. Implements
-`framework.counting.AffinityTerms`.
+`framework.indexes.AffinityTerms`.
 
 An incoming pod finds the terms that mean it by its own labels; it never goes through all of them, let alone
 through the pods that hold them. One pod may hold hundreds of terms that no other has, so a term that is held
@@ -15,16 +15,15 @@ import numpy as np
 from moorage.api.pod import Pod
 from moorage.api.pod_affinity import NO_TERMS, AffinityTerm, PodTerms, WeightedTerm, compile_pod_terms
 from moorage.framework.access import Version
-from moorage.framework.counting import TermKind
+from moorage.framework.indexes import TermKind, Topology
 from moorage.framework.nodes import FloatArray
-from moorage.framework.topology import Topology
 from moorage.state.label_index import SelectorRegistry
 from moorage.state.pod_entry import PodEntry
 from moorage.state.row_counts import RowCounts, Wide
 
 
 class HeldTerm:
-    """Implements `framework.counting.HeldTerm`."""
+    """Implements `framework.indexes.HeldTerm`."""
 
     __slots__ = ("_counts", "_row", "kind", "pods", "term", "weight")
 
@@ -68,7 +67,7 @@ Held = dict[AffinityTerm | WeightedTerm, HeldTerm]
 
 
 class HeldTerms:
-    """Implements `framework.counting.AffinityTerms`; an observer of the table."""
+    """Implements `framework.indexes.AffinityTerms`; an observer of the table."""
 
     def __init__(self, table: Wide) -> None:
         self._table = table

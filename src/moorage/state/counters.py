@@ -1,5 +1,5 @@
 """Counters over pods: how many match a selector, per row, changed by every event. Implements
-`framework.counting.PodCounters`.
+`framework.indexes.PodCounters`.
 
     pod comes or goes ──▶ its LabelSet ──▶ the counters that match it: one row of each changes
     new LabelSet ──▶ SelectorRegistry ──▶ the counters that match it
@@ -15,9 +15,8 @@ from collections import OrderedDict
 from collections.abc import Mapping
 
 from moorage.api.selectors import NOTHING
-from moorage.framework.counting import PodSelector
+from moorage.framework.indexes import PodSelector, Topology
 from moorage.framework.nodes import BoolArray, FloatArray
-from moorage.framework.topology import Topology
 from moorage.state.affinity_terms import HeldTerms
 from moorage.state.columns import read_only
 from moorage.state.label_index import LabelSet, PodLabelsIndex, SelectorRegistry
@@ -34,7 +33,7 @@ _LINK = 96
 
 
 class Counter:
-    """Implements `framework.counting.PodCounter`."""
+    """Implements `framework.indexes.PodCounter`."""
 
     __slots__ = ("_closed", "_counts", "charged", "sets", "wanted")
 
@@ -105,7 +104,7 @@ class Counter:
 
 
 class Counters:
-    """Implements `framework.counting.PodCounters`; an observer of the table."""
+    """Implements `framework.indexes.PodCounters`; an observer of the table."""
 
     def __init__(self, table: Wide, limit: int = LIMIT) -> None:
         self._table = table

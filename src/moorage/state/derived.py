@@ -15,8 +15,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from moorage.framework.indexes import Topology
 from moorage.framework.nodes import Compute, ComputeRow, IntArray, Nodes, NodeView
-from moorage.framework.topology import Topology
 from moorage.state.columns import ChangeLog, read_only
 
 _BYTES = 32 * 1024 * 1024

@@ -13,7 +13,7 @@ from typing import Any
 from moorage.api.node import Node
 from moorage.api.resources import Resource
 from moorage.framework.access import Version
-from moorage.framework.counting import NodeKeys, ObjectKeys, PodKeys
+from moorage.framework.indexes import NodeKeys, ObjectKeys, PodKeys
 from moorage.state.node_table import Observers
 from moorage.state.pod_entry import NO_KEYS, PodEntry
 from moorage.state.stores import ObjectStore

@@ -19,7 +19,7 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from moorage.api.meta import ObjectMeta
 from moorage.api.selectors import EXISTS, IN, Selector
-from moorage.framework.counting import PodSelector
+from moorage.framework.indexes import PodSelector
 
 LabelsKey = tuple[tuple[str, str], ...]
 """Labels in order, which is what a set of labels is known by."""

@@ -8,13 +8,13 @@ changes; whoever keeps one knows by that whether it still holds.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import chain, zip_longest
 
 import numpy as np
 
 from moorage.api.node import REGION, ZONE, Node
 from moorage.framework.nodes import Columns, EveryRow, Nodes
-from moorage.framework.record import NodeEpoch
 from moorage.state.columns import read_only
 
 Zone = tuple[str, str]
@@ -23,6 +23,14 @@ Zone = tuple[str, str]
 _REGION = ("failure-domain.beta.kubernetes.io/region", REGION)
 _ZONE = ("failure-domain.beta.kubernetes.io/zone", ZONE)
 _NOTHING = -1
+
+
+@dataclass(frozen=True, slots=True)
+class NodeEpoch:
+    """Row → node name for as long as the set of nodes does not change; shared by all records of that time."""
+
+    number: int
+    names: Sequence[str]
 
 
 def zone_of(node: Node) -> Zone:

@@ -30,9 +30,9 @@ from moorage.framework.nodes import (
     TaintClass,
     TaintColumns,
 )
-from moorage.framework.ranking import LowerPods, RankedPods, VictimColumns
 from moorage.state.columns import LIMIT, clamp, read_only
 from moorage.state.pod_entry import NodeLoad, PodEntry
+from moorage.state.ranking import LowerPods, PodRanking, VictimColumns
 from moorage.state.table_columns import TableColumns
 
 _FEW = 4
@@ -255,8 +255,7 @@ class Overlay:
 
 
 class DryRunRows:
-    """Copies of the rows of live nodes, numbered as the names are. Nothing done here is seen elsewhere.
-    Implements `runtime.services.DryRunRows`."""
+    """Copies of the rows of live nodes, numbered as the names are. Nothing done here is seen elsewhere."""
 
     __slots__ = ("_entry", "_overlay")
 
@@ -279,7 +278,7 @@ class DryRunRows:
         return columns
 
     def _lower(self, pods: Sequence[Pod]) -> LowerPods:
-        return LowerPods(RankedPods(((pod, self._entry(pod).requests) for pod in pods), ranked=True), 0)
+        return LowerPods(PodRanking(((pod, self._entry(pod).requests) for pod in pods), ranked=True), 0)
 
     def nodes(self) -> Nodes:
         return self._overlay.nodes()

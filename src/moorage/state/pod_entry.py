@@ -25,9 +25,9 @@ from moorage.api.requests import (
     pod_nonzero_requests,
     pod_requests,
 )
-from moorage.framework.ranking import RankedPods
 from moorage.state.columns import CacheError, clamp
 from moorage.state.label_index import LabelSet
+from moorage.state.ranking import PodRanking
 
 HostPort = tuple[str, str, int]
 """Protocol, host IP (`0.0.0.0` for all), port."""
@@ -203,7 +203,7 @@ class NodeLoad:
         """`sums` with scoring defaults, which exist for cpu and memory."""
         self.nonzero_requested: Mapping[str, int] = MappingProxyType(self.nonzero_sums)
         self._pods: tuple[Pod, ...] | None = ()
-        self.ranking: RankedPods | None = None
+        self.ranking: PodRanking | None = None
         """What `ranked` gives, if that is known."""
 
     def copy(self) -> NodeLoad:
@@ -251,9 +251,9 @@ class NodeLoad:
             self._pods = tuple([entry.pod for entry in self.entries.values()])
         return self._pods
 
-    def ranked(self) -> RankedPods:
+    def ranked(self) -> PodRanking:
         """The pods by importance; kept until they change."""
         if self.ranking is None:
             requests = [entry.requests for entry in self.entries.values()]
-            self.ranking = RankedPods(zip(self.pods(), requests, strict=True))
+            self.ranking = PodRanking(zip(self.pods(), requests, strict=True))
         return self.ranking

@@ -13,8 +13,8 @@ from weakref import ref
 
 import numpy as np
 
+from moorage.framework.indexes import Topology
 from moorage.framework.nodes import BoolArray, FloatArray, IntArray
-from moorage.framework.topology import Topology
 
 _FEWEST = 32
 """So many rows stay a dict in the smallest table."""

@@ -13,13 +13,13 @@ import numpy.typing as npt
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.framework.nodes import Compute, ComputeRow, EveryRow, IntArray, News, Nodes, NodeView
-from moorage.framework.ranking import LowerPods
 from moorage.state.amount_columns import AmountColumns
 from moorage.state.columns import CacheError, ChangeLog
 from moorage.state.derived import DerivedColumns
 from moorage.state.node_columns import LabelColumns, TaintClasses
 from moorage.state.node_listing import NodeListing
 from moorage.state.pod_entry import NodeLoad
+from moorage.state.ranking import LowerPods
 
 NOTHING: Mapping[str, int] = {}
 

@@ -16,13 +16,17 @@ from moorage.api.meta import Object
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.resources import EVENTS, NODES, PODS, Resource, Unstructured, by_kind
+from moorage.app.configuration import configure
 from moorage.app.scheduler import Scheduler
+from moorage.explain.explanation import explain
+from moorage.explain.loaded import LoadedCluster
 from moorage.framework.cycle_state import CycleState
-from moorage.framework.explaining import Detail, ExplainingPlugin
+from moorage.framework.optional import Detail, ExplainingPlugin
 from moorage.framework.points import Plugin, PreFilterPlugin
 from moorage.framework.ports import PatchType
-from moorage.framework.record import DecisionRecord
+from moorage.runtime.record import DecisionRecord
 from moorage.sim.loop import VirtualClock, VirtualLoop, finish
+from moorage.snapshots.cluster import list_cluster
 from moorage.store.faults import Faults
 from moorage.store.local import LocalClient
 from moorage.store.objects import Stored, copy_json
@@ -275,6 +279,16 @@ class Cluster:
         if isinstance(found, PreFilterPlugin):
             found.pre_filter(state, pod, nodes)
         return list(found.explain(state, pod, nodes.columns.view(row)))
+
+    def remedies(self, name: str, namespace: str = "default") -> list[str]:
+        """Return the remedies that `moorage explain` shows for a pending pod. Each was tried on a copy of the
+        cluster."""
+        options = {key: self._options[key] for key in ("plugins", "discover")}
+        configured = configure(self._options["config"], **options)
+        kinds = [need.resource for cls in configured.plugins() for need in cls.needs if need.reads]
+        loaded = LoadedCluster.load(self.run(list_cluster(self.client, kinds)), configured)
+        pod = loaded.pod(name, namespace)
+        return [remedy.text for remedy in self.run(explain(loaded.judge(pod), pod)).remedies]
 
     def validate(self) -> None:
         """Raise if cache or queue contradict themselves."""

@@ -86,6 +86,13 @@ class QuotaState:
                 return level
         return None
 
+    def max_needed(self, quota: Quota) -> dict[str, int]:
+        """Return the amounts that the max of this quota would need, of the resources that exceed it."""
+        number = self._claim.path.index(quota)
+        asked, change = self._claim.asked[number], self._changes[number]
+        needed = {n: quota.used.get(n, 0) + change.get(n, 0) + asked.get(n, 0) for n in quota.max}
+        return {name: amount for name, amount in needed.items() if amount > quota.max[name]}
+
     @property
     def over_sum_of_min(self) -> bool:
         return self._claim.path[-1].exhausted_with(self._claim.asked[-1], self._changes[-1])

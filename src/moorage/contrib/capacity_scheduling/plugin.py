@@ -11,7 +11,7 @@ import numpy as np
 
 from moorage.api.errors import MoorageError
 from moorage.api.pod import Pod
-from moorage.api.requests import pod_requests
+from moorage.api.requests import CPU, pod_requests
 from moorage.api.resources import PODS, Unstructured
 from moorage.contrib.capacity_scheduling.account import Account
 from moorage.contrib.capacity_scheduling.claims import QuotaState, claim_of
@@ -23,14 +23,13 @@ from moorage.contrib.preempting import PreemptingPlugin
 from moorage.framework.access import LISTED, Access, Dependency, Kind, Reads
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.events import POD, ActionType, ClusterEvent, EventResource, QueueingHint, Registration
-from moorage.framework.explaining import Detail, ExplainingPlugin, unit_of
 from moorage.framework.handle import Handle
 from moorage.framework.nodes import Nodes, NodeView, Refusals
+from moorage.framework.optional import Detail, ExplainingPlugin, Proposal, VectorFilterPlugin, figure, unit_of
 from moorage.framework.points import PreFilterPlugin, ReservePlugin
 from moorage.framework.preemption import NEEDS
 from moorage.framework.status import PostFilterResult, Status
 from moorage.framework.statuses import NodeStatuses
-from moorage.framework.vectorized import VectorFilterPlugin
 
 STATE = "CapacityScheduling"
 EXCEEDED = "global quota max exceeded"
@@ -121,6 +120,21 @@ class CapacityScheduling(
         for limit, name, wanted, free in asked.shortages():
             subject, unit = f"{name} within {limit}", unit_of(name)
             yield Detail(subject, asked=wanted, there=free, missing=wanted - free, unit=unit)
+
+    def remedies(self, state: CycleState, pod: Pod, node: NodeView) -> Iterator[Proposal]:
+        """Propose to raise the max of the quota that the pod would exceed."""
+        asked: QuotaState | None = state.read(STATE, None)
+        quota = asked.over_max if asked is not None else None
+        obj = self._objects.get(quota.name, quota.namespace) if quota is not None else None
+        if asked is None or quota is None or obj is None:
+            return
+        needed = asked.max_needed(quota)
+        amounts = " and ".join(f"{figure(amount, unit_of(name))} {name}" for name, amount in needed.items())
+        text = f"raise the max of ElasticQuota {quota.key} to {amounts}"
+        raised = {name: f"{amount}m" if name == CPU else str(amount) for name, amount in needed.items()}
+        spec = {**obj.raw["spec"], "max": {**obj.raw["spec"]["max"], **raised}}
+        change = (ELASTICQUOTAS, obj, Unstructured({**obj.raw, "spec": spec}))
+        yield Proposal(f"raise max of {quota.key}", text, 4, changes=(change,))
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
         self.account.reserve(pod)

@@ -8,8 +8,8 @@ from math import ceil
 from moorage.api.pod import Pod
 from moorage.contrib.coscheduling.groups import PodGroup, Progress
 from moorage.contrib.coscheduling.resources import gaps
-from moorage.framework.explaining import Detail, a_few, unit_of
 from moorage.framework.nodes import Nodes
+from moorage.framework.optional import Detail, a_few, unit_of
 
 
 def details(

@@ -129,9 +129,13 @@ class Groups:
 
     def podgroup(self, key: str) -> PodGroup | None:
         """The PodGroup object; None without a group, and while the object does not exist."""
-        namespace, _, name = key.partition("/")
-        found = self._objects.get(name, namespace) if name else None
+        found = self.object(key)
         return PodGroup(found) if found is not None else None
+
+    def object(self, key: str) -> Unstructured | None:
+        """Return the PodGroup object as the API server has it."""
+        namespace, _, name = key.partition("/")
+        return self._objects.get(name, namespace) if name else None
 
     def members(self, key: str) -> list[Pod]:
         """All pods with the label that have not ended, those on nodes included, by name."""

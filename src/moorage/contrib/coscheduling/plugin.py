@@ -28,9 +28,9 @@ from moorage.contrib.coscheduling.waking import ROUNDS, Waking
 from moorage.framework.access import LISTED, Access
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.events import QueuedPod, Registration
-from moorage.framework.explaining import Detail, ExplainingPlugin
 from moorage.framework.handle import Handle
 from moorage.framework.nodes import Nodes, NodeView
+from moorage.framework.optional import Detail, ExplainingPlugin, Proposal, ReusablePlugin
 from moorage.framework.points import (
     PermitPlugin,
     PostBindPlugin,
@@ -39,7 +39,6 @@ from moorage.framework.points import (
     ReservePlugin,
     SortKeyPlugin,
 )
-from moorage.framework.reusable import ReusablePlugin
 from moorage.framework.status import PreFilterResult, Status
 from moorage.framework.statuses import NodeStatuses
 
@@ -175,6 +174,16 @@ class Coscheduling(
             yield from explaining.details(
                 group, members, progress, self.handle.nodes, self.handle.clock.now()
             )
+
+    def remedies(self, state: CycleState, pod: Pod, node: NodeView) -> Iterator[Proposal]:
+        """Propose a minMember that the group can reach, if it has too few pods without scheduling gates."""
+        key = group_of(pod)
+        group, obj = self._groups.podgroup(key), self._groups.object(key)
+        ready = sum(not member.is_gated for member in self._groups.members(key))
+        if obj is not None and group is not None and 0 < ready < group.min_member:
+            lower = Unstructured({**obj.raw, "spec": {**obj.raw["spec"], "minMember": ready}})
+            text = f"lower minMember of PodGroup {key} from {group.min_member} to {ready}"
+            yield Proposal(f"lower minMember of {key}", text, 4, changes=((PODGROUPS, obj, lower),))
 
     # PostFilter, Reserve, Permit, PostBind
 

@@ -15,8 +15,8 @@ from moorage.api.pod import Pod, TopologySpreadConstraint
 from moorage.api.pod_affinity import AffinityTerm, compile_pod_terms
 from moorage.api.resources import NAMESPACES
 from moorage.api.selectors import NOTHING, Selector, compile_label_selector
-from moorage.framework.counting import PodSelector, TermKind
 from moorage.framework.handle import Handle
+from moorage.framework.indexes import PodSelector, TermKind
 from moorage.framework.nodes import IntArray
 
 _HOSTILE = frozenset((TermKind.ANTI_AFFINITY,))

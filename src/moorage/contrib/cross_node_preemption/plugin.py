@@ -21,7 +21,7 @@ from moorage.framework.cycle_state import CycleState
 from moorage.framework.events import ASSIGNED_POD_DELETE, QueueingHint, Registration
 from moorage.framework.handle import Handle
 from moorage.framework.points import PostFilterPlugin, PreEnqueuePlugin
-from moorage.framework.preemption import NEEDS, Executor, Preemption, PreemptionPolicy
+from moorage.framework.preemption import NEEDS, PreemptionPolicy
 from moorage.framework.status import Code, PostFilterResult, Status
 from moorage.framework.statuses import NodeStatuses
 
@@ -68,8 +68,7 @@ class CrossNodePreemption(PostFilterPlugin, PreEnqueuePlugin):
     def __init__(self, args: CrossNodePreemptionArgs, handle: Handle) -> None:
         super().__init__(args, handle)
         self._policy = PreemptionPolicy()
-        self._preemption = Preemption(self.name, handle, self._policy)
-        self._executor = Executor(self.name, handle)
+        self._preemption = handle.preemption(self._policy)
         self._conflicts = Conflicts(handle)
         self._limits = Limits(args.max_nodes_beside, args.max_victims, args.max_milliseconds / 1000)
         self._decided: dict[str, Decided] = {}
@@ -81,7 +80,7 @@ class CrossNodePreemption(PostFilterPlugin, PreEnqueuePlugin):
         known = self._decided.get(pod.uid)
         if known is not None and self._awaits(pod):
             return PostFilterResult(known.node_name), Status.unschedulable(IN_PROGRESS)
-        if self._policy.ineligible(pod, statuses, self.handle) or not (conflicts := self._conflicts.of(pod)):
+        if self._policy.ineligible(pod, statuses) or not (conflicts := self._conflicts.of(pod)):
             return None, Status.unschedulable()
         budgets = self._preemption.budgets()
         search = CrossNodeSearch(self.handle, pod, state, conflicts, budgets, self._limits)
@@ -91,14 +90,14 @@ class CrossNodePreemption(PostFilterPlugin, PreEnqueuePlugin):
         self._forget_others()
         victims = tuple(victim for candidate in found for victim in candidate.victims)
         self._decided[pod.uid] = Decided(pod, found[0].node_name, victims)
-        self._executor.start(pod, *found)
+        self._preemption.evict(pod, *found)
         return PostFilterResult(found[0].node_name, victims), Status.success()
 
     def _awaits(self, pod: Pod) -> bool:
         known = self._decided.get(pod.uid)
         if known is None:
             return False
-        return self._executor.is_preempting(pod.uid) or any(is_ending(v, self.handle) for v in known.victims)
+        return self._preemption.is_running(pod) or any(is_ending(v, self.handle) for v in known.victims)
 
     def _forget_others(self) -> None:
         """Pods that have a node, or are gone."""

@@ -16,8 +16,7 @@ from moorage.contrib.cross_node_preemption.conflicts import Conflict
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.handle import Handle, Trial
 from moorage.framework.nodes import IntArray
-from moorage.framework.preemption import Budgets, Candidate, Candidates, best_candidate
-from moorage.framework.ranking import start_of
+from moorage.framework.preemption import Budgets, Candidate, Candidates, best_candidate, start_of
 
 Place = tuple[str, Pod]
 """A node, and a pod there."""

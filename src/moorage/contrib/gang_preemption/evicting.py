@@ -21,10 +21,9 @@ from moorage.framework.preemption import (
     Budgets,
     Candidate,
     Candidates,
-    CandidateSearch,
     PreemptionPolicy,
+    start_of,
 )
-from moorage.framework.ranking import start_of
 from moorage.framework.status import Code
 from moorage.framework.statuses import NodeStatuses
 
@@ -86,9 +85,14 @@ class EvictingPacking(Packing):
         wanted = self._policy.number_of_candidates(len(rows))
         if wanted < len(rows):
             rows = np.roll(rows, -self.handle.random.randrange(len(rows)))
-        search = CandidateSearch(self.session, pod, self._state(pod), self._remaining)
-        nodes = Nodes(statuses.nodes.columns, rows)
-        candidates = search.run(nodes, wanted, lambda block: self._lower_on(trial, pod, block)).candidates
+        candidates = self.session.candidates(
+            pod,
+            self._state(pod),
+            Nodes(statuses.nodes.columns, rows),
+            wanted,
+            lambda block: self._lower_on(trial, pod, block),
+            self._remaining,
+        )
         if not candidates:
             return None
         # What counts is the top victim of the whole plan: a node cannot make it less important.

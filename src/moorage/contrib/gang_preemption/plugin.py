@@ -31,7 +31,7 @@ from moorage.framework.args import ArgsContext
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.events import ASSIGNED_POD_DELETE, QueueingHint, Registration
 from moorage.framework.handle import Handle
-from moorage.framework.preemption import NEEDS, Candidate, Executor, PreemptionPolicy
+from moorage.framework.preemption import NEEDS, Candidate, PreemptionPolicy
 from moorage.framework.status import Code, PostFilterResult, Status
 from moorage.framework.statuses import NodeStatuses
 
@@ -52,8 +52,8 @@ class GangPreemptionArgs(CandidateArgs):
 class GroupPreemption:
     """What was decided for a group."""
 
-    preemptor: str
-    """UID of the member for which the plan was made."""
+    preemptor: Pod
+    """The member for which the plan was made."""
     nodes: dict[str, str]
     """UID of a member → the node that it is nominated to."""
     victims: tuple[Pod, ...]
@@ -73,7 +73,6 @@ class GangPreemption(PreemptingPlugin):
         )
         super().__init__(args, handle, self._policy)
         self._groups = Groups(handle)
-        self._executor = Executor(self.name, handle)
         self._decided: dict[str, GroupPreemption] = {}
         """By group, until all its members have a node or are gone."""
 
@@ -92,7 +91,7 @@ class GangPreemption(PreemptingPlugin):
             # Unresolvable ends PostFilter here: Coscheduling must not reject the members that have a node.
             waits = Status.unresolvable(f"PodGroup {key} waits for the pods that it preempts")
             return PostFilterResult(known.nodes.get(pod.uid)), waits
-        reason = self._policy.ineligible(pod, statuses, self.handle)
+        reason = self._policy.ineligible(pod, statuses)
         if reason:
             return None, Status.unschedulable(f"preemption: {reason}")
         found = self._plan(group, needed, pod, statuses)
@@ -104,7 +103,7 @@ class GangPreemption(PreemptingPlugin):
         """Whether victims are being sent away, or have not ended yet. One that could not be deleted is not
         waited for: then the group needs another plan."""
         ending = (is_ending(victim, self.handle) for victim in known.victims)
-        return self._executor.is_preempting(known.preemptor) or any(ending)
+        return self._preemption.is_running(known.preemptor) or any(ending)
 
     def _is_for_others(self, known: GroupPreemption, pod: Pod) -> bool:
         """Whether enough other members are about to get the nodes that were freed for them."""
@@ -163,7 +162,7 @@ class GangPreemption(PreemptingPlugin):
             del self._decided[other]
         victims = tuple(victim for _, candidate in planned for victim in candidate.victims)
         nodes = {member.uid: candidate.node_name for member, candidate in planned}
-        self._decided[group.key] = GroupPreemption(pod.uid, nodes, victims)
+        self._decided[group.key] = GroupPreemption(pod, nodes, victims)
         # While the victims end and for as long as members may wait then, each goes where the plan says.
         grace = max(victim.spec.termination_grace_period_seconds or 0 for victim in victims)
         planned_nodes = {member.uid: (member, found.node_name) for member, found in planned}
@@ -173,10 +172,10 @@ class GangPreemption(PreemptingPlugin):
         for member, candidate in planned:
             self.handle.nominator.nominate(member, candidate.node_name)
         others = [(member, found.node_name) for member, found in planned if member.uid != pod.uid]
-        self._executor.start(
+        self._preemption.evict(
             pod, *(candidate for _, candidate in planned), siblings=[member for member, _ in others]
         )
-        self.handle.spawn(self._executor.nominate(others), f"nominations of {group.key}")
+        self.handle.spawn(self._preemption.nominate(others), f"nominations of {group.key}")
         return PostFilterResult(nodes[pod.uid], victims)
 
     # Waiting for the victims

@@ -33,12 +33,11 @@ from moorage.framework.events import (
     QueueingHint,
     Registration,
 )
-from moorage.framework.explaining import NO_LABEL, Detail, ExplainingPlugin, a_few
 from moorage.framework.handle import Handle
 from moorage.framework.hot import WholeTableFilterPlugin
 from moorage.framework.nodes import Nodes, NodeView, Refusals
+from moorage.framework.optional import NO_LABEL, Detail, ExplainingPlugin, ReusablePlugin, a_few
 from moorage.framework.points import PreBindPlugin, PreFilterPlugin, ReservePlugin
-from moorage.framework.reusable import ReusablePlugin
 from moorage.framework.status import Code, PreBindPreFlight, Status
 
 CHOICE = "GpuShare.choice"

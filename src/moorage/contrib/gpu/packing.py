@@ -21,8 +21,7 @@ from moorage.framework.access import Dependency, Reads
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.handle import Handle
 from moorage.framework.nodes import IntArray, Nodes
-from moorage.framework.reusable import ReusablePlugin
-from moorage.framework.vectorized import VectorScorePlugin
+from moorage.framework.optional import ReusablePlugin, VectorScorePlugin
 
 LARGEST_CPU = 128_000
 """Milli-cpu of a node that counts as the largest."""

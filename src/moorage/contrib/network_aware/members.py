@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from moorage.contrib.network_aware.costs import Matrices
-from moorage.framework.counting import PodCounter
+from moorage.framework.indexes import PodCounter
 from moorage.framework.nodes import FloatArray, IntArray, Nodes
 
 

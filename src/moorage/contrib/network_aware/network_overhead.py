@@ -37,7 +37,6 @@ from moorage.contrib.normalizing import min_max
 from moorage.framework import access
 from moorage.framework.access import LISTED, Access, Reads, Version
 from moorage.framework.args import ArgsContext, PluginArgs
-from moorage.framework.counting import PodSelector
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.events import (
     NODE,
@@ -48,13 +47,18 @@ from moorage.framework.events import (
     QueueingHint,
     Registration,
 )
-from moorage.framework.explaining import Detail, ExplainingPlugin
 from moorage.framework.handle import Handle
+from moorage.framework.indexes import PodSelector
 from moorage.framework.nodes import IntArray, Nodes, NodeView, Refusals
+from moorage.framework.optional import (
+    Detail,
+    ExplainingPlugin,
+    ReusablePlugin,
+    VectorFilterPlugin,
+    VectorScorePlugin,
+)
 from moorage.framework.points import PreFilterPlugin
-from moorage.framework.reusable import ReusablePlugin
 from moorage.framework.status import MAX_NODE_SCORE, Status
-from moorage.framework.vectorized import VectorFilterPlugin, VectorScorePlugin
 
 STATE = "NetworkOverhead"
 COMES_AND_GOES = ActionType.ADD | ActionType.DELETE

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from moorage.api.requests import is_scalar_resource
 from moorage.contrib.topology_match.aligning import Misaligned, Stock
 from moorage.contrib.topology_match.demands import Demand, is_host_resource
-from moorage.framework.explaining import Detail, unit_of
 from moorage.framework.nodes import NodeView
+from moorage.framework.optional import Detail, unit_of
 
 
 def lacking(demand: Demand, found: Misaligned, stock: Stock, node: NodeView) -> Iterator[Detail]:

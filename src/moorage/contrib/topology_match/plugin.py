@@ -26,12 +26,11 @@ from moorage.contrib.topology_match.topology import NODE_RESOURCE_TOPOLOGIES
 from moorage.framework.access import LISTED, Access, Dependency, Reads
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.events import NODE, ActionType, ClusterEvent, EventResource, QueueingHint, Registration
-from moorage.framework.explaining import Detail, ExplainingPlugin
 from moorage.framework.handle import Handle
 from moorage.framework.hot import WholeTableFilterPlugin, WholeTableScorePlugin
 from moorage.framework.nodes import BoolArray, IntArray, Nodes, NodeView, Refusals
+from moorage.framework.optional import Detail, ExplainingPlugin, ReusablePlugin
 from moorage.framework.points import PostBindPlugin, PreFilterPlugin, ReservePlugin
-from moorage.framework.reusable import ReusablePlugin
 from moorage.framework.status import Status
 
 STATE, VICTIMS = "NodeResourceTopologyMatch", "NodeResourceTopologyMatch.victims"

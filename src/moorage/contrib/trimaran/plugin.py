@@ -19,7 +19,7 @@ from moorage.framework.args import ArgsContext, PluginArgs
 from moorage.framework.handle import Handle
 from moorage.framework.hot import WholeTableScorePlugin
 from moorage.framework.nodes import FloatArray
-from moorage.framework.reusable import ReusablePlugin
+from moorage.framework.optional import ReusablePlugin
 
 SECONDS = 900.0
 """Of samples, for sources that give no averages themselves."""

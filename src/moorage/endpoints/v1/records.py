@@ -13,7 +13,7 @@ from moorage.app.scheduler import Scheduler
 from moorage.endpoints.loop_bridge import LoopDoor
 from moorage.endpoints.v1 import queue
 from moorage.endpoints.v1.routes import AttemptQuery, AttemptsQuery, RecordsQuery
-from moorage.framework.record import DecisionRecord
+from moorage.runtime.record import DecisionRecord
 from moorage.scheduler.records import RecordRing
 
 MOST_KNOWN = 16

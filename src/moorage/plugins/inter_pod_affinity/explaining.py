@@ -6,15 +6,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 import numpy as np
+from msgspec.structs import replace
 
-from moorage.api.pod import Pod
+from moorage.api.pod import Affinity, Pod, PodAffinity, PodAntiAffinity
 from moorage.api.pod_affinity import compile_pod_terms
-from moorage.framework.counting import HeldTerm, PodSelector, counting
-from moorage.framework.explaining import NO_LABEL, Detail, a_few
 from moorage.framework.handle import Handle
+from moorage.framework.indexes import Bins, HeldTerm, PodSelector, counting
 from moorage.framework.nodes import NodeView
-from moorage.framework.topology import Bins
-from moorage.plugins.inter_pod_affinity.filtering import AffinityState, has_company, may_be_first
+from moorage.framework.optional import NO_LABEL, Detail, Proposal, a_few, deletion
+from moorage.plugins.inter_pod_affinity.filtering import AffinityState, has_company, may_be_first, meets
 from moorage.plugins.inter_pod_affinity.terms import wanted, wanted_by_all
 
 ALL = "all pods"
@@ -31,6 +31,31 @@ def explain_node(
     yield from _away(state, pod, node)
     for found in held:
         yield from _hostile(found, state.handle, node)
+
+
+def proposals(state: AffinityState, held: Iterable[HeldTerm], pod: Pod, node: NodeView) -> Iterator[Proposal]:
+    """Propose to drop the pod's own terms if they fail, and to delete a pod if it alone is in the way. The
+    terms of running pods are not the pod's to change."""
+    if state.terms and not has_company(state, node):
+        yield _dropped("pod_affinity", "pod affinity")
+    elif meets(state.away, node):
+        yield _dropped("pod_anti_affinity", "pod anti-affinity")
+    in_the_way = {name for detail in explain_node(state, held, pod, node) for name in detail.pods}
+    others = [other for other in node.pods if other.key in in_the_way]
+    if len(in_the_way) == 1 and others:
+        yield deletion(others[0], node)
+
+
+def _dropped(field: str, what: str) -> Proposal:
+    def drop(given: Pod) -> Pod:
+        affinity = given.spec.affinity or Affinity()
+        group: PodAffinity | PodAntiAffinity | None = getattr(affinity, field)
+        if group is None:
+            return given
+        free = replace(group, required_during_scheduling_ignored_during_execution=())
+        return replace(given, spec=replace(given.spec, affinity=replace(affinity, **{field: free})))
+
+    return Proposal(f"drop required {what}", f"drop the required {what}", 5, drop)
 
 
 def _lonely(state: AffinityState, pod: Pod, node: NodeView) -> Iterator[Detail]:

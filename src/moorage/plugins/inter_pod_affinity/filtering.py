@@ -14,11 +14,10 @@ import numpy as np
 
 from moorage.api.pod import Pod
 from moorage.api.pod_affinity import AffinityTerm, compile_pod_terms
-from moorage.framework.counting import HeldTerm, counting
 from moorage.framework.handle import Handle
+from moorage.framework.indexes import DomainCounts, HeldTerm, counting
 from moorage.framework.nodes import BoolArray, Nodes, NodeView, Refusals
 from moorage.framework.status import Code, Status
-from moorage.framework.topology import DomainCounts
 from moorage.plugins.inter_pod_affinity.row_sums import RowSums
 from moorage.plugins.inter_pod_affinity.terms import matches_all, wanted, wanted_by_all
 
@@ -129,9 +128,9 @@ def filter_node(state: AffinityState, node: NodeView) -> Status | None:
     """Affinity, then anti-affinity, then the anti-affinity of others; the first that fails decides."""
     if state.terms and not has_company(state, node):
         return Status.unresolvable(REASON_AFFINITY)
-    if _meets(state.away, node):
+    if meets(state.away, node):
         return Status.unschedulable(REASON_ANTI_AFFINITY)
-    if _meets(state.hostile, node):
+    if meets(state.hostile, node):
         return Status.unschedulable(REASON_EXISTING)
     return None
 
@@ -149,7 +148,8 @@ def may_be_first(state: AffinityState) -> bool:
     return state.self_match and not any(counts.any for counts in state.near.values())
 
 
-def _meets(tables: Tables, node: NodeView) -> bool:
+def meets(tables: Tables, node: NodeView) -> bool:
+    """Return whether some counted pod is in the node's domains."""
     return any(counts.at(counts.topology.domain(node.labels)) > 0 for counts in tables.values())
 
 

@@ -11,15 +11,14 @@ from moorage.api.problems import Problem, child, invalid
 from moorage.api.resources import NAMESPACES
 from moorage.framework.access import LISTED, Access, Dependency, Reads
 from moorage.framework.args import ArgsContext, PluginArgs
-from moorage.framework.counting import TermKind
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.events import Registration
-from moorage.framework.explaining import Detail, ExplainingPlugin
 from moorage.framework.handle import Handle
 from moorage.framework.hot import WholeTableFilterPlugin, WholeTableScorePlugin
+from moorage.framework.indexes import TermKind
 from moorage.framework.nodes import BoolArray, IntArray, Nodes, NodeView, Refusals
+from moorage.framework.optional import Detail, ExplainingPlugin, Proposal, ReusablePlugin
 from moorage.framework.points import PreFilterPlugin, PreScorePlugin
-from moorage.framework.reusable import ReusablePlugin
 from moorage.framework.status import SKIP, Status
 from moorage.plugins.inter_pod_affinity import explaining, filtering, hints, scoring
 from moorage.plugins.inter_pod_affinity.terms import Namespaces
@@ -140,6 +139,12 @@ class InterPodAffinity(
         if prepared is not None:
             held = self._running.matching(pod, prepared.namespace_labels, HOSTILE)
             yield from explaining.explain_node(prepared, held, pod, node)
+
+    def remedies(self, state: CycleState, pod: Pod, node: NodeView) -> Iterator[Proposal]:
+        prepared: filtering.AffinityState | None = state.read(FILTER, None)
+        if prepared is not None:
+            held = self._running.matching(pod, prepared.namespace_labels, HOSTILE)
+            yield from explaining.proposals(prepared, held, pod, node)
 
     def events_to_register(self) -> Sequence[Registration]:
         return hints.registrations()

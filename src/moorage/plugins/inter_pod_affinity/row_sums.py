@@ -10,9 +10,8 @@ from collections.abc import Callable, Container
 
 import numpy as np
 
-from moorage.framework.counting import HeldTerm, PodCounter
+from moorage.framework.indexes import DomainCounts, HeldTerm, PodCounter, Topology
 from moorage.framework.nodes import FloatArray
-from moorage.framework.topology import DomainCounts, Topology
 
 _HANDFUL = 8
 """Rows that are added up faster one by one."""

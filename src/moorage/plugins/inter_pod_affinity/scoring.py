@@ -12,11 +12,10 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from moorage.api.pod_affinity import AffinityTerm
-from moorage.framework.counting import HeldTerm, TermKind, counting
 from moorage.framework.handle import Handle
+from moorage.framework.indexes import HeldTerm, TermKind, Topology, counting
 from moorage.framework.nodes import BoolArray, FloatArray, IntArray, Nodes
 from moorage.framework.status import MAX_NODE_SCORE
-from moorage.framework.topology import Topology
 from moorage.plugins.inter_pod_affinity.row_sums import RowSums
 from moorage.plugins.inter_pod_affinity.terms import wanted
 

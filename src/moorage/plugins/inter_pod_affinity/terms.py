@@ -17,8 +17,8 @@ from moorage.api.pod_affinity import AffinityTerm
 from moorage.api.resources import NAMESPACES
 from moorage.api.selectors import NOTHING, Requirement, Selector, make_selector
 from moorage.framework.access import Version
-from moorage.framework.counting import PodSelector
 from moorage.framework.handle import Handle
+from moorage.framework.indexes import PodSelector
 
 _REMEMBERED = 1024
 """Namespace selectors whose namespaces are remembered."""

@@ -25,7 +25,6 @@ from moorage.framework.events import (
     QueueingHint,
     Registration,
 )
-from moorage.framework.explaining import Detail, ExplainingPlugin, unit_of
 from moorage.framework.handle import Handle
 from moorage.framework.hot import (
     HeadroomFilterPlugin,
@@ -35,10 +34,11 @@ from moorage.framework.hot import (
     WholeTableScorePlugin,
 )
 from moorage.framework.nodes import BoolArray, FloatArray, IntArray, Nodes, NodeView, Refusals
+from moorage.framework.optional import Detail, ExplainingPlugin, Proposal, ReusablePlugin, unit_of
 from moorage.framework.points import PreFilterPlugin, PreScorePlugin
-from moorage.framework.reusable import ReusablePlugin
 from moorage.framework.status import Code, Status
 from moorage.plugins.node_resources_fit.args import NodeResourcesFitArgs
+from moorage.plugins.node_resources_fit.remedies import proposals
 from moorage.plugins.node_resources_fit.scoring import Asks, Scorer
 from moorage.plugins.pod_demand import PodDemand, PodDemands, is_counted
 
@@ -138,6 +138,9 @@ class NodeResourcesFit(
             free = node.free(name)
             if ask > free:
                 yield Detail(name, asked=ask, there=free, missing=ask - free, unit=unit_of(name))
+
+    def remedies(self, state: CycleState, pod: Pod, node: NodeView) -> Iterator[Proposal]:
+        return proposals(dict(state.read(FILTERED)), node)
 
     def events_to_register(self) -> Sequence[Registration]:
         pods = ClusterEvent(POD, ActionType.DELETE | ActionType.UPDATE_POD_SCALE_DOWN)

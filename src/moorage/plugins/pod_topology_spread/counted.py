@@ -9,10 +9,9 @@ import numpy as np
 
 from moorage.api.node_selectors import RequiredNodeAffinity
 from moorage.api.pod import Pod
-from moorage.framework.counting import PodCounter, PodSelector, counting
 from moorage.framework.handle import Handle
+from moorage.framework.indexes import PodCounter, PodSelector, Topology, counting
 from moorage.framework.nodes import BoolArray, Columns, FloatArray, IntArray
-from moorage.framework.topology import Topology
 from moorage.plugins.pod_topology_spread.constraints import Constraint, admitted_mask, tolerated_mask
 
 

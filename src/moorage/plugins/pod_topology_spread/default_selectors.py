@@ -15,8 +15,8 @@ from moorage.api.resources import REPLICA_SETS, REPLICATION_CONTROLLERS, SERVICE
 from moorage.api.selectors import Requirement, Selector, compile_label_selector, selector_from_labels
 from moorage.api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
 from moorage.framework.access import Version
-from moorage.framework.counting import ObjectIndex
 from moorage.framework.handle import Handle
+from moorage.framework.indexes import ObjectIndex
 
 _REMEMBERED = 4096
 Owner = ReplicationController | ReplicaSet | StatefulSet

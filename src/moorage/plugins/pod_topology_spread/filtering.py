@@ -7,17 +7,18 @@ The domains are those of the nodes that count. With fewer of them than minDomain
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
+from msgspec.structs import replace
 
 from moorage.api.node_selectors import RequiredNodeAffinity
-from moorage.api.pod import Pod
-from moorage.framework.explaining import NO_LABEL, Detail
+from moorage.api.pod import Pod, TopologySpreadConstraint
+from moorage.framework.indexes import DomainCounts
 from moorage.framework.nodes import FloatArray, IntArray, Nodes, NodeView, Refusals
+from moorage.framework.optional import NO_LABEL, Detail, Proposal
 from moorage.framework.status import Code, Status
-from moorage.framework.topology import DomainCounts
-from moorage.plugins.pod_topology_spread.constraints import Constraint
+from moorage.plugins.pod_topology_spread.constraints import SCHEDULE_ANYWAY, Constraint
 from moorage.plugins.pod_topology_spread.counted import Counted
 
 REASON = "node(s) didn't match pod topology spread constraints"
@@ -143,6 +144,40 @@ def explain_node(state: SpreadState, node: NodeView) -> Iterator[Detail]:
         elif too_many > 0:
             subject = f"{key}={node.labels[key]} spread of {constraint.selector}, maxSkew {most}"
             yield Detail(subject, asked=most, there=most + too_many, missing=too_many)
+
+
+def proposals(state: SpreadState, pod: Pod, node: NodeView) -> Iterator[Proposal]:
+    """Propose a larger maxSkew, or soft constraints; the default constraints are not the pod's to change."""
+    hard = [each for each in pod.spec.topology_spread_constraints if _is_hard(each)]
+    if not hard:
+        return
+    keys = " and ".join(sorted({constraint.topology_key for constraint in hard}))
+    needed = max((detail.missing or 0 for detail in explain_node(state, node)), default=0)
+    if needed:
+        skews = " and ".join(str(constraint.max_skew + needed) for constraint in hard)
+        yield Proposal(
+            f"maxSkew {keys}",
+            f"allow a maxSkew of {skews} over {keys}",
+            3,
+            lambda pod: _changed(pod, lambda hard: replace(hard, max_skew=hard.max_skew + needed)),
+            size=needed,
+        )
+    soft = f"spread over {keys} with ScheduleAnyway"
+    yield Proposal(f"soft {keys}", soft, 5, lambda pod: _changed(pod, _softened))
+
+
+def _is_hard(constraint: TopologySpreadConstraint) -> bool:
+    return constraint.when_unsatisfiable != SCHEDULE_ANYWAY
+
+
+def _softened(constraint: TopologySpreadConstraint) -> TopologySpreadConstraint:
+    return replace(constraint, when_unsatisfiable=SCHEDULE_ANYWAY)
+
+
+def _changed(pod: Pod, change: Callable[[TopologySpreadConstraint], TopologySpreadConstraint]) -> Pod:
+    """Return the pod with its hard constraints changed."""
+    constraints = (change(each) if _is_hard(each) else each for each in pod.spec.topology_spread_constraints)
+    return replace(pod, spec=replace(pod.spec, topology_spread_constraints=tuple(constraints)))
 
 
 def filter_nodes(state: SpreadState, nodes: Nodes) -> Refusals | None:

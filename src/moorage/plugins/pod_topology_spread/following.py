@@ -13,10 +13,9 @@ import numpy as np
 
 from moorage.api.node import HOSTNAME
 from moorage.framework.access import Version
-from moorage.framework.counting import PodCounter
+from moorage.framework.indexes import Bins, PodCounter
 from moorage.framework.nodes import BoolArray, IntArray, Nodes
 from moorage.framework.status import MAX_NODE_SCORE
-from moorage.framework.topology import Bins
 from moorage.plugins.pod_topology_spread.counted import Counted
 from moorage.plugins.pod_topology_spread.grouped import rounded_one, turn
 from moorage.plugins.pod_topology_spread.scoring import ScoreState

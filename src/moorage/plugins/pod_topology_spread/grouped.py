@@ -12,9 +12,9 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from moorage.framework.indexes import Topology
 from moorage.framework.nodes import BoolArray, FloatArray, IntArray, Nodes
 from moorage.framework.status import MAX_NODE_SCORE
-from moorage.framework.topology import Topology
 from moorage.plugins.pod_topology_spread.counted import Counted
 
 _MOST_ZONES = 64

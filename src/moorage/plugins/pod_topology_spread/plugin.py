@@ -12,12 +12,11 @@ from moorage.api.resources import REPLICA_SETS, REPLICATION_CONTROLLERS, SERVICE
 from moorage.framework.access import LISTED, Access, Dependency, Reads
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.events import Registration
-from moorage.framework.explaining import Detail, ExplainingPlugin
 from moorage.framework.handle import Handle
 from moorage.framework.hot import IncrementalScore, IncrementalScorePlugin, WholeTableFilterPlugin
 from moorage.framework.nodes import BoolArray, IntArray, Nodes, NodeView, Refusals
+from moorage.framework.optional import Detail, ExplainingPlugin, Proposal, ReusablePlugin
 from moorage.framework.points import PreFilterPlugin, PreScorePlugin
-from moorage.framework.reusable import ReusablePlugin
 from moorage.framework.status import SKIP, Status
 from moorage.plugins.pod_topology_spread import filtering, following, scoring
 from moorage.plugins.pod_topology_spread.constraints import (
@@ -142,6 +141,10 @@ class PodTopologySpread(
 
     def explain(self, state: CycleState, pod: Pod, node: NodeView) -> Iterator[Detail]:
         return filtering.explain_node(state.read(FILTER), node)
+
+    def remedies(self, state: CycleState, pod: Pod, node: NodeView) -> Iterator[Proposal]:
+        prepared: filtering.SpreadState | None = state.read(FILTER, None)
+        return filtering.proposals(prepared, pod, node) if prepared is not None else iter(())
 
     def events_to_register(self) -> Sequence[Registration]:
         return Hints(lambda pod: self._constraints(pod, DO_NOT_SCHEDULE)).registrations()

@@ -8,9 +8,9 @@ from moorage.api import quantity
 from moorage.api.node_selectors import compile_node_selector
 from moorage.api.resources import CSI_NODES, PERSISTENT_VOLUMES
 from moorage.api.storage import PersistentVolumeClaim
-from moorage.framework.explaining import BYTES, Detail
 from moorage.framework.handle import Handle
 from moorage.framework.nodes import NodeView
+from moorage.framework.optional import BYTES, Detail
 from moorage.plugins import csi_translation as csi
 from moorage.plugins.unmet_terms import unmet
 from moorage.plugins.volume_binding import finding, reach

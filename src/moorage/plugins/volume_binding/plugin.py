@@ -25,9 +25,9 @@ from moorage.framework.access import LISTED, Access, Dependency, Kind, Reads
 from moorage.framework.args import ArgsContext, PluginArgs, UtilizationShapePoint, validate_shape
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.events import Registration
-from moorage.framework.explaining import Detail, ExplainingPlugin
 from moorage.framework.handle import Handle
 from moorage.framework.nodes import Nodes, NodeView, Refusals
+from moorage.framework.optional import Detail, ExplainingPlugin, ReusablePlugin, VectorFilterPlugin
 from moorage.framework.points import (
     PreBindPlugin,
     PreFilterPlugin,
@@ -35,9 +35,7 @@ from moorage.framework.points import (
     ReservePlugin,
     ScorePlugin,
 )
-from moorage.framework.reusable import ReusablePlugin
 from moorage.framework.status import PreBindPreFlight, Status
-from moorage.framework.vectorized import VectorFilterPlugin
 from moorage.plugins.volume_binding import hints, reach, scoring
 from moorage.plugins.volume_binding.binder import Binder, BindingFailed, Booking
 from moorage.plugins.volume_binding.claims import BadClass, ClassVolumes, PodClaims, sort_claims, why_unusable

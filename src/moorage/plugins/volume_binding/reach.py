@@ -14,8 +14,8 @@ from moorage.api.node import NodeSelector
 from moorage.api.node_selectors import CompiledNodeSelector, RequiredNodeAffinity, compile_node_selector
 from moorage.api.selectors import IN, compile_label_selector, make_requirement, make_selector
 from moorage.api.storage import CSIStorageCapacity, PersistentVolume, TopologySelectorTerm
+from moorage.framework.indexes import Topology
 from moorage.framework.nodes import BoolArray, Nodes
-from moorage.framework.topology import Topology
 from moorage.plugins.node_masks import compute_required, required_mask
 
 _FEW = 64

@@ -20,13 +20,13 @@ import numpy as np
 from moorage.api.pod import Pod
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.nodes import BoolArray, EveryRow, IntArray
-from moorage.framework.record import Diagnosis
 from moorage.framework.status import Status
 from moorage.framework.statuses import NodeStatuses
 from moorage.runtime.attempt import Baseline, RemainingPlugins
 from moorage.runtime.filtering import filter_rows
 from moorage.runtime.pre_filtering import run_pre_filter
 from moorage.runtime.profile import Profile
+from moorage.runtime.record import Diagnosis
 from moorage.runtime.reuse.signatures import (
     Fingerprint,
     VersionOf,

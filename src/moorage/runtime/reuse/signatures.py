@@ -18,8 +18,8 @@ import msgspec
 from moorage.api.pod import Pod, controller_of
 from moorage.api.resources import Resource
 from moorage.framework.access import Dependency, Kind, Reads, Version
+from moorage.framework.optional import ReusablePlugin
 from moorage.framework.points import Plugin
-from moorage.framework.reusable import ReusablePlugin
 from moorage.runtime.profile import Profile
 
 _INTERNED = 8192

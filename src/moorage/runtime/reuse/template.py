@@ -26,13 +26,13 @@ from moorage.framework.cycle_state import CycleState
 from moorage.framework.hot import PreparedFilterPlugin, PreparedScorePlugin
 from moorage.framework.nodes import BoolArray, EveryRow, IntArray, NodeView
 from moorage.framework.points import FilterPlugin, PreScorePlugin
-from moorage.framework.record import Diagnosis
 from moorage.framework.status import SUCCESS, Status
 from moorage.framework.statuses import NodeStatuses
 from moorage.runtime.attempt import Attempt, Baseline, RemainingPlugins
 from moorage.runtime.filtering import filter_rows
 from moorage.runtime.pre_filtering import run_pre_filter
 from moorage.runtime.profile import Profile
+from moorage.runtime.record import Diagnosis
 from moorage.runtime.reuse.best_rows import BestRows
 from moorage.runtime.reuse.incremental import IncrementalScores, incremental_scores, may_be_incremental
 from moorage.runtime.reuse.node_set import one_for_all

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from moorage.api.pod import Pod
 from moorage.api.times import parse_time
+from moorage.framework.preemption import start_of
 
 _CANONICAL = len("2026-01-01T00:00:00Z")
 
@@ -26,13 +27,7 @@ Requests = Mapping[str, int]
 """Resource → amount that a pod takes from its node."""
 
 
-def start_of(pod: Pod) -> float:
-    """When the pod was started, in epoch seconds; one that has not started yet is later than all others."""
-    seconds = parse_time(pod.status.start_time)
-    return math.inf if seconds is None else seconds
-
-
-class RankedPods:
+class PodRanking:
     """Pods of one node, most important first, with what they request."""
 
     __slots__ = ("_lower", "descending", "memo", "pods", "requests")
@@ -67,7 +62,7 @@ class LowerPods(Sequence[Pod]):
 
     __slots__ = ("below", "columns", "length", "ranked", "start")
 
-    def __init__(self, ranked: RankedPods, start: int, below: int | None = None) -> None:
+    def __init__(self, ranked: PodRanking, start: int, below: int | None = None) -> None:
         self.ranked = ranked
         self.start = start
         self.below = below

@@ -1,54 +1,54 @@
-"""The steps of preemption, from a pod that fits nowhere to a nominated node, extenders included."""
+"""The steps of preemption, from a pod that fits nowhere to a nominated node. Follows Evaluator.Preempt in
+pkg/scheduler/framework/preemption/preemption.go, including the extenders."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
 from moorage.api.pod import Pod
 from moorage.api.resources import POD_DISRUPTION_BUDGETS, PODS
-from moorage.framework.access import LISTED, Access
 from moorage.framework.cycle_state import CycleState
-from moorage.framework.extending import Extender, ExtenderError, Victims
 from moorage.framework.handle import Handle
 from moorage.framework.nodes import Nodes
-from moorage.framework.preemption.budgets import Budgets
-from moorage.framework.preemption.candidates import Candidate, Candidates
-from moorage.framework.preemption.executor import Executor
-from moorage.framework.preemption.policy import PreemptionPolicy
-from moorage.framework.preemption.search import CandidateSearch, Found
+from moorage.framework.ports import Extender, ExtenderError, Victims
+from moorage.framework.preemption import Candidate, Candidates, PreemptionPolicy
 from moorage.framework.status import Code, PostFilterResult, Status
 from moorage.framework.statuses import NodeStatuses
+from moorage.runtime.preemption.budgets import ClusterBudgets
+from moorage.runtime.preemption.executor import Evictor
+from moorage.runtime.preemption.search import CandidateSearch, Found, RemoveVictims
 from moorage.telemetry import logs
 
 _log = logs.get(__name__)
 
-NEEDS = (
-    Access(PODS, ("get", "list", "watch", "delete")),
-    Access(PODS, ("patch",), "status"),
-    Access(POD_DISRUPTION_BUDGETS, LISTED),
-)
-"""What a plugin that preempts has to declare."""
-
 Answer = tuple[PostFilterResult | None, Status | None]
 
 
-class Preemption:
-    """Preemption for one plugin of one profile. The plugin hands its PostFilter and PreEnqueue on to this."""
+class PreemptionEvaluator:
+    """Implements `framework.preemption.Preemption` for one plugin of one profile."""
 
-    def __init__(self, plugin: str, handle: Handle, policy: PreemptionPolicy) -> None:
+    def __init__(
+        self,
+        plugin: str,
+        handle: Handle,
+        policy: PreemptionPolicy,
+        dry_run: Callable[[], RemoveVictims],
+    ) -> None:
+        """`dry_run` starts a session, and returns its way to judge nodes without their victims."""
         self._handle = handle
+        self._dry_run = dry_run
         self._policy = policy
-        self._executor = Executor(plugin, handle)
-        self._budgets = Budgets(())
+        self._evictor = Evictor(plugin, handle)
+        self._budgets = ClusterBudgets(())
 
     def is_running(self, pod: Pod) -> bool:
-        """Whether victims of this pod are being sent away: it should not be tried before that is done."""
-        return self._executor.is_preempting(pod.uid)
+        """See `framework.preemption.Preemption`."""
+        return self._evictor.is_preempting(pod.uid)
 
     async def post_filter(self, state: CycleState, pod: Pod, statuses: NodeStatuses) -> Answer:
-        """What PostFilter answers, all its messages with "preemption: " in front."""
+        """See `framework.preemption.Preemption`."""
         result, status = await self.preempt(state, pod, statuses)
         if status.is_success or not status.message:
             return result, status
@@ -57,10 +57,9 @@ class Preemption:
     async def preempt(
         self, state: CycleState, pod: Pod, statuses: NodeStatuses
     ) -> tuple[PostFilterResult | None, Status]:
-        """Find a node, and start to send its victims away. Success nominates it. Unschedulable with a result
-        clears the nomination, without one leaves it alone."""
+        """See `framework.preemption.Preemption`."""
         pod = self._newest(pod)
-        reason = self._policy.ineligible(pod, statuses, self._handle)
+        reason = self._policy.ineligible(pod, statuses)
         if reason:
             return None, Status.unschedulable(reason)
         found = self._search(state, pod, statuses)
@@ -73,20 +72,20 @@ class Preemption:
         return await self._take_best(pod, candidates)
 
     def _newest(self, pod: Pod) -> Pod:
-        """The pod as the informer has it now."""
+        """Return the pod as the informer has it now."""
         current = self._handle.lister(PODS).get(pod.name, pod.namespace)
         return current if isinstance(current, Pod) and current.uid == pod.uid else pod
 
     def _search(self, state: CycleState, pod: Pod, statuses: NodeStatuses) -> Found:
-        """All candidates among the nodes on which removing pods may help, or as many as are enough, from a
-        random one on."""
+        """Search the nodes on which removing pods may help, starting at a random one, until there are enough
+        candidates."""
         rows = statuses.rows_with(Code.UNSCHEDULABLE)
         wanted = self._policy.number_of_candidates(len(rows))
         if not len(rows):
             return Found(0)
         if wanted < len(rows):
             rows = np.roll(rows, -self._handle.random.randrange(len(rows)))
-        search = CandidateSearch(self._handle.dry_run(), pod, state, self.budgets())
+        search = CandidateSearch(self._dry_run(), pod, state, self.budgets())
         nodes = Nodes(statuses.nodes.columns, rows)
         return search.run(
             nodes,
@@ -95,14 +94,22 @@ class Preemption:
             lambda names: self._policy.without_victims(pod, names),
         )
 
-    def budgets(self) -> Budgets:
-        """Those of now. One object until a budget changes, so that what was found out about pods stays
-        known."""
+    def budgets(self) -> ClusterBudgets:
+        """Return the current budgets. It is one object until a budget changes, so that its caches stay
+        valid."""
         listed = tuple(self._handle.lister(POD_DISRUPTION_BUDGETS).list())
         known = self._budgets.all
         if len(listed) != len(known) or any(a is not b for a, b in zip(listed, known, strict=True)):
-            self._budgets = Budgets(listed)
+            self._budgets = ClusterBudgets(listed)
         return self._budgets
+
+    def evict(self, pod: Pod, *candidates: Candidate, siblings: Sequence[Pod] = ()) -> None:
+        """See `framework.preemption.Preemption`."""
+        self._evictor.start(pod, *candidates, siblings=siblings)
+
+    async def nominate(self, nominations: Iterable[tuple[Pod, str]]) -> None:
+        """See `framework.preemption.Preemption`."""
+        await self._evictor.nominate(nominations)
 
     async def _take_best(self, pod: Pod, candidates: Candidates) -> tuple[PostFilterResult | None, Status]:
         try:
@@ -113,19 +120,19 @@ class Preemption:
             return None, Status.unschedulable("no candidate node for preemption")
         best = self._policy.choose(pod, candidates)
         _log.info(2, "The target node for the preemption is determined", node=best.node_name, pod=pod.key)
-        self._executor.start(pod, best)
+        self.evict(pod, best)
         return PostFilterResult(best.node_name, tuple(best.victims), candidates), Status.success()
 
 
 def _joined(errors: list[str]) -> str:
-    """Several errors in one line, each text once."""
+    """Join several errors in one line, each text once."""
     texts = list(dict.fromkeys(errors))
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
 
 
 async def narrowed(extenders: Sequence[Extender], pod: Pod, candidates: Candidates) -> Candidates:
-    """The candidates that all interested extenders leave, one after the other. An ExtenderError of one that
-    is not ignorable passes through."""
+    """Return the candidates that all interested extenders keep, one after the other. Raises the ExtenderError
+    of an extender that is not ignorable."""
     for extender in extenders:
         if not candidates:
             break

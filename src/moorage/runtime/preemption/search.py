@@ -1,31 +1,74 @@
-"""The search: nodes are tried in order, many at a time, until there are enough candidates."""
+"""The search for candidates: nodes are tried in order, many at a time, until there are enough. Follows
+DryRunPreemption in pkg/scheduler/framework/preemption/preemption.go."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
 
 from moorage.api.pod import Pod
 from moorage.framework.cycle_state import CycleState
-from moorage.framework.handle import DryRun, PreemptionTrial
-from moorage.framework.nodes import BoolArray, IntArray, Nodes
-from moorage.framework.preemption.budgets import Budgets
-from moorage.framework.preemption.candidates import Batch, Candidates
-from moorage.framework.preemption.policy import NO_VICTIMS
+from moorage.framework.nodes import BoolArray, FloatArray, IntArray, Nodes
+from moorage.framework.preemption import NO_VICTIMS, OFFSET, Candidate, Candidates, Costs, VictimsOn
 from moorage.framework.status import Code, Status
+from moorage.runtime.preemption.budgets import ClusterBudgets
+from moorage.runtime.preemption.trial import NodesWithoutVictims
 
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
 
-VictimsOn = Callable[[Nodes], Sequence[Sequence[Pod]]]
-"""By node: the pods that may have to go, most important first."""
+RemoveVictims = Callable[[Pod, CycleState, Mapping[str, Sequence[Pod]]], NodesWithoutVictims]
+"""Judges a pod on several nodes, each without some of its pods."""
 WithoutVictims = Callable[[Sequence[str]], Mapping[str, int]]
-"""Of nodes from which no pod may go: reason → number of nodes."""
+"""Returns the reasons for nodes from which no pod may go, each with its number of nodes."""
+
+
+class Batch:
+    """Nodes that were judged together, and which victims must go."""
+
+    def __init__(self, trial: NodesWithoutVictims, away: BoolArray, violating: BoolArray | None) -> None:
+        victims = trial.victims
+        priorities = victims.priorities
+        self._trial = trial
+        self._away = away
+        counts = victims.sums(away.astype(np.int64))
+        violations = np.zeros_like(counts)
+        if violating is not None:
+            violations = victims.sums((away & violating).astype(np.int64))
+        top = np.maximum.reduceat(np.where(away, priorities, -OFFSET), victims.offsets)
+        total = victims.sums(np.where(away, priorities + OFFSET, 0))
+        self.costs: Costs = np.column_stack((violations, top, total, counts))
+        """A row per node, in the order in which they were named; meaningful only for nodes that fit."""
+        self.rows: IntArray = trial.fitting
+        """The indexes of the nodes on which the pod fits without the victims."""
+
+    @cached_property
+    def starts(self) -> FloatArray:
+        """When the first of the top victims of each node started."""
+        victims = self._trial.victims
+        top = victims.priorities == np.repeat(self.costs[:, 1], victims.lengths)
+        starts: FloatArray = np.minimum.reduceat(
+            np.where(self._away & top, victims.starts(), np.inf), victims.offsets
+        )
+        return starts
+
+    def name(self, row: int) -> str:
+        return self._trial.names[row]
+
+    def candidate(self, row: int) -> Candidate:
+        victims = self._trial.victims
+        start, pods = int(victims.offsets[row]), victims.by_node[row]
+        gone: list[Pod] = []
+        kept: list[Pod] = []
+        for number, away in enumerate(self._away[start : start + int(victims.lengths[row])].tolist()):
+            (gone if away else kept).append(pods[number])
+        return Candidate(self.name(row), gone, int(self.costs[row, 0]), kept)
 
 
 class Found:
-    """What a search for so many candidates has come to."""
+    """The result of a search for a number of candidates."""
 
     def __init__(self, wanted: int) -> None:
         self._wanted = wanted
@@ -34,11 +77,11 @@ class Found:
         self._reasons: Counter[str] = Counter()
         self._refused = 0
         self.errors: list[str] = []
-        """What broke, by node."""
+        """The errors of single nodes."""
 
     @property
     def candidates(self) -> Candidates:
-        """Those that violate no budget come first."""
+        """The candidates; those that violate no budget come first."""
         parts = self._sound.parts + self._violating.parts
         costs = [batch.costs[rows] for batch, rows in parts]
         places = [(batch, row) for batch, rows in parts for row in rows.tolist()]
@@ -46,11 +89,11 @@ class Found:
 
     @property
     def enough(self) -> bool:
-        """As many as wanted, and at least one that violates no budget."""
+        """Whether there are as many as wanted, and at least one that violates no budget."""
         return self._sound.count > 0 and self._sound.count + self._violating.count >= self._wanted
 
     def add(self, batch: Batch) -> None:
-        """Take over candidates in order, until there are enough; of each kind at most as many as wanted."""
+        """Add candidates in order until there are enough; of each kind at most as many as wanted."""
         costs_victims = batch.costs[batch.rows, 3] > 0
         for row in batch.rows[~costs_victims].tolist():
             self.refuse(_no_victims(batch.name(row)))
@@ -72,7 +115,7 @@ class Found:
             self.errors.append(status.message)
 
     def message(self, nodes: int) -> str:
-        """Why there is no candidate among so many nodes; those not looked at are beyond help."""
+        """Return why there is no candidate. Preemption cannot help on nodes that were not tried."""
         total = Counter(self._reasons)
         if nodes > self._refused:
             total[NOT_HELPFUL] += nodes - self._refused
@@ -89,7 +132,7 @@ class _Kept:
         self.count = 0
 
     def reached(self, mine: BoolArray) -> IntArray:
-        """How many there would be after each of some candidates, those of the kind being marked."""
+        """Return the count after each candidate; `mine` marks the candidates of this kind."""
         reached: IntArray = np.minimum(self.count + np.cumsum(mine), self._limit)
         return reached
 
@@ -101,10 +144,12 @@ class _Kept:
 
 
 class CandidateSearch:
-    """The search for one pod, in the state of its cycle."""
+    """The search for one pod, with the state of its cycle."""
 
-    def __init__(self, session: DryRun, pod: Pod, state: CycleState, budgets: Budgets) -> None:
-        self._session = session
+    def __init__(
+        self, remove_victims: RemoveVictims, pod: Pod, state: CycleState, budgets: ClusterBudgets
+    ) -> None:
+        self._remove_victims = remove_victims
         self._pod = pod
         self._state = state
         self._budgets = budgets
@@ -116,8 +161,8 @@ class CandidateSearch:
         victims_on: VictimsOn,
         without: WithoutVictims = lambda names: {NO_VICTIMS: len(names)},
     ) -> Found:
-        """Walk the nodes in order until there are enough candidates. The dry run takes a block of nodes at a
-        time, as many as would do if all were good."""
+        """Walk the nodes in order until there are enough candidates. The dry run judges a block of nodes at a
+        time: as many as would be enough if all of them were candidates."""
         found, size = Found(wanted), max(wanted, 1)
         for start in range(0, len(nodes), size):
             block = Nodes(nodes.columns, nodes.rows[start : start + size])
@@ -133,13 +178,13 @@ class CandidateSearch:
                 found.refuse(Status.unresolvable(reason), nodes)
         if not victims:
             return
-        trial = self._session.remove_victims(self._pod, self._state, victims)
+        trial = self._remove_victims(self._pod, self._state, victims)
         if len(trial.fitting):
             found.add(self._reprieve(trial))
         for status, nodes in trial.statuses.count_by_verdict():
             found.refuse(status, nodes)
 
-    def _reprieve(self, trial: PreemptionTrial) -> Batch:
+    def _reprieve(self, trial: NodesWithoutVictims) -> Batch:
         """Keep as many pods as possible: first those whose loss would violate a budget, then the others, the
         most important first."""
         violating = self._budgets.violating(trial.victims)
@@ -148,5 +193,5 @@ class CandidateSearch:
 
 
 def _no_victims(node_name: str) -> Status:
-    """The pod fits with all pods there, so it should not have been refused in the first place."""
+    """Return the error for a node that the pod fits with all pods in place: Filter should have kept it."""
     return Status.error(f'expected at least one victim pod on node "{node_name}"')

@@ -19,8 +19,12 @@ from moorage.framework import (
     VectorFilterPlugin,
     VectorScorePlugin,
 )
+from moorage.framework._contract import writes
 from moorage.framework.hot import WholeTableScorePlugin
-from moorage.framework.lifting import NodeFailure, first_refusal, lift_filter, unwritten, writes
+from moorage.framework.statuses import NodeStatuses
+from moorage.runtime.filtering import filter_dense
+from moorage.runtime.lifting import NodeFailure
+from moorage.runtime.registry import unwritten
 from moorage.runtime.score_board import ScoreStep
 from moorage.state.node_table import NodeTable
 from moorage.testing import make_node, make_pod
@@ -64,20 +68,11 @@ class VectorFilter(VectorFilterPlugin):
 
 
 def answers_of_vector_form(plugin: FilterPlugin, nodes: Nodes) -> list[Status | None]:
-    if isinstance(plugin, VectorFilterPlugin):
-        refusals = plugin.filter_nodes(STATE, POD, nodes)
-    else:
-        refusals = lift_filter(plugin, STATE, POD, nodes)
-    if refusals is None:
-        return [None] * len(nodes)
-    found = []
-    for i in range(len(nodes)):
-        hits = [entry for entry in refusals.entries if entry.mask[i]]
-        alone = nodes[i].alone().refusals()
-        for entry in hits:
-            alone.add(np.array([True]), entry.text(i), entry.code)
-        found.append(first_refusal(alone))
-    return found
+    statuses = NodeStatuses(nodes)
+    _, error = filter_dense(plugin, STATE, POD, nodes, statuses)
+    assert error.is_success, error
+    found = [statuses.get(name) for name in nodes.names]
+    return [None if status.is_success else Status(status.code, status.reasons) for status in found]
 
 
 @given(st.lists(st.integers(1, 9), max_size=12))
@@ -260,9 +255,10 @@ def test_a_filter_that_raises_names_its_node():
         def filter(self, state, pod, node):
             return 1 // (node.name != "n1") and None
 
-    with pytest.raises(NodeFailure, match="ZeroDivisionError") as caught:
-        lift_filter(Bad({}, HANDLE), STATE, POD, table_of([1, 1, 1]).nodes())
-    assert caught.value.node == "n1"
+    nodes = table_of([1, 1, 1]).nodes()
+    _, status = filter_dense(Bad({}, HANDLE), STATE, POD, nodes, NodeStatuses(nodes))
+    assert status.code is Code.ERROR
+    assert 'node "n1": ZeroDivisionError' in status.message
 
 
 def test_a_refusal_without_a_reason_stays_a_refusal():

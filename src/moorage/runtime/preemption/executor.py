@@ -1,13 +1,14 @@
-"""Sending the victims away, in the background, while the preemptor waits; and what that writes.
+"""Eviction of the victims in the background, while the preemptor waits. Follows
+pkg/scheduler/framework/preemption/executor.go.
 
     start ─▶ all victims but the last, at once ─▶ the last one ─▶ done
                      │ one failed                     │ failed
                      └────────────────────────────────┴─▶ the preemptor is tried again at once
 
-Until that is done PreEnqueue holds the preemptor back: it would only preempt once more. Each deletion frees
-space and wakes it; when it is let through is decided by the last victim, whose deletion may be known here
-before the API server has answered. A wake-up that came too early is made good at the end.
-Every write names the UID that it is meant for, so that a pod recreated under the same name is left alone.
+Until then PreEnqueue holds the preemptor back, because it would only preempt once more. Each deletion frees
+space and wakes the preemptor; the last victim decides when it is let through. The watch may report that
+deletion before the API server has answered the request. A wake-up that came too early is repeated at the end.
+Every write names the UID of its pod, so that a pod recreated under the same name is left alone.
 """
 
 from __future__ import annotations
@@ -29,23 +30,22 @@ from moorage.api.pod import Pod, PodCondition
 from moorage.api.resources import PODS
 from moorage.api.times import format_time
 from moorage.framework.handle import Handle
-from moorage.framework.preemption.candidates import Candidate
-from moorage.framework.preemption.policy import DISRUPTION_TARGET, PREEMPTION_BY_SCHEDULER
+from moorage.framework.preemption import DISRUPTION_TARGET, PREEMPTION_BY_SCHEDULER, Candidate
 from moorage.telemetry import logs
 from moorage.telemetry.metrics import METRICS, SchedulerMetrics
 
 _log = logs.get(__name__)
 RETRIES = 4
 FIRST_DELAY = 0.01
-"""Seconds; five times as long after each attempt."""
+"""Seconds before the first retry; five times as long before each further one."""
 
 
 Victim = tuple[str, Pod]
-"""A pod, and before it the node that it goes from."""
+"""A node, and a pod that is evicted from it."""
 
 
 class _Run:
-    """One preemption under way."""
+    """One running preemption."""
 
     __slots__ = ("last", "passed")
 
@@ -53,11 +53,11 @@ class _Run:
         self.last: Pod | None = None
         """The last victim, once all others have been dealt with."""
         self.passed = False
-        """The preemptor has been let through before the end."""
+        """Whether the preemptor has been let through before the end."""
 
 
-class Executor:
-    """Preemptions of one plugin that are under way."""
+class Evictor:
+    """The running preemptions of one plugin."""
 
     def __init__(self, plugin: str, handle: Handle) -> None:
         self._plugin = plugin
@@ -67,7 +67,7 @@ class Executor:
         """By the UID of the preemptor."""
 
     def is_preempting(self, uid: str) -> bool:
-        """Whether the victims of a pod are still being dealt with."""
+        """Return whether victims of a pod are still being evicted."""
         run = self._runs.get(uid)
         if run is None:
             return False
@@ -81,8 +81,7 @@ class Executor:
         return isinstance(current, Pod) and current.uid == victim.uid and not current.is_terminating
 
     def start(self, pod: Pod, *candidates: Candidate, siblings: Sequence[Pod] = ()) -> None:
-        """Begin, on one node or on several at once. Victims that are being deleted already need nothing more,
-        and their end wakes the pod. `siblings` wait for them too, and are tried again with the pod."""
+        """Start to evict the victims of one or several nodes; see `Preemption.evict`."""
         victims = [(c.node_name, v) for c in candidates for v in c.victims if not v.is_terminating]
         if not victims:
             return
@@ -116,7 +115,7 @@ class Executor:
         return node is not None and any(victim[1].uid == there.uid for there in node.pods)
 
     async def nominate(self, nominations: Iterable[tuple[Pod, str]]) -> None:
-        """Write `status.nominatedNodeName` of pods that are not tried now; what fails is logged."""
+        """Write `status.nominatedNodeName` of pods that are not in their attempt; failures are logged."""
         for pod, node_name in nominations:
             try:
                 await self._writer.nominate(pod, node_name)
@@ -124,7 +123,7 @@ class Executor:
                 _log.error("Cannot nominate", error=error, pod=pod.key, node=node_name)
 
     async def _take_nominations(self, pods: Sequence[Pod]) -> None:
-        """Pods of lower priority that were to run there may not fit any more; they look for another place."""
+        """Clear the nominations of pods of lower priority, which may not fit any more, and try them again."""
         for other in pods:
             try:
                 await self._writer.clear_nomination(other)
@@ -142,7 +141,7 @@ class Executor:
         return await self._preempt(pod, *last)
 
     async def _preempt(self, pod: Pod, node_name: str, victim: Pod) -> bool:
-        """Stop the victim where it is on its way to the node, else delete it. False when that failed."""
+        """Stop the victim if it is not bound yet, otherwise delete it. Return False if that failed."""
         note = f"Preempted by pod {pod.uid} on node {node_name}"
         if self._stop_in_memory(victim):
             self._record_event(pod, victim, f"{note} (in kube-scheduler memory).")
@@ -156,7 +155,8 @@ class Executor:
         return True
 
     def _stop_in_memory(self, victim: Pod) -> bool:
-        """A victim that waits for Permit or is in PreBind gives its place back without being deleted."""
+        """Return whether the victim was waiting in Permit or PreBind, and stop it there instead of
+        deleting it."""
         waiting = self._handle.waiting_pod(victim.uid)
         if waiting is not None and waiting.preempt(self._plugin, "preempted"):
             return True
@@ -175,13 +175,13 @@ class Executor:
 
 
 class VictimWriter:
-    """Errors pass through, unless they say that the pod is gone."""
+    """Writes to victims and nominated pods. Raises API errors, except those that say that the pod is gone."""
 
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
 
     async def delete(self, victim: Pod, scheduler: str) -> bool:
-        """Mark the pod as a target of disruption and delete it. False when it is gone already."""
+        """Add the DisruptionTarget condition and delete the pod. Return False if it is gone already."""
         try:
             condition = disruption_target(victim, scheduler, self._handle.clock.wall())
             if condition:
@@ -196,7 +196,7 @@ class VictimWriter:
         return True
 
     async def clear_nomination(self, pod: Pod) -> None:
-        """Empty `status.nominatedNodeName`, if the API server has it."""
+        """Clear `status.nominatedNodeName` if it is set on the API server."""
         if not pod.nominated_node_name:
             return
         try:
@@ -214,7 +214,7 @@ class VictimWriter:
             return
 
     async def _is_there(self, pod: Pod) -> bool:
-        """Whether the name still belongs to this very pod."""
+        """Return whether the name still belongs to the same pod."""
         try:
             current = await self._handle.client.get(PODS, pod.name, pod.namespace)
         except NotFound:
@@ -222,7 +222,7 @@ class VictimWriter:
         return isinstance(current, Pod) and current.uid == pod.uid
 
     async def _patch(self, pod: Pod, status: dict[str, Any]) -> None:
-        """A patch of the status, tried again when the server asks for it or fails."""
+        """Patch the status; retry on conflicts, server errors and throttling."""
         patch = {"metadata": {"uid": pod.uid}, "status": status}
         for attempt in range(RETRIES):
             try:
@@ -237,7 +237,7 @@ class VictimWriter:
 
 
 def disruption_target(victim: Pod, scheduler: str, wall: float) -> dict[str, Any]:
-    """The condition that tells why the pod goes; empty when it says so already."""
+    """Return the DisruptionTarget condition; empty if the pod has it already."""
     message = f"{scheduler}: preempting to accommodate a higher priority pod"
     generation = victim.metadata.generation
     found = (condition for condition in victim.status.conditions if condition.type == DISRUPTION_TARGET)

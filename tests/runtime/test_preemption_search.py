@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from moorage.framework.nodes import Nodes
-from moorage.framework.preemption.budgets import Budgets
-from moorage.framework.preemption.search import NOT_HELPFUL, CandidateSearch
 from moorage.framework.status import Code
 from moorage.runtime.calling import maybe_await
 from moorage.runtime.dry_run import NodeTrial, Session
+from moorage.runtime.preemption.budgets import ClusterBudgets
+from moorage.runtime.preemption.search import NOT_HELPFUL, CandidateSearch
 from moorage.testing.builders import make_pdb
-from tests.framework.preemption_world import Headroom, Plain, RoomAsked, Scene, World
+from tests.runtime.preemption_world import Headroom, Plain, RoomAsked, Scene, World
 
 node_specs = st.fixed_dictionaries(
     {"zone": st.sampled_from("xy"), "side": st.sampled_from(["east", "west"]), "cpu": st.integers(2, 8)}
@@ -68,7 +68,7 @@ def scenes(draw):
 def found_by(world, budgets):
     rows = world.statuses.rows_with(Code.UNSCHEDULABLE)
     session = Session(world.profile)
-    search = CandidateSearch(session, world.pod, world.state, Budgets(budgets))
+    search = CandidateSearch(session.remove_victims, world.pod, world.state, ClusterBudgets(budgets))
     nodes = Nodes(world.nodes.columns, rows)
     return nodes.names, search.run(
         nodes, max(1, len(rows)), lambda block: [node.ranked.below(world.pod.priority) for node in block]

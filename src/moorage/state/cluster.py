@@ -1,5 +1,4 @@
-"""The cluster as cycle, handlers and plugins see it: stores, cache, node table, and what is counted over
-them."""
+"""The state of the cluster in one object: stores, cache, node table, and what is counted over them."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from moorage.state.stores import AssumeStore, Stores
 
 
 class ClusterState:
-    """One per process: the parts, each for those who need it."""
+    """The parts of the state, one of each per process."""
 
     def __init__(self) -> None:
         self.stores = Stores()
@@ -29,12 +28,12 @@ class ClusterState:
         self._assumed: dict[Resource, AssumeStore] = {}
 
     def version(self, resource: Resource) -> int:
-        """A number that grows with every change of an object of this kind."""
+        """Return a number that grows with every change of an object of this kind."""
         return self.stores[resource].version
 
     def assume_cache(self, resource: Resource) -> AssumeStore:
         return self._assumed.setdefault(resource, AssumeStore(self.stores.lister(resource)))
 
     def dry_run_rows(self, node_names: Sequence[str]) -> DryRunRows:
-        """Copies of the rows of nodes, for a dry run."""
+        """Copy the rows of some nodes for a dry run."""
         return DryRunRows(self.table, self.cache.entry, node_names)

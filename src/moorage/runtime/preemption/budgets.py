@@ -1,4 +1,5 @@
-"""Disruption budgets: which of the pods that may have to go would violate one."""
+"""PodDisruptionBudgets: which potential victims would violate one. Follows filterPodsWithPDBViolation in
+pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go."""
 
 from __future__ import annotations
 
@@ -12,31 +13,30 @@ from moorage.api.pod import Pod
 from moorage.api.selectors import IN, NOTHING, Selector, compile_label_selector
 from moorage.api.workloads import PodDisruptionBudget
 from moorage.framework.nodes import BoolArray
-from moorage.framework.ranking import LowerPods, RankedPods, VictimColumns
+from moorage.state.ranking import LowerPods, PodRanking, VictimColumns
 
 Label = tuple[str, str, str]
 """Namespace, key and value."""
 Charges = tuple[tuple[int, int], ...]
-"""Pods of a ranking, by index, and a budget that each would use up a disruption of."""
+"""Pairs of a pod, by its index in the ranking, and a budget of which it would use up a disruption."""
 
 
-class Budgets:
-    """All budgets of the cluster at one moment. Which ones apply to a pod is remembered with the ranking of
-    its node, for as long as neither changes."""
+class ClusterBudgets:
+    """The budgets of the cluster at one moment. Which budgets apply to a pod is cached with the ranking of
+    its node until either changes."""
 
     def __init__(self, budgets: Iterable[PodDisruptionBudget]) -> None:
         self.all: tuple[PodDisruptionBudget, ...] = tuple(budgets)
         self._allowed = [budget.status.disruptions_allowed for budget in self.all]
         self._filed: dict[Label, list[tuple[int, Selector]]] = {}
-        """Budgets by namespace and a label that they demand; under no label those that demand none."""
+        """The budgets by namespace and one label that they require; those that require none have no label."""
         for index, budget in enumerate(self.all):
             selector = _selector(budget)
             for label in () if selector.nothing else _labels(budget.namespace, selector):
                 self._filed.setdefault(label, []).append((index, selector))
 
-    def spent(self, victims: Iterable[Pod]) -> tuple[Budgets, list[Pod]]:
-        """What the budgets allow once these pods are gone as well, and which of them violate one. The very
-        same object where no budget applies to any of them."""
+    def spent(self, victims: Iterable[Pod]) -> tuple[ClusterBudgets, list[Pod]]:
+        """See `framework.preemption.Budgets`."""
         charges = [(pod, charged) for pod in victims if (charged := [*self._charged(pod)])]
         if not charges:
             return self, []
@@ -51,8 +51,8 @@ class Budgets:
         return later, violating
 
     def violating(self, victims: VictimColumns) -> BoolArray | None:
-        """Which victims would violate a budget, each node by itself; None when none would. Victims use up
-        disruptions in their order, one of every budget that applies to them."""
+        """Return which victims would violate a budget, each node by itself; None if none would. Victims use
+        up disruptions in their order, one of every budget that applies to them."""
         if not self._filed:
             return None
         hit = [
@@ -67,7 +67,7 @@ class Budgets:
         return mask
 
     def _violating(self, pods: LowerPods) -> Iterable[int]:
-        """The numbers of those pods."""
+        """Return the indexes of the pods that violate a budget."""
         charges = self._charges(pods.ranked)
         if not charges:
             return ()
@@ -80,17 +80,17 @@ class Budgets:
                     found[index - pods.start] = None
         return found
 
-    def _charges(self, ranked: RankedPods) -> Charges:
-        known = ranked.memo.get(Budgets)
+    def _charges(self, ranked: PodRanking) -> Charges:
+        known = ranked.memo.get(ClusterBudgets)
         if known is None or known[0] is not self.all:
             found = tuple((index, b) for index, pod in enumerate(ranked.pods) for b in self._charged(pod))
-            known = ranked.memo[Budgets] = (self.all, found)
+            known = ranked.memo[ClusterBudgets] = (self.all, found)
         charges: Charges = known[1]
         return charges
 
     def _charged(self, pod: Pod) -> Iterable[int]:
-        """Budgets that the pod's disruption uses up. A pod without labels has none, whatever the selectors
-        say; one that a budget knows to be disrupted has been counted there."""
+        """Return the budgets that the pod's disruption uses up. A pod without labels has none, whatever the
+        selectors say. A budget that lists the pod as disrupted has counted it already."""
         if not pod.labels:
             return ()
         namespace, labels = pod.namespace, pod.labels
@@ -105,13 +105,13 @@ class Budgets:
 
 
 def _labels(namespace: str, selector: Selector) -> list[Label]:
-    """Where to file a budget: every pod that it applies to has one of these labels."""
+    """Return the labels under which to file a budget: every pod that it applies to has one of them."""
     demand = next((r for r in selector.requirements if r.operator == IN), None)
     return [(namespace, demand.key, value) for value in demand.values] if demand else [(namespace, "", "")]
 
 
 def _selector(budget: PodDisruptionBudget) -> Selector:
-    """An empty selector selects nothing here, and neither does one that cannot be read."""
+    """Compile the selector. An empty selector selects nothing here, and so does an invalid one."""
     try:
         selector = compile_label_selector(budget.spec.selector)
     except SelectorError:

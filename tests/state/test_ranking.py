@@ -6,7 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moorage.framework.ranking import RankedPods, VictimColumns, start_of
+from moorage.framework.preemption import start_of
+from moorage.state.ranking import PodRanking, VictimColumns
 from moorage.testing import make_pod
 
 STARTS = (
@@ -28,14 +29,14 @@ pods = st.lists(
 
 @given(pods)
 def test_higher_priority_comes_first_then_the_earlier_start(given_pods):
-    ranked = RankedPods((pod, {}) for pod in given_pods)
+    ranked = PodRanking((pod, {}) for pod in given_pods)
     expected = sorted(given_pods, key=lambda pod: (-pod.priority, start_of(pod)))
     assert list(ranked.pods) == expected
 
 
 @given(pods, st.integers(-3, 3))
 def test_below_a_priority_are_all_pods_of_lower_priority(given_pods, priority):
-    lower = RankedPods((pod, {}) for pod in given_pods).below(priority)
+    lower = PodRanking((pod, {}) for pod in given_pods).below(priority)
     assert sorted(pod.priority for pod in lower) == sorted(
         p.priority for p in given_pods if p.priority < priority
     )
@@ -44,12 +45,12 @@ def test_below_a_priority_are_all_pods_of_lower_priority(given_pods, priority):
 
 def test_a_pod_that_has_not_started_is_the_least_important_of_its_priority():
     late, never = make_pod("late", start_time="2030-01-01T00:00:00Z"), make_pod("never")
-    assert [pod.name for pod in RankedPods([(never, {}), (late, {})]).pods] == ["late", "never"]
+    assert [pod.name for pod in PodRanking([(never, {}), (late, {})]).pods] == ["late", "never"]
 
 
 def test_tails_of_many_nodes_are_one_long_list():
-    first = RankedPods([(make_pod("a", priority=2), {"cpu": 5}), (make_pod("b"), {"cpu": 3, "gpu": 1})])
-    second = RankedPods([(make_pod("c", priority=-1), {"cpu": 7})])
+    first = PodRanking([(make_pod("a", priority=2), {"cpu": 5}), (make_pod("b"), {"cpu": 3, "gpu": 1})])
+    second = PodRanking([(make_pod("c", priority=-1), {"cpu": 7})])
     victims = VictimColumns([first.below(2), second.below(9), second.below(-1), first.below(9)])
     assert victims.lengths.tolist() == [1, 1, 0, 2]
     assert victims.offsets.tolist() == [0, 1, 2, 2]
@@ -65,12 +66,12 @@ def test_tails_of_many_nodes_are_one_long_list():
 def test_starts_are_read_whatever_their_form():
     texts = ["2026-01-01T00:00:01Z", "2026-01-01T00:00:00.5Z", "2026-13-01T00:00:00Z", None]
     for some in (texts, texts[:1], texts[2:3]):
-        ranked = RankedPods(((make_pod(start_time=text), {}) for text in some), ranked=True)
+        ranked = PodRanking(((make_pod(start_time=text), {}) for text in some), ranked=True)
         assert VictimColumns([ranked.below(1)]).starts().tolist() == [start_of(pod) for pod in ranked.pods]
 
 
 def test_a_tail_is_a_sequence():
-    ranked = RankedPods(
+    ranked = PodRanking(
         [(make_pod("a", priority=2), {}), (make_pod("b", priority=1), {}), (make_pod("c"), {})]
     )
     lower = ranked.below(2)

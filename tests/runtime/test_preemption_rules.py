@@ -10,18 +10,19 @@ from msgspec.structs import replace
 from moorage.api.meta import LabelSelector, LabelSelectorRequirement
 from moorage.api.pod import PodCondition
 from moorage.api.resources import POD_DISRUPTION_BUDGETS
-from moorage.framework.extending import ExtenderError, Victims
 from moorage.framework.nodes import Nodes
-from moorage.framework.preemption import Budgets, Candidate, Candidates, Preemption, PreemptionPolicy
-from moorage.framework.preemption.evaluator import narrowed
-from moorage.framework.preemption.policy import best_candidate
-from moorage.framework.preemption.search import CandidateSearch
-from moorage.framework.ranking import RankedPods, VictimColumns
+from moorage.framework.ports import ExtenderError, Victims
+from moorage.framework.preemption import Candidate, Candidates, PreemptionPolicy, best_candidate
 from moorage.framework.status import Code, Status
 from moorage.runtime.calling import maybe_await
+from moorage.runtime.dry_run import Session
+from moorage.runtime.preemption.budgets import ClusterBudgets
+from moorage.runtime.preemption.evaluator import narrowed
+from moorage.runtime.preemption.search import CandidateSearch
+from moorage.state.ranking import PodRanking, VictimColumns
 from moorage.testing import make_pod
 from moorage.testing.builders import make_pdb
-from tests.framework.preemption_world import Scene, World
+from tests.runtime.preemption_world import Scene, World
 
 
 def pod(name, priority=0, minute=0, **options):
@@ -74,8 +75,8 @@ def test_the_first_criterion_that_separates_decides(candidates, expected):
 
 
 def violating(budgets, *victims):
-    mask = Budgets(budgets).violating(
-        VictimColumns([RankedPods((victim, {}) for victim in victims).below(99)])
+    mask = ClusterBudgets(budgets).violating(
+        VictimColumns([PodRanking((victim, {}) for victim in victims).below(99)])
     )
     return [] if mask is None else [v.name for v, hit in zip(victims, mask.tolist(), strict=True) if hit]
 
@@ -122,20 +123,20 @@ def test_pods_that_a_budget_knows_to_be_disrupted_do_not_count_again():
 
 
 def test_victims_on_other_nodes_use_up_disruptions_too():
-    budgets = Budgets([make_pdb("b", WEB, allowed=2)])
+    budgets = ClusterBudgets([make_pdb("b", WEB, allowed=2)])
     later, violating = budgets.spent(THREE[:2])
     assert violating == []
-    found = later.violating(VictimColumns([RankedPods([(THREE[2], {})]).below(99)]))
+    found = later.violating(VictimColumns([PodRanking([(THREE[2], {})]).below(99)]))
     assert found is not None
     assert found.tolist() == [True]
     assert budgets.spent(THREE)[1] == THREE[2:], "the budgets themselves are as before"
 
 
 def test_matches_are_forgotten_when_a_budget_changes():
-    ranked = RankedPods((victim, {}) for victim in THREE)
+    ranked = PodRanking((victim, {}) for victim in THREE)
     victims = VictimColumns([ranked.below(99)])
     for allowed, violating in ((0, [True, True, True]), (2, [False, False, True])):
-        found = Budgets([make_pdb("b", WEB, allowed=allowed)]).violating(victims)
+        found = ClusterBudgets([make_pdb("b", WEB, allowed=allowed)]).violating(victims)
         assert found is not None
         assert found.tolist() == violating
 
@@ -211,9 +212,8 @@ def test_who_may_preempt(spec, victim, refusal, expected):
     world.engine.cache.add_pod(there)
     status = Status.unresolvable("no") if refusal else Status.unschedulable("no")
     world.statuses.set_rows(world.nodes.rows, status)
-    handle = world.profile.plugins["DefaultPreemption"].handle
     waiting = make_pod("high", priority=9, **spec)
-    assert PreemptionPolicy().ineligible(waiting, world.statuses, handle) == expected
+    assert PreemptionPolicy().ineligible(waiting, world.statuses) == expected
 
 
 class Webhook:
@@ -328,7 +328,7 @@ class Spares(PreemptionPolicy):
 def test_a_policy_of_its_own_decides_who_goes_and_where():
     pods = [{**spec, "app": app} for spec, app in zip(FULL, ("a", "b", "c"), strict=True)]
     world = World(Scene(NODES, pods, {"cpu": 4, "priority": 9}))
-    preemption = Preemption("Mine", world.profile.plugins["DefaultPreemption"].handle, Spares())
+    preemption = world.profile.plugins["DefaultPreemption"].handle.preemption(Spares())
 
     async def ask():
         told = await preemption.preempt(world.state, world.pod, world.statuses)
@@ -347,8 +347,8 @@ def test_the_search_stops_when_enough_are_found_and_one_violates_nothing():
     ]
     world = World(Scene(nodes, pods, {"cpu": 4, "priority": 9}, [make_pdb("b", {"app": "a"}, allowed=0)]))
     handle = world.profile.plugins["DefaultPreemption"].handle
-    budgets = Budgets(handle.lister(POD_DISRUPTION_BUDGETS).list())
-    search = CandidateSearch(handle.dry_run(), world.pod, world.state, budgets)
+    budgets = ClusterBudgets(handle.lister(POD_DISRUPTION_BUDGETS).list())
+    search = CandidateSearch(Session(world.profile).remove_victims, world.pod, world.state, budgets)
     rows = world.statuses.rows_with(Code.UNSCHEDULABLE)
     found = search.run(
         Nodes(world.nodes.columns, rows), 8, lambda block: [node.ranked.below(9) for node in block]

@@ -24,12 +24,12 @@ from moorage.framework.cycle_state import CycleState
 from moorage.framework.hot import HeadroomFilterPlugin
 from moorage.framework.nodes import BoolArray, IntArray, Nodes
 from moorage.framework.points import FilterPlugin, PreFilterPlugin
-from moorage.framework.ranking import VictimColumns
 from moorage.framework.status import SUCCESS, Status
 from moorage.framework.statuses import NodeStatuses
 from moorage.runtime.calling import failed
 from moorage.runtime.dry_run_plugins import DryRunPlugins
 from moorage.runtime.filtering import filter_by, filter_dense
+from moorage.state.ranking import VictimColumns
 
 _PLENTY = np.int64(2**62)
 

@@ -15,8 +15,8 @@ from moorage.api.pod import (
     ResourceRequirements,
 )
 from moorage.api.taints import Taint, Toleration
-from moorage.framework.changes import node_changes, pod_changes
 from moorage.framework.events import ActionType
+from moorage.queue.changes import node_changes, pod_changes
 from tests.state.objects import make_node, make_pod
 
 

@@ -14,6 +14,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from moorage.state.node_listing import NodeEpoch
+
 SCHEDULED, UNSCHEDULABLE, ERROR = "scheduled", "unschedulable", "error"
 """Results of an attempt, spelled as in the metrics."""
 
@@ -123,14 +125,6 @@ class TopScores(msgspec.Struct, frozen=True, gc=False):
             NodeScore(names[row], total, tuple(column.at(i) for column in columns))
             for i, (row, total) in enumerate(zip(self.rows, self.totals, strict=True))
         )
-
-
-@dataclass(frozen=True, slots=True)
-class NodeEpoch:
-    """Row → node name for as long as the set of nodes does not change; shared by all records of that time."""
-
-    number: int
-    names: Sequence[str]
 
 
 class Diagnosis(NamedTuple):
