@@ -55,6 +55,11 @@ class Configuration:
         profiles = tuple(replace(profile, scheduler_name=name) for profile in self.profiles)
         return Configuration(replace(self.config, profiles=written), profiles, self.registry)
 
+    def looking_at_all_nodes(self) -> Configuration:
+        """Return the configuration without sampling, so that every node is filtered."""
+        profiles = tuple(replace(profile, percentage_of_nodes_to_score=0) for profile in self.profiles)
+        return dataclasses.replace(self, profiles=profiles)
+
     def plugins(self) -> list[type[Plugin]]:
         """Those that a profile enables."""
         points = [refs for profile in self.profiles for refs in profile.points.values()]

@@ -16,12 +16,13 @@ from moorage.api.node import Node
 from moorage.api.node_selectors import compile_node_selector_terms
 from moorage.api.pod import Affinity, Container, Pod, PodAffinity, PodAntiAffinity, ResourceRequirements
 from moorage.api.pod_affinity import compile_pod_terms
+from moorage.api.quantity import format_amount as amount
 from moorage.api.requests import CPU, pod_requests
 from moorage.api.resources import NODES, PODS, Resource
 from moorage.api.taints import NO_EXECUTE, NO_SCHEDULE, Taint, Toleration, tolerates
-from moorage.explain.judging import Judgement, PluginVerdict
-from moorage.explain.showing import amount
+from moorage.explain.judging import Judgement
 from moorage.framework.nodes import NodeView
+from moorage.runtime.questions import PluginVerdict
 
 ObjectChange = tuple[Resource, Any, Any]
 """Kind, the object as it is and as it would be; None: it is not there."""

@@ -35,7 +35,7 @@ _NUMBER = {"filter": "agNumberColumnFilter", "cellDataType": "number"}
 
 
 def show_nodes(table: Json, on_node: Callable[[str], Any], refused_by: bool = True) -> None:
-    """Nodes with what each plugin says of them, in the form of `explain.table`; `refused_by` adds a column of
+    """Nodes with what each plugin says of them, in the form of an explanation's table; `refused_by` adds a column of
     how many plugins refuse a node."""
     columns: list[Json] = [_NODE]
     if refused_by:
