@@ -97,9 +97,13 @@ def configure(
     `folders` are where `module:Class` is looked for beside the installed packages.
     """
     registry = build_registry(plugins, discover=discover)
-    _follow(registry, config.plugin_references(text), source, folders)
-    _follow_contrib(registry, config.plugin_names(text))
-    loaded = config.load(text, registry.args_types(), source=source, aliases=registry.aliases, gates=gates)
+    if text == EMPTY:
+        loaded = config.default_configuration(registry.args_types(), gates)
+    else:
+        _follow(registry, config.plugin_references(text), source, folders)
+        _follow_contrib(registry, config.plugin_names(text))
+        args_types, aliases = registry.args_types(), registry.aliases
+        loaded = config.load(text, args_types, source=source, aliases=aliases, gates=gates)
     profiles = config.resolve(
         loaded,
         registry.implements(),
