@@ -80,7 +80,7 @@ def resolve(
     resolved: list[ResolvedProfile] = []
     for index, profile in enumerate(config.profiles):
         renamed = rename(profile, aliases) if aliases else profile
-        resolver = _Resolver(renamed, child("profiles", index), lookup, names, broken, missing_defaults)
+        resolver = _Resolver(renamed, f"profiles[{index}]", lookup, names, broken, missing_defaults)
         resolved.append(resolver.resolve(config))
         problems += resolver.problems
     if problems:
