@@ -114,9 +114,9 @@ def _verdict(
         statuses.set_where(ok, pre.status)
         return PluginVerdict(plugin, statuses, pre)  # Filter relies on what PreFilter would have prepared
     if pre.node_names is not None:
-        left_out = ok & ~every.nodes.named(*pre.node_names)
-        statuses.set_where(left_out, outside((plugin.name,)))
-        ok &= ~left_out
+        excluded = ok & ~every.nodes.named(*pre.node_names)
+        statuses.set_where(excluded, outside((plugin.name,)))
+        ok &= ~excluded
     asked: Iterable[FilterPlugin] = () if judging is None else (judging,)
     status = filter_rows(asked, state, pod, every, statuses, ok)
     return PluginVerdict(plugin, statuses, pre, "" if status.is_success else status.message)
