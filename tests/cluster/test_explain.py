@@ -20,8 +20,9 @@ import pytest
 from moorage.api import decoding
 from moorage.api.resources import NODES, PODS
 from moorage.app.configuration import configure
+from moorage.app.offline import question_engine
 from moorage.explain.explanation import Explanation, explain
-from moorage.explain.loaded import LoadedCluster
+from moorage.explain.judging import Judge, find_pod
 from moorage.explain.remedies import Remedy
 from moorage.snapshots.cluster import read_cluster
 from tests.cluster import objects
@@ -68,9 +69,9 @@ def ask(kubeconfig: Path, name: str, namespace: str) -> Explanation:
     async def answer() -> Explanation:
         configured = configure(discover=False)
         cluster = await read_cluster(configured.resources(), str(kubeconfig))
-        loaded = LoadedCluster.load(cluster, configured)
-        pod = loaded.pod(name, namespace)
-        return await explain(loaded.judge(pod), pod)
+        engine = question_engine(configured, cluster.changes())
+        pod = find_pod(engine, name, namespace)
+        return await explain(Judge.of(engine, pod), pod)
 
     return asyncio.run(answer())
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from moorage import config
 from moorage.api.times import Duration
+from moorage.app.configuration import EMPTY, build_registry
 from moorage.plugins.inter_pod_affinity.plugin import InterPodAffinityArgs
 from tests.config.builders import IN_TREE, args, load, only_args, problems, profile, text
 
@@ -396,3 +397,14 @@ def test_any_content_is_answered_with_a_configuration_or_problems(body, version)
     tree |= body if isinstance(body, dict) else {}
     with contextlib.suppress(config.ConfigError):
         load(msgspec.json.encode(tree))
+
+
+@pytest.mark.parametrize("gates", ["", "NodeDeclaredFeatures=false"])
+def test_the_default_configuration_is_that_of_an_empty_file(gates):
+    on = config.FeatureGates.parse(gates)
+    types = build_registry(discover=False).args_types()
+    default, empty = config.default_configuration(types, on), config.load(EMPTY, types, gates=on)
+    assert default == empty
+    for ours, loaded in zip(default.profiles, empty.profiles, strict=True):
+        assert (ours.written, ours.user_named) == (loaded.written, loaded.user_named)
+    assert default.notes == empty.notes

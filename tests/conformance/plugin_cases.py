@@ -23,12 +23,12 @@ from moorage.app.clock import SystemClock
 from moorage.app.configuration import Configuration, configure
 from moorage.config.types import API_VERSION, KIND
 from moorage.contrib.metrics import NodeUsage, load_watcher
-from moorage.explain.evaluate import BadCase, World
+from moorage.explain.evaluate import BadCase, EvaluatedCase
 from moorage.snapshots.files import KEYS
-from tests.conformance.plugin_steps import loaded_engine, play, sorted_queue
+from tests.conformance.plugin_steps import case_engine, play, sorted_queue
 
 CLUSTER = (*KEYS, "pod")
-"""The keys of the input that a `World` reads."""
+"""The keys of the input that a `EvaluatedCase` reads."""
 KNOWN = (*CLUSTER, "args", "queue", "metrics", "boundAt", "now", "custom", "steps")
 
 
@@ -48,7 +48,7 @@ def evaluate_plugin(case: Mapping[str, Any]) -> dict[str, Any]:
         if "steps" in data:
             answer["steps"] = play(configured, data)
         elif "queue" in data:
-            answer["queue"] = sorted_queue(loaded_engine(configured, data), data["queue"])
+            answer["queue"] = sorted_queue(case_engine(configured, data), data["queue"])
         return {"id": case.get("id"), **answer}
     except (MoorageError, BadCase) as error:
         return {"id": case.get("id"), "error": str(error)}
@@ -79,21 +79,20 @@ def _text(**profile: Any) -> str:
 def judged(plugin: str, configured: Configuration, data: Mapping[str, Any]) -> dict[str, Any]:
     """What the plugin says of the nodes."""
     world = _world(configured, data)
-    profile = next(iter(world.engine.profiles.values()))
     if data.get("metrics") is not None:
-        asked = profile.plugins[plugin]
+        asked = world.profile.plugins[plugin]
         usage = getattr(asked, "usage", None)
         if not isinstance(usage, NodeUsage):
             raise BadCase(f"input.metrics: plugin {plugin} looks at no metrics; leave them out")
         usage.accept(load_watcher.read(data["metrics"]), asked.handle)
-    return world.one_plugin(profile, plugin, raw=True)
+    return world.one_plugin(plugin, raw=True)
 
 
 def preempting(plugin: str, configured: Configuration, data: Mapping[str, Any]) -> dict[str, Any]:
     """What becomes of the pod with this plugin and those before it, and which pods are safe from it."""
     world = _world(configured, data)
     answer = world.preemption()
-    policy = next(iter(world.engine.profiles.values())).plugins[plugin]
+    policy = world.profile.plugins[plugin]
     if isinstance(policy, Protecting):
         placed = (pod for pod in world.engine.stores[PODS].list() if pod.is_assigned)
         if names := sorted(pod.key for pod in policy.protected(world.pod, placed)):
@@ -108,10 +107,10 @@ class Protecting(Protocol):
     def protected(self, preemptor: Pod, pods: Iterable[Pod]) -> Iterable[Pod]: ...
 
 
-def _world(configured: Configuration, data: Mapping[str, Any]) -> World:
+def _world(configured: Configuration, data: Mapping[str, Any]) -> EvaluatedCase:
     cluster = {key: data[key] for key in CLUSTER if key in data}
     cluster["pods"] = [_bound(pod, data.get("boundAt") or {}) for pod in data.get("pods") or ()]
-    return World(cluster, configured, clock=CaseClock(_now(data)), custom=data.get("custom"))
+    return EvaluatedCase(cluster, configured, clock=CaseClock(_now(data)), custom=data.get("custom"))
 
 
 class CaseClock(SystemClock):

@@ -12,21 +12,19 @@ from typing import Any, cast
 
 from moorage.api import decoding
 from moorage.api.pod import Pod
-from moorage.api.resources import PODS, Resource
+from moorage.api.resources import PODS
 from moorage.api.times import parse_time
 from moorage.app.configuration import Configuration
-from moorage.app.offline import offline_engine
-from moorage.explain.evaluate import BadCase
+from moorage.app.offline import QuestionEngine, question_engine
+from moorage.explain.evaluate import BadCase, case_objects
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.events import QueuedPod
-from moorage.framework.ports import Change, Clock, Timer
+from moorage.framework.ports import Clock, Timer
 from moorage.framework.status import Status
-from moorage.framework.statuses import NodeStatuses
+from moorage.runtime import questions
 from moorage.runtime.binding import run_permit, run_reserve, run_unreserve
-from moorage.runtime.pre_filtering import run_post_filter, run_pre_filter
+from moorage.runtime.pre_filtering import run_post_filter
 from moorage.runtime.services import HeldPod
-from moorage.scheduler.engine import Engine
-from moorage.snapshots.files import KEYS
 
 Json = dict[str, Any]
 
@@ -36,7 +34,7 @@ def play(configured: Configuration, data: Mapping[str, Any]) -> list[Json]:
     return asyncio.run(_Cluster(configured, data).play(data["steps"]))
 
 
-def sorted_queue(engine: Engine, queue: Sequence[Json]) -> Json:
+def sorted_queue(engine: QuestionEngine, queue: Sequence[Json]) -> Json:
     """Pod → the pods that come strictly after it, and the order if there is one: no ties, and no circle."""
     less = next(iter(engine.profiles.values())).queue_sort.less
     pods = list(_queued(queue))
@@ -48,17 +46,11 @@ def sorted_queue(engine: Engine, queue: Sequence[Json]) -> Json:
     return answer
 
 
-def loaded_engine(configured: Configuration, data: Mapping[str, Any], clock: Clock | None = None) -> Engine:
-    """An engine that knows the objects of a case."""
-    engine, custom = offline_engine(configured, clock=clock), data.get("custom") or {}
-    lists: dict[Resource, Sequence[Json]] = {KEYS[key]: data[key] for key in KEYS if key in data}
-    for resource in {need.resource for cls in configured.plugins() for need in cls.needs}:
-        lists.setdefault(resource, custom.get(resource.plural) or ())
-    for resource, objects in lists.items():
-        for raw in objects:
-            engine.inbox.post(Change(resource, None, decoding.convert(resource, raw), initial=True))
-    engine.drain()
-    return engine
+def case_engine(
+    configured: Configuration, data: Mapping[str, Any], clock: Clock | None = None
+) -> QuestionEngine:
+    """Build an engine that holds the objects of a case."""
+    return question_engine(configured, case_objects(configured, data, data.get("custom")), clock=clock)
 
 
 def _queued(entries: Sequence[Json]) -> Iterator[QueuedPod]:
@@ -92,7 +84,7 @@ class _Cluster:
 
     def __init__(self, configured: Configuration, data: Mapping[str, Any]) -> None:
         self._clock = _StepClock()
-        self._engine = loaded_engine(configured, data, self._clock)
+        self._engine = case_engine(configured, data, self._clock)
         self._profile = next(iter(self._engine.profiles.values()))
         self._queue = data.get("queue") or []
         self._held: dict[str, tuple[CycleState, HeldPod]] = {}
@@ -130,13 +122,13 @@ class _Cluster:
         return self._pods[step["pod"]]
 
     async def _schedule(self, pod: Pod, node: str) -> Json:
-        state, nodes = CycleState(), self._engine.services.nodes()
+        attempt, pre = questions.begin(self._profile, pod, self._engine.services.nodes())
+        state, status = attempt.state, pre.status
         found: Json = {}
-        status = run_pre_filter(self._profile, state, pod, nodes).status
         if not status.is_success:
             found["preFilter"] = _plain(status)
         if not status.is_success or not node:
-            _, after = await run_post_filter(self._profile, state, pod, NodeStatuses(nodes))
+            _, after = await run_post_filter(self._profile, state, pod, attempt.statuses)
             return found if after.is_success else {**found, "postFilter": _plain(after)}
         self._engine.cache.assume(pod, node)
         self._states[pod.key] = state, node

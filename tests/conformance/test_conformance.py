@@ -19,7 +19,7 @@ import pytest
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.resources import NODES, PODS, Resource
-from moorage.explain.evaluate import World, evaluate
+from moorage.explain.evaluate import EvaluatedCase, evaluate
 from moorage.runtime.reuse.cache import ReuseCache
 from moorage.scheduler.choosing import NodeChooser
 
@@ -63,7 +63,7 @@ def test_a_cold_table(family, cases):
 def test_a_table_reached_by_detours(family, cases):
     """Nodes are removed and added again, pods placed elsewhere, moved and deleted, until all is as it was."""
     for case in cases[family]:
-        world = World(case["input"])
+        world = EvaluatedCase(case["input"])
         shake(world, random.Random(case["id"]))
         world.engine.cache.validate()
         answer = {"plugins": world.by_plugin(), **world.whole_profile()}
@@ -75,7 +75,7 @@ def test_a_reused_answer(family, cases):
     """The third pod of a signature, after rows have changed and back, gets the answer of the first."""
     reused = 0
     for case in cases[family]:
-        world = World(case["input"])
+        world = EvaluatedCase(case["input"])
         reuse = ReuseCache(versions(world))
         chooser = NodeChooser(reuse)
         for _ in range(2):
@@ -87,7 +87,7 @@ def test_a_reused_answer(family, cases):
     assert reused > 10, "templates were hardly reused"
 
 
-def versions(world: World) -> Callable[[Resource], int]:
+def versions(world: EvaluatedCase) -> Callable[[Resource], int]:
     return lambda resource: world.engine.stores[resource].version
 
 
@@ -95,7 +95,7 @@ def without_plugins(expect: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in expect.items() if key != "plugins"}
 
 
-def shake(world: World, draw: random.Random) -> None:
+def shake(world: EvaluatedCase, draw: random.Random) -> None:
     """Nodes away and back, in the order that they had; pods to other nodes and back."""
     nodes: list[Node] = [view.node for view in world.nodes]
     order = [node.name for node in world.engine.stores[NODES].list()]
@@ -111,7 +111,7 @@ def shake(world: World, draw: random.Random) -> None:
     world.engine.drain()
 
 
-def shake_pods(world: World, draw: random.Random) -> None:
+def shake_pods(world: EvaluatedCase, draw: random.Random) -> None:
     pods = [cached.pod for cached in world.engine.cache.pods()]
     names = [view.name for view in world.nodes] or ["nowhere"]
     for pod in draw.sample(pods, len(pods) // 2):

@@ -8,10 +8,11 @@ from typing import Any
 from moorage.api import decoding
 from moorage.api.resources import NODES, PODS, Resource
 from moorage.app.configuration import configure
+from moorage.app.offline import question_engine
 from moorage.contrib.capacity_scheduling.quotas import ELASTICQUOTAS
 from moorage.contrib.coscheduling.groups import LABEL, PODGROUPS
 from moorage.explain.explanation import explain
-from moorage.explain.loaded import LoadedCluster
+from moorage.explain.judging import Judge
 from moorage.snapshots.cluster import ClusterObjects
 from moorage.testing import make_node, make_pod
 from tests.contrib.capacity_scheduling.tenants import CONFIG, quota
@@ -21,9 +22,11 @@ from tests.contrib.coscheduling.gangs import podgroup
 
 def remedies(config: str, objects: dict[Resource, Any], pod: Any) -> list[str]:
     found = {NODES: [make_node("n", cpu="8")], **objects}
-    loaded = LoadedCluster.load(ClusterObjects(found), configure(config, discover=False))
-    before = asyncio.run(explain(loaded.judge(pod), pod))
-    assert asyncio.run(explain(loaded.judge(pod), pod)).to_dict() == before.to_dict(), "nothing stays changed"
+    engine = question_engine(configure(config, discover=False), ClusterObjects(found).changes())
+    before = asyncio.run(explain(Judge.of(engine, pod), pod))
+    assert asyncio.run(explain(Judge.of(engine, pod), pod)).to_dict() == before.to_dict(), (
+        "nothing stays changed"
+    )
     return [each.text for each in before.remedies if each.nodes]
 
 

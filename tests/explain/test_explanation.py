@@ -12,7 +12,7 @@ import pytest
 from moorage.explain.explanation import summary
 from moorage.framework.optional import Detail
 from moorage.testing import Cluster, make_node, make_pod
-from tests.explain.world import ask, load
+from tests.explain.world import ask, budget, load
 
 GPU = ["gpu=true:NoSchedule"]
 
@@ -31,7 +31,7 @@ def test_every_plugin_is_asked_about_every_node():
         ("TaintToleration", 1, 0),
     ]
     assert [each["plugin"] for each in found.nodes["gpu"]] == ["TaintToleration", "NodeResourcesFit"]
-    assert found.nodes["gpu"][1]["details"][0]["text"] == "cpu: asks 2, there 1, 1 short"
+    assert found.nodes["gpu"][1]["details"][0]["text"] == "cpu: 2 requested, 1 free (1 short)"
 
 
 def test_the_message_is_that_of_the_scheduler():
@@ -68,13 +68,8 @@ def test_candidates_for_preemption_have_victims_reprieves_and_violated_budgets()
         make_pod("a-small", cpu="1", node="a"),
         make_pod("b-kept", cpu="3", node="b", labels={"app": "kept"}),
     ]
-    budget = {
-        "metadata": {"name": "kept", "namespace": "default"},
-        "spec": {"selector": {"matchLabels": {"app": "kept"}}},
-        "status": {"disruptionsAllowed": 0},
-    }
     pod = make_pod("p", cpu="2", priority=10)
-    found = ask(load(nodes, [*running, pod], [budget]), pod)
+    found = ask(load(nodes, [*running, pod], budget("kept", {"app": "kept"})), pod)
     assert found.nominated == "a"
     assert found.to_dict()["preemption"]["candidates"] == [
         {
@@ -185,8 +180,8 @@ def test_details_of_many_nodes_become_a_line_for_each_subject():
     cpu = [Detail("cpu", 2000, free, 2000 - free, "m") for free in (500, 1000)]
     taint = Detail("taint a:NoSchedule")
     assert summary([[cpu[0], taint], [cpu[1]]]) == [
-        "cpu: 2 nodes, 1 short to 1500m",
-        "taint a:NoSchedule: 1 nodes",
+        "cpu: 1 to 1500m short on 2 nodes",
+        "taint a:NoSchedule (1 node)",
     ]
 
 

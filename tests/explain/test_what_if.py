@@ -119,8 +119,8 @@ def test_nothing_that_was_read_is_changed():
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (lambda tried: tried.drain("n9"), "there is no node 'n9'"),
-        (lambda tried: tried.remove("p9"), "there is no pod 'p9'"),
+        (lambda tried: tried.drain("n9"), "node 'n9' does not exist"),
+        (lambda tried: tried.remove("p9"), "pod 'p9' does not exist"),
         (lambda tried: tried.add([workload("DaemonSet")]), "DaemonSet web"),
         (lambda tried: tried.add([{"kind": "Job", "metadata": {"name": "j"}}]), "spec.template is missing"),
     ],

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
+import msgspec
 from hypothesis import strategies as st
 
 from moorage.api import resources as kinds
 from moorage.api.node import Node
 from moorage.api.pod import Pod
-from moorage.explain.evaluate import World
+from moorage.app.configuration import Configuration
+from moorage.explain.evaluate import EvaluatedCase, default_configuration, with_args
 from moorage.runtime.profile import Profile
 
 ZONE = "topology.kubernetes.io/zone"
@@ -155,13 +158,24 @@ def cases(draw: st.DrawFn) -> Json:
     }
 
 
+def alone(plugin: str, args: Json) -> Configuration:
+    """The default profile without all plugins but this one and those that every profile needs."""
+    configured = with_args(default_configuration(), args)
+    [profile] = configured.profiles
+    points = {
+        point: refs if point in ("queueSort", "bind") else tuple(ref for ref in refs if ref.name == plugin)
+        for point, refs in profile.points.items()
+    }
+    return dataclasses.replace(configured, profiles=(msgspec.structs.replace(profile, points=points),))
+
+
 class Crowd:
     """A case as a running engine, with a profile of one plugin."""
 
     def __init__(self, case: Json, plugin: str) -> None:
         self.case = case
-        self.world = World(case)
-        self.profile: Profile = self.world.alone(plugin)
+        self.world = EvaluatedCase({**case, "args": {}}, alone(plugin, case.get("args") or {}))
+        self.profile: Profile = self.world.profile
         self.plugin: Any = self.profile.plugins[plugin]
         self.pod: Pod = self.world.pod
 

@@ -15,7 +15,7 @@ from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.app.configuration import configure
 from moorage.contrib.registry import PLUGINS as CONTRIB
-from moorage.explain.evaluate import World
+from moorage.explain.evaluate import EvaluatedCase
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.hot import ManyPodsFilterPlugin, ManyPodsScorePlugin
 from moorage.framework.nodes import Nodes
@@ -43,7 +43,7 @@ def as_status(answer: Any) -> Status:
 class Asked:
     """A plugin, a pod, and what the plugin's PreFilter made of it."""
 
-    world: World
+    world: EvaluatedCase
     plugin: Any
     pod: Pod
     state: CycleState
@@ -148,7 +148,7 @@ def ask(
     custom: Mapping[str, Sequence[Any]] | None = None,
 ) -> Asked:
     """Run PreFilter, if the plugin has one and it is wanted. `custom` are objects by plural name."""
-    world = World(
+    world = EvaluatedCase(
         {
             "nodes": [msgspec.to_builtins(node) for node in (GHOST, *nodes)],
             "pods": [msgspec.to_builtins(other) for other in (GHOST_POD, *pods)],
@@ -161,9 +161,7 @@ def ask(
     world.engine.services.nodes()
     world.put(kinds.NODES, None, GHOST)
     world.engine.drain()
-    # A profile of its own has not heard of objects that were there before it was built.
-    profile = next(iter(world.engine.profiles.values())) if plugin in CONTRIB else world.alone(plugin)
-    asked = Asked(world, profile.plugins[plugin], world.pod, CycleState(), Status())
+    asked = Asked(world, world.profile.plugins[plugin], world.pod, CycleState(), Status())
     if pre_filter and hasattr(asked.plugin, "pre_filter"):
         answer = asked.plugin.pre_filter(asked.state, asked.pod, world.nodes)
         asked.pre = answer if isinstance(answer, PreFilterResult) else as_status(answer)

@@ -35,7 +35,7 @@ GIB = 1 << 30
 
 def details(plugin: str, pod: Pod, *objects: Any) -> dict[str, list[Detail]]:
     world = make_world(*objects, pod=pod)
-    return explained(world.alone(plugin).plugins[plugin], world.pod, world.nodes)
+    return explained(world.profile.plugins[plugin], world.pod, world.nodes)
 
 
 def one(plugin: str, pod: Pod, *objects: Any) -> list[Detail]:

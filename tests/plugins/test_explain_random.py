@@ -8,7 +8,7 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moorage.explain.evaluate import World
+from moorage.explain.evaluate import EvaluatedCase
 from moorage.framework.optional import ExplainingPlugin
 from tests.plugins.crowded_worlds import ZONE, Json, cases
 from tests.plugins.explained import explained
@@ -156,7 +156,7 @@ def test_a_refusal_has_details_and_nothing_else_has():
     @settings(max_examples=120, derandomize=True)
     @given(mixed())
     def check(case: Json) -> None:
-        world = World(case)
+        world = EvaluatedCase(case)
         profile = next(iter(world.engine.profiles.values()))
         for name, plugin in profile.plugins.items():
             if isinstance(plugin, ExplainingPlugin):

@@ -99,7 +99,7 @@ def test_a_bad_selector_of_a_running_pod_spoils_its_own_list_only() -> None:
     world = crowd()
     world.world.put(kinds.PODS, make_pod("running", node="n0", affinity=affinity))
     world.world.engine.drain()
-    answer = world.world.one_plugin(world.profile, "InterPodAffinity")
+    answer = world.world.one_plugin("InterPodAffinity")
     assert list(answer["filter"]) == ["n0"]
     assert "score" not in answer
 
@@ -133,7 +133,7 @@ def test_a_namespace_that_changes_its_labels_is_found_by_the_new_ones() -> None:
     old = make_namespace("x", {"team": "b"})
     world.world.put(kinds.NAMESPACES, old)
     world.world.engine.drain()
-    assert "filter" not in world.world.one_plugin(world.profile, "InterPodAffinity")
+    assert "filter" not in world.world.one_plugin("InterPodAffinity")
     world.world.put(kinds.NAMESPACES, make_namespace("x", {"team": "a"}), old)
     world.world.engine.drain()
-    assert "filter" in world.world.one_plugin(world.profile, "InterPodAffinity")
+    assert "filter" in world.world.one_plugin("InterPodAffinity")

@@ -12,8 +12,9 @@ from msgspec.structs import replace
 
 from moorage.api.resources import NODES, PODS
 from moorage.app.configuration import configure
+from moorage.app.offline import question_engine
 from moorage.explain.explanation import Explanation, explain
-from moorage.explain.loaded import LoadedCluster
+from moorage.explain.judging import Judge
 from moorage.framework import Detail, ExplainingPlugin, FilterPlugin, Proposal, Status
 from moorage.snapshots.cluster import ClusterObjects
 from moorage.telemetry.log_lines import VALUES
@@ -57,8 +58,8 @@ def ask(plugin: type[Any], pods: Iterable[Any] = (), **options: Any) -> Explanat
     configured = configure(json.dumps({**head, "profiles": [profile]}), plugins=[plugin], discover=False)
     pod = make_pod("p", cpu="1", labels={TEAM: "a"}, **options)
     node = make_node("n", cpu="4", labels={TEAM: "b"})
-    loaded = LoadedCluster.load(ClusterObjects({NODES: [node], PODS: [*pods, pod]}), configured)
-    return asyncio.run(explain(loaded.judge(pod), pod))
+    engine = question_engine(configured, ClusterObjects({NODES: [node], PODS: [*pods, pod]}).changes())
+    return asyncio.run(explain(Judge.of(engine, pod), pod))
 
 
 def test_what_an_outside_plugin_proposes_is_tried_and_shown():

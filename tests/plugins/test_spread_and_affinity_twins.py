@@ -169,7 +169,7 @@ def shuffle(data: st.DataObject, crowd: Crowd) -> None:
 
 
 def told(crowd: Crowd) -> dict[str, Any]:
-    return crowd.world.one_plugin(crowd.profile, crowd.plugin.name)
+    return crowd.world.one_plugin(crowd.plugin.name)
 
 
 def check(crowd: Crowd, plugin: str) -> None:

@@ -10,7 +10,7 @@ import msgspec
 from moorage.api.meta import Object
 from moorage.api.pod import Pod
 from moorage.api.resources import by_kind
-from moorage.explain.evaluate import World
+from moorage.explain.evaluate import EvaluatedCase
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.nodes import Nodes
 from moorage.framework.status import SUCCESS, Status
@@ -25,13 +25,13 @@ Verdict = dict[str, tuple[str, tuple[str, ...]]]
 """Refused node → code and reasons."""
 
 
-def make_world(*objects: Object, pod: Pod | None = None) -> World:
+def make_world(*objects: Object, pod: Pod | None = None) -> EvaluatedCase:
     data: dict[str, Any] = {"pod": msgspec.to_builtins(pod or make_pod("incoming"))}
     for obj in objects:
         kind = obj.kind or type(obj).__name__
         assert by_kind(kind) is not None
         data.setdefault(KEYS[kind], []).append(msgspec.to_builtins(obj))
-    return World(data)
+    return EvaluatedCase(data)
 
 
 @dataclass
@@ -76,7 +76,7 @@ def ask(plugin: str, pod: Pod, *objects: Object) -> Asked:
     return ask_in(world, plugin, world.pod)
 
 
-def ask_in(world: World, plugin: str, pod: Pod) -> Asked:
+def ask_in(world: EvaluatedCase, plugin: str, pod: Pod) -> Asked:
     profile = next(iter(world.engine.profiles.values()))
     instance: Any = profile.plugins[plugin]
     state = CycleState()

@@ -13,9 +13,10 @@ import pytest
 from moorage import snapshots
 from moorage.api.resources import NODES, PODS, Unstructured, custom
 from moorage.app.configuration import configure
+from moorage.app.offline import question_engine
 from moorage.cli.root import app
 from moorage.explain.explanation import explain
-from moorage.explain.loaded import LoadedCluster
+from moorage.explain.judging import Judge
 from moorage.explain.what_if import ClusterCopy
 from moorage.snapshots.anonymize import hash_names
 from moorage.snapshots.cluster import ClusterObjects
@@ -164,9 +165,9 @@ def unordered(value: Any) -> Any:
 
 def explained(cluster: ClusterObjects) -> list[Any]:
     """Remedies without the objects that they change: fields are missing there."""
-    loaded = LoadedCluster.load(cluster, configure(discover=False))
+    loaded = question_engine(configure(discover=False), cluster.changes())
     pending = [pod for pod in cluster.objects[PODS] if not pod.spec.node_name]
-    found = [asyncio.run(explain(loaded.judge(pod), pod)).to_dict() for pod in pending]
+    found = [asyncio.run(explain(Judge.of(loaded, pod), pod)).to_dict() for pod in pending]
     for remedy in (each for answer in found for each in answer["remedies"]):
         del remedy["pod"], remedy["changes"]
     return found

@@ -22,6 +22,9 @@ Quantity: TypeAlias = str | int | float
 ResourceList: TypeAlias = Mapping[str, Quantity]
 """Resource names with quantities, as in requests, limits, capacity and allocatable."""
 
+MILLI, BYTES = "m", "B"
+"""Units of amounts: thousandths, as for cpu; bytes. The empty unit counts pieces."""
+
 NANO = 1_000_000_000
 MAX_NANOS = (2**63 - 1) * NANO
 
@@ -61,6 +64,30 @@ def milli_value(quantity: Quantity) -> int:
 def value(quantity: Quantity) -> int:
     """The quantity in base units, rounded up as upstream's Value."""
     return round_up(parse(quantity), NANO)
+
+
+def format_amount(resource: str, amount: int) -> str:
+    """Return an amount of a resource, counted as the framework counts it, in Kubernetes' notation."""
+    return format_number(amount, unit_of(resource))
+
+
+def unit_of(resource: str) -> str:
+    """Return the unit in which amounts of a resource are counted."""
+    if resource == "cpu":
+        return MILLI
+    return BYTES if resource.startswith(("memory", "ephemeral-storage", "hugepages-")) else ""
+
+
+def format_number(number: int, unit: str = "") -> str:
+    """Return a number of this unit in Kubernetes' notation: `200m`, `1.5Gi`, `3`."""
+    if unit == MILLI:
+        return f"{number // 1000}" if number % 1000 == 0 else f"{number}m"
+    if unit == BYTES:
+        for suffix in ("Ti", "Gi", "Mi", "Ki"):
+            size = 1 << _POWERS_OF_TWO[suffix]
+            if abs(number) >= size:
+                return f"{number / size:.2f}".rstrip("0").rstrip(".") + suffix
+    return str(number)
 
 
 def _text(quantity: Quantity) -> str:

@@ -55,6 +55,11 @@ class Configuration:
         profiles = tuple(replace(profile, scheduler_name=name) for profile in self.profiles)
         return Configuration(replace(self.config, profiles=written), profiles, self.registry)
 
+    def looking_at_all_nodes(self) -> Configuration:
+        """Return the configuration without sampling, so that every node is filtered."""
+        profiles = tuple(replace(profile, percentage_of_nodes_to_score=0) for profile in self.profiles)
+        return dataclasses.replace(self, profiles=profiles)
+
     def plugins(self) -> list[type[Plugin]]:
         """Those that a profile enables."""
         points = [refs for profile in self.profiles for refs in profile.points.values()]
@@ -92,9 +97,13 @@ def configure(
     `folders` are where `module:Class` is looked for beside the installed packages.
     """
     registry = build_registry(plugins, discover=discover)
-    _follow(registry, config.plugin_references(text), source, folders)
-    _follow_contrib(registry, config.plugin_names(text))
-    loaded = config.load(text, registry.args_types(), source=source, aliases=registry.aliases, gates=gates)
+    if text == EMPTY:
+        loaded = config.default_configuration(registry.args_types(), gates)
+    else:
+        _follow(registry, config.plugin_references(text), source, folders)
+        _follow_contrib(registry, config.plugin_names(text))
+        args_types, aliases = registry.args_types(), registry.aliases
+        loaded = config.load(text, args_types, source=source, aliases=aliases, gates=gates)
     profiles = config.resolve(
         loaded,
         registry.implements(),

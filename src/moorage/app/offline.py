@@ -1,18 +1,40 @@
-"""An engine without an API server: for what is judged, checked or measured in memory."""
+"""Engines without an API server: for questions, checks and measurements in memory.
+
+`offline_engine` builds a whole engine that can schedule. `question_engine` builds what questions need of one:
+stores, cache and profiles, without a queue, binding cycles or records. `load` fills either with objects.
+"""
 
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Sequence
-from typing import Any
+from collections import deque
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
 
+from moorage.api.pod import Pod
 from moorage.api.resources import Resource
 from moorage.app.clock import SystemClock
 from moorage.app.configuration import Configuration
-from moorage.framework.ports import Clock, Extender, ObjectList, WatchEvent
+from moorage.framework.ports import Change, Clock, Extender, ObjectList, Served, WatchEvent
+from moorage.queue.inflight import PodNominator
+from moorage.runtime.profile import Profile
+from moorage.runtime.services import Services, Tasks, WaitingPods
 from moorage.scheduler.assembly import assemble
-from moorage.scheduler.engine import Engine
-from moorage.scheduler.generation import Ports
+from moorage.scheduler.engine import Engine, Inbox
+from moorage.scheduler.generation import Builder, Generation, Ports
+from moorage.scheduler.handlers import Handlers
+from moorage.scheduler.instructions import Enqueue, Instruction, Remove, Update
+from moorage.scheduler.queue_hooks import run_pre_enqueue
+from moorage.state.cache import ClusterCache
+from moorage.state.cluster import ClusterState
+from moorage.state.stores import Stores
+from moorage.telemetry import logs
+
+_log = logs.get(__name__)
+
+BATCH = 10_000
+"""Objects that are delivered before they are applied."""
 
 
 def offline_engine(
@@ -21,10 +43,121 @@ def offline_engine(
     extenders: Sequence[Extender] = (),
     clock: Clock | None = None,
 ) -> Engine:
-    """An engine with all profiles of the configuration; writes succeed and change nothing."""
-    clock = clock or SystemClock()
-    ports = Ports(NoApi(), clock, random.Random(seed), NoEvents(), extenders=extenders)
-    return assemble(configured.config, configured.profiles, configured.registry, ports)
+    """Build an engine with all profiles of the configuration; writes succeed and change nothing."""
+    return assemble(
+        configured.config, configured.profiles, configured.registry, _ports(seed, extenders, clock)
+    )
+
+
+def _ports(seed: int = 0, extenders: Sequence[Extender] = (), clock: Clock | None = None) -> Ports:
+    return Ports(NoApi(), clock or SystemClock(), random.Random(seed), NoEvents(), extenders=extenders)
+
+
+class Mailbox(deque[Change | Served | Instruction]):
+    """Changes that have been delivered and not applied yet."""
+
+    post = deque.append
+
+
+@dataclass(slots=True)
+class QuestionEngine:
+    """A cluster in memory and the profiles that are asked about it. It never schedules by itself."""
+
+    stores: Stores
+    cache: ClusterCache
+    handlers: Handlers
+    generation: Generation
+    nominator: PodNominator
+    tasks: Tasks
+    inbox: Mailbox
+
+    @property
+    def profiles(self) -> Mapping[str, Profile]:
+        return self.generation.profiles
+
+    @property
+    def services(self) -> Services:
+        """What plugins reach through their Handle."""
+        return self.generation.services
+
+    def drain(self) -> None:
+        """Apply everything that was posted, then call the callbacks of plugins, as the engine does."""
+        items = list(self.inbox)
+        self.inbox.clear()
+        for item in items:
+            try:
+                self._apply(item)
+            except Exception as error:  # one object must not end the question
+                _log.error("Applying a change failed", error=error, stack=True, item=repr(item)[:200])
+        if self.generation.callbacks.noted:
+            self.generation.callbacks.call()
+
+    def _apply(self, item: Change | Served | Instruction) -> None:
+        if isinstance(item, Served):
+            self.handlers.serve(item)
+        elif isinstance(item, Change):
+            for instruction in self.handlers.apply(item):
+                self._nominate(instruction)
+
+    def _nominate(self, instruction: Instruction) -> None:
+        """Keep the nominations of pending pods, which the queue of an engine would keep. A gated pod must not
+        hold space that others could use."""
+        match instruction:
+            case Enqueue(pod) if node := pod.nominated_node_name:
+                if run_pre_enqueue(self.profiles[pod.scheduler_name], pod) is None:
+                    self.nominator.nominate(pod, node)
+            case Update(old, new):
+                self.nominator.updated(old, new)
+            case Remove(pod):
+                self.nominator.forget(pod.uid)
+
+
+def question_engine(
+    configured: Configuration, changes: Iterable[Change | Served] = (), *, clock: Clock | None = None
+) -> QuestionEngine:
+    """Build all profiles of the configuration, looking at all nodes, and load the objects."""
+    configured = configured.looking_at_all_nodes()
+    cluster, tasks, inbox = ClusterState(), Tasks(), Mailbox()
+    ports = _ports(clock=clock)
+    waiting, nominator = WaitingPods(ports.clock), PodNominator(lambda uid: False)
+    builder = Builder(ports, inbox.post, cluster, nominator, tasks, waiting, lambda uid, reason: False)
+    generation = builder.build(configured.profiles, configured.registry, ())
+
+    def serves(pod: Pod) -> bool:
+        return pod.scheduler_name in generation.profiles
+
+    handlers = Handlers(cluster.stores, cluster.cache, waiting, serves)
+    engine = QuestionEngine(cluster.stores, cluster.cache, handlers, generation, nominator, tasks, inbox)
+    load(engine, changes)
+    return engine
+
+
+class AnyEngine(Protocol):
+    """The part that an engine and a question engine have in common."""
+
+    @property
+    def inbox(self) -> Inbox | Mailbox: ...
+    @property
+    def profiles(self) -> Mapping[str, Profile]: ...
+    @property
+    def services(self) -> Services: ...
+    @property
+    def stores(self) -> Stores: ...
+    @property
+    def cache(self) -> ClusterCache: ...
+    @property
+    def tasks(self) -> Tasks: ...
+
+    def drain(self) -> None: ...
+
+
+def load(engine: AnyEngine, changes: Iterable[Change | Served]) -> None:
+    """Deliver changes to an engine and apply them, in batches."""
+    for number, change in enumerate(changes, 1):
+        engine.inbox.post(change)
+        if number % BATCH == 0:
+            engine.drain()
+    engine.drain()
 
 
 class NoEvents:

@@ -11,14 +11,13 @@ from moorage.api.node import HOSTNAME, ZONE
 from moorage.api.pod import Pod
 from moorage.api.resources import NODES, PODS, Resource
 from moorage.app.configuration import Configuration, configure
-from moorage.app.offline import offline_engine
+from moorage.app.offline import load, offline_engine
 from moorage.framework.events import QueuedPod
 from moorage.framework.ports import Change, Extender
 from moorage.runtime.profile import Profile
 from moorage.scheduler.engine import Engine
 
 ZONES = 10
-BATCH = 10_000
 
 
 class World:
@@ -44,18 +43,13 @@ class World:
         self.put(PODS, self._running(pods, per_node))
 
     def put(self, resource: Resource, raw: Iterable[dict[str, Any]]) -> None:
-        """Deliver objects and apply them, in batches."""
-        for count, item in enumerate(raw, 1):
-            self.engine.inbox.post(Change(resource, None, decoding.convert(resource, item), initial=True))
-            if count % BATCH == 0:
-                self.engine.drain()
-        self.engine.drain()
+        """Deliver objects and apply them."""
+        objects = (decoding.convert(resource, item) for item in raw)
+        load(self.engine, (Change(resource, None, obj, initial=True) for obj in objects))
 
     def remove(self, resource: Resource, raw: Iterable[dict[str, Any]]) -> None:
         """Deliver that objects are gone."""
-        for item in raw:
-            self.engine.inbox.post(Change(resource, decoding.convert(resource, item), None))
-        self.engine.drain()
+        load(self.engine, (Change(resource, decoding.convert(resource, item), None) for item in raw))
 
     def _node(self, i: int) -> dict[str, Any]:
         size = self.random.choice((1, 2, 4))

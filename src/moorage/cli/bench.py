@@ -22,8 +22,8 @@ from moorage.bench.extender import EXCHANGES, Exchange, ExchangeResult
 from moorage.bench.measuring import Measurement, Result
 from moorage.bench.simulating import SimulationResult
 from moorage.bench.workloads import WORKLOADS, Workload
+from moorage.cli.options import Config, PluginPath, Plugins, ProfileName, configured
 from moorage.cli.printing import Form, OutputForm, console, current_folder, fail, print_data
-from moorage.cli.profile_options import Config, PluginPath, Plugins, ProfileName, configured
 from moorage.runtime.registry import look_in
 
 app = typer.Typer(

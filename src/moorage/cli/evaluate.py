@@ -15,8 +15,8 @@ import typer
 
 from moorage.api.errors import MoorageError
 from moorage.app.configuration import Configuration
+from moorage.cli.options import Config, PluginPath, Plugins, ProfileName, configured
 from moorage.cli.printing import fail
-from moorage.cli.profile_options import Config, PluginPath, Plugins, ProfileName, configured
 from moorage.explain.evaluate import Evaluator, default_configuration
 from moorage.snapshots.cluster import ClusterObjects, read_cluster
 from moorage.snapshots.manifests import read_manifest

@@ -10,19 +10,40 @@ import typer
 from rich.table import Table
 
 from moorage.api.errors import MoorageError
+from moorage.app.configuration import configure
+from moorage.app.gc_tuning import nothing_collected
+from moorage.app.offline import question_engine
 from moorage.cli import explain_server
+from moorage.cli.explain_server import score_table
+from moorage.cli.options import (
+    Authority,
+    Config,
+    Context,
+    Insecure,
+    Kubeconfig,
+    Namespace,
+    PluginPath,
+    Plugins,
+    ProfileName,
+    Server,
+    SnapshotFile,
+    TokenFile,
+    configured,
+    read,
+    scheduler_of,
+)
 from moorage.cli.printing import Form, OutputForm, console, fail, line, print_data, printable
-from moorage.cli.profile_options import Config, PluginPath, Plugins, ProfileName, configured
-from moorage.cli.scores import scores
-from moorage.cli.server_options import Authority, Insecure, Server, TokenFile, scheduler_of
-from moorage.cli.sources import Context, Kubeconfig, Namespace, SnapshotFile, load
 from moorage.explain.explanation import Explanation, Group, Placement, Victims
 from moorage.explain.explanation import explain as ask
+from moorage.explain.judging import Judge, find_pod
+from moorage.explain.remedies import Remedy
 
-NAMED = 4
-"""Pods that are named in a cell."""
+MAX_PODS = 4
+"""Number of pods that are named in a cell."""
+MAX_DETAILS = 6
+"""Number of details that are shown for a reason."""
 UNSCHEDULABLE = 3
-"""Exit code for a pod that no node takes now."""
+"""Exit code for a pod without a feasible node."""
 
 
 def explain(
@@ -30,9 +51,7 @@ def explain(
     namespace: Namespace = "",
     node: Annotated[
         list[str] | None,
-        typer.Option(
-            "--node", metavar="NAME", help="Everything that is in the way on this node. Repeatable."
-        ),
+        typer.Option("--node", metavar="NAME", help="Show every refusal on this node. Repeatable."),
     ] = None,
     kubeconfig: Kubeconfig = "",
     context: Context = "",
@@ -45,36 +64,39 @@ def explain(
     profile: ProfileName = "",
     plugins: Plugins = None,
     plugin_path: PluginPath = None,
-    remedies: Annotated[int, typer.Option(metavar="N", help="Remedies to look for; 0: none.")] = 5,
+    remedies: Annotated[int, typer.Option(metavar="N", help="Number of remedies to look for.")] = 5,
     output: OutputForm = Form.TABLE,
 ) -> None:
-    """Say why a pod is pending, or why it is on its node, and what would help.
+    """Explain why a pod is pending, or why it is on its node, and what would help.
 
-    Works on any cluster, also one without Moorage: its objects are listed once and judged by the plugins of
-    --config, or by kube-scheduler's defaults. Nothing is written. Remedies are tried in memory before they
-    are shown. With --server a running scheduler is asked what it has decided, and why.
+    Works on any cluster, also on one without Moorage. The objects are listed once, and the plugins of
+    --config, or kube-scheduler's default plugins, are asked in memory. Nothing is written to the cluster.
+    Every remedy was tried in memory. With --server, a running scheduler reports what it decided and why.
 
-    Exit code 0: a node takes the pod, 3: none does now, 1: the question cannot be answered.
+    Exit codes: 0 if a node is feasible, 3 if none is, 1 if the question cannot be answered.
     """
     kind, slash, name = pod.rpartition("/")
     if slash and kind not in ("pod", "pods", "po"):
-        fail(f"{pod}: only pods are explained; write pod/NAME, and the namespace with -n")
+        fail(f"{pod}: only pods can be explained; write pod/NAME, and the namespace with -n")
     scheduler = scheduler_of(server, token_file, kubeconfig, context, authority, insecure)
     if scheduler is not None:
         if snapshot or config or profile or plugins or plugin_path or node:
-            fail("--server shows what was recorded: drop --snapshot, --node and --config with its options")
+            fail("--server shows recorded attempts; it excludes --snapshot, --node, --config and --profile")
         if explain_server.explain(scheduler, name, namespace, output):
             raise typer.Exit(UNSCHEDULABLE)
         return
-    loaded = load(configured(config, profile, plugins, plugin_path), kubeconfig, context, snapshot)
+    own = configured(config, profile, plugins, plugin_path) or configure()
     try:
-        found = loaded.pod(name, namespace or loaded.namespace)
-        judge = loaded.judge(found, profile)
+        with nothing_collected():
+            cluster = read(own, kubeconfig, context, snapshot)
+            engine = question_engine(own, cluster.changes())
+        found = find_pod(engine, name, namespace or cluster.namespace)
+        judge = Judge.of(engine, found, profile)
         answer = asyncio.run(ask(judge, found, nodes=node or (), remedies=remedies))
     except MoorageError as error:
         fail(str(error))
     if unknown := sorted(set(node or ()) - set(judge.nodes.names)):
-        fail(f"there is no node {unknown[0]!r}; `kubectl get nodes` names them")
+        fail(f"node {unknown[0]!r} does not exist; `kubectl get nodes` lists the nodes")
     if output is Form.TABLE:
         show(answer)
     else:
@@ -84,60 +106,69 @@ def explain(
 
 
 def show(answer: Explanation) -> None:
-    """For people."""
+    """Print an explanation for people."""
     pod = answer.pod
     line(_headline(answer), style="bold")
     if pod.scheduler_name != answer.profile:
-        line(f"The pod asks for the scheduler {pod.scheduler_name!r}; judged by {answer.profile!r}.")
+        line(f"The pod names scheduler {pod.scheduler_name!r}; profile {answer.profile!r} was asked instead.")
+    if pod.is_terminating:
+        line("The pod is being deleted, so the scheduler does not try it.")
     for reason in answer.held_back:
-        line(f"Not in the queue: {reason}")
+        line(f"The pod is gated: {reason}")
     if answer.message:
         line(answer.message)
     if answer.groups:
         console().print(refusals(answer.groups))
-    for name, found in answer.nodes.items():
-        line(f"\n{name}: {'nothing is in the way' if not found else ''}", style="bold")
-        for each in found:
-            reasons = "; ".join(each["reasons"])
-            line(f"  {each['plugin']}: {reasons}")
+    for name, refused in answer.nodes.items():
+        line(f"\n{name}:" if refused else f"\n{name}: no plugin refuses it.", style="bold")
+        for each in refused:
+            line(f"  {each['plugin']}: {'; '.join(each['reasons'])}")
             for detail in each["details"]:
                 line(f"    {detail['text']}")
     if answer.placement is not None:
         _show_placement(answer.placement, pod.spec.node_name)
     if answer.candidates:
-        line(f"\nPreemption would nominate it to {answer.nominated}:", style="bold")
+        line(f"\nPreemption would nominate the pod to {answer.nominated}:", style="bold")
         console().print(candidates(answer.candidates))
     if answer.remedies:
-        line("\nWhat would help (tried on this state of the cluster):", style="bold")
+        line("\nWhat would help (each was tried on a copy of this cluster):", style="bold")
         for remedy in answer.remedies:
-            gain = f"{remedy.nodes} nodes" if remedy.nodes != 1 else "1 node"
-            where = f" → {gain}, then {remedy.node}" if remedy.nodes else f" → {remedy.node}"
-            line(f"  - {remedy.text}{where}")
+            line(f"  - {remedy.text[:1].upper()}{remedy.text[1:]}. {_effect(remedy)}")
+
+
+def _effect(remedy: Remedy) -> str:
+    if not remedy.nodes:
+        return f"Nominates the pod to {remedy.node}."
+    if remedy.nodes == 1:
+        return f"Makes 1 node feasible ({remedy.node})."
+    return f"Makes {remedy.nodes} nodes feasible (best: {remedy.node})."
 
 
 def _headline(answer: Explanation) -> str:
-    pod, total = answer.pod, answer.total
+    pod, feasible = answer.pod, f"{answer.feasible} of {answer.total} nodes"
     if pod.spec.node_name:
-        return f"{pod.key} runs on {pod.spec.node_name}; {answer.feasible} of {total} nodes would take it now"
-    if answer.feasible:
-        return f"{pod.key} fits: {answer.feasible} of {total} nodes would take it now"
-    return f"{pod.key} is pending: none of {total} nodes takes it"
+        return (
+            f"{pod.key} runs on {pod.spec.node_name}. If it were created now, {feasible} would be feasible."
+        )
+    state = "can be scheduled" if answer.feasible else "is pending"
+    return f"{pod.key} {state}: {feasible} are feasible."
 
 
 def refusals(groups: Sequence[Group]) -> Table:
-    """Who refuses how many nodes, and why."""
-    table = Table("nodes", "only reason", "plugin", "reason, and what is behind it", box=None, pad_edge=False)
+    """Show how many nodes each plugin refuses, and why."""
+    table = Table("nodes", "sole reason", "plugin", "reason", box=None, pad_edge=False)
     for group in groups:
         reasons = printable("; ".join(group.reasons))
-        behind = "".join(f"\n  {printable(text)}" for text in group.details[:6])
-        more = f"\n  and {len(group.details) - 6} more" if len(group.details) > 6 else ""
-        table.add_row(str(group.nodes), str(group.only), printable(group.plugin), f"{reasons}{behind}{more}")
+        details = "".join(f"\n  {printable(text)}" for text in group.details[:MAX_DETAILS])
+        hidden = len(group.details) - MAX_DETAILS
+        more = f"\n  and {hidden} more" if hidden > 0 else ""
+        table.add_row(str(group.nodes), str(group.only), printable(group.plugin), f"{reasons}{details}{more}")
     return table
 
 
 def candidates(found: Sequence[Victims]) -> Table:
-    """Nodes on which preemption would help, and whom it would cost."""
-    table = Table("node", "victims", "reprieved", "PDBs violated", box=None, pad_edge=False)
+    """Show the nodes on which preemption would help, and their victims."""
+    table = Table("node", "victims", "spared", "PDB violations", box=None, pad_edge=False)
     for each in found:
         table.add_row(
             printable(each.node), _some(each.victims), _some(each.reprieved), str(each.pdb_violations)
@@ -146,21 +177,22 @@ def candidates(found: Sequence[Victims]) -> Table:
 
 
 def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return printable(", ".join(names[:NAMED])) + more
+    more = f" and {len(names) - MAX_PODS} more" if len(names) > MAX_PODS else ""
+    return printable(", ".join(names[:MAX_PODS])) + more
 
 
 def _show_placement(placement: Placement, assigned: str) -> None:
     if placement.own_refused:
-        line(f"Its node {assigned} would not take it now: {'; '.join(placement.own_refused)}")
+        line(f"Its node {assigned} would not be feasible now: {'; '.join(placement.own_refused)}")
     if not placement.best:
         return
     own = [] if placement.own is None else [placement.own]
     line("")
-    console().print(scores([*placement.best, *own], assigned))
+    console().print(score_table([*placement.best, *own], assigned))
     if placement.margin is None:
         return
+    ahead = f"{placement.node} scores {placement.margin} points more than the next node"
     if placement.decided_by:
-        line(f"{placement.node} is {placement.margin} points ahead, by {', '.join(placement.decided_by)}.")
+        line(f"{ahead}, because of {', '.join(placement.decided_by)}.")
     else:
-        line(f"{placement.node} is taken among equals.")
+        line(f"{placement.node} and the next node have equal scores; the first one is chosen.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -11,9 +11,8 @@ from rich.table import Table
 
 from moorage.api.errors import MoorageError
 from moorage.api.times import format_time
+from moorage.cli.options import RunningScheduler
 from moorage.cli.printing import Form, console, fail, line, print_data, printable
-from moorage.cli.scores import scores
-from moorage.cli.server_options import Scheduler
 from moorage.endpoints import client
 from moorage.endpoints.v1.routes import ROOT
 from moorage.runtime.record import UNSCHEDULABLE, NodeScore
@@ -24,7 +23,7 @@ NAMES = 3
 """Node names for each refusal."""
 
 
-def explain(scheduler: Scheduler, name: str, namespace: str, form: Form) -> bool:
+def explain(scheduler: RunningScheduler, name: str, namespace: str, form: Form) -> bool:
     """Print the records of a pod; whether the scheduler has refused it and it still waits."""
     try:
         answer = asyncio.run(_ask(scheduler, name, namespace))
@@ -43,7 +42,7 @@ def explain(scheduler: Scheduler, name: str, namespace: str, form: Form) -> bool
     return waiting is not None and bool(records) and records[-1]["result"] == UNSCHEDULABLE
 
 
-async def _ask(scheduler: Scheduler, name: str, namespace: str) -> dict[str, Any]:
+async def _ask(scheduler: RunningScheduler, name: str, namespace: str) -> dict[str, Any]:
     given = await scheduler.credentials()
     pod = f"{namespace or given.namespace or 'default'}/{name}"
     query = {"pod": pod, "limit": str(ATTEMPTS), "nodes": str(NAMES)}
@@ -106,6 +105,23 @@ def _show_record(record: Mapping[str, Any]) -> None:
         console().print(table)
     if record["scores"]:
         best = msgspec.convert(record["scores"], list[NodeScore])
-        console().print(scores(best, record["node"]))
+        console().print(score_table(best, record["node"]))
     if record["victims"]:
         line(f"Preempted on {record['nominatedNode']}: {', '.join(record['victims'])}.")
+
+
+def score_table(best: Sequence[NodeScore], assigned: str) -> Table:
+    """Show the totals of nodes and the plugins that differ; `assigned` is marked with a star."""
+    names = list(dict.fromkeys(score.plugin for entry in best for score in entry.plugins))
+    points = {name: {_points(entry, name) for entry in best} for name in names}
+    moving = [name for name in names if len(points[name]) > 1 or (len(best) == 1 and points[name] != {0})]
+    table = Table("node", "total", *moving, box=None, pad_edge=False)
+    for entry in best:
+        mark = " *" if entry.node == assigned else ""
+        shown = [str(_points(entry, name)) for name in moving]
+        table.add_row(f"{printable(entry.node)}{mark}", str(entry.total), *shown)
+    return table
+
+
+def _points(entry: NodeScore, plugin: str) -> int:
+    return next((score.weighted for score in entry.plugins if score.plugin == plugin), 0)

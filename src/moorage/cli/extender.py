@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from moorage.api.errors import MoorageError
+from moorage.cli.options import PluginPath, Plugins, ProfileName, configured_by
 from moorage.cli.printing import fail
-from moorage.cli.profile_options import PluginPath, Plugins, ProfileName, configured_by
 from moorage.run.extender import process, select
 from moorage.run.extender.options import PORT, ExtenderOptions, config_block
 from moorage.telemetry import logs

@@ -19,9 +19,18 @@ from moorage.api.errors import MoorageError, QuantityError
 from moorage.api.times import DurationError, parse_duration
 from moorage.app.clock import SystemClock
 from moorage.app.configuration import Configuration, configure
+from moorage.cli.options import (
+    Annotations,
+    Config,
+    Context,
+    Kubeconfig,
+    PluginPath,
+    Plugins,
+    ProfileName,
+    configured,
+    warn,
+)
 from moorage.cli.printing import console, fail, line
-from moorage.cli.profile_options import Config, PluginPath, Plugins, ProfileName, configured
-from moorage.cli.sources import Annotations, Context, Kubeconfig, warn
 from moorage.client.connection import connect, default_user_agent, find
 from moorage.sim.recording import Recording, RecordOptions, Written
 

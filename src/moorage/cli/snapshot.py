@@ -11,10 +11,24 @@ import typer
 
 from moorage import snapshots
 from moorage.api.errors import MoorageError
+from moorage.cli.options import (
+    Annotations,
+    Authority,
+    Config,
+    Context,
+    Insecure,
+    Kubeconfig,
+    PluginPath,
+    Plugins,
+    ProfileName,
+    Server,
+    TokenFile,
+    configured,
+    configured_as,
+    read,
+    scheduler_of,
+)
 from moorage.cli.printing import fail, line
-from moorage.cli.profile_options import Config, PluginPath, Plugins, ProfileName, configured
-from moorage.cli.server_options import Authority, Insecure, Server, TokenFile, scheduler_of
-from moorage.cli.sources import Annotations, Context, Kubeconfig, configured_as, read
 
 
 def snapshot(

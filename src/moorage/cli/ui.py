@@ -14,10 +14,24 @@ import typer
 from moorage import snapshots
 from moorage.api.errors import MoorageError
 from moorage.app.configuration import Configuration, configure
+from moorage.cli.options import (
+    Authority,
+    Config,
+    Context,
+    Insecure,
+    Kubeconfig,
+    PluginPath,
+    Plugins,
+    ProfileName,
+    RunningScheduler,
+    Server,
+    SnapshotFile,
+    TokenFile,
+    configured,
+    read,
+    scheduler_of,
+)
 from moorage.cli.printing import fail, line
-from moorage.cli.profile_options import Config, PluginPath, Plugins, ProfileName, configured
-from moorage.cli.server_options import Authority, Insecure, Scheduler, Server, TokenFile, scheduler_of
-from moorage.cli.sources import Context, Kubeconfig, SnapshotFile, read
 from moorage.client.connection import find
 from moorage.endpoints import client
 from moorage.endpoints.v1.routes import ROOT
@@ -92,7 +106,7 @@ def _results(folders: list[Path]) -> Any:
     return FolderSource(folders)
 
 
-def _scheduler(given: Scheduler, read_only: bool) -> Any:
+def _scheduler(given: RunningScheduler, read_only: bool) -> Any:
     from moorage.web.sources.embedded_source import EmbeddedSource, api_objects, embedded_cluster
     from moorage.web.sources.server_source import ServerSource
     from moorage.web.sources.usage import Usage

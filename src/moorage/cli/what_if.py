@@ -1,4 +1,4 @@
-"""`moorage what-if`: what would happen if these pods came, this node went, or another configuration ruled."""
+"""`moorage what-if`: what would happen with more pods, fewer nodes or another configuration."""
 
 from __future__ import annotations
 
@@ -12,38 +12,59 @@ from rich.table import Table
 
 from moorage.api.errors import MoorageError
 from moorage.app.gc_tuning import nothing_collected
+from moorage.app.offline import question_engine
 from moorage.cli.explain import UNSCHEDULABLE, refusals
+from moorage.cli.options import (
+    Authority,
+    Config,
+    Context,
+    Insecure,
+    Kubeconfig,
+    PluginPath,
+    Plugins,
+    ProfileName,
+    Server,
+    SnapshotFile,
+    TokenFile,
+    configured,
+    configured_as,
+    configured_by,
+    read,
+    scheduler_of,
+)
 from moorage.cli.printing import Form, OutputForm, console, fail, line, print_data, printable
-from moorage.cli.profile_options import Config, PluginPath, Plugins, ProfileName, configured, configured_by
-from moorage.cli.server_options import Authority, Insecure, Server, TokenFile, scheduler_of
-from moorage.cli.sources import Context, Kubeconfig, SnapshotFile, configured_as, read
 from moorage.explain.explanation import Explanation
-from moorage.explain.loaded import LoadedCluster
-from moorage.explain.replacing import placed_elsewhere
-from moorage.explain.what_if import ClusterCopy, Outcome, ended_by
+from moorage.explain.what_if import ClusterCopy, Outcome, ended_by, placed_elsewhere
 from moorage.snapshots.manifests import read_manifest
 
-SHOWN = 40
-"""Rows of a table for people; JSON has them all."""
+MAX_ROWS = 40
+"""Number of rows in a table for people; JSON has them all."""
 
 
 def what_if(
     files: Annotated[
         list[Path] | None,
-        typer.Option("--filename", "-f", metavar="FILE", help="Manifests that would be applied. Repeatable."),
+        typer.Option("--filename", "-f", metavar="FILE", help="Manifests to apply. Repeatable."),
     ] = None,
     replicas: Annotated[
-        str, typer.Option(metavar="N|max", help="Of each workload; max: as many as fit, and what ends it.")
+        str,
+        typer.Option(
+            metavar="N|max", help="Replicas of each workload; max: as many as fit, and why no more."
+        ),
     ] = "",
-    drain: Annotated[list[str] | None, typer.Option(metavar="NODE", help="Repeatable.")] = None,
-    cordon: Annotated[list[str] | None, typer.Option(metavar="NODE", help="Repeatable.")] = None,
-    remove: Annotated[list[str] | None, typer.Option(metavar="[NS/]POD", help="Repeatable.")] = None,
-    add_nodes: Annotated[int, typer.Option(metavar="N", help="Nodes that would come.")] = 0,
-    like: Annotated[str, typer.Option(metavar="NODE", help="What the nodes of --add-nodes look like.")] = "",
+    drain: Annotated[list[str] | None, typer.Option(metavar="NODE", help="Drain a node. Repeatable.")] = None,
+    cordon: Annotated[
+        list[str] | None, typer.Option(metavar="NODE", help="Cordon a node. Repeatable.")
+    ] = None,
+    remove: Annotated[
+        list[str] | None, typer.Option(metavar="[NS/]POD", help="Delete a pod. Repeatable.")
+    ] = None,
+    add_nodes: Annotated[int, typer.Option(metavar="N", help="Number of nodes to add.")] = 0,
+    like: Annotated[str, typer.Option(metavar="NODE", help="The node to copy for --add-nodes.")] = "",
     with_config: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Which running pods would be placed elsewhere by this configuration."
+            metavar="FILE", help="Show which running pods this configuration would place elsewhere."
         ),
     ] = None,
     kubeconfig: Kubeconfig = "",
@@ -59,18 +80,19 @@ def what_if(
     plugin_path: PluginPath = None,
     output: OutputForm = Form.TABLE,
 ) -> None:
-    """Say what would happen, and change nothing.
+    """Show what would happen, and change nothing.
 
-    The cluster is read once and copied into memory, with --server as a running scheduler sees it, to be
-    judged by its configuration unless --config names another. There the scheduler runs in virtual time with
-    what is asked for: new pods, drained, cordoned or added nodes, deleted pods. Shown is where pods go, whom
-    they preempt, and why others stay pending. Exit code 0: every pod has a node, 3: some do not, 1: the
-    question cannot be answered.
+    The cluster is read once and copied into memory; with --server, as the running scheduler sees it and with
+    its configuration, unless --config names another. The scheduler then runs on the copy in virtual time,
+    with the requested changes: new pods, drained, cordoned or added nodes, deleted pods. The output shows
+    where pods go, which pods they preempt, and why others stay pending.
+
+    Exit codes: 0 if every pod has a node, 3 if some do not, 1 if the question cannot be answered.
     """
     if bool(add_nodes) != bool(like):
-        fail("--add-nodes and --like belong together: say how many nodes, and like which one")
+        fail("--add-nodes and --like need each other: the number of nodes, and the node to copy")
     if replicas and not files:
-        fail("--replicas is about the workloads of -f: name a file")
+        fail("--replicas needs -f: it sets the replicas of the workloads in the file")
     scheduler = scheduler_of(server, token_file, kubeconfig, context, authority, insecure)
     given = configured(config, profile, plugins, plugin_path)
     try:
@@ -78,8 +100,9 @@ def what_if(
         if with_config is not None:
             other = configured_by(with_config, profile, plugins, plugin_path)
             with nothing_collected():
-                loaded = LoadedCluster.load(read(own, kubeconfig, context, snapshot, scheduler), other)
-            _show_elsewhere(asyncio.run(placed_elsewhere(loaded)), output)
+                cluster = read(own, kubeconfig, context, snapshot, scheduler)
+                engine = question_engine(other, cluster.changes())
+            _show_elsewhere(asyncio.run(placed_elsewhere(engine)), output)
             return
         manifests = [manifest for file in files or () for manifest in read_manifest(file)]
         with nothing_collected():
@@ -115,16 +138,16 @@ def _number(text: str) -> int | None:
     if not text:
         return None
     if not text.isascii() or not text.isdigit():
-        fail(f"--replicas: {text!r} is neither a number nor max")
+        fail(f'--replicas: {text!r} is neither a number nor "max"')
     return int(text)
 
 
 def _show(outcome: Outcome, why: Explanation | None, filled: bool) -> None:
     if filled:
-        line(f"{len(outcome.placed)} replicas fit", style="bold")
+        line(f"{len(outcome.placed)} replicas fit.", style="bold")
     if outcome.placed:
         by_node = Counter(outcome.placed.values())
-        if len(outcome.placed) > SHOWN:
+        if len(outcome.placed) > MAX_ROWS:
             line(f"{len(outcome.placed)} pods would be placed on {len(by_node)} nodes:", style="bold")
             _table(("pods", "node"), ((str(count), node) for node, count in by_node.most_common()))
         else:
@@ -133,9 +156,9 @@ def _show(outcome: Outcome, why: Explanation | None, filled: bool) -> None:
         rows = ((pod, old, new) for pod, (old, new) in outcome.moved.items())
         _table(("pod", "moves from", "to"), rows)
     for key in outcome.preempted:
-        line(f"{key} would be preempted", style="bold")
+        line(f"{key} would be preempted.", style="bold")
     for key in outcome.lost:
-        line(f"{key} would be lost: no controller makes it again", style="bold")
+        line(f"{key} would be lost: no controller recreates it.", style="bold")
     by_message: dict[str, list[str]] = {}
     for key, message in outcome.pending.items():
         by_message.setdefault(message, []).append(key)
@@ -152,11 +175,11 @@ def _show(outcome: Outcome, why: Explanation | None, filled: bool) -> None:
 def _table(columns: tuple[str, ...], rows: Any) -> None:
     table = Table(*columns, box=None, pad_edge=False)
     shown = list(rows)
-    for row in shown[:SHOWN]:
+    for row in shown[:MAX_ROWS]:
         table.add_row(*map(printable, row))
     console().print(table)
-    if len(shown) > SHOWN:
-        line(f"and {len(shown) - SHOWN} more")
+    if len(shown) > MAX_ROWS:
+        line(f"and {len(shown) - MAX_ROWS} more")
 
 
 def _show_elsewhere(moved: list[dict[str, Any]], output: Form) -> None:
@@ -164,8 +187,8 @@ def _show_elsewhere(moved: list[dict[str, Any]], output: Form) -> None:
         print_data({"elsewhere": moved}, output)
         return
     if not moved:
-        line("Every running pod would be placed where it is.")
+        line("Every running pod would be placed on its current node.")
         return
     line(f"{len(moved)} running pods would be placed elsewhere:", style="bold")
-    rows = ((m["pod"], m["from"], m["to"] or "nowhere", ", ".join(m["decidedBy"])) for m in moved)
+    rows = ((m["pod"], m["from"], m["to"] or "(pending)", ", ".join(m["decidedBy"])) for m in moved)
     _table(("pod", "runs on", "would go to", "because of"), rows)

@@ -9,6 +9,7 @@ Knows plugins by name only, as data; builds and imports none.
 """
 
 from moorage.api.problems import Problem
+from moorage.config.defaults import default_configuration
 from moorage.config.gates import FeatureGates
 from moorage.config.loading import load
 from moorage.config.policy_conversion import ConvertedPolicy, convert_policy
@@ -51,6 +52,7 @@ __all__ = [
     "Profile",
     "ResolvedProfile",
     "convert_policy",
+    "default_configuration",
     "dump",
     "load",
     "plugin_names",

@@ -16,9 +16,12 @@ from moorage.config.types import (
     KubeSchedulerConfiguration,
     LeaderElection,
     Plugin,
+    PluginConfig,
     Plugins,
     PluginSet,
+    Profile,
 )
+from moorage.framework.args import ArgsContext, PluginArgs
 
 DEFAULT_SCHEDULER_NAME = "default-scheduler"
 
@@ -105,6 +108,22 @@ _BETA_POINTS: Mapping[str, tuple[str, ...]] = {
 }
 _BETA1_SCORE = ("NodeResourcesLeastAllocated", "NodePreferAvoidPods")
 _BETA2_SCORE = ("NodeResourcesFit",)
+
+
+def default_configuration(args_types: Mapping[str, type], gates: FeatureGates) -> KubeSchedulerConfiguration:
+    """Return what loading a file without any field returns, without the steps for what a file may contain."""
+    plugins, context = default_plugins("v1", gates), ArgsContext(gates)
+    names = sorted({entry.name for entry in plugins.multi_point.enabled} & args_types.keys())
+    args = ((name, args_types[name]()) for name in names)
+    profile = Profile(
+        scheduler_name=DEFAULT_SCHEDULER_NAME,
+        plugins=plugins,
+        plugin_config=tuple(
+            PluginConfig(name=name, args=own.completed(context) if isinstance(own, PluginArgs) else own)
+            for name, own in args
+        ),
+    )
+    return complete(KubeSchedulerConfiguration(profiles=(profile,)))
 
 
 def default_plugins(version: str, gates: FeatureGates) -> Plugins:

@@ -79,9 +79,8 @@ def resolve(
     problems: list[Problem] = []
     resolved: list[ResolvedProfile] = []
     for index, profile in enumerate(config.profiles):
-        resolver = _Resolver(
-            rename(profile, aliases), child("profiles", index), lookup, names, broken, missing_defaults
-        )
+        renamed = rename(profile, aliases) if aliases else profile
+        resolver = _Resolver(renamed, f"profiles[{index}]", lookup, names, broken, missing_defaults)
         resolved.append(resolver.resolve(config))
         problems += resolver.problems
     if problems:

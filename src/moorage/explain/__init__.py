@@ -1,4 +1,4 @@
-"""Questions about one pod on one state of a cluster: who refuses it where, how nodes score, what would help.
+"""Questions about one pod on one state of a cluster: who refuses it where, how nodes score, what helps.
 
-Asked of an engine in memory that belongs to whoever asks; nothing is written to a cluster. The same plugins,
-runtime and chooser answer that `moorage run` uses, so the answers are the scheduler's own."""
+The questions go to an engine in memory that nothing else uses; nothing is written to a cluster. Plugins,
+runtime and chooser are those of `moorage run`, so the answers are the scheduler's own."""

@@ -1,4 +1,4 @@
-"""The whole answer about one pod, in the form in which it is shown: groups of refusals, scores, remedies."""
+"""Explain one pod: why it is pending, or why it is on its node, and what would help."""
 
 from __future__ import annotations
 
@@ -10,39 +10,39 @@ import numpy as np
 
 from moorage.api import decoding
 from moorage.api.pod import Pod
+from moorage.api.quantity import format_number
 from moorage.api.resources import PODS
-from moorage.explain.judging import Judge, Judgement, PluginVerdict, unassigned
+from moorage.explain.judging import Judge, Judgement, unassigned
 from moorage.explain.remedies import SHOWN, Remedy, changed, find_remedies
-from moorage.explain.showing import detail_text
-from moorage.explain.table import node_table
 from moorage.framework.nodes import IntArray, NodeView
-from moorage.framework.optional import Detail, figure
+from moorage.framework.optional import Detail, Figure
 from moorage.framework.status import SUCCESS, PostFilterResult
 from moorage.runtime.attempt import Attempt
+from moorage.runtime.questions import PluginVerdict
 from moorage.runtime.record import NodeScore
 from moorage.runtime.score_board import ScoreBoard
 
-BEST = 5
-"""Nodes whose scores are shown, and candidates for preemption."""
-_EXAMPLES = 5
-"""Nodes that are named for a group."""
+MAX_BEST = 5
+"""Number of nodes whose scores are shown, and of candidates for preemption."""
+MAX_EXAMPLES = 5
+"""Number of nodes that are named for a group."""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Nodes that one plugin refuses for one reason."""
+    """The nodes that one plugin refuses for one reason."""
 
     plugin: str
     reasons: tuple[str, ...]
     codes: Mapping[str, int]
-    """Code → nodes: some may be of use after preemption, others not."""
+    """Code → number of nodes. Preemption may help on some of them and not on others."""
     nodes: int
     only: int
-    """How many of these nothing else refuses."""
+    """Number of nodes that no other plugin refuses."""
     names: tuple[str, ...]
-    """A few of them."""
+    """Names of the first of them."""
     details: tuple[str, ...] = ()
-    """What the plugin adds, over all these nodes."""
+    """The figures behind the reason, over all these nodes."""
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -58,7 +58,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Why a node is, or would be, the one."""
+    """Why a node is chosen."""
 
     node: str
     best: tuple[NodeScore, ...]
@@ -66,11 +66,11 @@ class Placement:
     margin: int | None
     """Points between the first and the second; None without a second."""
     decided_by: tuple[str, ...]
-    """The plugins that put the winner before the second, the weightiest first."""
+    """The plugins that give the winner more points than the second, the largest difference first."""
     own: NodeScore | None = None
-    """The node that the pod runs on, where that is another one."""
+    """The scores of the node that the pod runs on, if that is another one."""
     own_refused: tuple[str, ...] = ()
-    """Why that node would not be taken now."""
+    """Why that node would not be feasible now."""
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -85,14 +85,14 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class Victims:
-    """What preemption on one node would cost."""
+    """The victims of preemption on one node."""
 
     node: str
     victims: tuple[str, ...]
     reprieved: tuple[str, ...]
-    """Pods of lower priority that can stay."""
+    """Candidate victims that preemption spares."""
     pdb_violations: int
-    """Victims whose loss violates a disruption budget."""
+    """Number of victims whose eviction violates a disruption budget."""
     highest_priority: int
     """Of the victims."""
 
@@ -108,16 +108,16 @@ class Victims:
 
 @dataclass(slots=True)
 class Explanation:
-    """Why a pod waits, or is where it is."""
+    """Why a pod is pending, or why it is on its node."""
 
     pod: Pod
     profile: str
     total: int
     feasible: int
     message: str
-    """As the FailedScheduling event has it; empty where a node is feasible."""
+    """The text of the FailedScheduling event; empty if a node is feasible."""
     held_back: tuple[str, ...] = ()
-    """Why PreEnqueue keeps it out of the queue."""
+    """Why PreEnqueue keeps the pod out of the queue."""
     groups: list[Group] = field(default_factory=list)
     placement: Placement | None = None
     nominated: str = ""
@@ -125,9 +125,9 @@ class Explanation:
     """The best nodes for preemption, the nominated one first."""
     remedies: list[Remedy] = field(default_factory=list)
     nodes: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
-    """Node → everything that is in the way there; for the nodes that were asked about."""
+    """Node → every refusal there; only for the nodes that were asked about."""
     table: dict[str, Any] | None = None
-    """What every plugin says of every node, where that was asked for."""
+    """What every plugin says about every node, if asked for."""
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -153,10 +153,10 @@ class Explanation:
 async def explain(
     judge: Judge, pod: Pod, *, nodes: Sequence[str] = (), remedies: int = SHOWN, table: bool = False
 ) -> Explanation:
-    """Why the pod waits, or why it is where it is; `nodes` are looked at one by one as well. With `table`,
-    what every plugin says of every node is kept.
+    """Explain why the pod is pending, or why it is on its node.
 
-    A pod that has a node is judged as if it came now, with itself taken away."""
+    `nodes` are explained one by one as well. `table` adds what every plugin says about every node. A pod that
+    has a node is explained as if it were created now, with itself removed from the node."""
     assigned = pod.spec.node_name
     gone = ((PODS, pod, None),) if assigned else ()
     with changed(judge, gone):
@@ -171,23 +171,18 @@ async def explain(
         if judgement.preemption is not None:
             found.nominated = judgement.preemption.nominated_node or ""
             found.candidates = _candidates(judgement.preemption)
-        found.nodes = (
-            {
-                view.name: _in_the_way(judgement, view)
-                for view in judgement.nodes.where(judgement.nodes.named(*nodes))
-            }
-            if nodes
-            else {}
-        )
+        if nodes:
+            views = judgement.nodes.where(judgement.nodes.named(*nodes))
+            found.nodes = {view.name: _refusals_on(judgement, view) for view in views}
         if table:
-            found.table = node_table(judgement, judge.scores(judgement.attempt))
+            found.table = _node_table(judgement, judge.scores(judgement.attempt))
         if remedies:
             found.remedies = await find_remedies(judge, judgement, remedies)
     return found
 
 
 def _candidates(preemption: PostFilterResult) -> list[Victims]:
-    """Those that cost least. A plugin that names no candidates has its victims, on any nodes."""
+    """Return the candidates with the least damage. A plugin that names none has its victims alone."""
     if preemption.candidates:
         found = [
             _victims(each.node_name, each.victims, each.reprieved, each.pdb_violations)
@@ -203,7 +198,7 @@ def _candidates(preemption: PostFilterResult) -> list[Victims]:
             each.highest_priority,
             len(each.victims),
         ),
-    )[:BEST]
+    )[:MAX_BEST]
 
 
 def _victims(node: str, gone: Sequence[Pod], kept: Sequence[Pod] = (), violations: int = 0) -> Victims:
@@ -212,7 +207,7 @@ def _victims(node: str, gone: Sequence[Pod], kept: Sequence[Pod] = (), violation
 
 
 def _groups(judgement: Judgement) -> list[Group]:
-    """The largest first."""
+    """Group the refusals by plugin and reason, the largest group first."""
     per_row = judgement.refusals_per_row()
     groups = []
     for verdict in judgement.verdicts:
@@ -227,7 +222,7 @@ def _groups(judgement: Judgement) -> list[Group]:
 
 
 def _group(judgement: Judgement, verdict: PluginVerdict, numbers: list[int], per_row: IntArray) -> Group:
-    """The refusals with these numbers, which differ in their code alone."""
+    """Group the refusals with these numbers, which differ in their code alone."""
     statuses = verdict.statuses
     hit = judgement.nodes.where(np.isin(judgement.nodes.take(statuses.ids), numbers))
     views = list(hit) if verdict.for_all is SUCCESS else list(hit)[:1]
@@ -237,30 +232,89 @@ def _group(judgement: Judgement, verdict: PluginVerdict, numbers: list[int], per
         {statuses.verdicts[number].code.label: statuses.counts[number] for number in numbers},
         len(hit),
         int(np.count_nonzero(per_row[hit.rows] == 1)),
-        tuple(hit.names[:_EXAMPLES]),
+        tuple(hit.names[:MAX_EXAMPLES]),
         tuple(summary([judgement.details(verdict, view) for view in views])),
     )
 
 
 def summary(per_node: Sequence[Sequence[Detail]]) -> list[str]:
-    """Details of many nodes: a line for each subject, with how many nodes have it and what is missing there.
-    The most common first."""
-    found: dict[str, list[Detail]] = {}
+    """Merge the details of many nodes into a line for each subject, the most common first.
+
+    A line has the number of nodes and the range of what is missing there."""
+    by_subject: dict[str, list[Detail]] = {}
     for details in per_node:
         for detail in details:
-            found.setdefault(detail.subject, []).append(detail)
-    lines = []
-    for subject, same in sorted(found.items(), key=lambda item: -len(item[1])):
-        if len(per_node) == 1:
-            lines.append(detail_text(same[0]))
-            continue
-        missing = [detail.missing for detail in same if detail.missing is not None]
-        least, most = (min(missing), max(missing)) if missing else (None, None)
-        unit = same[0].unit
-        short = f", {figure(least, unit)} short" if missing else ""
-        short += f" to {figure(most, unit)}" if least != most else ""
-        lines.append(f"{subject}: {len(same)} nodes{short}")
-    return lines
+            by_subject.setdefault(detail.subject, []).append(detail)
+    ordered = sorted(by_subject.items(), key=lambda item: -len(item[1]))
+    if len(per_node) == 1:
+        return [detail_text(same[0]) for _, same in ordered]
+    return [_range_text(subject, same) for subject, same in ordered]
+
+
+def _range_text(subject: str, same: Sequence[Detail]) -> str:
+    nodes = f"{len(same)} node" if len(same) == 1 else f"{len(same)} nodes"
+    missing = [detail.missing for detail in same if detail.missing is not None]
+    if not missing:
+        return f"{subject} ({nodes})"
+    least, most = (_figure(number, same[0].unit) for number in (min(missing), max(missing)))
+    amount = least if least == most else f"{least} to {most}"
+    return f"{subject}: {amount} {'over' if _is_limit(same[0]) else 'short'} on {nodes}"
+
+
+def detail_text(detail: Detail) -> str:
+    """Render one detail on one node: `cpu: 2 requested, 500m free (1500m short)`."""
+    asked, there = _figure(detail.asked, detail.unit), _figure(detail.there, detail.unit)
+    pods = ", ".join(detail.pods)
+    missing = "" if detail.missing is None else _figure(detail.missing, detail.unit)
+    if _is_limit(detail):
+        said = (
+            f"{there} conflicting" if detail.asked == 0 else f"limit {asked}, actual {there} ({missing} over)"
+        )
+    elif isinstance(detail.asked, int) and isinstance(detail.there, int):
+        # A resource is named by one word or has a unit; other figures count pods or other objects.
+        is_resource = detail.unit or " " not in detail.subject
+        words = ("requested", "free") if is_resource else ("required", "available")
+        said = f"{asked} {words[0]}, {there} {words[1]} ({missing} short)"
+    else:
+        found = there if " " in there or not there else f"found {there}"
+        said = ", ".join(part for part in (asked and f"{asked} requested", found) if part)
+    if not said:
+        return f"{detail.subject}: in use by {pods}" if pods else detail.subject
+    return f"{detail.subject}: {said} ({pods})" if pods else f"{detail.subject}: {said}"
+
+
+def _is_limit(detail: Detail) -> bool:
+    """Whether `asked` is a limit that is exceeded, and not an amount that the node lacks."""
+    asked, there, missing = detail.asked, detail.there, detail.missing
+    if not isinstance(asked, int) or not isinstance(there, int) or missing is None:
+        return False
+    return missing != asked - there
+
+
+def _figure(number: Figure, unit: str = "") -> str:
+    return format_number(number, unit) if isinstance(number, int) else number or ""
+
+
+def _node_table(judgement: Judgement, board: ScoreBoard | None) -> dict[str, Any]:
+    """Return what every plugin says about every node, in columns.
+
+    `nodes` are names. Each of `plugins` that refuses a node has its `reasons`, and in `verdicts` a number for
+    each node: 0 if it does not refuse the node, else the place of the reason, counted from 1. `scores` are
+    totals, None for a node that is not feasible."""
+    nodes = judgement.nodes
+    plugins = [
+        {
+            "plugin": verdict.plugin.name,
+            "reasons": ["; ".join(status.reasons) for status in verdict.statuses.verdicts[1:]],
+            "verdicts": nodes.take(verdict.statuses.ids).tolist(),
+        }
+        for verdict in judgement.verdicts
+    ]
+    scores: list[int | None] = [None] * len(nodes)
+    if board is not None:
+        totals, feasible = nodes.take(board.totals).tolist(), nodes.take(judgement.attempt.ok).tolist()
+        scores = [total if ok else None for total, ok in zip(totals, feasible, strict=True)]
+    return {"nodes": nodes.names, "plugins": plugins, "scores": scores}
 
 
 def _placement(judge: Judge, judgement: Judgement, assigned: str) -> Placement | None:
@@ -278,7 +332,7 @@ def _placement(judge: Judge, judgement: Judgement, assigned: str) -> Placement |
     ranking = attempt.ranking
     if ranking is None:
         ranking = np.array([attempt.nodes.columns.row_of(attempt.node)])
-    best = _scores_of(attempt, board, ranking[:BEST])
+    best = _scores_of(attempt, board, ranking[:MAX_BEST])
     margin = best[0].total - best[1].total if len(best) > 1 else None
     return Placement(attempt.node, best, margin, _deciding(best), own, refused)
 
@@ -288,7 +342,7 @@ def _scores_of(attempt: Attempt, board: ScoreBoard, rows: IntArray) -> tuple[Nod
 
 
 def _deciding(best: Sequence[NodeScore]) -> tuple[str, ...]:
-    """Those whose points put the first before the second; none where only their order does."""
+    """Return the plugins that give the first node more points than the second."""
     if len(best) < 2:
         return ()
     second = {score.plugin: score.weighted for score in best[1].plugins}
@@ -296,7 +350,7 @@ def _deciding(best: Sequence[NodeScore]) -> tuple[str, ...]:
     return tuple(name for name, points in sorted(ahead.items(), key=lambda item: -item[1]) if points > 0)
 
 
-def _in_the_way(judgement: Judgement, view: NodeView) -> list[dict[str, Any]]:
+def _refusals_on(judgement: Judgement, view: NodeView) -> list[dict[str, Any]]:
     return [
         {
             "plugin": verdict.plugin.name,

@@ -20,11 +20,12 @@ from moorage.api.node import HOSTNAME, Node
 from moorage.api.pod import Pod
 from moorage.api.requests import pod_requests
 from moorage.api.resources import NODES, Resource, Unstructured
-from moorage.explain.judging import Judge, Judgement, PluginVerdict
+from moorage.explain.judging import Judge, Judgement
 from moorage.framework.nodes import IntArray, NodeView
 from moorage.framework.optional import ExplainingPlugin, ObjectChange, Proposal
 from moorage.framework.ports import Change
 from moorage.runtime.calling import failed
+from moorage.runtime.questions import PluginVerdict
 
 MAX_TRIED = 48
 SHOWN = 5

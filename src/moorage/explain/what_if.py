@@ -1,7 +1,6 @@
-"""What would happen: a copy of a cluster in memory on which the real scheduler runs in virtual time.
+"""Try changes on a copy of a cluster: new pods, added or drained nodes, another configuration.
 
-Everything is tried on the copy: pods that come, nodes that go or come. The cluster that was read is not
-touched."""
+The real scheduler runs on the copy in virtual time. The objects that were read are not changed."""
 
 from __future__ import annotations
 
@@ -19,12 +18,10 @@ from moorage.api.node import Node
 from moorage.api.pod import Pod, controller_of
 from moorage.api.resources import NODES, PODS, REPLICA_SETS, AnyObject
 from moorage.app.configuration import Configuration
-from moorage.app.offline import NoEvents
-from moorage.explain.evaluate import looking_at_all_nodes
+from moorage.app.offline import AnyEngine, NoEvents
 from moorage.explain.explanation import Explanation, explain
-from moorage.explain.judging import unassigned
-from moorage.explain.loaded import LoadedCluster
-from moorage.explain.remedies import node_like
+from moorage.explain.judging import Judge, find_pod, unassigned
+from moorage.explain.remedies import changed, node_like
 from moorage.framework.ports import Served
 from moorage.sim.engine import simulated_engine
 from moorage.sim.loop import VirtualClock, VirtualLoop, finish
@@ -34,26 +31,27 @@ from moorage.snapshots.cluster import ClusterObjects
 
 T = TypeVar("T")
 
-LONGEST_SECONDS = 600.0
-"""Virtual time after which pods that are still tried count as pending."""
-LOOK_SECONDS = 0.25
-MOST_REPLICAS = 100_000
-TEMPLATED = ("Deployment", "ReplicaSet", "StatefulSet", "Job")
+MAX_SECONDS = 600.0
+"""Virtual seconds after which pods that are still being tried count as pending."""
+POLL_SECONDS = 0.25
+"""Virtual seconds between two checks whether the scheduler is done."""
+MAX_REPLICAS = 100_000
+WORKLOADS = ("Deployment", "ReplicaSet", "StatefulSet", "Job")
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What is different afterwards."""
+    """What the changes lead to."""
 
     placed: dict[str, str] = field(default_factory=dict)
-    """Pod → node, of the pods that came and of those that have waited."""
+    """Pod → node, of new pods and of pods that were pending."""
     pending: dict[str, str] = field(default_factory=dict)
-    """Pod → FailedScheduling message, of the pods that came or have lost their node."""
+    """Pod → FailedScheduling message, of new pods and of pods that lost their node."""
     preempted: tuple[str, ...] = ()
     moved: dict[str, tuple[str, str]] = field(default_factory=dict)
     """Pod → the nodes before and after, of pods that a drain moves."""
     lost: tuple[str, ...] = ()
-    """Pods of a drained node that no controller makes again."""
+    """Pods of a drained node that no controller recreates."""
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -66,14 +64,14 @@ class Outcome:
 
 
 class ClusterCopy:
-    """The copy. Change it, `settle`, and ask for the outcome; use it as a context manager."""
+    """A copy of a cluster on which the scheduler runs. A context manager: change it, then `settle`."""
 
     def __init__(self, cluster: ClusterObjects, configured: Configuration, seed: int = 0) -> None:
         self.namespace = cluster.namespace
         self._loop = VirtualLoop()
         asyncio.set_event_loop(self._loop)
         self._world = World(VirtualClock(self._loop))
-        self.engine = simulated_engine(looking_at_all_nodes(configured), self._world, seed, NoEvents())
+        self.engine = simulated_engine(configured.looking_at_all_nodes(), self._world, seed, NoEvents())
         for resource in (*cluster.unserved, *cluster.unread):
             self.engine.inbox.post(Served(resource, known=False))
         for objects in cluster.objects.values():
@@ -84,11 +82,11 @@ class ClusterCopy:
         self._before = {key: pod.spec.node_name for key, pod in self._world.pods.items()}
         self._came: dict[str, None] = {}
         self._drained: dict[str, str] = {}
-        """Pod → the node that it was moved from."""
+        """Pod → the node that it was drained from."""
         self._lost: list[str] = []
         self._removed: set[str] = set()
         self._sets: set[str] = set()
-        """ReplicaSets that came with Deployments."""
+        """UIDs of the ReplicaSets that were added for Deployments."""
 
     def __enter__(self) -> ClusterCopy:
         return self
@@ -103,8 +101,9 @@ class ClusterCopy:
     # Changes
 
     def add(self, manifests: Iterable[Mapping[str, Any]], replicas: int | None = None) -> int:
-        """Pods, workloads with their pods, and other objects; how many pods came. `replicas` is how many of
-        each workload, or of each pod under numbered names."""
+        """Add pods, workloads with their pods, and other objects; return the number of new pods.
+
+        `replicas` is the number of pods of each workload, or of copies of each pod."""
         before = len(self._came)
         for manifest in manifests:
             for obj in self._expanded(manifest, replicas):
@@ -123,10 +122,12 @@ class ClusterCopy:
                 yield typed(raw)
             for _ in range(replicas or 0):
                 yield typed({**raw, "metadata": {**meta, "name": self._fresh(meta, meta["name"])}})
-        elif kind in TEMPLATED:
+        elif kind in WORKLOADS:
             yield from self._workload(manifest, meta, kind, replicas)
         elif kind == "DaemonSet":
-            raise MoorageError(f"DaemonSet {meta['name']}: each of its pods names its node; try one as a Pod")
+            raise MoorageError(
+                f"DaemonSet {meta['name']} cannot be tried: its pods name their nodes; try a Pod"
+            )
         else:
             yield typed({**manifest, "metadata": meta})
 
@@ -173,8 +174,8 @@ class ClusterCopy:
         self._world.update(NODES, name, _cordoned)
 
     def drain(self, name: str) -> None:
-        """Cordon the node; its pods come again where a controller makes them, and are lost otherwise. Those
-        of DaemonSets stay."""
+        """Cordon a node and evict its pods, except those of DaemonSets. Pods with a controller are recreated,
+        the others are lost."""
         self.cordon(name)
         for pod in self._world.pods_on(name):
             owner = controller_of(pod)
@@ -194,12 +195,12 @@ class ClusterCopy:
         """Delete a pod."""
         key = f"{namespace or self.namespace}/{name}"
         if key not in self._world.pods:
-            raise MoorageError(f"there is no pod {name!r} in the namespace {namespace or self.namespace!r}")
+            raise MoorageError(f"pod {name!r} does not exist in namespace {namespace or self.namespace!r}")
         self._removed.add(key)
         self._world.remove(PODS, key)
 
     def add_nodes(self, number: int, like: str) -> None:
-        """Empty copies of a node, not cordoned."""
+        """Add empty copies of a node, not cordoned."""
         node = self._node(like)
         for index in range(number):
             self._world.add(node_like(node, f"{like}-copy-{index}"))
@@ -207,13 +208,13 @@ class ClusterCopy:
     def _node(self, name: str) -> Node:
         node = self._world.nodes.get(name)
         if node is None:
-            raise MoorageError(f"there is no node {name!r}; `kubectl get nodes` names them")
+            raise MoorageError(f"node {name!r} does not exist; `kubectl get nodes` lists the nodes")
         return node
 
     # The answer
 
     def settle(self) -> Outcome:
-        """Let the scheduler do all that it can, and say what is different."""
+        """Run the scheduler until it is done, and return the outcome."""
         self._loop.run_until_complete(self._run())
         pods, found = self._world.pods, Outcome()
         for key in (*self._before, *self._came):
@@ -227,24 +228,26 @@ class ClusterCopy:
                     found.placed[key] = pod.spec.node_name
             elif key in self._came or key in self._drained:
                 record = self.engine.records.last(key)
-                found.pending[key] = record.message if record is not None else "not tried"
+                found.pending[key] = (
+                    record.message if record is not None else "The scheduler has not tried this pod."
+                )
         gone = [key for key, node in self._before.items() if node and key not in pods]
         found.preempted = tuple(key for key in gone if key not in self._removed)
         found.lost = tuple(self._lost)
         return found
 
     def ask(self, question: Coroutine[Any, Any, T]) -> T:
-        """The answer to a question about the copy as it is."""
+        """Run a question about the copy in its present state."""
         return self._loop.run_until_complete(question)
 
     async def _run(self) -> None:
         clock = self._world.clock
         if self._scheduling is None:
             self._scheduling = asyncio.ensure_future(self.engine.run())
-        until = clock.now() + LONGEST_SECONDS
-        await clock.sleep(LOOK_SECONDS)
+        until = clock.now() + MAX_SECONDS
+        await clock.sleep(POLL_SECONDS)
         while self._is_busy() and clock.now() < until:
-            await clock.sleep(LOOK_SECONDS)
+            await clock.sleep(POLL_SECONDS)
         if self._scheduling.done():
             self._scheduling.result()
 
@@ -252,8 +255,8 @@ class ClusterCopy:
         waiting = self.engine.queue.pending.counts()
         return bool(waiting["active"] + waiting["backoff"] + len(self.engine.bindings))
 
-    def fill(self, manifests: Sequence[Mapping[str, Any]], most: int = MOST_REPLICAS) -> Outcome:
-        """As many replicas as fit: more and more, until one stays pending, which is shown."""
+    def fill(self, manifests: Sequence[Mapping[str, Any]], most: int = MAX_REPLICAS) -> Outcome:
+        """Add replicas until one stays pending; the outcome has the first pending one only."""
         step = 16
         while True:
             self.add(manifests, replicas=min(step, most - len(self._came)))
@@ -265,14 +268,39 @@ class ClusterCopy:
 
 
 def ended_by(copy: ClusterCopy, outcome: Outcome) -> Explanation | None:
-    """Why the first pending pod is pending, on the copy as it is afterwards."""
+    """Explain the first pending pod, on the copy in its final state."""
     for key in outcome.pending:
         namespace, _, name = key.partition("/")
-        loaded = LoadedCluster(copy.engine, copy.namespace)
-        pod = loaded.pod(name, namespace)
-        return copy.ask(explain(loaded.judge(pod), pod, remedies=0))
+        pod = find_pod(copy.engine, name, namespace)
+        return copy.ask(explain(Judge.of(copy.engine, pod), pod, remedies=0))
     return None
 
 
 def _cordoned(node: Node) -> Node:
     return replace(node, spec=replace(node.spec, unschedulable=True))
+
+
+async def placed_elsewhere(engine: AnyEngine) -> list[dict[str, Any]]:
+    """Return the running pods that would go to another node, or to none, if they were scheduled again now.
+
+    Each pod is tried alone, with itself removed. Nodes with equal scores count as one."""
+    running = [pod for pod in engine.stores.lister(PODS).list() if pod.is_assigned]
+    answers = [await _placed_again(engine, pod) for pod in running]
+    return [answer for answer in answers if answer is not None]
+
+
+async def _placed_again(engine: AnyEngine, pod: Pod) -> dict[str, Any] | None:
+    judge, here = Judge.of(engine, pod), pod.spec.node_name
+    with changed(judge, ((PODS, pod, None),)):
+        attempt = await judge.find(unassigned(pod))
+        if attempt.node == here:
+            return None
+        row, board = attempt.nodes.columns.row_of(here), attempt.board
+        if attempt.feasible and attempt.ok[row] and board is not None:
+            best = attempt.nodes.columns.row_of(attempt.node)
+            if board.totals[best] == board.totals[row]:
+                return None
+            ahead = [c.step.name for c in board.columns if c.weighted(best) > c.weighted(row)]
+        else:
+            ahead = list(attempt.statuses.get(here).reasons)
+    return {"pod": pod.key, "from": here, "to": attempt.node, "decidedBy": ahead}

@@ -61,7 +61,7 @@ def assemble(
     binding = BindingCycle(
         ports.client, ports.clock, ports.recorder, writer, waiting, inbox.post, ports.may_bind
     )
-    builder = Builder(ports, inbox.post, cluster, queue, tasks, waiting, binding)
+    builder = Builder(ports, inbox.post, cluster, queue.nominator, tasks, waiting, binding.stop_pre_bind)
     generation = builder.build(resolved, registry, ports.extenders)
     profiles.update(generation.profiles)
     sort_by(queue, next(iter(profiles.values())))

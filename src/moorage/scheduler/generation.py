@@ -17,15 +17,14 @@ from typing import Any
 
 from moorage.config.resolving import ResolvedProfile
 from moorage.framework._contract import writes
+from moorage.framework.handle import Nominator
 from moorage.framework.points import FILTER, PRE_FILTER, PRE_SCORE, SCORE, Plugin
 from moorage.framework.ports import ApiClient, Clock, EventRecorder, Extender
-from moorage.queue.scheduling_queue import SchedulingQueue
 from moorage.runtime.background import keep_running
 from moorage.runtime.building import build_profile
 from moorage.runtime.profile import Profile
 from moorage.runtime.registry import PluginError
 from moorage.runtime.services import MayWrite, Services, Tasks, WaitingPods, always
-from moorage.scheduler.binding import BindingCycle
 from moorage.scheduler.callbacks import ChangeCallbacks
 from moorage.scheduler.instructions import Activate, Instruction, Resort, Wake
 from moorage.state.cluster import ClusterState
@@ -106,10 +105,11 @@ class Builder:
     post: Callable[[Instruction], None]
     """Into the inbox."""
     cluster: ClusterState
-    queue: SchedulingQueue
+    nominator: Nominator
     tasks: Tasks
     waiting: WaitingPods
-    binding: BindingCycle
+    stop_binding: Callable[[str, str], bool]
+    """Stop a pod that is still in PreBind, for a reason."""
     shared: dict[Hashable, Any] = field(default_factory=dict)
 
     def build(
@@ -145,7 +145,7 @@ class Builder:
             clock=self.ports.clock,
             random=self.ports.random,
             recorder=self.ports.recorder,
-            nominator=self.queue.nominator,
+            nominator=self.nominator,
             nodes=cluster.table.listing.nodes,
             dry_run_rows=cluster.dry_run_rows,
             lister=cluster.stores.lister,
@@ -156,7 +156,7 @@ class Builder:
             wake=lambda event, old, new: post(Wake(event, old, new)),
             on_change=callbacks.add,
             resort=lambda uids: post(Resort(tuple(uids))),
-            stop_binding=self.binding.stop_pre_bind,
+            stop_binding=self.stop_binding,
             waiting=self.waiting,
             extenders=sorted(extenders, key=lambda extender: extender.ignorable),
             shared=self.shared,

@@ -17,9 +17,10 @@ from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.resources import EVENTS, NODES, PODS, Resource, Unstructured, by_kind
 from moorage.app.configuration import configure
+from moorage.app.offline import question_engine
 from moorage.app.scheduler import Scheduler
 from moorage.explain.explanation import explain
-from moorage.explain.loaded import LoadedCluster
+from moorage.explain.judging import Judge, find_pod
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.optional import Detail, ExplainingPlugin
 from moorage.framework.points import Plugin, PreFilterPlugin
@@ -286,9 +287,9 @@ class Cluster:
         options = {key: self._options[key] for key in ("plugins", "discover")}
         configured = configure(self._options["config"], **options)
         kinds = [need.resource for cls in configured.plugins() for need in cls.needs if need.reads]
-        loaded = LoadedCluster.load(self.run(list_cluster(self.client, kinds)), configured)
-        pod = loaded.pod(name, namespace)
-        return [remedy.text for remedy in self.run(explain(loaded.judge(pod), pod)).remedies]
+        engine = question_engine(configured, self.run(list_cluster(self.client, kinds)).changes())
+        pod = find_pod(engine, name, namespace)
+        return [remedy.text for remedy in self.run(explain(Judge.of(engine, pod), pod)).remedies]
 
     def validate(self) -> None:
         """Raise if cache or queue contradict themselves."""

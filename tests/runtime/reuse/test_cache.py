@@ -10,7 +10,7 @@ import pytest
 
 from moorage.api.pod import Pod
 from moorage.api.resources import NODES, PODS
-from moorage.explain.evaluate import World
+from moorage.explain.evaluate import EvaluatedCase
 from moorage.framework.events import QueuedPod
 from moorage.runtime.attempt import Attempt, Baseline, NothingKnown
 from moorage.runtime.reuse import template
@@ -26,7 +26,7 @@ class Clusters:
     """Three nodes, a chooser that reuses answers, and pods that are placed one after the other."""
 
     def __init__(self, reuse: NoReuse | None = None) -> None:
-        self.world = World({"pod": msgspec.to_builtins(make_pod("unused"))})
+        self.world = EvaluatedCase({"pod": msgspec.to_builtins(make_pod("unused"))})
         for node in make_nodes(3, cpu="4"):
             self.world.put(NODES, node)
         self.world.engine.drain()

@@ -12,7 +12,7 @@ import pytest
 
 from moorage.api.node import HOSTNAME, ZONE
 from moorage.api.resources import NODES, PODS, SERVICES
-from moorage.explain.evaluate import World
+from moorage.explain.evaluate import EvaluatedCase
 from moorage.framework.events import QueuedPod
 from moorage.framework.status import Code
 from moorage.runtime.attempt import Attempt
@@ -62,7 +62,7 @@ class Clusters:
         self.calm = calm
         """Whether nodes seldom change, so that baselines last."""
         self.draw = random.Random(seed)
-        self.world = World({"pod": msgspec.to_builtins(make_pod("unused"))})
+        self.world = EvaluatedCase({"pod": msgspec.to_builtins(make_pod("unused"))})
         engine = self.world.engine
         self.reuse = ReuseCache(lambda resource: engine.stores[resource].version)
         self.warm, self.fresh = NodeChooser(self.reuse), NodeChooser()
@@ -216,7 +216,7 @@ def test_scores_do_not_become_incremental_in_an_attempt_beside_nominated_pods():
     def place(name: str, priority: int = 0) -> Attempt:
         return clusters.choose(clusters.warm, make_pod(name, priority=priority, **soft))
 
-    nominator = clusters.world.engine.queue.nominator
+    nominator = clusters.world.engine.nominator
     rival = make_pod("rival", cpu="1", priority=10)
     place("p0")
     nominator.nominate(rival, "n0")

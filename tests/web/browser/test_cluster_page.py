@@ -110,4 +110,4 @@ def test_a_node_shows_its_pods_and_the_pending_ones_it_does_not_take(served, loo
 @pytest.mark.slow
 def test_a_node_that_is_not_there_is_an_answer_with_a_way_out(served, look):
     page = look(served).open("/node/absent")
-    page.wait_for_selector("text=there is no node 'absent'")
+    page.wait_for_selector("text=node 'absent' does not exist")

@@ -31,7 +31,7 @@ def test_a_pending_pod_shows_refusals_remedies_and_every_node(served, look):
 def test_a_node_of_the_table_shows_what_is_in_its_way(served, look):
     page = look(served).open("/pod/default/train")
     page.locator(".ag-cell", has_text="cpu-1").click()
-    page.wait_for_selector("text=cpu: asks 2, there 1, 1 short")
+    page.wait_for_selector("text=cpu: 2 requested, 1 free (1 short)")
     assert page.locator("a", has_text="cpu-1").get_attribute("href") == "/node/cpu-1"
 
 
@@ -60,7 +60,7 @@ def test_a_running_pod_says_where_it_runs(served, look):
 
 def test_a_pod_that_is_not_there_is_an_answer_with_a_way_out(served, look):
     page = look(served).open("/pod/default/absent")
-    page.wait_for_selector("text=there is no pod 'absent' in the namespace 'default'")
+    page.wait_for_selector("text=pod 'absent' does not exist in namespace 'default'")
     assert page.get_by_role("button", name="Try again").is_visible()
 
 

@@ -91,9 +91,9 @@ def test_what_if_says_where_pods_are_now(source):
 
 
 def test_what_is_not_there_is_named(source):
-    with pytest.raises(MoorageError, match="there is no node 'absent'"):
+    with pytest.raises(MoorageError, match="node 'absent' does not exist"):
         asyncio.run(source.node("absent"))
-    with pytest.raises(MoorageError, match="there is no pod 'absent'"):
+    with pytest.raises(MoorageError, match="pod 'absent' does not exist"):
         asyncio.run(source.pod("default/absent"))
 
 

@@ -17,16 +17,14 @@ from moorage.api.pod import Pod
 from moorage.api.resources import PODS
 from moorage.extender.server_wire import Filtered
 from moorage.framework.cycle_state import CycleState
-from moorage.framework.events import QueuedPod
 from moorage.framework.nodes import BoolArray
 from moorage.framework.ports import Clock
 from moorage.framework.status import MAX_NODE_SCORE, SUCCESS, Code, Status
+from moorage.runtime import questions
 from moorage.runtime.attempt import Attempt
 from moorage.runtime.binding import run_bind
 from moorage.runtime.dry_run import Session
-from moorage.runtime.filtering import filter_rows
-from moorage.runtime.pre_filtering import PreFiltered, outside, run_pre_filter
-from moorage.runtime.scoring import Scoring, run_pre_score, run_scores
+from moorage.runtime.pre_filtering import PreFiltered
 from moorage.scheduler.assembly import needed_resources
 from moorage.scheduler.engine import Engine
 from moorage.scheduler.extending import MAX_EXTENDER_SCORE
@@ -80,19 +78,13 @@ class ExtenderVerbs:
         if pre.status.code is Code.ERROR:
             return Filtered(), pre.status
         rows = self._rows(attempt, names)
-        attempt.forget_refusals()
         attempt.ok &= _mask(attempt, rows)
-        if not pre.status.is_success:
-            attempt.refuse(attempt.ok.copy(), pre.status)
-            return _filtered(attempt, names, rows), SUCCESS
-        if pre.node_names is not None:
-            inside = attempt.every.nodes.named(*pre.node_names)
-            attempt.refuse(attempt.ok & ~inside, outside(pre.narrowed_by))
-        status = beside_nominated(attempt, attempt.every.nodes, attempt.ok)
-        if status.is_success:
-            status = filter_rows(
-                self._profile.filter, attempt.state, pod, attempt.every, attempt.statuses, attempt.ok
-            )
+        questions.narrow(attempt, pre)
+        status = SUCCESS
+        if pre.status.is_success:
+            status = beside_nominated(attempt, attempt.every.nodes, attempt.ok)
+        if pre.status.is_success and status.is_success:
+            status = questions.filter_attempt(attempt)
         return _filtered(attempt, names, rows), status
 
     def prioritize(self, pod: Pod, names: Sequence[str]) -> tuple[list[int], Status]:
@@ -106,11 +98,9 @@ class ExtenderVerbs:
         named = _mask(attempt, rows)
         if not named.any():
             return [0] * len(names), SUCCESS
-        scoring = Scoring(attempt.state, pod, attempt.every, named)
-        status = run_pre_score(self._profile.pre_score, attempt.state, pod, scoring.dense)
-        if not status.is_success:
+        board, status = questions.score_rows(attempt, named)
+        if board is None:
             return [], status
-        board, status = run_scores(self._profile, scoring)
         most = MAX_NODE_SCORE * sum(step.weight for step in self._profile.score_steps)
         scaled = (board.totals * (2 * MAX_EXTENDER_SCORE) + most) // (2 * most)  # rounded half up
         listed = scaled.tolist()
@@ -158,10 +148,7 @@ class ExtenderVerbs:
         return self._begin(pod)
 
     def _begin(self, pod: Pod) -> _Begun:
-        nodes = self._engine.services.nodes()
-        attempt = Attempt(QueuedPod(pod, 0.0), self._profile, nodes)
-        attempt.state = CycleState()
-        pre = run_pre_filter(self._profile, attempt.state, pod, nodes)
+        attempt, pre = questions.begin(self._profile, pod, self._engine.services.nodes())
         return _Begun(attempt, pre, self._version())
 
     def _version(self) -> tuple[int, ...]:

@@ -56,7 +56,7 @@ def groups(changed: list[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
 
 
 def table(changed: list[tuple[str, str, str]], heads: tuple[str, str]) -> Json:
-    """The changed nodes in the form of `explain.table`, with the two attempts as columns."""
+    """The changed nodes in the form of an explanation's table, with the two attempts as columns."""
     texts = list(dict.fromkeys(text for _, *pair in changed for text in pair))
     numbers = {text: number for number, text in enumerate(texts, 1)}
     columns = [

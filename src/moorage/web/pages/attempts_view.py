@@ -104,7 +104,7 @@ def _points(record: Json) -> list[tuple[str, str]]:
 
 
 def _table(record: Json) -> Json:
-    """Refused and best nodes in the form of `explain.table`."""
+    """Refused and best nodes in the form of an explanation's table."""
     groups = record["refusals"]
     plugins = list(dict.fromkeys(group["plugin"] for group in groups))
     reasons: dict[str, list[str]] = {plugin: [] for plugin in plugins}

@@ -35,8 +35,8 @@ _NUMBER = {"filter": "agNumberColumnFilter", "cellDataType": "number"}
 
 
 def show_nodes(table: Json, on_node: Callable[[str], Any], refused_by: bool = True) -> None:
-    """Nodes with what each plugin says of them, in the form of `explain.table`; `refused_by` adds a column of
-    how many plugins refuse a node."""
+    """Show nodes with what each plugin says about them, in the form of an explanation's table. `refused_by`
+    adds a column with the number of plugins that refuse a node."""
     columns: list[Json] = [_NODE]
     if refused_by:
         columns.append({"headerName": "Refused by", "field": "number", "width": 130, **_NUMBER})

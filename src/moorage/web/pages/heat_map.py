@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from moorage.web.pages.text import amount
+from moorage.api.quantity import format_amount
 from moorage.web.source import Json
 
 COLUMNS = 80
@@ -83,8 +83,8 @@ def _says(resource: str, used: str, amounts: Json | None, index: int) -> str:
         return f"has no {resource}"
     if used not in amounts:
         return f"{resource} is not {used}"
-    there = amount(resource, amounts["allocatable"][index])
-    return f"{amount(resource, amounts[used][index])} of {there} {resource} {used}"
+    there = format_amount(resource, amounts["allocatable"][index])
+    return f"{format_amount(resource, amounts[used][index])} of {there} {resource} {used}"
 
 
 def _square(value: list[Any], cordoned: bool) -> Any:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from nicegui import ui
 
+from moorage.api.quantity import format_amount
 from moorage.web.pages import shell
-from moorage.web.pages.text import address, amount, pod_url
+from moorage.web.pages.text import address, pod_url
 from moorage.web.source import ClusterSource, Json, WhatIfSource
 
 PER_PAGE = 50
@@ -77,9 +78,9 @@ def _show_amounts(node: Json) -> None:
             shell.text(resource)
             with ui.element("div").classes("m-bar"):
                 ui.element("div").style(f"width: {min(100, 100 * used / there if there else 0):.1f}%")
-            ui.label(amount(resource, used))
-            ui.label(amount(resource, there))
-            ui.label(amount(resource, there - used)).classes("m-bad" if used > there else "")
+            ui.label(format_amount(resource, used))
+            ui.label(format_amount(resource, there))
+            ui.label(format_amount(resource, there - used)).classes("m-bad" if used > there else "")
 
 
 def _show_pods(pods: list[Json]) -> None:

@@ -1,23 +1,9 @@
-"""Amounts, ages and addresses as the pages show them."""
+"""Ages, counts and addresses as the pages show them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from urllib.parse import quote, urlencode
-
-_BINARY = (("Ti", 1 << 40), ("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10))
-_BYTES = ("memory", "ephemeral-storage", "hugepages-")
-
-
-def amount(resource: str, number: int) -> str:
-    """In Kubernetes' notation; cpu is given in thousandths of a core."""
-    if resource == "cpu":
-        return f"{number // 1000}" if number % 1000 == 0 else f"{number}m"
-    if resource.startswith(_BYTES):
-        for name, size in _BINARY:
-            if abs(number) >= size:
-                return f"{number / size:.2f}".rstrip("0").rstrip(".") + name
-    return f"{number:,}"
 
 
 def age(seconds: float) -> str:

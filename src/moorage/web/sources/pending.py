@@ -1,6 +1,6 @@
-"""The pending pods of a cluster that was read, each with who refuses it.
+"""The pending pods of a cluster that was read, with the plugins that refuse them.
 
-Pods of one template get equal answers, so one of each is judged."""
+Pods of one template get equal answers, so only one of each template is judged."""
 
 from __future__ import annotations
 
@@ -12,21 +12,22 @@ from typing import Any
 from moorage.api.pod import Pod
 from moorage.api.resources import PODS
 from moorage.api.times import parse_time
-from moorage.explain.loaded import LoadedCluster
+from moorage.app.offline import AnyEngine
+from moorage.explain.judging import Judge
 from moorage.framework.statuses import NodeStatuses
 from moorage.runtime.reuse.signatures import Signer
 from moorage.scheduler.outcome import fit_error
 from moorage.scheduler.queue_hooks import run_pre_enqueue
 from moorage.web.source import Json, QueueQuery
 
-MOST_JUDGED = 200
-"""Templates that are judged for the queue. Pods of others say what their PodScheduled condition says."""
+MAX_JUDGED = 200
+"""Number of templates that are judged. Other pods show the message of their PodScheduled condition."""
 ACTIVE, PARKED, GATED = "active", "parked", "gated"
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What is said of all pods of one template."""
+    """The answer for all pods of one template."""
 
     place: str
     why: str
@@ -36,7 +37,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A pod without a node."""
+    """A pending pod."""
 
     pod: Pod
     judged: Judged
@@ -61,7 +62,7 @@ class Pending:
 
 
 class PendingPods:
-    """All of them, by name."""
+    """All pending pods, sorted by name."""
 
     def __init__(self, pods: list[Pending]) -> None:
         self.pods = pods
@@ -99,7 +100,7 @@ class PendingPods:
                     return
 
     def refused_by(self, node: str) -> list[Json]:
-        """Which templates the node does not take: their first pod, how many there are, and why."""
+        """Return the templates that the node refuses: the first pod, the number of pods, and the reasons."""
         firsts: dict[int, Json] = {}
         for each in self.pods:
             statuses = each.judged.statuses
@@ -119,13 +120,13 @@ class PendingPods:
         return list(firsts.values())
 
 
-async def judge_pending(loaded: LoadedCluster) -> PendingPods:
-    """Every pod of the cluster that waits for a node."""
+async def judge_pending(engine: AnyEngine) -> PendingPods:
+    """Judge every pending pod of the cluster."""
     signers: dict[str, Signer] = {}
     by_signature: dict[Hashable, Judged] = {}
     found = []
-    for pod in sorted(_waiting(loaded), key=lambda pod: pod.key):
-        judge = loaded.judge(pod)
+    for pod in sorted(_waiting(engine), key=lambda pod: pod.key):
+        judge = Judge.of(engine, pod)
         profile = judge.profile
         held_back = run_pre_enqueue(profile, pod)
         if held_back is not None:
@@ -134,14 +135,14 @@ async def judge_pending(loaded: LoadedCluster) -> PendingPods:
             continue
         signer = signers.setdefault(profile.name, Signer(profile))
         signature = signer.signature(pod)
-        if signature not in by_signature and len(by_signature) < MOST_JUDGED:
+        if signature not in by_signature and len(by_signature) < MAX_JUDGED:
             by_signature[signature] = _judged(await judge.find(pod))
         found.append(Pending(pod, by_signature.get(signature) or _by_condition(pod)))
     return PendingPods(found)
 
 
-def _waiting(loaded: LoadedCluster) -> Iterator[Pod]:
-    for pod in loaded.engine.stores.lister(PODS).list():
+def _waiting(engine: AnyEngine) -> Iterator[Pod]:
+    for pod in engine.stores.lister(PODS).list():
         if not (pod.is_assigned or pod.is_terminal or pod.is_terminating):
             yield pod
 
@@ -149,7 +150,7 @@ def _waiting(loaded: LoadedCluster) -> Iterator[Pod]:
 def _judged(attempt: Any) -> Judged:
     total = len(attempt.nodes)
     if attempt.feasible:
-        return Judged(ACTIVE, f"{attempt.feasible} of {total} nodes would take it now", (), attempt.statuses)
+        return Judged(ACTIVE, f"{attempt.feasible} of {total} nodes are feasible now", (), attempt.statuses)
     refused, pending = attempt.statuses.rejectors()
     message = fit_error(total, pre_filter=attempt.pre_filter_message, reasons=attempt.statuses.histogram())
     return Judged(PARKED, message, tuple(sorted(refused | pending)), attempt.statuses)
@@ -157,4 +158,4 @@ def _judged(attempt: Any) -> Judged:
 
 def _by_condition(pod: Pod) -> Judged:
     said = next((each.message for each in pod.status.conditions if each.type == "PodScheduled"), "")
-    return Judged(PARKED, said or "Not judged yet: open the pod to see why it waits.")
+    return Judged(PARKED, said or "Not judged yet: open the pod to see why it is pending.")

@@ -1,7 +1,7 @@
 """A cluster that was read once, from a file or an API server, as a source of the pages.
 
-Questions are answered one after the other on a thread of their own: the engine in memory has one state, and
-the pages stay responsive meanwhile."""
+One thread answers the questions in turn, because the engine in memory has one state. The pages stay
+responsive meanwhile."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from typing import Any, TypeVar
 from moorage.api.errors import MoorageError
 from moorage.api.pod import Pod
 from moorage.app.configuration import Configuration
+from moorage.app.offline import question_engine
 from moorage.explain.explanation import explain
-from moorage.explain.loaded import LoadedCluster
+from moorage.explain.judging import Judge, find_pod
 from moorage.framework.nodes import Nodes, NodeView
 from moorage.snapshots.cluster import ClusterObjects
 from moorage.web.source import Json, Question, QueueQuery
@@ -26,8 +27,8 @@ from moorage.web.sources.usage import Usage
 
 T = TypeVar("T")
 Read = Callable[[], Awaitable[ClusterObjects]]
-MOST_PODS = 1000
-"""Of one node."""
+MAX_PODS = 1000
+"""Number of pods of one node that a page lists."""
 
 
 class SnapshotSource:
@@ -50,11 +51,11 @@ class SnapshotSource:
 
     def _take(self, cluster: ClusterObjects) -> None:
         self._cluster = cluster
-        self._loaded = LoadedCluster.load(cluster, self._configured)
+        self._engine = question_engine(self._configured, cluster.changes())
         self._pending: PendingPods | None = None
 
     async def _ask(self, question: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """On the thread, with a loop of its own."""
+        """Answer a question on the thread, on a new event loop."""
         return await self._call(lambda: asyncio.run(question()))
 
     async def _call(self, work: Callable[[], T]) -> T:
@@ -67,7 +68,7 @@ class SnapshotSource:
     async def summary(self) -> Json:
         async def answer() -> Json:
             pending = await self._judged()
-            cache = self._loaded.engine.cache
+            cache = self._engine.cache
             return {"nodes": len(self._nodes), "pods": {**pending.counts(), "bound": len(cache)}}
 
         return await self._ask(answer)
@@ -81,7 +82,7 @@ class SnapshotSource:
     async def pod(self, key: str) -> Json:
         async def answer() -> Json:
             pod = self._pod(key)
-            found = await explain(self._loaded.judge(pod), pod, table=True)
+            found = await explain(Judge.of(self._engine, pod), pod, table=True)
             return {"pod": key, "explanation": found.to_dict(), "waiting": None, "records": []}
 
         return await self._ask(answer)
@@ -89,7 +90,7 @@ class SnapshotSource:
     async def pod_on_node(self, key: str, node: str) -> list[Json]:
         async def answer() -> list[Json]:
             pod = self._pod(key)
-            found = await explain(self._loaded.judge(pod), pod, nodes=[node], remedies=0)
+            found = await explain(Judge.of(self._engine, pod), pod, nodes=[node], remedies=0)
             return found.nodes.get(node, [])
 
         return await self._ask(answer)
@@ -103,7 +104,7 @@ class SnapshotSource:
             row = self._nodes.columns.row_of(name)
             if row < 0:
                 raise MoorageError(
-                    f"there is no node {name!r} in {self.title}; the page Cluster has them all"
+                    f"node {name!r} does not exist in {self.title}; the Cluster page lists all nodes"
                 )
             refused = (await self._judged()).refused_by(name)
             return {**_described(self._nodes.columns.view(row)), "refusedPods": refused}
@@ -123,16 +124,16 @@ class SnapshotSource:
 
     @property
     def _nodes(self) -> Nodes:
-        return self._loaded.engine.services.nodes()
+        return self._engine.services.nodes()
 
     async def _judged(self) -> PendingPods:
         if self._pending is None:
-            self._pending = await judge_pending(self._loaded)
+            self._pending = await judge_pending(self._engine)
         return self._pending
 
     def _pod(self, key: str) -> Pod:
         namespace, _, name = key.partition("/")
-        return self._loaded.pod(name, namespace)
+        return find_pod(self._engine, name, namespace)
 
 
 def _columns(nodes: Nodes) -> Json:
@@ -164,6 +165,6 @@ def _described(view: NodeView) -> Json:
         "podCount": len(pods),
         "pods": [
             {"pod": pod.key, "priority": pod.priority, "terminating": pod.is_terminating}
-            for pod in pods[:MOST_PODS]
+            for pod in pods[:MAX_PODS]
         ],
     }

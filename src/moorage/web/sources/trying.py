@@ -1,4 +1,4 @@
-"""What the page What if asks, tried on a copy of a cluster that was read."""
+"""Answer the What-if page on a copy of a cluster that was read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from moorage.web.source import Json, Question
 
 
 def what_if(cluster: ClusterObjects, configured: Configuration, question: Question) -> Json:
-    """The answer of `web.source.WhatIfSource`. Takes a moment, so it is for a thread."""
+    """Answer a question of `web.source.WhatIfSource`. This takes a while, so call it on a thread."""
     manifests = parse_manifest(question.manifests, "the manifest")
     with ClusterCopy(cluster, configured) as copy:
         if question.add_nodes:
@@ -29,6 +29,6 @@ def what_if(cluster: ClusterObjects, configured: Configuration, question: Questi
 
 
 def _present(cluster: ClusterObjects, outcome: Outcome) -> dict[str, str]:
-    """Pod → its node now, empty without one; for the pods of an outcome that are there."""
+    """Return the present node of each pod of the outcome that exists; empty for a pending one."""
     asked = {*outcome.placed, *outcome.pending, *outcome.preempted, *outcome.moved, *outcome.lost}
     return {pod.key: pod.spec.node_name for pod in cluster.objects.get(PODS, ()) if pod.key in asked}

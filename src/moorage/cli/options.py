@@ -1,0 +1,186 @@
+"""Options that commands share: which configuration, which cluster and which running scheduler to use."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from moorage import snapshots
+from moorage.api.errors import MoorageError
+from moorage.api.resources import Resource
+from moorage.app.configuration import (
+    Configuration,
+    configure,
+    configure_file,
+    find_plugin,
+    plugin_folders,
+)
+from moorage.cli.printing import current_folder, fail, line
+from moorage.client.credentials import Credentials
+from moorage.endpoints import client
+from moorage.snapshots.cluster import ClusterObjects, read_cluster
+
+Config = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="A KubeSchedulerConfiguration (default: the default profile)."),
+]
+ProfileName = Annotated[
+    str, typer.Option("--profile", metavar="NAME", help="The schedulerName in --config (default: the first).")
+]
+Plugins = Annotated[
+    list[str] | None,
+    typer.Option("--plugin", metavar="MODULE:CLASS", help="Register a plugin by its name. Repeatable."),
+]
+PluginPath = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="DIR", help="Where to look for module:Class (default: the current folder). Repeatable."
+    ),
+]
+Kubeconfig = Annotated[
+    str,
+    typer.Option(metavar="FILE", help="The kubeconfig of the cluster (default: as kubectl finds it)."),
+]
+Context = Annotated[str, typer.Option(metavar="NAME", help="The context in the kubeconfig.")]
+SnapshotFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--snapshot", metavar="FILE", help="A file of `moorage snapshot` instead of a live cluster."
+    ),
+]
+Annotations = Annotated[
+    bool, typer.Option("--annotations", help="Keep annotations; some plugins read theirs.")
+]
+Namespace = Annotated[
+    str, typer.Option("--namespace", "-n", metavar="NAME", help="Default: the namespace of the kubeconfig.")
+]
+Server = Annotated[
+    str,
+    typer.Option(
+        metavar="URL",
+        help="The endpoints of a running `moorage run` or `moorage up`.",
+    ),
+]
+TokenFile = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="A token for --server (default: the user of the kubeconfig)."),
+]
+Authority = Annotated[
+    Path | None,
+    typer.Option(
+        "--certificate-authority",
+        metavar="FILE",
+        help="The authority of the certificate of --server (default: that of the kubeconfig).",
+    ),
+]
+Insecure = Annotated[
+    bool,
+    typer.Option("--insecure-skip-tls-verify", help="Do not verify the certificate of --server."),
+]
+
+
+def configured(
+    config: Path | None, profile: str, plugins: list[str] | None, plugin_path: list[str] | None
+) -> Configuration | None:
+    """Read the configuration, with one profile; None for the default of the command."""
+    if config is None:
+        if profile or plugins or plugin_path:
+            fail("--profile, --plugin and --plugin-path need --config")
+        return None
+    return configured_by(config, profile, plugins, plugin_path)
+
+
+def configured_by(
+    config: Path, profile: str, plugins: list[str] | None, plugin_path: list[str] | None
+) -> Configuration:
+    """Read the configuration of a file, with one profile."""
+    try:
+        folders = plugin_folders(plugin_path) if plugin_path else current_folder()
+        named = [find_plugin(reference, folders) for reference in plugins or ()]
+        return configure_file(config, plugins=named, folders=folders).only(profile)
+    except MoorageError as error:
+        fail(str(error))
+
+
+@dataclass(frozen=True, slots=True)
+class RunningScheduler:
+    """A running scheduler, and the credentials for it."""
+
+    server: str
+    token_file: Path | None
+    kubeconfig: str
+    context: str
+    authority: Path | None
+    insecure: bool
+
+    async def credentials(self) -> Credentials:
+        return await client.credentials(
+            self.server,
+            token_file=str(self.token_file or ""),
+            kubeconfig=self.kubeconfig,
+            context=self.context,
+            authority=str(self.authority or ""),
+            verify=not self.insecure,
+        )
+
+    async def configuration(self) -> Configuration:
+        return await client.configuration(await self.credentials())
+
+    async def cluster(self, resources: Iterable[Resource], annotations: bool) -> ClusterObjects:
+        return await client.cluster(await self.credentials(), resources, annotations)
+
+
+def scheduler_of(
+    server: str,
+    token_file: Path | None,
+    kubeconfig: str,
+    context: str,
+    authority: Path | None,
+    insecure: bool,
+) -> RunningScheduler | None:
+    """Return the scheduler of --server; None without the option."""
+    if server:
+        return RunningScheduler(server, token_file, kubeconfig, context, authority, insecure)
+    if token_file or authority or insecure:
+        fail("--token-file, --certificate-authority and --insecure-skip-tls-verify need --server")
+    return None
+
+
+def configured_as(own: Configuration | None, scheduler: RunningScheduler | None) -> Configuration:
+    """Return the configuration of the user, else that of the scheduler, else the default one."""
+    if own is None and scheduler is not None:
+        return asyncio.run(scheduler.configuration())
+    return own or configure()
+
+
+def read(
+    configured: Configuration,
+    kubeconfig: str,
+    context: str,
+    snapshot: Path | None,
+    scheduler: RunningScheduler | None = None,
+    annotations: bool = True,
+) -> ClusterObjects:
+    """Read the objects of the cluster once; warn about kinds that cannot be read."""
+    if snapshot is not None and (kubeconfig or context or scheduler):
+        fail("--snapshot excludes --kubeconfig, --context and --server")
+    resources = configured.resources()
+    if scheduler is not None:
+        cluster = asyncio.run(scheduler.cluster(resources, annotations))
+    elif snapshot is not None:
+        cluster = snapshots.load(snapshot, resources)
+    else:
+        cluster = asyncio.run(read_cluster(resources, kubeconfig, context))
+    warn(cluster.gaps(configured))
+    return cluster
+
+
+def warn(gaps: Iterable[str]) -> None:
+    """Print what may make answers wrong."""
+    for gap in gaps:
+        line(f"Warning: {gap}", style="yellow", stderr=True)
