@@ -56,7 +56,7 @@ class BareServer:
         for name in ("default", "kube-system", "kube-public", "kube-node-lease"):
             store.create(resources.NAMESPACES, {"metadata": {"name": name}})
         registrar = Registrar(store, catalog, time.time, self._loop.call_soon)
-        token, signer, authority = new_token(), Signer(b"secret", time.time), Authority.new(time.time())
+        token, signer, authority = new_token(), Signer(b"secret" * 6, time.time), Authority.new(time.time())
         app = ApiServer(
             store,
             catalog,

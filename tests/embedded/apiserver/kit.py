@@ -15,13 +15,13 @@ from moorage.client.transport import Request, Response
 from moorage.embedded.admission.strict import StrictRules
 from moorage.embedded.apiserver.app import ApiServer, Limits
 from moorage.embedded.apiserver.authentication import Guard, Signer
-from moorage.embedded.apiserver.in_process import AsgiTransport
 from moorage.embedded.catalog.builtin import built_in_catalog
 from moorage.embedded.catalog.kinds import Catalog
 from moorage.embedded.catalog.printing.tables import table
 from moorage.embedded.http import Endpoint
 from moorage.sim.loop import VirtualClock, run
 from moorage.store.store import Store
+from tests.embedded.in_process import AsgiTransport
 from tests.embedded.wire_faults import WireFaults
 
 T = TypeVar("T")
@@ -66,7 +66,7 @@ class World:
             history_limit=history_limit,
             rules=StrictRules(),
         )
-        signer = Signer(b"secret", self.clock.wall)
+        signer = Signer(b"secret" * 6, self.clock.wall)
         self.guard = Guard(TOKEN, signer, {HOST})
         self.app = ApiServer(
             self.store,

@@ -84,7 +84,7 @@ def build(limits: Limits | None = None, store: Store | None = None) -> tuple[Api
         store = Store(clock.wall, random.Random(1), rules=StrictRules())
     for name in ("default", "kube-system"):
         store.create(resources.NAMESPACES, {"metadata": {"name": name}})
-    signer, token = Signer(b"secret", clock.wall), new_token()
+    signer, token = Signer(b"secret" * 6, clock.wall), new_token()
     app = ApiServer(
         store,
         built_in_catalog(),
