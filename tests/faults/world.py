@@ -15,7 +15,7 @@ from moorage.client.limiter import Limits
 from moorage.client.transport import Request
 from moorage.embedded.apiserver.app import ApiServer
 from moorage.embedded.apiserver.authentication import Guard, Signer
-from moorage.embedded.catalog.builtin import built_in_catalog
+from moorage.embedded.builtin import built_in_catalog
 from moorage.testing.cluster import Cluster
 from tests.embedded.in_process import AsgiTransport
 from tests.embedded.wire_faults import Effect, Sent, WireFault, WireFaults

@@ -19,18 +19,17 @@ from moorage.api.errors import MoorageError
 from moorage.api.resources import NAMESPACES, NODES
 from moorage.app.clock import SystemClock
 from moorage.contrib.topology_match.definition import DEFINITION
-from moorage.embedded.admission.strict import StrictRules
 from moorage.embedded.apiserver.app import ApiServer
 from moorage.embedded.apiserver.authentication import Guard, Signer
 from moorage.embedded.apiserver.server import HttpServer, new_token, offload
-from moorage.embedded.catalog.builtin import built_in_catalog
+from moorage.embedded.builtin import CONTROLLERS, built_in_catalog, strict_rules
 from moorage.embedded.catalog.crds.registrar import Registrar
 from moorage.embedded.catalog.discovery import Discovery
 from moorage.embedded.catalog.kinds import Catalog, Served
 from moorage.embedded.catalog.metrics import Metrics
 from moorage.embedded.catalog.openapi.endpoint import OpenApi
-from moorage.embedded.catalog.printing.tables import table
 from moorage.embedded.catalog.reviews import Reviews
+from moorage.embedded.catalog.tables import table
 from moorage.embedded.controllers.manager import ControllerManager
 from moorage.embedded.controllers.namespaces import NAMESPACES as FIRST_NAMESPACES
 from moorage.embedded.durable.opening import DataDir, open_data_dir
@@ -76,7 +75,7 @@ class Applier:
         if answer.status == 201:
             return f"{label} created"
         if answer.status == 409:
-            custom = served.rules is not None
+            custom = served.admission is not None
             patch_type = PatchType.MERGE if custom else PatchType.STRATEGIC
             answer = await self._send("PATCH", f"{path}/{meta['name']}", content, patch_type)
             if answer.status == 200:
@@ -126,7 +125,7 @@ class EmbeddedServer:
         self._token = new_token()
         self._authority = Authority.new(self._clock.wall())
         self._client = LocalClient(self.store, self._clock)
-        self._controllers = ControllerManager(self._client, self._clock, self._random)
+        self._controllers = ControllerManager(self._client, self._clock, self._random, CONTROLLERS)
         self._kubelets = Kubelets(
             self._client, self._clock, self._random, kubelet, caches=self._controllers.caches
         )
@@ -241,13 +240,13 @@ class EmbeddedServer:
 def _open(orders: Orders, clock: SystemClock) -> DataDir | None:
     if not orders.data_dir:
         return None
-    return open_data_dir(Path(orders.data_dir), clock.wall, rules=StrictRules())
+    return open_data_dir(Path(orders.data_dir), clock.wall, rules=strict_rules())
 
 
 def _in_memory(clock: SystemClock) -> Store:
     # Versions of two runs must not be mistaken for each other: a watch of the former run gets a 410.
     start = int(clock.wall())
-    return Store(clock.wall, random.Random(secrets.randbits(128)), start_version=start, rules=StrictRules())
+    return Store(clock.wall, random.Random(secrets.randbits(128)), start_version=start, rules=strict_rules())
 
 
 def _report(task: asyncio.Task[None]) -> None:

@@ -15,7 +15,7 @@ from moorage.api import resources
 from moorage.api.errors import MoorageError
 from moorage.client.credentials import Credentials
 from moorage.client.transport import Request
-from moorage.embedded.catalog.builtin import built_in_catalog
+from moorage.embedded.builtin import built_in_catalog
 from moorage.embedded.catalog.discovery import Discovery
 from moorage.web.sources import resetting
 from moorage.web.sources.api_objects import ApiObjects
