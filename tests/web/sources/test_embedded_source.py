@@ -195,7 +195,7 @@ def test_what_exists_is_kept_or_replaced_by_choice(replace):
         (b"{", "the file is not YAML"),
         (b"\x1f\x8bbroken", "the file cannot be read"),
         (b"pods: [1]", "the file, pods: every item must be an object with metadata.name"),
-        (b"a: b", "apiVersion and kind are needed"),
+        (b"a: b", "apiVersion and kind are missing"),
     ],
     ids=["no YAML", "no gzip", "no object", "nothing known"],
 )

@@ -45,7 +45,7 @@ def patch(call: Call) -> Answer:
     """PATCH of the object, or of its status."""
     change, patch_type = bodies.read_patch(call.body, call.content_type)
     current = call.current()
-    if len(current.encoded) + len(call.body) > bodies.LARGEST:
+    if len(current.encoded) + len(call.body) > bodies.MAX_BYTES:
         raise bodies.too_large()
     if _is_plain(call) and not _copies(change, patch_type):
         stored = call.store.patch(
