@@ -118,3 +118,8 @@ def test_seconds_survive_a_round_trip(nanoseconds):
     seconds = nanoseconds / times.SECOND
     if abs(seconds) < 2**33:  # the last second of the range rounds beyond it
         assert times.parse_duration(times.format_duration(seconds)) == seconds
+
+
+@pytest.mark.parametrize(("failures", "pause"), [(1, 0.5), (2, 1.0), (5, 8.0), (6, 10.0), (10**6, 10.0)])
+def test_pauses_double_with_each_failure_up_to_a_limit(failures: int, pause: float):
+    assert times.backoff(failures, 0.5, 10.0) == pause

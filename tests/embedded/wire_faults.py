@@ -1,20 +1,59 @@
-"""Faults of a connection: which requests are hit, and what is done to them. The first that fits and is not
-used up applies."""
+"""Faults of a connection: which requests are hit, and what happens to them.
+
+The faults of `store.faults` are about verbs and objects; these are about bytes and seconds, so that framing,
+decoding and retrying of an HTTP client are tested too. The first fault that fits and is not used up applies.
+"""
 
 from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from moorage.client.transport import Request
-from moorage.embedded.apiserver.wire_faults import Canned, Effect
 from moorage.store.faults import strikes
 
-__all__ = ["Canned", "Effect", "Sent", "WireFault", "WireFaults"]
-
 _LOG_LIMIT = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Canned:
+    """An answer that the server never gave."""
+
+    status: int
+    body: bytes = b""
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What happens to one exchange; times in seconds of the clock."""
+
+    refused: bool = False
+    """No connection: the server sees nothing, and the client knows that."""
+    request_lost: bool = False
+    """The server sees nothing, and the client cannot know that."""
+    answer_lost: bool = False
+    """The server acts; nothing comes back."""
+    noticed_after: float | None = 0.0
+    """When the client learns of a loss; None: never, only its own timeout ends the wait."""
+    request_delay: float = 0.0
+    """Before the server sees the request. It does so even when the client has given up meanwhile."""
+    answer_delay: float = 0.0
+    """Before the client sees status and headers."""
+    chunk_delay: float = 0.0
+    """Before each chunk of the body."""
+    split: tuple[int, ...] = ()
+    """Sizes in bytes of the chunks, over and over; empty: as the server sends them."""
+    cut_after: int | None = None
+    """The connection ends after so many bytes of the body."""
+    cut_quietly: bool = False
+    """The cut looks like the end of the body."""
+    stall_after: int | None = None
+    """After so many bytes of the body nothing comes any more, and the connection stays open."""
+    canned: Canned | None = None
+    """Given in place of the server's answer; the server sees nothing."""
 
 
 def refuse() -> Effect:

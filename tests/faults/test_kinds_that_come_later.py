@@ -6,11 +6,11 @@ from __future__ import annotations
 from typing import Any
 
 from moorage.api.resources import CUSTOM_RESOURCE_DEFINITIONS, Unstructured, custom
-from moorage.embedded.apiserver.in_process import AsgiTransport
 from moorage.embedded.catalog.crds.registrar import Registrar
 from moorage.framework import Access, FilterPlugin, ReusablePlugin, Status
 from moorage.framework.access import Kind
 from moorage.testing import make_node, make_pod
+from tests.embedded.in_process import AsgiTransport
 from tests.faults.world import HttpCluster
 from tests.scheduler.kit import config
 

@@ -15,9 +15,9 @@ from moorage.client.limiter import Limits
 from moorage.client.transport import Request
 from moorage.embedded.apiserver.app import ApiServer
 from moorage.embedded.apiserver.authentication import Guard, Signer
-from moorage.embedded.apiserver.in_process import AsgiTransport
-from moorage.embedded.catalog.builtin import built_in_catalog
+from moorage.embedded.builtin import built_in_catalog
 from moorage.testing.cluster import Cluster
+from tests.embedded.in_process import AsgiTransport
 from tests.embedded.wire_faults import Effect, Sent, WireFault, WireFaults
 
 TOKEN, HOST = "test-token", "127.0.0.1:6443"
@@ -53,7 +53,7 @@ class HttpCluster(Cluster):
         )
 
     def _serve(self) -> AsgiTransport:
-        signer = Signer(b"secret", self.clock.wall)
+        signer = Signer(b"secret" * 6, self.clock.wall)
         guard = Guard(TOKEN, signer, {HOST})
         if not self.store.list(NAMESPACES).items:
             self.store.create(NAMESPACES, {"metadata": {"name": "default"}})

@@ -10,16 +10,15 @@ from pathlib import Path
 
 from moorage.api import resources
 from moorage.app.clock import SystemClock
-from moorage.embedded.admission.strict import StrictRules
 from moorage.embedded.apiserver.app import ApiServer
 from moorage.embedded.apiserver.authentication import Guard, Signer
 from moorage.embedded.apiserver.server import HttpServer, new_token
-from moorage.embedded.catalog.builtin import built_in_catalog
+from moorage.embedded.builtin import built_in_catalog, strict_rules
 from moorage.embedded.catalog.crds.registrar import Registrar
 from moorage.embedded.catalog.discovery import Discovery
 from moorage.embedded.catalog.openapi.endpoint import OpenApi
-from moorage.embedded.catalog.printing.tables import table
 from moorage.embedded.catalog.reviews import Reviews
+from moorage.embedded.catalog.tables import table
 from moorage.serving.certificates import Authority
 from moorage.store.store import Store
 from moorage.up import kubeconfig
@@ -49,14 +48,14 @@ class BareServer:
     async def _run(self) -> None:
         self._loop = asyncio.get_running_loop()
         store, catalog, clock = (
-            Store(time.time, random.Random(1), rules=StrictRules()),
+            Store(time.time, random.Random(1), rules=strict_rules()),
             built_in_catalog(),
             SystemClock(),
         )
         for name in ("default", "kube-system", "kube-public", "kube-node-lease"):
             store.create(resources.NAMESPACES, {"metadata": {"name": name}})
         registrar = Registrar(store, catalog, time.time, self._loop.call_soon)
-        token, signer, authority = new_token(), Signer(b"secret", time.time), Authority.new(time.time())
+        token, signer, authority = new_token(), Signer(b"secret" * 6, time.time), Authority.new(time.time())
         app = ApiServer(
             store,
             catalog,

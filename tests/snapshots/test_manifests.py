@@ -35,12 +35,12 @@ def test_json_is_yaml(tmp_path):
     ("text", "message"),
     [
         ("a: [", "is not YAML"),
-        ("just words", "document 1, is no object: apiVersion and kind are needed"),
-        ("kind: Pod\nmetadata: {name: a}", "apiVersion and kind are needed"),
-        ("apiVersion: v1\nkind: Pod", "is a Pod without metadata.name: name it"),
-        ("apiVersion: v1\nkind: List\nitems: [1]", "is no object"),
+        ("just words", "document 1, is not an object: apiVersion and kind are missing"),
+        ("kind: Pod\nmetadata: {name: a}", "apiVersion and kind are missing"),
+        ("apiVersion: v1\nkind: Pod", "is a Pod without metadata.name"),
+        ("apiVersion: v1\nkind: List\nitems: [1]", "is not an object"),
         ("!!python/object/apply:os.getcwd []", "is not YAML"),
-        ("[" * 5000, "is not YAML"),
+        ("[" * 5000, "is nested more than 256 levels deep"),
     ],
 )
 def test_anything_else_is_one_sentence(tmp_path, text, message):

@@ -8,7 +8,7 @@ import pytest
 
 from moorage.api.errors import Conflict, NotFound
 from moorage.api.resources import NAMESPACES, NODES, PODS, Resource
-from moorage.embedded.admission.strict import StrictRules
+from moorage.embedded.builtin import strict_rules
 from moorage.store.store import Store
 from tests.store.kit import Wall, new_store, node, pod
 
@@ -150,7 +150,7 @@ class TestNamespaces:
         assert not is_there(store, NAMESPACES, "team", "")
 
     def test_finalizing_changes_nothing_else(self):
-        store = new_store(rules=StrictRules())
+        store = new_store(rules=strict_rules())
         before = store.create(NAMESPACES, self.namespace()).raw
         proposed = {
             **before,

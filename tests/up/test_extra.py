@@ -26,13 +26,13 @@ def python(code: str) -> subprocess.CompletedProcess[str]:
 
 
 def without_extra(*argv: str) -> subprocess.CompletedProcess[str]:
-    return python(WITHOUT.format(packages=EXTRA, argv=["moorage", *argv]) + MAIN)
+    return python(WITHOUT.format(packages=list(EXTRA.values()), argv=["moorage", *argv]) + MAIN)
 
 
 def test_what_run_and_testing_import_has_nothing_of_the_embedded_cluster():
     loaded = python(RUN).stdout.split()
     assert "moorage.run.process" in loaded
-    assert [name for name in loaded if name.startswith("moorage.embedded") or name in EXTRA] == []
+    assert [name for name in loaded if name.startswith("moorage.embedded") or name in EXTRA.values()] == []
 
 
 @pytest.mark.parametrize("command", ["up", "demo"])
@@ -40,7 +40,8 @@ def test_without_the_extra_the_end_is_one_sentence(command):
     ended = without_extra(command)
     assert ended.returncode == 1
     assert ended.stderr == (
-        "Error: the embedded cluster needs jsonschema, which is not installed: pip install 'moorage[up]'\n"
+        "Error: the embedded cluster needs cronsim, jsonschema, pyjwt, which are not installed: "
+        "pip install 'moorage[up]'\n"
     )
 
 

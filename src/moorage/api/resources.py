@@ -179,53 +179,10 @@ CUSTOM_RESOURCE_DEFINITIONS = custom(
 CORE_EVENTS = custom("", "v1", "events", "Event")
 """The older form of EVENTS. Not in ALL: it has the same kind, and is the same objects."""
 
-ALL: tuple[Resource, ...] = (
-    PODS,
-    NODES,
-    NAMESPACES,
-    SERVICES,
-    REPLICATION_CONTROLLERS,
-    PERSISTENT_VOLUME_CLAIMS,
-    PERSISTENT_VOLUMES,
-    STORAGE_CLASSES,
-    CSI_NODES,
-    CSI_DRIVERS,
-    CSI_STORAGE_CAPACITIES,
-    VOLUME_ATTACHMENTS,
-    POD_DISRUPTION_BUDGETS,
-    PRIORITY_CLASSES,
-    POD_GROUPS,
-    REPLICA_SETS,
-    STATEFUL_SETS,
-    DEPLOYMENTS,
-    LEASES,
-    EVENTS,
-    CONFIG_MAPS,
-    SECRETS,
-    SERVICE_ACCOUNTS,
-    ENDPOINTS,
-    POD_TEMPLATES,
-    LIMIT_RANGES,
-    RESOURCE_QUOTAS,
-    ENDPOINT_SLICES,
-    DAEMON_SETS,
-    CONTROLLER_REVISIONS,
-    JOBS,
-    CRON_JOBS,
-    ROLES,
-    ROLE_BINDINGS,
-    CLUSTER_ROLES,
-    CLUSTER_ROLE_BINDINGS,
-    RESOURCE_CLAIMS,
-    RESOURCE_CLAIM_TEMPLATES,
-    RESOURCE_SLICES,
-    DEVICE_CLASSES,
-    NETWORK_POLICIES,
-    INGRESSES,
-    INGRESS_CLASSES,
-    CUSTOM_RESOURCE_DEFINITIONS,
+ALL: tuple[Resource, ...] = tuple(
+    value for value in list(globals().values()) if isinstance(value, Resource) and value is not CORE_EVENTS
 )
-"""Every resource above but CORE_EVENTS; the kinds are distinct."""
+"""Every resource above but CORE_EVENTS, in that order; the kinds are distinct."""
 
 BY_KIND: dict[str, Resource] = {resource.kind: resource for resource in ALL}
 _BY_PLURAL: dict[tuple[str, str], Resource] = {(r.group, r.plural): r for r in ALL}

@@ -12,6 +12,7 @@ from typing import Annotated
 
 import msgspec
 
+_MAX_DOUBLINGS = 30
 _RFC3339 = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt]([0-9]{2}:[0-9]{2}:[0-9]{2})(\.[0-9]+)?([Zz]|[+-][0-9]{2}:[0-9]{2})"
 )
@@ -143,3 +144,8 @@ def _decimal(value: int, unit: int) -> str:
     whole, rest = divmod(value, unit)
     digits = f"{rest:0{len(str(unit)) - 1}d}".rstrip("0")
     return f"{whole}.{digits}" if digits else str(whole)
+
+
+def backoff(failures: int, first: float, longest: float) -> float:
+    """Return the pause after consecutive failures: `first` seconds, doubled each time, at most `longest`."""
+    return min(first * 2.0 ** min(failures - 1, _MAX_DOUBLINGS), longest)

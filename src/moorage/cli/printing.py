@@ -11,9 +11,9 @@ from typing import Annotated, Any, NoReturn
 
 import msgspec
 import typer
-import yaml
 from rich.console import Console
 
+from moorage.api import yaml_text
 from moorage.config import ConfigError
 
 FILE_WIDTH = 120
@@ -47,7 +47,7 @@ def line(text: str, *, style: str = "", stderr: bool = False) -> None:
 def print_data(value: Any, form: Form) -> None:
     """For programs."""
     if form is Form.YAML:
-        print(yaml.safe_dump(msgspec.to_builtins(value), sort_keys=False, allow_unicode=True), end="")
+        print(yaml_text.dump(msgspec.to_builtins(value)), end="")
     else:
         print(json.dumps(value, indent=2, ensure_ascii=False))
 

@@ -13,8 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import yaml
-
+from moorage.api import yaml_text
 from moorage.api.core import Event
 from moorage.api.node import Node
 from moorage.api.pod import Pod
@@ -164,7 +163,7 @@ class Story:
 
     async def create_deployment(self) -> Pod:
         """Creates it; its pod, as soon as the controllers have made one."""
-        await self.client.create(DEPLOYMENTS, yaml.safe_load(DEPLOYMENT) | {"metadata": _in_default(APP)})
+        await self.client.create(DEPLOYMENTS, yaml_text.load(DEPLOYMENT) | {"metadata": _in_default(APP)})
         return await self.first_pod()
 
     async def first_pod(self) -> Pod:

@@ -23,6 +23,7 @@ from moorage.api.errors import (
     Unauthorized,
 )
 from moorage.api.resources import EVENTS
+from moorage.api.times import backoff
 from moorage.client.event_series import Series, SeriesKey, SpamFilter, cut, make_event, reference
 from moorage.client.retries import MAX_RETRY_AFTER
 from moorage.framework.ports import ApiClient, Clock, Timer
@@ -39,7 +40,7 @@ SERIES_LIMIT = 10_000
 """Open series kept in memory; beyond it the one that was quiet for longest closes early."""
 TRIES = 12
 """For one event, as client-go has it: two or three minutes. Only failures that may pass are tried again."""
-FIRST_PAUSE, LONGEST_PAUSE = 0.5, 10.0
+FIRST_PAUSE, MAX_PAUSE = 0.5, 10.0
 """Seconds between two tries, doubled each time and lengthened by up to as much again."""
 DEFAULT_CONTROLLER = "default-scheduler"
 
@@ -228,9 +229,7 @@ class ApiEventRecorder:
         if series.tries >= TRIES or not passing:
             self._give_up(series, error)
             return
-        step = min(
-            FIRST_PAUSE * 2 ** (series.tries - 1), FIRST_PAUSE if self._hurry.is_set() else LONGEST_PAUSE
-        )
+        step = backoff(series.tries, FIRST_PAUSE, FIRST_PAUSE if self._hurry.is_set() else MAX_PAUSE)
         asked = min(getattr(error, "retry_after", None) or 0.0, MAX_RETRY_AFTER)
         pause = max(asked, step) + self._random.random() * step
         if away:

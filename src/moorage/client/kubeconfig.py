@@ -13,8 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from moorage.api import yaml_text
 from moorage.client import oidc
 from moorage.client.credentials import Credentials, CredentialsError, Pem
 from moorage.client.exec_plugin import Given, Plugin, PluginError
@@ -76,7 +75,7 @@ class _Config:
 
     def add(self, file: Path) -> None:
         """Entries and a current context that no earlier file has."""
-        read = yaml.load(file.read_bytes(), yaml.CSafeLoader)
+        read = yaml_text.load(file.read_bytes(), str(file))
         if read is not None and not isinstance(read, dict):
             raise ValueError(f"{file} holds no mapping")
         read = read or {}
@@ -105,7 +104,7 @@ def _merged(paths: str) -> _Config:
             continue
         try:
             config.add(path)
-        except (OSError, ValueError, TypeError, AttributeError, yaml.YAMLError) as error:
+        except (OSError, ValueError, TypeError, AttributeError, yaml_text.YamlError) as error:
             reason = " ".join(str(error).split())
             raise CredentialsError(
                 f"kubeconfig {paths}: cannot be read: {reason}; it must be YAML of kind Config"

@@ -27,6 +27,7 @@ from moorage.api.errors import (
     ServiceUnavailable,
     TooManyRequests,
 )
+from moorage.api.times import backoff
 from moorage.framework.ports import Clock
 
 ASKED = 10
@@ -63,7 +64,7 @@ class Patience:
             return wished + self._random.random() * FIRST_PAUSE if self._asked <= ASKED else None
         if self._is_soon(error):
             self._soon += 1
-            pause = FIRST_PAUSE * 2 ** (self._soon - 1)
+            pause = backoff(self._soon, FIRST_PAUSE, MAX_RETRY_AFTER)
             return pause * (1 + self._random.random()) if self._soon <= SOON else None
         return None
 

@@ -12,9 +12,8 @@ from collections.abc import Mapping
 from typing import Any, Union, get_args, get_origin
 
 import msgspec
-import yaml
 
-from moorage.api import times
+from moorage.api import times, yaml_text
 from moorage.api.problems import Problem, child, did_you_mean, required
 from moorage.config.types import (
     API_VERSION,
@@ -193,9 +192,7 @@ def dump(config: KubeSchedulerConfiguration) -> str:
 
 def to_yaml(body: Mapping[str, Any]) -> str:
     """The file with these fields of a configuration."""
-    tree = {"apiVersion": API_VERSION, "kind": KIND, **body}
-    text: str = yaml.dump(tree, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
-    return text
+    return yaml_text.dump({"apiVersion": API_VERSION, "kind": KIND, **body}, width=110)
 
 
 def to_wire(record: msgspec.Struct) -> dict[str, Any]:
@@ -235,10 +232,3 @@ def _plain(value: Any, annotation: Any) -> Any:
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return msgspec.to_builtins(value, str_keys=True)
-
-
-class _Dumper(yaml.CSafeDumper):
-    """Writes repeated values out in full: anchors would surprise whoever edits the file."""
-
-    def ignore_aliases(self, data: object) -> bool:
-        return True

@@ -1,9 +1,8 @@
-"""Text of a configuration file -> plain dicts, lists and scalars, strictly.
+"""Read the text of a configuration file strictly, into plain dicts, lists and scalars.
 
-YAML through PyYAML's C scanner, or JSON; one document. Duplicate keys are found and named by path and line,
-tags construct nothing but plain values, and size, depth and alias expansion are bounded: the C composer
-recurses without a limit, so depth is checked on the event stream before anything is composed.
-Knows nothing about what the fields mean.
+The text is one document of YAML or JSON. Duplicate keys are reported by path and line, tags construct nothing
+but plain values, and size, depth and aliases are limited (`api.yaml_text`). The meaning of the fields is not
+known here.
 """
 
 import json
@@ -13,6 +12,7 @@ from collections.abc import Iterator
 
 import yaml
 
+from moorage.api import yaml_text
 from moorage.api.problems import Problem, child
 
 MAX_BYTES = 1 << 20  # a ConfigMap holds no more
@@ -24,17 +24,8 @@ _MERGE = _TAG + "merge"
 _SCALAR_TAGS = frozenset(_TAG + name for name in ("null", "bool", "int", "float", "str"))
 
 
-class _Loader(yaml.CSafeLoader):
-    """The safe loader without timestamps: `2024-01-01` in a name stays text, as in sigs.k8s.io/yaml."""
-
-    yaml_implicit_resolvers = {
-        first: [(tag, pattern) for tag, pattern in resolvers if tag != _TAG + "timestamp"]
-        for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
-    }
-
-
 class _Refused(Exception):
-    """Parsing cannot go on; carries the reason."""
+    """The text cannot be read; carries the reason."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(str(problem))
@@ -42,10 +33,10 @@ class _Refused(Exception):
 
 
 def parse(text: str | bytes, *, strict_json: bool = False) -> tuple[object, list[Problem]]:
-    """The value of the one document in `text` and what is wrong with it; the value is None if unreadable.
+    """Return the value of the only document in `text`, None if it is unreadable, and the problems found.
 
-    With `strict_json` a text that begins with a brace is JSON; else it may be flow-style YAML, which allows
-    trailing commas.
+    With `strict_json` a text that begins with a brace must be JSON. Otherwise it may also be flow-style YAML,
+    which allows trailing commas.
     """
     try:
         decoded = _as_text(text)
@@ -76,6 +67,7 @@ def _problem(message: str, hint: str = "") -> Problem:
 
 
 _TOO_DEEP = _problem(f"the file is nested deeper than {MAX_DEPTH} levels")
+_TOO_MANY = _problem(f"the file expands to more than {MAX_NODES} values; are aliases nested?")
 
 
 def _json_problem(error: json.JSONDecodeError) -> Problem:
@@ -122,8 +114,10 @@ def _plain(value: object, path: str, depth: int, problems: list[Problem]) -> obj
 
 def _parse_yaml(text: str) -> tuple[object, list[Problem]]:
     try:
-        _check_shape(text)
-        loader = _Loader(text)
+        if yaml_text.check(text, max_depth=MAX_DEPTH) > 1:
+            hint = "keep the KubeSchedulerConfiguration in a file of its own"
+            raise _Refused(_problem("the file holds more than one document", hint))
+        loader = yaml_text.Loader(text)
         try:
             node = loader.get_single_node()
             if node is None:
@@ -132,24 +126,12 @@ def _parse_yaml(text: str) -> tuple[object, list[Problem]]:
             return builder.build(node, "", 0), builder.problems
         finally:
             loader.dispose()
+    except yaml_text.YamlTooDeep as error:
+        raise _Refused(_TOO_DEEP) from error
+    except yaml_text.YamlTooLarge as error:
+        raise _Refused(_TOO_MANY) from error
     except yaml.YAMLError as error:
         raise _Refused(_syntax_problem(error, text)) from error
-
-
-def _check_shape(text: str) -> None:
-    depth = documents = 0
-    for event in yaml.parse(text, Loader=_Loader):
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
-        elif isinstance(event, yaml.DocumentStartEvent):
-            documents += 1
-        if depth > MAX_DEPTH:
-            raise _Refused(_TOO_DEEP)
-        if documents > 1:
-            hint = "keep the KubeSchedulerConfiguration in a file of its own"
-            raise _Refused(_problem("the file holds more than one document", hint))
 
 
 def _syntax_problem(error: yaml.YAMLError, text: str) -> Problem:
@@ -171,7 +153,7 @@ def _syntax_problem(error: yaml.YAMLError, text: str) -> Problem:
 class _Builder:
     """Builds plain values from YAML nodes and collects problems that do not stop it."""
 
-    def __init__(self, loader: _Loader) -> None:
+    def __init__(self, loader: yaml_text.Loader) -> None:
         self.problems: list[Problem] = []
         self._loader = loader
         self._nodes = 0
@@ -179,7 +161,7 @@ class _Builder:
     def build(self, node: yaml.Node, path: str, depth: int) -> object:
         self._nodes += 1
         if self._nodes > MAX_NODES:
-            raise _Refused(_problem(f"the file expands to more than {MAX_NODES} values; are aliases nested?"))
+            raise _Refused(_TOO_MANY)
         if depth > MAX_DEPTH:
             raise _Refused(_TOO_DEEP)
         if isinstance(node, yaml.MappingNode):

@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from moorage.api import yaml_text
 from moorage.app.configuration import Configuration
 from moorage.config.types import LeaderElection
 from moorage.manifests import rbac, workload
@@ -18,14 +19,11 @@ from moorage.manifests.rbac import packs
 Json = dict[str, Any]
 
 
-class _Dumper(yaml.SafeDumper):
-    """Lists indented as kubectl prints them, texts of several lines as blocks, nothing by reference."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
+class _Dumper(yaml_text.Dumper):
+    """Writes texts of several lines as blocks."""
 
 
-def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+def _text(dumper: yaml_text.Dumper, value: str) -> yaml.ScalarNode:
     style = "|" if "\n" in value else None
     return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 

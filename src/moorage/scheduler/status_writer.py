@@ -23,7 +23,7 @@ from moorage.api.errors import (
 )
 from moorage.api.pod import Pod, PodCondition
 from moorage.api.resources import PODS
-from moorage.api.times import format_time
+from moorage.api.times import backoff, format_time
 from moorage.framework.ports import ApiClient, Clock
 from moorage.runtime.services import Tasks
 from moorage.telemetry import logs
@@ -115,7 +115,7 @@ class StatusWriter:
 
     async def _send(self, pod: Pod, patch: dict[str, Any]) -> Pod | None:
         """The pod after the patch; None when it could not be written."""
-        for attempt in range(RETRIES):
+        for attempt in range(1, RETRIES + 1):
             try:
                 updated: Pod = await self._client.patch(
                     PODS, pod.name, patch, namespace=pod.namespace, subresource="status"
@@ -124,7 +124,7 @@ class StatusWriter:
             except (NotFound, Invalid):
                 return None  # gone, or the API server knows better
             except (Conflict, ServerError, TooManyRequests, TransportError) as error:
-                delay = getattr(error, "retry_after", None) or 0.1 * 2**attempt
+                delay = getattr(error, "retry_after", None) or backoff(attempt, 0.1, 60.0)
                 await self._clock.sleep(min(delay, 60.0))
             except ApiError as error:
                 _log.error("Failed updating pod", error=error, pod=pod.key)

@@ -9,9 +9,9 @@ import re
 from typing import Any, TypeVar, dataclass_transform
 
 import msgspec
-import yaml
 from msgspec import inspect
 
+from moorage.api import yaml_text
 from moorage.api.errors import MoorageError
 from moorage.api.problems import did_you_mean
 from moorage.api.times import DurationError, parse_duration
@@ -46,9 +46,9 @@ class Rate(float):
 def parse_yaml(text: str | bytes, source: str) -> dict[str, Any]:
     """The mapping in a YAML file."""
     try:
-        raw = yaml.load(text, yaml.CSafeLoader)
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        raise FieldError(f"{source} is not YAML: {' '.join(str(error).split())}") from error
+        raw = yaml_text.load(text, source)
+    except yaml_text.YamlError as error:
+        raise FieldError(str(error)) from error
     if not isinstance(raw, dict):
         raise FieldError(f"{source} has no fields: it must be a YAML mapping")
     return raw

@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import yaml
 from msgspec.structs import replace
 
-from moorage.api import decoding
+from moorage.api import decoding, yaml_text
 from moorage.api import resources as kinds
 from moorage.api.errors import MoorageError, ObjectError
 from moorage.api.former_name import FORMER_NAME, with_current_prefix
@@ -57,7 +56,7 @@ MOORAGE = "moorage"
 """The key of what is known about the snapshot itself."""
 READ_ANNOTATIONS = {BETA_CLASS, BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE, MIGRATED_PLUGINS}
 """Those that default plugins read: without them a bound claim would not count as bound."""
-MOST_BYTES = 4 << 30
+MAX_BYTES = 4 << 30
 GZIP = b"\x1f\x8b"
 BLOCK = 64 * 1024
 """Bytes of text that are compressed at once."""
@@ -232,11 +231,11 @@ def _parts(data: bytes, source: Path | str) -> Mapping[str, msgspec.Raw]:
         data = unpacked(f"the snapshot {source}", data)
     try:
         if data.lstrip()[:1] != b"{":
-            data = msgspec.json.encode(yaml.load(data, yaml.CSafeLoader))
+            data = msgspec.json.encode(yaml_text.load(data, f"the snapshot {source}", max_bytes=MAX_BYTES))
         found: dict[str, msgspec.Raw] = msgspec.json.decode(
             with_current_prefix(data), type=dict[str, msgspec.Raw]
         )
-    except (msgspec.DecodeError, yaml.YAMLError, UnicodeDecodeError, TypeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, TypeError) as error:
         why = " ".join(str(error).split())
         raise MoorageError(
             f"the snapshot {source} is neither JSON nor YAML of lists by kind: {why}"
@@ -254,11 +253,11 @@ def unpacked(source: str, data: bytes) -> bytes:
     """What was packed by gzip; `source` is what messages call it."""
     try:
         with gzip.open(io.BytesIO(data)) as packed:
-            found = packed.read(MOST_BYTES + 1)
+            found = packed.read(MAX_BYTES + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise MoorageError(f"{source} cannot be read: {error}") from error
-    if len(found) > MOST_BYTES:
-        raise MoorageError(f"{source} has more than {MOST_BYTES >> 30} GiB of JSON")
+    if len(found) > MAX_BYTES:
+        raise MoorageError(f"{source} has more than {MAX_BYTES >> 30} GiB of JSON")
     return found
 
 

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache
 from importlib import resources as package_files
 from typing import TypeAlias
 
@@ -211,7 +211,7 @@ class Library:
         return iter(self._by_ref.values())
 
 
-@lru_cache(maxsize=1)
+@cache
 def library() -> Library:
     """The one library; it is read when first asked for, because most servers in tests never are."""
     return Library(_read())
@@ -223,3 +223,13 @@ def _read() -> Iterator[Definition]:
         if file.name.endswith(".types"):
             package = file.name.removesuffix(".types").replace("-", "/")
             yield from parse(file.read_text(encoding="utf-8"), package)
+
+
+@cache
+def has_status(api_version: str, kind: str) -> bool:
+    """Return whether a built-in kind has a status, which clients write through its subresource only.
+
+    The answer is no for custom kinds: in the store their status is a part of the object.
+    """
+    definition = library().kind(api_version, kind)
+    return definition is not None and definition.fields is not None and "status" in definition.fields

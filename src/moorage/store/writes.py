@@ -14,6 +14,7 @@ from collections.abc import Callable
 from moorage.api import resources
 from moorage.store import refusals
 from moorage.store.objects import Raw, Stored, key_in, timestamp
+from moorage.store.schemas import has_status
 from moorage.store.table import Table
 
 _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"  # as upstream: no vowels, so no words
@@ -34,30 +35,6 @@ _SYSTEM_FIELDS = (
     "selfLink",
 )
 """Metadata that clients cannot write."""
-_WITH_STATUS = frozenset(
-    {
-        resources.PODS,
-        resources.NODES,
-        resources.NAMESPACES,
-        resources.SERVICES,
-        resources.REPLICATION_CONTROLLERS,
-        resources.PERSISTENT_VOLUME_CLAIMS,
-        resources.PERSISTENT_VOLUMES,
-        resources.VOLUME_ATTACHMENTS,
-        resources.POD_DISRUPTION_BUDGETS,
-        resources.POD_GROUPS,
-        resources.REPLICA_SETS,
-        resources.STATEFUL_SETS,
-        resources.DEPLOYMENTS,
-        resources.DAEMON_SETS,
-        resources.JOBS,
-        resources.CRON_JOBS,
-        resources.RESOURCE_QUOTAS,
-        resources.INGRESSES,
-        resources.RESOURCE_CLAIMS,
-    }
-)
-"""Kinds whose status has a subresource. Custom kinds keep theirs with the object and accept both doors."""
 
 
 class Namer:
@@ -126,7 +103,7 @@ def proposed_state(current: Stored, proposed: Raw, subresource: str) -> Raw:
     final = {**proposed, "metadata": _metadata(current.raw["metadata"], proposed["metadata"])}
     for field in ("apiVersion", "kind"):
         final[field] = current.raw[field]
-    if resource in _WITH_STATUS:
+    if has_status(resource.api_version, resource.kind):
         _carry_over(final, current.raw, "status")
     return final
 

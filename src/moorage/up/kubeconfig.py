@@ -7,8 +7,7 @@ import os
 import tempfile
 from pathlib import Path
 
-import yaml
-
+from moorage.api import yaml_text
 from moorage.api.errors import MoorageError
 from moorage.api.former_name import FORMER_NAME
 
@@ -26,7 +25,7 @@ def text(server: str, token: str, ca: bytes) -> str:
         "contexts": [{"name": NAME, "context": {"cluster": NAME, "user": NAME, "namespace": "default"}}],
         "current-context": NAME,
     }
-    return yaml.safe_dump(config, sort_keys=False)
+    return yaml_text.dump(config)
 
 
 def write(path: Path, content: str) -> None:
@@ -52,8 +51,8 @@ def write(path: Path, content: str) -> None:
 
 def _is_ours(path: Path) -> bool:
     try:
-        config = yaml.safe_load(path.read_bytes())
-    except (yaml.YAMLError, UnicodeDecodeError):
+        config = yaml_text.load(path.read_bytes(), str(path))
+    except yaml_text.YamlError:
         return False
     if config is None:
         return True  # an empty file holds nothing to lose

@@ -59,7 +59,7 @@ class SnapshotLoader:
     def _put(self, served: Served, obj: dict[str, Any]) -> None:
         plural = served.resource.plural
         try:
-            raw = obj if served.rules is None else served.rules.admit(obj, None)
+            raw = obj if served.admission is None else served.admission.admit(obj, None)
             self._store.load(served.stored, raw)
         except AlreadyExists:
             return

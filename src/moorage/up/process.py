@@ -24,8 +24,8 @@ START_SECONDS = 120.0
 """For loading a large data directory and making its nodes."""
 STOP_SECONDS = 10.0
 LINE_LIMIT = 16 << 20
-EXTRA = ("jsonschema",)
-"""What only the server process imports: the packages of the extra `up`."""
+EXTRA = {"cronsim": "cronsim", "jsonschema": "jsonschema", "pyjwt": "jwt"}
+"""The packages of the extra `up` and the modules that they provide. Only the server process imports them."""
 
 
 class Orders(msgspec.Struct, kw_only=True):
@@ -97,8 +97,9 @@ class ServerProcess:
     @classmethod
     async def start(cls, orders: Orders) -> ServerProcess:
         """Raises a MoorageError with the server's own sentence when it cannot serve."""
-        if missing := [package for package in EXTRA if find_spec(package) is None]:
-            needs = f"the embedded cluster needs {', '.join(missing)}, which is not installed"
+        if missing := [package for package, module in EXTRA.items() if find_spec(module) is None]:
+            which = "which is" if len(missing) == 1 else "which are"
+            needs = f"the embedded cluster needs {', '.join(missing)}, {which} not installed"
             raise MoorageError(f"{needs}: pip install 'moorage[up]'")
         process = await spawn("moorage.up.child")
         try:

@@ -18,25 +18,22 @@ import msgspec
 from moorage.api.errors import MoorageError
 from moorage.api.resources import NAMESPACES, NODES
 from moorage.app.clock import SystemClock
-from moorage.client.transport import Request
 from moorage.contrib.topology_match.definition import DEFINITION
-from moorage.embedded.admission.strict import StrictRules
 from moorage.embedded.apiserver.app import ApiServer
 from moorage.embedded.apiserver.authentication import Guard, Signer
-from moorage.embedded.apiserver.in_process import AsgiTransport
 from moorage.embedded.apiserver.server import HttpServer, new_token, offload
-from moorage.embedded.catalog.builtin import built_in_catalog
+from moorage.embedded.builtin import CONTROLLERS, built_in_catalog, strict_rules
 from moorage.embedded.catalog.crds.registrar import Registrar
 from moorage.embedded.catalog.discovery import Discovery
 from moorage.embedded.catalog.kinds import Catalog, Served
 from moorage.embedded.catalog.metrics import Metrics
 from moorage.embedded.catalog.openapi.endpoint import OpenApi
-from moorage.embedded.catalog.printing.tables import table
 from moorage.embedded.catalog.reviews import Reviews
+from moorage.embedded.catalog.tables import table
 from moorage.embedded.controllers.manager import ControllerManager
 from moorage.embedded.controllers.namespaces import NAMESPACES as FIRST_NAMESPACES
 from moorage.embedded.durable.opening import DataDir, open_data_dir
-from moorage.embedded.http import ADMIN
+from moorage.embedded.http import ADMIN, Answer, Request
 from moorage.embedded.kubelet.kubelets import Kubelets
 from moorage.embedded.kubelet.scripts import KubeletSettings
 from moorage.framework.ports import Clock, PatchType
@@ -49,23 +46,20 @@ from moorage.up.loading import SnapshotLoader
 from moorage.up.numa import TopologyPublisher
 from moorage.up.process import Orders, Ready
 
-_HOST = "127.0.0.1"
 _PATIENCE = 2.0
 """Seconds that a kind may take to be served after its CustomResourceDefinition."""
-_LIMIT = 16 << 20
 _log = logs.get(__name__)
 _NODES_AT_ONCE = 200
 """Nodes made between two turns of the loop."""
 
 
 class Applier:
-    """Speaks to the application in process; the objects pass the same checks as those of any client."""
+    """Applies manifests to the API server of this process, with the checks that any client's objects get."""
 
-    def __init__(self, app: ApiServer, catalog: Catalog, clock: Clock, token: str) -> None:
+    def __init__(self, app: ApiServer, catalog: Catalog, clock: Clock) -> None:
+        self._app = app
         self._catalog = catalog
         self._clock = clock
-        headers = {"Authorization": f"Bearer {token}"}
-        self._transport = AsgiTransport(app, clock, headers=headers, host=_HOST)
 
     async def apply(self, objects: Sequence[dict[str, Any]], source: str) -> list[str]:
         """What became of each object; a MoorageError names the first that is refused, and why."""
@@ -77,16 +71,16 @@ class Applier:
         path = _path(served, str(meta.get("namespace") or "default"))
         label = f"{_label(served)}/{meta.get('name') or meta['generateName']}"
         content = msgspec.json.encode(obj)
-        status, body = await self._send("POST", path, content, "application/json")
-        if status == 201:
+        answer = await self._send("POST", path, content, "application/json")
+        if answer.status == 201:
             return f"{label} created"
-        if status == 409:
-            custom = served.rules is not None
+        if answer.status == 409:
+            custom = served.admission is not None
             patch_type = PatchType.MERGE if custom else PatchType.STRATEGIC
-            status, body = await self._send("PATCH", f"{path}/{meta['name']}", content, patch_type)
-            if status == 200:
+            answer = await self._send("PATCH", f"{path}/{meta['name']}", content, patch_type)
+            if answer.status == 200:
                 return f"{label} configured"
-        message = msgspec.json.decode(body).get("message", f"status {status}")
+        message = msgspec.json.decode(answer.body).get("message", f"status {answer.status}")
         raise MoorageError(f"{source}: {label} was refused: {message}")
 
     async def _served(self, obj: dict[str, Any], source: str) -> Served:
@@ -101,10 +95,9 @@ class Applier:
             await asyncio.sleep(0.01)
         return served
 
-    async def _send(self, method: str, path: str, body: bytes, content_type: str) -> tuple[int, bytes]:
-        request = Request(method, path, headers={"content-type": content_type}, body=body)
-        async with self._transport.send(request) as response:
-            return response.status, await response.read(_LIMIT)
+    async def _send(self, method: str, path: str, body: bytes, content_type: str) -> Answer:
+        headers = {"content-type": content_type}
+        return await self._app.answer(Request(method, path, headers=headers, body=body, user=ADMIN))
 
 
 def _path(served: Served, namespace: str) -> str:
@@ -132,7 +125,7 @@ class EmbeddedServer:
         self._token = new_token()
         self._authority = Authority.new(self._clock.wall())
         self._client = LocalClient(self.store, self._clock)
-        self._controllers = ControllerManager(self._client, self._clock, self._random)
+        self._controllers = ControllerManager(self._client, self._clock, self._random, CONTROLLERS)
         self._kubelets = Kubelets(
             self._client, self._clock, self._random, kubelet, caches=self._controllers.caches
         )
@@ -186,7 +179,7 @@ class EmbeddedServer:
         await self._controllers.wait_synced()
         await self._until_namespaces()
         await self._make_nodes()
-        applier = Applier(self.app, self.catalog, self._clock, self._token)
+        applier = Applier(self.app, self.catalog, self._clock)
         if self._publisher is not None:
             await applier.apply([dict(DEFINITION)], "--numa")
             self._spawn(self._publisher.run(), "publisher of zones")
@@ -247,13 +240,13 @@ class EmbeddedServer:
 def _open(orders: Orders, clock: SystemClock) -> DataDir | None:
     if not orders.data_dir:
         return None
-    return open_data_dir(Path(orders.data_dir), clock.wall, rules=StrictRules())
+    return open_data_dir(Path(orders.data_dir), clock.wall, rules=strict_rules())
 
 
 def _in_memory(clock: SystemClock) -> Store:
     # Versions of two runs must not be mistaken for each other: a watch of the former run gets a 410.
     start = int(clock.wall())
-    return Store(clock.wall, random.Random(secrets.randbits(128)), start_version=start, rules=StrictRules())
+    return Store(clock.wall, random.Random(secrets.randbits(128)), start_version=start, rules=strict_rules())
 
 
 def _report(task: asyncio.Task[None]) -> None:

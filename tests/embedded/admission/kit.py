@@ -8,14 +8,14 @@ import pytest
 
 from moorage.api.errors import Invalid
 from moorage.api.resources import Resource
-from moorage.embedded.admission.strict import StrictRules
+from moorage.embedded.builtin import strict_rules
 from moorage.store.objects import Raw
 from moorage.store.store import Store
 from tests.store.kit import Wall, new_store
 
 
 def strict_store(wall: Wall | None = None, **options: Any) -> Store:
-    return new_store(wall, rules=StrictRules(), **options)
+    return new_store(wall, rules=strict_rules(), **options)
 
 
 def container(name: str = "main", **more: Any) -> Raw:

@@ -10,7 +10,7 @@ import pytest
 from moorage.api import resources
 from moorage.api.errors import BadRequest, Conflict, Forbidden, Invalid
 from moorage.api.resources import Resource
-from moorage.embedded.admission.strict import StrictRules
+from moorage.embedded.builtin import strict_rules
 from moorage.store.objects import Raw, copy_json
 from moorage.store.schemas import Definition, ListOf, MapOf, Plain, Type, library
 from tests.store.kit import new_store
@@ -102,7 +102,7 @@ def test_a_refusal_or_an_object(resource, wrong):
     for seed in range(40):
         print(f"seed {seed}")
         generator = Generator(seed, wrong)
-        store = new_store(rules=StrictRules())
+        store = new_store(rules=strict_rules())
         for _ in range(2):
             for subresource in ("", "status"):
                 raw = random_object(resource, generator)

@@ -12,16 +12,15 @@ from typing import Any, TypeVar
 
 from moorage.api import resources
 from moorage.client.transport import Request, Response
-from moorage.embedded.admission.strict import StrictRules
 from moorage.embedded.apiserver.app import ApiServer, Limits
 from moorage.embedded.apiserver.authentication import Guard, Signer
-from moorage.embedded.apiserver.in_process import AsgiTransport
-from moorage.embedded.catalog.builtin import built_in_catalog
+from moorage.embedded.builtin import built_in_catalog, strict_rules
 from moorage.embedded.catalog.kinds import Catalog
-from moorage.embedded.catalog.printing.tables import table
+from moorage.embedded.catalog.tables import table
 from moorage.embedded.http import Endpoint
 from moorage.sim.loop import VirtualClock, run
 from moorage.store.store import Store
+from tests.embedded.in_process import AsgiTransport
 from tests.embedded.wire_faults import WireFaults
 
 T = TypeVar("T")
@@ -64,9 +63,9 @@ class World:
             random.Random(1),
             durability=durability,
             history_limit=history_limit,
-            rules=StrictRules(),
+            rules=strict_rules(),
         )
-        signer = Signer(b"secret", self.clock.wall)
+        signer = Signer(b"secret" * 6, self.clock.wall)
         self.guard = Guard(TOKEN, signer, {HOST})
         self.app = ApiServer(
             self.store,

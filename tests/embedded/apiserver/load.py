@@ -28,12 +28,11 @@ import aiohttp
 import uvloop
 
 from moorage.api import resources
-from moorage.embedded.admission.strict import StrictRules
 from moorage.embedded.apiserver.app import ApiServer, Limits
 from moorage.embedded.apiserver.authentication import Guard, Signer
 from moorage.embedded.apiserver.server import HttpServer, new_token, offload
-from moorage.embedded.catalog.builtin import built_in_catalog
-from moorage.embedded.catalog.printing.tables import table
+from moorage.embedded.builtin import built_in_catalog, strict_rules
+from moorage.embedded.catalog.tables import table
 from moorage.embedded.durable.opening import open_data_dir
 from moorage.framework.ports import Timer
 from moorage.serving.certificates import Authority
@@ -81,10 +80,10 @@ def build(limits: Limits | None = None, store: Store | None = None) -> tuple[Api
     """A server on a store, a new and empty one unless given, as a process serves it, and its token."""
     clock = LoopClock()
     if store is None:
-        store = Store(clock.wall, random.Random(1), rules=StrictRules())
+        store = Store(clock.wall, random.Random(1), rules=strict_rules())
     for name in ("default", "kube-system"):
         store.create(resources.NAMESPACES, {"metadata": {"name": name}})
-    signer, token = Signer(b"secret", clock.wall), new_token()
+    signer, token = Signer(b"secret" * 6, clock.wall), new_token()
     app = ApiServer(
         store,
         built_in_catalog(),
@@ -100,7 +99,7 @@ def build(limits: Limits | None = None, store: Store | None = None) -> tuple[Api
 
 async def serve_until_eof(plain: bool, limits: Limits, data_dir: str) -> None:
     """Serves until standard input ends; says first how it is reached."""
-    kept = open_data_dir(data_dir, time.time, rules=StrictRules()) if data_dir else None
+    kept = open_data_dir(data_dir, time.time, rules=strict_rules()) if data_dir else None
     app, _, token = build(limits, kept.store if kept is not None else None)
     authority = Authority.new(time.time())
     server = HttpServer(app, tls=None if plain else authority.server_context())

@@ -9,9 +9,9 @@ import pytest
 
 from moorage.api.errors import MoorageError, NotSent, OutcomeUnknown, TransportError
 from moorage.client.transport import Request
-from moorage.embedded.apiserver.in_process import AsgiTransport
 from moorage.sim.loop import VirtualClock, run
 from tests.embedded import wire_faults
+from tests.embedded.in_process import AsgiTransport
 from tests.embedded.wire_faults import Effect, WireFault, WireFaults
 
 BODY = b"0123456789" * 3

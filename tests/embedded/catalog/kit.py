@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from moorage.embedded.catalog.builtin import built_in_catalog
+from moorage.embedded.builtin import built_in_catalog
 from moorage.embedded.catalog.kinds import Served
 from moorage.embedded.http import ADMIN, Answer, Endpoint, Request
 from moorage.store.store import Store

@@ -11,8 +11,8 @@ import pytest
 from moorage.api.errors import ApiError, Invalid
 from moorage.api.resources import CUSTOM_RESOURCE_DEFINITIONS as CRDS
 from moorage.api.resources import custom
-from moorage.embedded.catalog.builtin import built_in_catalog
-from moorage.embedded.catalog.crds.definitions import FINALIZER, DefinitionRules
+from moorage.embedded.builtin import built_in_catalog
+from moorage.embedded.catalog.crds.definitions import FINALIZER, DefinitionAdmission
 from moorage.embedded.catalog.crds.kinds import served_kinds
 from moorage.embedded.catalog.crds.registrar import Registrar
 from moorage.embedded.catalog.kinds import ScalePaths, Served
@@ -38,7 +38,7 @@ class World:
         pytest.fail("the registrar does not come to rest")
 
     def create(self, raw: dict[str, Any]) -> None:
-        self.store.create(CRDS, DefinitionRules().admit(raw, None))
+        self.store.create(CRDS, DefinitionAdmission().admit(raw, None))
         self.run()
 
     def conditions(self, name: str) -> dict[str, str]:
@@ -62,7 +62,7 @@ def world() -> World:
 
 def refused(raw: dict[str, Any], old: dict[str, Any] | None = None) -> str:
     with pytest.raises(Invalid) as caught:
-        DefinitionRules().admit(raw, old)
+        DefinitionAdmission().admit(raw, old)
     return caught.value.status.message
 
 
@@ -148,7 +148,7 @@ def test_wrong_definitions_are_refused_with_the_field(path, value, problem):
 
 
 def test_names_and_conversion_are_filled_in_and_the_cleaner_is_called():
-    admitted = DefinitionRules().admit(definition(), None)
+    admitted = DefinitionAdmission().admit(definition(), None)
     names = admitted["spec"]["names"]
     assert (names["singular"], names["listKind"]) == ("widget", "WidgetList")
     assert admitted["spec"]["conversion"] == {"strategy": "None"}
@@ -156,7 +156,7 @@ def test_names_and_conversion_are_filled_in_and_the_cleaner_is_called():
 
 
 def test_scope_and_names_cannot_be_changed():
-    old = DefinitionRules().admit(definition(), None)
+    old = DefinitionAdmission().admit(definition(), None)
     new = copy.deepcopy(old)
     new["spec"]["scope"] = "Cluster"
     assert 'spec.scope: Invalid value: "Cluster": field is immutable' in refused(new, old)
@@ -220,9 +220,9 @@ def test_a_definition_waits_for_the_finalizers_of_its_objects(world):
     assert world.conditions("widgets.example.io")["Terminating"] == "True"
     served = world.find()
     assert served is not None
-    assert served.rules is not None
+    assert served.admission is not None
     with pytest.raises(ApiError, match="create not allowed while custom resource definition is terminating"):
-        served.rules.admit(widget("c"), None)
+        served.admission.admit(widget("c"), None)
     world.store.patch(
         WIDGETS,
         "a",
@@ -277,7 +277,7 @@ def test_a_broken_definition_that_was_loaded_is_not_served(world):
 def test_a_registrar_that_fell_behind_catches_up(world):
     world.create(definition())
     world.store.delete(CRDS, "widgets.example.io")
-    world.store.create(CRDS, DefinitionRules().admit(definition(kind="Gadget", plural="gadgets"), None))
+    world.store.create(CRDS, DefinitionAdmission().admit(definition(kind="Gadget", plural="gadgets"), None))
     world.store.compact()
     world.run()
     assert world.find(plural="gadgets") is not None
@@ -285,7 +285,7 @@ def test_a_registrar_that_fell_behind_catches_up(world):
 
 def test_after_close_nothing_is_planned(world):
     world.registrar.close()
-    world.store.create(CRDS, DefinitionRules().admit(definition(), None))
+    world.store.create(CRDS, DefinitionAdmission().admit(definition(), None))
     assert not world.deferred
 
 
@@ -293,7 +293,7 @@ def test_after_close_nothing_is_planned(world):
 
 
 def admit(raw: dict[str, Any], old: dict[str, Any] | None = None, subresource: str = "") -> dict[str, Any]:
-    rules = served_kinds(definition())[0].rules
+    rules = served_kinds(definition())[0].admission
     assert rules is not None
     return rules.admit(raw, old, subresource)
 

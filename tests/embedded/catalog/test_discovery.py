@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from moorage.api.resources import custom
-from moorage.embedded.catalog.builtin import BUILT_IN, built_in_catalog
+from moorage.embedded.builtin import BUILT_IN, built_in_catalog
 from moorage.embedded.catalog.discovery import Discovery, version_rank
 from moorage.embedded.catalog.kinds import Catalog, Served
 from tests.embedded.catalog.kit import ask, told
@@ -29,7 +29,7 @@ def test_plain_documents_lead_from_the_groups_to_every_kind(discovery):
     for version in ["api/v1", *(f"apis/{v['groupVersion']}" for g in groups.values() for v in g["versions"])]:
         listed = told(discovery, f"/{version}")
         found |= {(listed["groupVersion"], r["name"]) for r in listed["resources"]}
-    for served in BUILT_IN:
+    for served in (kind.served for kind in BUILT_IN):
         assert (served.resource.api_version, served.resource.plural) in found
     assert {("v1", "pods/binding"), ("v1", "pods/eviction"), ("apps/v1", "deployments/scale")} <= found
     assert {

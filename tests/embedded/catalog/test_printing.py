@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from moorage.api.times import format_time
-from moorage.embedded.catalog.builtin import BUILT_IN
-from moorage.embedded.catalog.printing import custom_columns, tables
+from moorage.embedded.builtin import BUILT_IN
+from moorage.embedded.catalog import tables
+from moorage.embedded.catalog.printing import json_path
 from moorage.embedded.catalog.printing.columns import human_duration
 from tests.embedded.catalog.kit import NOW, served
 
@@ -533,7 +534,7 @@ def test_finished_pods_are_marked():
     assert [row.get("conditions", [{}])[0].get("reason") for row in table["rows"]] == ["Failed", None]
 
 
-@pytest.mark.parametrize("kind", BUILT_IN, ids=lambda kind: str(kind.resource))
+@pytest.mark.parametrize("kind", [kind.served for kind in BUILT_IN], ids=lambda kind: str(kind.resource))
 def test_no_object_is_too_odd_to_be_shown(kind):
     names = ("spec", "status", "data", "subsets", "series", "roleRef", "involvedObject", "regarding")
     odds: list[Any] = [None, [], "text", 7, {"a": None}, [None], [[{}]]]
@@ -567,13 +568,13 @@ PATHS = {
     ],
 )
 def test_json_paths(path, value):
-    assert custom_columns.first(custom_columns.compile_path(path), PATHS) == value
+    assert json_path.first(json_path.compile_path(path), PATHS) == value
 
 
 @pytest.mark.parametrize("path", [".spec[", ".spec[?(@.a)]", "spec", "..", ".a[b]"])
 def test_paths_outside_the_notation_are_refused(path):
-    with pytest.raises(custom_columns.PathError, match="is not understood at"):
-        custom_columns.compile_path(path)
+    with pytest.raises(json_path.PathError, match="is not understood at"):
+        json_path.compile_path(path)
 
 
 def test_custom_columns_show_values_of_their_type_only():
@@ -589,7 +590,7 @@ def test_custom_columns_show_values_of_their_type_only():
     ]
     declared = tuple({"name": name, "type": kind, "jsonPath": path} for name, kind, path in columns)
     raw = made(n=3, s="text", m={"a": 1}, b=True, d=at(30))
-    printer = custom_columns.printer(declared)
+    printer = tables.custom_printer(declared)
     assert printer.cells(raw, NOW) == ["x", 3, 3.0, "text", '{"a":1}', True, "30s", None, None]
-    assert [column.name for column in custom_columns.printer(()).columns] == ["Name", "Age"]
-    assert custom_columns.printer(()).cells(raw, NOW) == ["x", "60s"]
+    assert [column.name for column in tables.custom_printer(()).columns] == ["Name", "Age"]
+    assert tables.custom_printer(()).cells(raw, NOW) == ["x", "60s"]

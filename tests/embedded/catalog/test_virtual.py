@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from moorage.api.errors import ApiError, Invalid, NotFound
 from moorage.api.resources import NODES, PODS
-from moorage.embedded.catalog.kinds import CORE_EVENTS_VIEW
+from moorage.embedded.catalog.core_events import CORE_EVENTS_VIEW
 from moorage.embedded.catalog.metrics import Metrics, Usage
 from moorage.embedded.catalog.reviews import Reviews
 from moorage.embedded.http import ADMIN

@@ -195,7 +195,24 @@ def test_schedules_follow_the_zone():
 
 
 @pytest.mark.parametrize(
-    "text", ["", "* * * *", "60 * * * *", "* * 0 * *", "a * * * *", "*/0 * * * *", "5-1 * * * *"]
+    ("after", "expected"),
+    [
+        pytest.param("2026-03-28T12:00:00Z", "2026-03-30T00:30:00Z", id="the skipped hour has no Job"),
+        pytest.param("2026-10-24T12:00:00Z", "2026-10-25T00:30:00Z", id="first of the repeated hour"),
+        pytest.param("2026-10-25T00:30:00Z", "2026-10-25T01:30:00Z", id="second of the repeated hour"),
+    ],
+)
+def test_schedules_at_changes_of_summer_time_are_those_of_kubernetes(after: str, expected: str):
+    found = cron_jobs.parse("30 2 * * *").after(parse_time(after) or 0.0, ZoneInfo("Europe/Berlin"))
+    assert format_time(found or 0) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "* * * *", "60 * * * *", "* * 0 * *", "a * * * *", "*/0 * * * *", "5-1 * * * *"),
+        *("0 * * * * *", "0 0 * 13 *", "0 0 L * *", "0 0 LW * *", "0 0 * * 5L", "0 0 * * 5#2", "0 0 * * 8"),
+    ],
 )
 def test_what_is_no_schedule_is_refused(text: str):
     with pytest.raises(cron_jobs.ScheduleError):

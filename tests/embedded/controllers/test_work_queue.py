@@ -89,7 +89,7 @@ def test_pauses_after_failures_double_up_to_a_limit_and_are_forgotten():
         queue.forget("a")
         assert queue.add_failed("a") <= 1.1
 
-    on_queue(body, first_delay=1.0, longest_delay=8.0)
+    on_queue(body, first_delay=1.0, max_delay=8.0)
 
 
 def test_spacing_makes_one_look_of_a_burst():

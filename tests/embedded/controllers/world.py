@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 
 from moorage.api.errors import NotFound
 from moorage.api.resources import Resource
-from moorage.embedded.admission.strict import StrictRules
+from moorage.embedded.builtin import CONTROLLERS, strict_rules
 from moorage.embedded.controllers import kinds
 from moorage.embedded.controllers.controller import Controller
-from moorage.embedded.controllers.manager import DEFAULT, ControllerManager
+from moorage.embedded.controllers.manager import ControllerManager
 from moorage.embedded.kubelet.kubelets import Kubelets
 from moorage.embedded.kubelet.scripts import KubeletSettings
 from moorage.framework.ports import PatchType
@@ -40,7 +40,7 @@ class World:
         nodes: int = 3,
         seed: int = 0,
         kubelets: KubeletSettings | None = FAST,
-        controllers: Iterable[type[Controller]] = DEFAULT,
+        controllers: Iterable[type[Controller]] = CONTROLLERS,
         schedule: bool = True,
         strict: bool = True,
     ) -> None:
@@ -49,7 +49,7 @@ class World:
         asyncio.set_event_loop(self.loop)
         self.clock = VirtualClock(self.loop)
         self.random = random.Random(seed)
-        self.store = Store(self.clock.wall, random.Random(seed + 1), rules=StrictRules() if strict else None)
+        self.store = Store(self.clock.wall, random.Random(seed + 1), rules=strict_rules() if strict else None)
         self.faults = Faults(random.Random(seed + 2))
         self.client = LocalClient(self.store, self.clock, self.faults)
         self.user = LocalClient(self.store, self.clock)

@@ -55,7 +55,7 @@ def test_more_nodes_take_pods_that_wait(served, look):
     ("manifest", "says"),
     [
         ("{", "the manifest is not YAML"),
-        ("a: b", "apiVersion and kind are needed"),
+        ("a: b", "apiVersion and kind are missing"),
         ("", "Nothing was asked"),
     ],
     ids=["no YAML", "no object", "nothing"],

@@ -15,7 +15,7 @@ from moorage.api import resources
 from moorage.api.errors import MoorageError
 from moorage.client.credentials import Credentials
 from moorage.client.transport import Request
-from moorage.embedded.catalog.builtin import built_in_catalog
+from moorage.embedded.builtin import built_in_catalog
 from moorage.embedded.catalog.discovery import Discovery
 from moorage.web.sources import resetting
 from moorage.web.sources.api_objects import ApiObjects
@@ -195,7 +195,7 @@ def test_what_exists_is_kept_or_replaced_by_choice(replace):
         (b"{", "the file is not YAML"),
         (b"\x1f\x8bbroken", "the file cannot be read"),
         (b"pods: [1]", "the file, pods: every item must be an object with metadata.name"),
-        (b"a: b", "apiVersion and kind are needed"),
+        (b"a: b", "apiVersion and kind are missing"),
     ],
     ids=["no YAML", "no gzip", "no object", "nothing known"],
 )

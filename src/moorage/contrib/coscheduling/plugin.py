@@ -18,6 +18,7 @@ from typing import Any
 
 from moorage.api.pod import Pod
 from moorage.api.resources import PODS, Unstructured
+from moorage.api.times import backoff
 from moorage.contrib.coscheduling import explaining, planning
 from moorage.contrib.coscheduling.args import DEFAULT_WAIT, CoschedulingArgs
 from moorage.contrib.coscheduling.controller import StatusController
@@ -207,7 +208,7 @@ class Coscheduling(
             # Plans lead to nothing again and again although members go where they say.
             progress.failures += 1
             if progress.failures > FREE_FAILURES:
-                seconds = min(2.0 ** (progress.failures - FREE_FAILURES), LONGEST_BACKOFF)
+                seconds = backoff(progress.failures - FREE_FAILURES, 2.0, LONGEST_BACKOFF)
                 self._back_off(group.key, progress, seconds)
         return Status.unschedulable(
             f"PodGroup {group.key} gets rejected due to Pod {pod.name} is unschedulable even after PostFilter"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from moorage.embedded.admission import syntax
 from moorage.embedded.admission.problems import Problems
-from moorage.embedded.admission.rules import Rules
+from moorage.embedded.admission.strategy import KindStrategy
 from moorage.embedded.admission.workloads import check_selector, check_template, fill_in_template
 from moorage.store.objects import Raw, with_meta
 from moorage.store.rules import Cluster
@@ -157,7 +157,7 @@ def _check_cron_job(raw: Raw, problems: Problems) -> None:
         problems.invalid("metadata.name", name, "must be no more than 52 characters")
 
 
-JOBS = Rules(
+JOBS = KindStrategy(
     default=_default_job,
     admit=_admit_job,
     check=_check_job,
@@ -165,4 +165,4 @@ JOBS = Rules(
     name=syntax.subdomain,
     first_status={},
 )
-CRON_JOBS = Rules(default=_default_cron_job, check=_check_cron_job, first_status={})
+CRON_JOBS = KindStrategy(default=_default_cron_job, check=_check_cron_job, first_status={})

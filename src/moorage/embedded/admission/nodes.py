@@ -7,7 +7,7 @@ import ipaddress
 from moorage.embedded.admission import syntax
 from moorage.embedded.admission.placement import check_taints
 from moorage.embedded.admission.problems import Problems
-from moorage.embedded.admission.rules import Rules
+from moorage.embedded.admission.strategy import KindStrategy
 from moorage.embedded.admission.syntax import check_amount
 from moorage.store.objects import Raw, with_meta
 from moorage.store.rules import Cluster
@@ -95,14 +95,14 @@ def _check_namespace(raw: Raw, problems: Problems) -> None:
         problems.all_invalid("spec.finalizers", finalizer, syntax.qualified(finalizer))
 
 
-NODES = Rules(
+NODES = KindStrategy(
     default=_default_node,
     default_status=_default_node,
     check=_check_node,
     check_update=_check_node_update,
     check_status=_check_node_status,
 )
-NAMESPACES = Rules(
+NAMESPACES = KindStrategy(
     default=_default_namespace,
     admit=_admit_namespace,
     carry=_carry_namespace,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from moorage.embedded.admission import syntax
 from moorage.embedded.admission.problems import Problems
-from moorage.embedded.admission.rules import check_label_selector, check_node_selector, check_node_term
+from moorage.embedded.admission.strategy import check_label_selector, check_node_selector, check_node_term
 from moorage.store.objects import Raw
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

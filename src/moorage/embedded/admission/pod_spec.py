@@ -8,7 +8,7 @@ from moorage.embedded.admission import syntax
 from moorage.embedded.admission.containers import check_containers, check_init_containers
 from moorage.embedded.admission.placement import check_affinity, check_gates, check_spread, check_tolerations
 from moorage.embedded.admission.problems import Problems
-from moorage.embedded.admission.rules import check_labels
+from moorage.embedded.admission.strategy import check_labels
 from moorage.embedded.admission.syntax import amount, check_amount, check_requirements
 from moorage.store.objects import Raw
 

@@ -22,7 +22,7 @@ from moorage.api.pod import DEFAULT_SCHEDULER_NAME
 from moorage.embedded.admission import pod_updates
 from moorage.embedded.admission.pod_spec import check_new_pod, check_spec
 from moorage.embedded.admission.problems import Problems
-from moorage.embedded.admission.rules import Rules
+from moorage.embedded.admission.strategy import KindStrategy
 from moorage.store import refusals, rules
 from moorage.store.objects import Raw
 from moorage.store.rules import Cluster
@@ -266,7 +266,7 @@ def _carry(new: Raw, old: Raw, cluster: Cluster) -> Raw:
     return {**new, "spec": spec}
 
 
-PODS = Rules(
+PODS = KindStrategy(
     default=_default,
     admit=_admit,
     carry=_carry,

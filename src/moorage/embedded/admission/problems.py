@@ -65,7 +65,7 @@ class Problems:
     def too_many(self, path: str, count: int, limit: int) -> None:
         self._add("FieldValueTooMany", path, f"Too many: {count}", f"must have at most {limit} items")
 
-    # Rules that many fields share
+    # KindStrategy that many fields share
 
     def one_of(self, path: str, value: Any, supported: Iterable[str]) -> None:
         """A required word out of a few."""

@@ -10,7 +10,7 @@ from moorage.api import resources
 from moorage.embedded.admission import syntax
 from moorage.embedded.admission.containers import PROTOCOLS
 from moorage.embedded.admission.problems import Problems
-from moorage.embedded.admission.rules import Rules, check_labels
+from moorage.embedded.admission.strategy import KindStrategy, check_labels
 from moorage.store.objects import Raw
 from moorage.store.rules import Cluster
 
@@ -166,7 +166,7 @@ def _check_update(new: Raw, old: Raw, problems: Problems) -> None:
         problems.invalid("spec.clusterIPs[0]", [after], "may not change once set")
 
 
-SERVICES = Rules(
+SERVICES = KindStrategy(
     default=_default,
     admit=_admit,
     carry=_carry,

@@ -8,7 +8,7 @@ import binascii
 from moorage.api import resources
 from moorage.embedded.admission import syntax
 from moorage.embedded.admission.problems import Problems
-from moorage.embedded.admission.rules import Rules, check_label_selector
+from moorage.embedded.admission.strategy import KindStrategy, check_label_selector
 from moorage.embedded.admission.workloads import check_share, limit_share
 from moorage.store import refusals
 from moorage.store.objects import Raw
@@ -25,7 +25,7 @@ _OLD_EVENT_FIELDS = (
     "deprecatedLastTimestamp",
     "deprecatedCount",
 )
-ROLES = Rules(name=syntax.path_segment)
+ROLES = KindStrategy(name=syntax.path_segment)
 
 
 def _default_class(raw: Raw) -> Raw:
@@ -84,14 +84,14 @@ def _check_budget(raw: Raw, problems: Problems) -> None:
     check_label_selector(spec.get("selector"), "spec.selector", problems)
 
 
-PRIORITY_CLASSES = Rules(
+PRIORITY_CLASSES = KindStrategy(
     default=_default_class,
     admit=_admit_class,
     carry=_carry_class,
     check=_check_class,
     check_update=_check_class_update,
 )
-POD_DISRUPTION_BUDGETS = Rules(check=_check_budget, first_status={})
+POD_DISRUPTION_BUDGETS = KindStrategy(check=_check_budget, first_status={})
 
 
 def _check_config_map(raw: Raw, problems: Problems) -> None:
@@ -177,8 +177,8 @@ def _check_role_binding_update(new: Raw, old: Raw, problems: Problems) -> None:
     problems.unchanged("roleRef", new.get("roleRef"), old.get("roleRef"), "cannot change roleRef")
 
 
-CONFIG_MAPS = Rules(check=_check_config_map, check_update=_check_fixed_data)
-SECRETS = Rules(default=_default_secret, check=_check_secret, check_update=_check_secret_update)
-LEASES = Rules(check=_check_lease)
-EVENTS = Rules(check_new=_check_new_event)
-ROLE_BINDINGS = Rules(check_update=_check_role_binding_update, name=syntax.path_segment)
+CONFIG_MAPS = KindStrategy(check=_check_config_map, check_update=_check_fixed_data)
+SECRETS = KindStrategy(default=_default_secret, check=_check_secret, check_update=_check_secret_update)
+LEASES = KindStrategy(check=_check_lease)
+EVENTS = KindStrategy(check_new=_check_new_event)
+ROLE_BINDINGS = KindStrategy(check_update=_check_role_binding_update, name=syntax.path_segment)

@@ -8,7 +8,7 @@ from moorage.api import quantity, resources
 from moorage.api.errors import QuantityError
 from moorage.embedded.admission import syntax
 from moorage.embedded.admission.problems import POSITIVE, Problems
-from moorage.embedded.admission.rules import Rules, check_label_selector, check_node_selector
+from moorage.embedded.admission.strategy import KindStrategy, check_label_selector, check_node_selector
 from moorage.embedded.admission.syntax import amount
 from moorage.store.objects import Raw
 from moorage.store.rules import Cluster
@@ -209,18 +209,18 @@ def _check_csi_node(raw: Raw, problems: Problems) -> None:
         problems.not_negative(f"{here}.allocatable.count", (driver.get("allocatable") or {}).get("count"))
 
 
-PERSISTENT_VOLUME_CLAIMS = Rules(
+PERSISTENT_VOLUME_CLAIMS = KindStrategy(
     default=_default_claim,
     admit=_admit_claim,
     check=_check_claim,
     check_update=_check_claim_update,
     first_status={"phase": "Pending"},
 )
-PERSISTENT_VOLUMES = Rules(
+PERSISTENT_VOLUMES = KindStrategy(
     default=_default_volume,
     check=_check_volume,
     check_update=_check_volume_update,
     first_status={"phase": "Pending"},
 )
-STORAGE_CLASSES = Rules(default=_default_class, check=_check_class, check_update=_check_class_update)
-CSI_NODES = Rules(check=_check_csi_node)
+STORAGE_CLASSES = KindStrategy(default=_default_class, check=_check_class, check_update=_check_class_update)
+CSI_NODES = KindStrategy(check=_check_csi_node)

@@ -11,19 +11,17 @@ from __future__ import annotations
 
 import keyword
 import re
+from collections.abc import Mapping
 from functools import cache
 from typing import Annotated, Any
 
 import msgspec
 
-from moorage.api import resources
 from moorage.api.errors import ApiError
 from moorage.api.resources import Resource
-from moorage.embedded.admission import nodes, pod_updates, services, small_kinds, storage, workloads
-from moorage.embedded.admission.jobs import CRON_JOBS, JOBS
-from moorage.embedded.admission.pods import PODS
+from moorage.embedded.admission import pod_updates
 from moorage.embedded.admission.problems import Problems
-from moorage.embedded.admission.rules import Rules, check_metadata, check_metadata_update
+from moorage.embedded.admission.strategy import KindStrategy, check_metadata, check_metadata_update
 from moorage.store import refusals
 from moorage.store.objects import Raw, Stored
 from moorage.store.rules import Cluster
@@ -55,36 +53,7 @@ _WORDS = {
 }
 _WHERE = re.compile(r"(?P<what>.*?)(?: - at `(?P<key>key in )?\$(?P<path>.*)`)?", re.DOTALL)
 _EXPECTED = re.compile(r"Expected `(?P<wanted>[^`]*)`, got `(?P<found>[^`]*)`")
-_PLAIN = Rules()
-_BY_RESOURCE: dict[Resource, Rules] = {
-    resources.PODS: PODS,
-    resources.NODES: nodes.NODES,
-    resources.NAMESPACES: nodes.NAMESPACES,
-    resources.SERVICES: services.SERVICES,
-    resources.REPLICATION_CONTROLLERS: workloads.REPLICATION_CONTROLLERS,
-    resources.REPLICA_SETS: workloads.REPLICA_SETS,
-    resources.DEPLOYMENTS: workloads.DEPLOYMENTS,
-    resources.STATEFUL_SETS: workloads.STATEFUL_SETS,
-    resources.DAEMON_SETS: workloads.DAEMON_SETS,
-    resources.JOBS: JOBS,
-    resources.CRON_JOBS: CRON_JOBS,
-    resources.PERSISTENT_VOLUME_CLAIMS: storage.PERSISTENT_VOLUME_CLAIMS,
-    resources.PERSISTENT_VOLUMES: storage.PERSISTENT_VOLUMES,
-    resources.STORAGE_CLASSES: storage.STORAGE_CLASSES,
-    resources.CSI_NODES: storage.CSI_NODES,
-    resources.PRIORITY_CLASSES: small_kinds.PRIORITY_CLASSES,
-    resources.POD_DISRUPTION_BUDGETS: small_kinds.POD_DISRUPTION_BUDGETS,
-    resources.POD_GROUPS: Rules(first_status={}),
-    resources.CONFIG_MAPS: small_kinds.CONFIG_MAPS,
-    resources.SECRETS: small_kinds.SECRETS,
-    resources.LEASES: small_kinds.LEASES,
-    resources.EVENTS: small_kinds.EVENTS,
-    resources.ROLES: small_kinds.ROLES,
-    resources.CLUSTER_ROLES: small_kinds.ROLES,
-    resources.ROLE_BINDINGS: small_kinds.ROLE_BINDINGS,
-    resources.CLUSTER_ROLE_BINDINGS: small_kinds.ROLE_BINDINGS,
-}
-_BY_NAME = {(resource.group, resource.plural): rules for resource, rules in _BY_RESOURCE.items()}
+_PLAIN = KindStrategy()
 
 
 def check_types(resource: Resource, raw: Raw) -> None:
@@ -182,7 +151,11 @@ def _shared_struct(package: str, name: str, above: tuple[str, ...]) -> type[msgs
 
 
 class StrictRules:
-    """For a store behind an API server."""
+    """Write rules of a store behind an API server. For kinds without a strategy they check metadata only."""
+
+    def __init__(self, strategies: Mapping[Resource, KindStrategy]) -> None:
+        # By group and plural: objects may come under another version.
+        self._strategies = {(resource.group, resource.plural): s for resource, s in strategies.items()}
 
     def read(self, resource: Resource, raw: Raw) -> Raw:
         """What a client sent, with the types of its kind and without nulls; else BadRequest."""
@@ -190,37 +163,37 @@ class StrictRules:
         return without_nulls(raw)
 
     def created(self, resource: Resource, raw: Raw, cluster: Cluster, *, keep_status: bool) -> Raw:
-        rules = _BY_NAME.get((resource.group, resource.plural), _PLAIN)
-        if not keep_status and rules.first_status is not None:
-            raw = {**raw, "status": rules.first_status}
+        kind = self._strategies.get((resource.group, resource.plural), _PLAIN)
+        if not keep_status and kind.first_status is not None:
+            raw = {**raw, "status": kind.first_status}
         raw["metadata"].setdefault("name", "")
-        raw = rules.admit(rules.default(raw), cluster)
+        raw = kind.admit(kind.default(raw), cluster)
         problems, meta = Problems(), raw["metadata"]
-        check_metadata(meta, resource.namespaced, rules.name, problems)
-        rules.check(raw, problems)
-        rules.check_new(raw, problems)
+        check_metadata(meta, resource.namespaced, kind.name, problems)
+        kind.check(raw, problems)
+        kind.check_new(raw, problems)
         if problems:
             raise problems.refusal(resource, meta["name"])
         return raw
 
     def updated(self, current: Stored, raw: Raw, subresource: str, cluster: Cluster) -> Raw:
         resource, old = current.resource, current.raw
-        rules = _BY_NAME.get((resource.group, resource.plural), _PLAIN)
+        kind = self._strategies.get((resource.group, resource.plural), _PLAIN)
         problems = Problems()
         if subresource == "status":
-            raw = rules.default_status(raw)
-            rules.check_status(raw, old, problems)
+            raw = kind.default_status(raw)
+            kind.check_status(raw, old, problems)
         elif subresource == "finalize":
-            rules.check(raw, problems)
+            kind.check(raw, problems)
         else:
-            raw = rules.carry(rules.default(raw), old, cluster)
-            check_metadata(raw["metadata"], resource.namespaced, rules.name, problems)
+            raw = kind.carry(kind.default(raw), old, cluster)
+            check_metadata(raw["metadata"], resource.namespaced, kind.name, problems)
             check_metadata_update(raw["metadata"], old["metadata"], problems)
-            rules.check(raw, problems)
+            kind.check(raw, problems)
             if subresource == "resize":
                 pod_updates.check_resize(raw["spec"], old["spec"], problems)
             else:
-                rules.check_update(raw, old, problems)
+                kind.check_update(raw, old, problems)
         if problems:
             raise problems.refusal(resource, current.name)
         return raw

@@ -18,7 +18,7 @@ from moorage.embedded.admission import syntax
 from moorage.embedded.admission.pod_spec import check_spec
 from moorage.embedded.admission.pods import fill_in_template_spec
 from moorage.embedded.admission.problems import NOT_NEGATIVE, Problems
-from moorage.embedded.admission.rules import Rules, check_label_selector, check_labels, is_empty
+from moorage.embedded.admission.strategy import KindStrategy, check_label_selector, check_labels, is_empty
 from moorage.store.objects import Raw, with_meta
 
 _QUARTER = "25%"
@@ -269,20 +269,20 @@ def _check_stateful_set_update(new: Raw, old: Raw, problems: Problems) -> None:
         problems.forbidden("spec", _STATEFUL_FIXED)
 
 
-DEPLOYMENTS = Rules(
+DEPLOYMENTS = KindStrategy(
     default=_default_deployment, check=_check_deployment, check_update=_selector_stays, first_status={}
 )
-REPLICA_SETS = Rules(
+REPLICA_SETS = KindStrategy(
     default=_defaulting(replicas=1), check=_check_replica_set, check_update=_selector_stays, first_status={}
 )
-STATEFUL_SETS = Rules(
+STATEFUL_SETS = KindStrategy(
     default=_default_stateful_set,
     check=_check_stateful_set,
     check_update=_check_stateful_set_update,
     name=syntax.label,
     first_status={},
 )
-DAEMON_SETS = Rules(
+DAEMON_SETS = KindStrategy(
     default=_default_daemon_set, check=_check_daemon_set, check_update=_selector_stays, first_status={}
 )
-REPLICATION_CONTROLLERS = Rules(default=_default_controller, check=_check_controller, first_status={})
+REPLICATION_CONTROLLERS = KindStrategy(default=_default_controller, check=_check_controller, first_status={})

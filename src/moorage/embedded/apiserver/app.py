@@ -44,7 +44,6 @@ from moorage.embedded.http import (
     text_answer,
 )
 from moorage.framework.ports import Clock
-from moorage.serving.certificates import User
 from moorage.store import refusals
 from moorage.store.store import Store
 from moorage.telemetry import logs
@@ -218,20 +217,34 @@ class ApiServer:
             if isinstance(result, WatchStream):
                 await self._stream(result, receive, send)
                 return
-        except ApiError as error:
-            result = refusal_answer(error)
+        except (ApiError, RecursionError) as error:
+            result = _refused(error)
         except messages.ClientGone:
             return
-        except RecursionError:
-            result = refusal_answer(refusals.bad_request("the request is nested too deeply"))
         except Exception as error:
             _log.error("Request failed", error, stack=True, method=scope["method"], path=scope["path"])
             result = refusal_answer(_internal())
         abort = scope.get("moorage.abort")
         await messages.send_answer(send, result, headers, self._offload, self._clock, abort)
 
+    async def answer(self, request: Request) -> Answer:
+        """Answer a request of this process, other than a watch, as if it came over HTTP.
+
+        The caller is trusted: `request.user` is not authenticated. What a write causes in the same process,
+        such as a CustomResourceDefinition that becomes served, has happened when this returns.
+        """
+        try:
+            result = await self._settled(self._respond(request, None))
+            await asyncio.sleep(0)
+        except (ApiError, RecursionError) as error:
+            return _refused(error)
+        if isinstance(result, WatchStream):
+            result.discard()
+            raise ValueError("a watch has no single answer")
+        return result
+
     def close(self) -> None:
-        """Ends all watches and takes no more."""
+        """End all open watches and refuse new ones."""
         self.closing = True
         for stream in tuple(self._streams):
             stream.end()
@@ -242,7 +255,11 @@ class ApiServer:
         urls.check_path(scope.get("raw_path") or b"")
         body = await messages.read_body(receive, headers, self._clock)
         query = urls.parse_query(scope["query_string"])
-        result = self._respond(method, path, query, headers, body, user, scope.get("moorage.abort"))
+        request = Request(method, path, query, headers, body, user)
+        return await self._settled(self._respond(request, scope.get("moorage.abort")))
+
+    async def _settled(self, result: Answer | WatchStream) -> Answer | WatchStream:
+        """Return the result when everything that it shows is durable."""
         if self._store.durability.version < self._store.version:
             try:
                 await self._store.settled()
@@ -252,29 +269,22 @@ class ApiServer:
                 raise
         return result
 
-    def _respond(
-        self,
-        method: str,
-        path: str,
-        query: Mapping[str, str],
-        headers: Mapping[str, str],
-        body: bytes,
-        user: User,
-        abort: Callable[[], object] | None,
-    ) -> Answer | WatchStream:
-        """The whole work on a request, in one step."""
-        parsed = urls.parse_path(path)
+    def _respond(self, request: Request, abort: Callable[[], object] | None) -> Answer | WatchStream:
+        """Do the whole work on a request in one step of the loop."""
+        parsed, query, headers = urls.parse_path(request.path), request.query, request.headers
         served = self._dispatcher.served(parsed) if parsed is not None else None
         if parsed is None or served is None:
-            return self._ask_endpoints(Request(method, path, query, headers, body, user))
-        verb = urls.verb_of(method, parsed, bool(urls.flag(query, "watch")))
+            return self._ask_endpoints(request)
+        verb = urls.verb_of(request.method, parsed, bool(urls.flag(query, "watch")))
         present = self._presenter(served, query, headers.get("accept", ""))
         if verb == "watch":
             return self._watch(served, parsed, query, present, abort)
         handler = self._dispatcher.handler(served, parsed, verb)
         content_type = headers.get("content-type", "")
         wall = self._clock.wall
-        call = Call(self._store, served, parsed, verb, query, body, content_type, present, user, wall)
+        call = Call(
+            self._store, served, parsed, verb, query, request.body, content_type, present, request.user, wall
+        )
         return handler(call)
 
     def _ask_endpoints(self, request: Request) -> Answer:
@@ -342,6 +352,12 @@ class ApiServer:
             _log.error("Watch failed", error, stack=True)
         finally:
             del self._streams[stream]
+
+
+def _refused(error: ApiError | RecursionError) -> Answer:
+    if isinstance(error, RecursionError):
+        error = refusals.bad_request("the request is nested too deeply")
+    return refusal_answer(error)
 
 
 def _internal() -> ApiError:

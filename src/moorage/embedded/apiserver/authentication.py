@@ -1,22 +1,20 @@
-"""Who may ask: the Host and Origin of a request, its token or client certificate.
+"""Authenticate requests by Host and Origin, and by token or client certificate.
 
-A page in a browser can reach loopback ports, under any name that resolves there. So the Host must be one of
-ours exactly, a foreign Origin is refused, and only health and version are answered without credentials.
+A page in a browser can reach loopback ports under any name that resolves to them. So the Host must be exactly
+one of this server's, a foreign Origin is refused, and only health and version need no credentials.
 
-Tokens of service accounts are made on request, and recognised again as long as the server runs. They are JSON
-web tokens signed with a secret of this server (HS256), so nothing has to be stored for them.
+Tokens of service accounts are created on request and are valid while the server runs. They are JSON Web
+Tokens signed with a secret of this server (HS256), so the server does not store them.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
-import hashlib
 import hmac
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-import msgspec
+import jwt
+from jwt.types import Options
 
 from moorage.api import resources
 from moorage.api.errors import ApiError
@@ -28,11 +26,19 @@ from moorage.store import refusals
 from moorage.store.objects import timestamp
 
 _ISSUER = "https://kubernetes.default.svc.cluster.local"
-_SHORTEST, _DEFAULT, _LONGEST = 600, 3600, 2**32
-_LONGEST_TOKEN = 4096
+_MIN_SECONDS, _DEFAULT_SECONDS, _MAX_SECONDS = 600, 3600, 2**32
+_MAX_TOKEN = 4096
+_ALGORITHM = "HS256"
+# PyJWT reads the system clock; expiry is checked by the clock of the server.
+_CHECKS: Options = {
+    "verify_aud": False,
+    "verify_exp": False,
+    "verify_iat": False,
+    "require": ["exp", "sub"],
+}
 _OPEN_PATHS = frozenset({"/healthz", "/livez", "/readyz", "/version"})
 _OWN_SITE = frozenset({"same-origin", "none"})
-_MOST_HEADERS = 100
+_MAX_HEADERS = 100
 
 
 class TokenRequestSpec(Record):
@@ -41,18 +47,13 @@ class TokenRequestSpec(Record):
 
 
 class TokenRequest(Record):
-    """authentication.k8s.io/v1 TokenRequest, as far as it is read."""
+    """The fields of an authentication.k8s.io/v1 TokenRequest that the server reads."""
 
     spec: TokenRequestSpec = TokenRequestSpec()
 
 
-class _Claims(msgspec.Struct):
-    sub: str
-    exp: float
-
-
 class Signer:
-    """Makes and reads tokens. `wall` gives Unix seconds."""
+    """Creates and verifies tokens. `wall` returns Unix seconds; `secret` has at least 32 bytes."""
 
     def __init__(self, secret: bytes, wall: Callable[[], float]) -> None:
         self._secret = secret
@@ -67,35 +68,33 @@ class Signer:
             "kubernetes.io": {"namespace": namespace, "serviceaccount": {"name": name, "uid": uid}},
             "sub": f"system:serviceaccount:{namespace}:{name}",
         }
-        head = _text({"alg": "HS256", "typ": "JWT"})
-        signed = f"{head}.{_text(claims)}"
-        return f"{signed}.{self._signature(signed)}"
+        return jwt.encode(claims, self._secret, _ALGORITHM)
 
     def user(self, token: str) -> User | None:
-        """The service account of a token that is ours and not expired."""
-        signed, dot, signature = token.rpartition(".")
-        if not dot or len(token) > _LONGEST_TOKEN or not token.isascii():
-            return None
-        if not hmac.compare_digest(self._signature(signed), signature):
+        """Return the service account of a token of this server that has not expired."""
+        if len(token) > _MAX_TOKEN:
             return None
         try:
-            claims = msgspec.json.decode(_bytes(signed.partition(".")[2]), type=_Claims)
-        except (msgspec.DecodeError, binascii.Error, ValueError):
+            claims = jwt.decode(token, self._secret, [_ALGORITHM], options=_CHECKS, issuer=_ISSUER)
+            if int(claims["exp"]) < self._wall():
+                return None
+        except (jwt.InvalidTokenError, ValueError, TypeError):
             return None
-        if claims.exp < self._wall():
-            return None
-        namespace = claims.sub.split(":")[2]
+        subject = str(claims["sub"])
+        namespace = subject.split(":")[2]
         groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
-        return User(claims.sub, groups)
+        return User(subject, groups)
 
     def create(self, call: Call) -> Answer:
         """POST serviceaccounts/<name>/token."""
         account = call.current()
         raw = call.read_object()
         spec = convert(raw, TokenRequest, "TokenRequest").spec
-        seconds = spec.expiration_seconds if spec.expiration_seconds is not None else _DEFAULT
-        if not _SHORTEST <= seconds <= _LONGEST:
-            why = "may not specify a duration less than 10 minutes" if seconds < _SHORTEST else "is too long"
+        seconds = spec.expiration_seconds if spec.expiration_seconds is not None else _DEFAULT_SECONDS
+        if not _MIN_SECONDS <= seconds <= _MAX_SECONDS:
+            why = (
+                "may not specify a duration less than 10 minutes" if seconds < _MIN_SECONDS else "is too long"
+            )
             problem = f"Invalid value: {seconds}: {why}"
             raise refusals.invalid(
                 resources.SERVICE_ACCOUNTS, account.name, "spec.expirationSeconds", problem
@@ -115,26 +114,11 @@ class Signer:
         }
         return json_answer(answer, 201)
 
-    def _signature(self, signed: str) -> str:
-        return _base64(hmac.new(self._secret, signed.encode(), hashlib.sha256).digest())
-
-
-def _text(value: dict[str, Any]) -> str:
-    return _base64(msgspec.json.encode(value))
-
-
-def _base64(value: bytes) -> str:
-    return base64.urlsafe_b64encode(value).rstrip(b"=").decode()
-
-
-def _bytes(text: str) -> bytes:
-    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
-
 
 def read_headers(raw: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
-    """Header names in lower case with their values; refuses too many, and a repeated Host."""
-    if len(raw) > _MOST_HEADERS:
-        raise refusals.failure(431, "BadRequest", f"the request has more than {_MOST_HEADERS} headers")
+    """Return header values by lower-case name. Refuse too many headers, and a repeated Host."""
+    if len(raw) > _MAX_HEADERS:
+        raise refusals.failure(431, "BadRequest", f"the request has more than {_MAX_HEADERS} headers")
     headers: dict[str, str] = {}
     for name, value in raw:
         key = name.decode("latin-1")
@@ -145,7 +129,7 @@ def read_headers(raw: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
 
 
 class Guard:
-    """The rules of one server. `hosts` are the allowed Host headers; None allows any, for tests only."""
+    """Authenticates the requests of one server. `hosts` are the allowed Host headers; None allows any."""
 
     def __init__(self, token: str, signer: Signer, hosts: Iterable[str] | None = None) -> None:
         self.hosts = None if hosts is None else frozenset(hosts)
@@ -153,7 +137,7 @@ class Guard:
         self._signer = signer
 
     def admit(self, method: str, path: str, headers: Mapping[str, str], peer: User | None) -> User:
-        """The user of a request; the ApiError of one that is turned away. `peer` comes from a certificate."""
+        """Return the user of a request, or raise an ApiError. `peer` is the user of a client certificate."""
         self._check_host(headers.get("host"))
         self._check_origin(headers)
         user = peer or self._bearer(headers.get("authorization"))
@@ -196,7 +180,7 @@ def _foreign() -> ApiError:
 
 
 def own_hosts(port: int, names: Iterable[str] = ("127.0.0.1", "localhost", "[::1]")) -> frozenset[str]:
-    """The Host headers of a server on a loopback port; clients leave the usual port of https out."""
+    """Return the Host headers of a server on a loopback port. Clients leave out the default port of https."""
     names = tuple(names)
     hosts = {f"{name}:{port}" for name in names}
     return frozenset(hosts | set(names)) if port == 443 else frozenset(hosts)

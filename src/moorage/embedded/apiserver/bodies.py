@@ -9,18 +9,18 @@ import json
 from typing import Any
 
 import msgspec
-import yaml
 
+from moorage.api import yaml_text
 from moorage.api.errors import ApiError
 from moorage.embedded import protobuf
 from moorage.framework.ports import PatchType
 from moorage.store import refusals
 
-LARGEST = 3 * 1024 * 1024
+MAX_BYTES = 3 * 1024 * 1024
 """Bytes of a body, and of an object, as in the API server."""
-DEEPEST = 128
+MAX_DEPTH = 128
 """Levels of nesting. The deepest built-in kinds need about 40."""
-_MOST_VALUES = 1_000_000
+_MAX_VALUES = 1_000_000
 
 _YAML = frozenset({"application/yaml", "application/x-yaml", "text/yaml"})
 _APPLY = "application/apply-patch"
@@ -79,19 +79,21 @@ def read_json(body: bytes, *, strict: bool = False) -> Any:
             f"the body is not readable as JSON: {error}; it has {len(body)} bytes"
         ) from error
     # Counting brackets is much faster than walking, and few bodies have so many.
-    if body.count(b"{") + body.count(b"[") > DEEPEST:
+    if body.count(b"{") + body.count(b"[") > MAX_DEPTH:
         _check_size(value)
     return value
 
 
 def read_yaml(body: bytes) -> Any:
-    """One YAML document as JSON: times stay text, keys become text, what JSON lacks is refused."""
+    """Return one YAML document as JSON: keys become text, and values that JSON does not have are refused."""
     try:
-        value = yaml.load(body, Loader=_Loader)
-    except RecursionError:
+        value = yaml_text.load(body, "the body", max_depth=MAX_DEPTH)
+    except yaml_text.YamlTooDeep:
         raise _too_deep() from None
-    except (yaml.YAMLError, ValueError) as error:
-        problem = " ".join(str(error).split())
+    except yaml_text.YamlTooLarge:
+        raise too_large() from None
+    except yaml_text.YamlError as error:
+        problem = str(error).partition(": ")[2]
         raise refusals.bad_request(f"the body is not readable as YAML: {problem}") from error
     _check_size(value)
     return _as_json(value)
@@ -109,23 +111,13 @@ def read_protobuf(body: bytes) -> Any:
 
 def check_object(value: Any) -> None:
     """For a value that was computed, such as a patched one: as bounded as one that was sent."""
-    if _check_size(value) > LARGEST:
+    if _check_size(value) > MAX_BYTES:
         raise too_large()
 
 
 def too_large() -> ApiError:
-    message = f"Request entity too large: limit is {LARGEST}"
+    message = f"Request entity too large: limit is {MAX_BYTES}"
     return refusals.failure(413, "RequestEntityTooLarge", message)
-
-
-class _Loader(yaml.CSafeLoader):
-    """Without timestamps: 2026-01-01 is text, as JSON would have it."""
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in found if tag != "tag:yaml.org,2002:timestamp"]
-    for first, found in yaml.CSafeLoader.yaml_implicit_resolvers.items()
-}
 
 
 def _as_json(value: Any) -> Any:
@@ -151,7 +143,7 @@ def _key(key: Any) -> str:
 def _check_size(value: Any) -> int:
     """Walks level by level, without recursion; gives a lower bound of the size in bytes."""
     level, values, size = [value], 0, 0
-    for _ in range(DEEPEST):
+    for _ in range(MAX_DEPTH):
         below: list[Any] = []
         for item in level:
             if isinstance(item, dict):
@@ -161,10 +153,10 @@ def _check_size(value: Any) -> int:
                 below += item
             else:
                 size += len(item) if isinstance(item, str) else 1
-            if len(below) > _MOST_VALUES:
+            if len(below) > _MAX_VALUES:
                 raise too_large()
         values += len(below)
-        if values > _MOST_VALUES:
+        if values > _MAX_VALUES:
             raise too_large()
         if not below:
             return size
@@ -192,7 +184,7 @@ def _offset(body: bytes) -> int:
 
 
 def _too_deep() -> ApiError:
-    return refusals.bad_request(f"the body is nested more than {DEEPEST} levels deep")
+    return refusals.bad_request(f"the body is nested more than {MAX_DEPTH} levels deep")
 
 
 def _unsupported(accepted: str) -> ApiError:

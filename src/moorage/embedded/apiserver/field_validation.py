@@ -26,7 +26,7 @@ STRICT = "strict decoding error: "
 
 def unknown_fields(served: Served, raw: Raw) -> list[str]:
     """One `unknown field "spec.foo"` for each, in the order of the object."""
-    if served.columns is not None:
+    if served.custom:
         known = served.schema
         return [] if known is None else [_unknown(path) for path in _outside_schema(raw, known, "", True)]
     definition = _definition(served)
@@ -35,7 +35,7 @@ def unknown_fields(served: Served, raw: Raw) -> list[str]:
 
 def _definition(served: Served) -> Definition | None:
     resource = served.resource
-    return None if served.columns is not None else library().kind(resource.api_version, resource.kind)
+    return None if served.custom else library().kind(resource.api_version, resource.kind)
 
 
 def _unknown(path: str) -> str:

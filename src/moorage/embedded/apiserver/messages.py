@@ -34,13 +34,13 @@ class ClientGone(Exception):
 async def read_body(receive: Any, headers: Mapping[str, str], clock: Clock) -> bytes:
     """The whole body; 413 above the limit, 408 for one that does not come."""
     declared = headers.get("content-length", "")
-    if declared.isdigit() and int(declared) > bodies.LARGEST:
+    if declared.isdigit() and int(declared) > bodies.MAX_BYTES:
         raise bodies.too_large()
     message = await receive()
     if message["type"] == "http.disconnect":
         raise ClientGone
     body: bytes = message.get("body", b"")
-    if len(body) > bodies.LARGEST:
+    if len(body) > bodies.MAX_BYTES:
         raise bodies.too_large()
     if not message.get("more_body", False):
         return body
@@ -67,7 +67,7 @@ async def _rest_of_body(receive: Any, first: bytes, clock: Clock) -> bytes:
                 raise ClientGone
             parts.append(message.get("body", b""))
             size += len(parts[-1])
-            if size > bodies.LARGEST:
+            if size > bodies.MAX_BYTES:
                 raise bodies.too_large()
             more = message.get("more_body", False)
     except asyncio.CancelledError:

@@ -45,7 +45,7 @@ def patch(call: Call) -> Answer:
     """PATCH of the object, or of its status."""
     change, patch_type = bodies.read_patch(call.body, call.content_type)
     current = call.current()
-    if len(current.encoded) + len(call.body) > bodies.LARGEST:
+    if len(current.encoded) + len(call.body) > bodies.MAX_BYTES:
         raise bodies.too_large()
     if _is_plain(call) and not _copies(change, patch_type):
         stored = call.store.patch(
@@ -77,11 +77,11 @@ def _replace(call: Call, current: Stored, raw: Raw) -> Stored:
 def _inward(call: Call, raw: Raw, current: Stored | None, subresource: str) -> Raw:
     """An object from outside in the form that is stored, judged by the rules of its kind if it has some."""
     served = call.served
-    if served.rules is not None:
+    if served.admission is not None:
         old = _outward(call, current) if current is not None else None
         if served.subresource("status") is not None and subresource != "status":
             raw = _with_status_of(old, raw)
-        raw = served.rules.admit(raw, old, subresource)
+        raw = served.admission.admit(raw, old, subresource)
     return raw if served.view is None else served.view.inward(raw)
 
 
@@ -98,7 +98,7 @@ def _with_status_of(old: Raw | None, raw: Raw) -> Raw:
 def _is_plain(call: Call) -> bool:
     """Whether the store can patch the object by itself."""
     served = call.served
-    return served.view is None and served.rules is None and not field_validation.wanted(call)
+    return served.view is None and served.admission is None and not field_validation.wanted(call)
 
 
 def _copies(change: Any, patch_type: str) -> bool:

@@ -1,12 +1,9 @@
-"""The kinds a server serves, and how each is reached: names, verbs, subresources, views and rules.
+"""The kinds a server serves, and how each is reached: names, verbs, subresources, views and printers.
 
 A `Served` is one kind in one version. Several of them may be the same stored objects: both event groups, or
 the versions of a CustomResourceDefinition. Then `stored` says which resource the store holds them under, and
-`view` turns one form into the other. Which kinds are built in is listed in `builtin`; CRDs add theirs while
-the server runs.
-
-Events are one set under two groups: stored as events.k8s.io/v1, seen as core/v1 through a view. The scheduler
-writes the new form, `kubectl describe` reads the old one; an event written through either is there in both.
+`view` turns one form into the other. `embedded.builtin` lists the built-in kinds; CRDs add theirs while the
+server runs.
 
 Kinds that are served but not stored have only their names here, for discovery and OpenAPI; `metrics` and
 `reviews` answer them.
@@ -18,7 +15,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from moorage.api.resources import CORE_EVENTS, EVENTS, Resource, custom
+from moorage.api.resources import Resource, custom
+from moorage.embedded.catalog.printing.columns import Printer
 from moorage.store.objects import Raw
 
 VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
@@ -43,18 +41,6 @@ REVIEWS: tuple[Resource, ...] = (
     SELF_RULES_REVIEWS,
     ACCESS_REVIEWS,
 )
-_OLD_TO_NEW = {
-    "involvedObject": "regarding",
-    "message": "note",
-    "reportingComponent": "reportingController",
-    "source": "deprecatedSource",
-    "firstTimestamp": "deprecatedFirstTimestamp",
-    "lastTimestamp": "deprecatedLastTimestamp",
-    "count": "deprecatedCount",
-}
-"""The fields with other names; all others are the same in both."""
-_NEW_TO_OLD = {new: old for old, new in _OLD_TO_NEW.items()}
-_OUTER = ("apiVersion", "kind")
 
 
 class View(Protocol):
@@ -73,38 +59,11 @@ class View(Protocol):
         ...
 
 
-class CoreEvents:
-    """The view of core/v1."""
-
-    def inward(self, raw: Raw) -> Raw:
-        """As stored. The reporter is taken from the source where an old writer names only that."""
-        event = {_OLD_TO_NEW.get(field, field): value for field, value in raw.items() if field not in _OUTER}
-        source = event.get("deprecatedSource")
-        if not event.get("reportingController") and isinstance(source, dict) and source.get("component"):
-            event["reportingController"] = source["component"]
-        return {"apiVersion": EVENTS.api_version, "kind": EVENTS.kind, **event}
-
-    def outward(self, raw: Raw) -> Raw:
-        event = {_NEW_TO_OLD.get(field, field): value for field, value in raw.items() if field not in _OUTER}
-        event.setdefault("involvedObject", {})
-        event.setdefault("source", {})
-        return {"apiVersion": CORE_EVENTS.api_version, "kind": CORE_EVENTS.kind, **event}
-
-    def field(self, path: str) -> str:
-        if path == "source":
-            return "reportingController"
-        head, dot, rest = path.partition(".")
-        return f"{_OLD_TO_NEW.get(head, head)}{dot}{rest}"
-
-
-CORE_EVENTS_VIEW = CoreEvents()
-
-
-class Rules(Protocol):
-    """What is checked and filled in before objects of a kind are stored, in their served form."""
+class ServedAdmission(Protocol):
+    """Checks and completes objects in their served form before they reach the store."""
 
     def admit(self, raw: Raw, old: Raw | None, subresource: str = "") -> Raw:
-        """The object to store: pruned, with defaults. `old` is the current state, None on creation.
+        """Return the object to store, pruned and with defaults. `old` is the current state, None on creation.
 
         Raises the `ApiError` (422) that the client gets.
         """
@@ -150,12 +109,14 @@ class Served:
     """The resource that the store holds the objects under; None: `resource` itself."""
     view: View | None = None
     """Given when the stored form is another; None: stored as served."""
-    rules: Rules | None = None
-    """Given for kinds that bring their own checks, as custom ones do."""
+    admission: ServedAdmission | None = None
+    """Given for custom kinds and for CustomResourceDefinitions, which depend on schemas of users."""
     scale: ScalePaths | None = None
     """Given when there is a scale subresource."""
-    columns: tuple[Raw, ...] | None = None
-    """The additionalPrinterColumns of a custom kind; None for a built-in one."""
+    printer: Printer | None = None
+    """The columns of Tables; None: name and creation time."""
+    custom: bool = False
+    """Whether a CustomResourceDefinition defines the kind."""
     schema: Raw | None = None
     """The OpenAPI schema of a custom kind, as its definition has it."""
     list_kind: str = ""

@@ -1,17 +1,20 @@
-"""CronJobs: a Job at each time of their schedule.
+"""CronJobs: a Job at each time of their schedule, as in pkg/controller/cronjob/cronjob_controllerv2.go.
 
-A schedule has five fields (minute, hour, day of month, month, day of week), or is a word such as @hourly.
-Each field is a list of `*`, numbers, names of months and days, ranges `a-b`, and steps `/n`. As in cron, when
-both days are given, either is enough. Seven is Sunday too.
+Schedules have the standard syntax of github.com/robfig/cron/v3: five fields (minute, hour, day of month,
+month, day of week), or a word such as @hourly. cronsim computes the times. It gets a sixth field, the
+seconds: with five it would imitate Debian's cron, which makes up for times that summer time skips.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, tzinfo
 from typing import Any
 from zoneinfo import ZoneInfo
+
+from cronsim import CronSim, CronSimError
 
 from moorage.api.errors import AlreadyExists
 from moorage.api.resources import Unstructured
@@ -31,108 +34,51 @@ WORDS = {
     "@midnight": "0 0 * * *",
     "@hourly": "0 * * * *",
 }
-_MONTHS = {
-    m: i
-    for i, m in enumerate(
-        ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"], 1
-    )
-}
-_DAYS = {d: i for i, d in enumerate(["sun", "mon", "tue", "wed", "thu", "fri", "sat"])}
-_FIELDS: tuple[tuple[str, int, int, dict[str, int]], ...] = (
-    ("minute", 0, 59, {}),
-    ("hour", 0, 23, {}),
-    ("day of month", 1, 31, {}),
-    ("month", 1, 12, _MONTHS),
-    ("day of week", 0, 7, _DAYS),
-)
-_HORIZON = 5 * 366
-"""Days to look ahead; a schedule such as 30 February has no next time."""
+_NOT_IN_KUBERNETES = re.compile(r"#|\dL|\bLW?\b", re.IGNORECASE)
+"""Extensions of cronsim: the nth or last weekday of a month."""
 Raw = dict[str, Any]
 SCHEDULED_AT = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 TOO_MANY = 100
-"""More missed times than this are reported; only the last is ever made up for."""
+"""More missed times than this are reported. Only the last one gets a Job."""
 
 
 class ScheduleError(ValueError):
-    """A text that is no schedule."""
+    """A text that is not a schedule."""
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """A schedule that was read."""
+    """A schedule that has been checked."""
 
-    minutes: frozenset[int]
-    hours: frozenset[int]
-    days: frozenset[int]
-    months: frozenset[int]
-    weekdays: frozenset[int]
-    any_day: bool
-    any_weekday: bool
+    expression: str
 
     def after(self, epoch: float, zone: tzinfo) -> float | None:
-        """The first time after `epoch`, in Unix seconds; None when there is none within years."""
-        moment = datetime.fromtimestamp(epoch, zone).replace(second=0, microsecond=0) + timedelta(minutes=1)
-        day = moment.replace(hour=0, minute=0)
-        for _ in range(_HORIZON):
-            if day.month in self.months and self._is_day(day):
-                for hour in sorted(self.hours):
-                    for minute in sorted(self.minutes):
-                        found = day.replace(hour=hour, minute=minute)
-                        if found >= moment:
-                            return found.timestamp()
-            day = (day + timedelta(days=1)).replace(hour=0, minute=0)
-        return None
-
-    def _is_day(self, day: datetime) -> bool:
-        in_month, in_week = day.day in self.days, (day.weekday() + 1) % 7 in self.weekdays
-        if self.any_day or self.any_weekday:
-            return in_month and in_week
-        return in_month or in_week
+        """Return the first time after `epoch` in Unix seconds, or None if there is none within decades."""
+        try:
+            times = CronSim(f"0 {self.expression}", datetime.fromtimestamp(epoch, zone))
+        except CronSimError:  # a day that none of the months has
+            return None
+        following = next(times, None)
+        return None if following is None else following.timestamp()
 
 
 def parse(text: str) -> Schedule:
-    """Reads a schedule; ScheduleError names the field that is wrong."""
-    parts = WORDS.get(text.strip().lower(), text).split()
-    if len(parts) != 5:
+    """Read a schedule. ScheduleError names the field that is wrong."""
+    fields = WORDS.get(text.strip().lower(), text).replace("?", "*").split()
+    if len(fields) != 5:
         raise ScheduleError(
-            f"schedule {text!r} has {len(parts)} fields; write five, or a word such as @hourly"
+            f"expected exactly 5 fields or a word such as @hourly, found {len(fields)} fields: {text!r}"
         )
-    minutes, hours, days, months, weekdays = (
-        _field(part, *bounds) for part, bounds in zip(parts, _FIELDS, strict=True)
-    )
-    weekdays = frozenset(day % 7 for day in weekdays)
-    return Schedule(minutes, hours, days, months, weekdays, _is_any(parts[2]), _is_any(parts[4]))
-
-
-def _is_any(part: str) -> bool:
-    return part.startswith(("*", "?"))
-
-
-def _field(text: str, name: str, low: int, high: int, words: dict[str, int]) -> frozenset[int]:
-    found: set[int] = set()
-    for part in text.split(","):
-        body, _, step_text = part.partition("/")
-        step = _number(step_text, name, {}, part) if step_text else 1
-        if body in ("*", "?"):
-            first, last = low, high
-        else:
-            first_text, dash, last_text = body.partition("-")
-            first = _number(first_text, name, words, part)
-            last = _number(last_text, name, words, part) if dash else (high if step_text else first)
-        if step < 1 or not low <= first <= last <= high:
-            raise ScheduleError(f"{name} {part!r} is outside of {low}-{high}")
-        found.update(range(first, last + 1, step))
-    return frozenset(found)
-
-
-def _number(text: str, name: str, words: dict[str, int], part: str) -> int:
-    if text.lower() in words:
-        return words[text.lower()]
-    if not (text.isascii() and text.isdigit()):
-        raise ScheduleError(
-            f"{name} {part!r} is not understood; write numbers, ranges a-b, lists a,b and steps /n"
-        )
-    return int(text)
+    if _NOT_IN_KUBERNETES.search(text):
+        raise ScheduleError(f"{text!r}: L, LW and # are not supported")
+    # Days and months are checked apart: 30 February is a valid schedule that is never due.
+    minute, hour, day, month, weekday = fields
+    try:
+        for expression in (f"{minute} {hour} {day} * {weekday}", f"0 0 * {month} *"):
+            CronSim(expression, datetime.fromtimestamp(0.0, UTC))
+    except CronSimError as error:
+        raise ScheduleError(f"{text!r}: {error}") from error
+    return Schedule(" ".join(fields))
 
 
 class CronJobs(Controller):
@@ -168,7 +114,7 @@ class CronJobs(Controller):
         return None if following is None else max(0.1, following - self.clock.wall())
 
     async def _start_due(self, cron: Unstructured, schedule: Schedule, zone: tzinfo) -> float | None:
-        """Makes the Job of the last time that is due; gives that time."""
+        """Create the Job for the last time that is due, and return that time."""
         wall = self.clock.wall()
         due, missed = last_due(cron, schedule, zone, wall)
         if due is None:
@@ -201,16 +147,16 @@ class CronJobs(Controller):
         return sorted((j for j in jobs if not is_over(j) and not is_terminating(j)), key=lambda j: j.name)
 
     async def _clean_up(self, cron: Unstructured) -> None:
-        """Keeps the last finished Jobs only."""
+        """Delete all but the newest finished Jobs."""
         spec = cron.raw["spec"]
-        for kind, field, usual in (
+        for kind, field, default in (
             ("Complete", "successfulJobsHistoryLimit", 3),
             ("Failed", "failedJobsHistoryLimit", 1),
         ):
             limit = spec.get(field)
             done = [j for j in self.jobs.owned_by(cron) if is_true(j, kind) and not is_terminating(j)]
             done.sort(key=lambda j: (j.metadata.creation_timestamp or "", j.name))
-            for job in done[: max(0, len(done) - (usual if limit is None else int(limit)))]:
+            for job in done[: max(0, len(done) - (default if limit is None else int(limit)))]:
                 await self.writer.delete(kinds.JOBS, job)
                 self.event(cron, "SuccessfulDelete", f"Deleted job {job.name}")
 
@@ -241,7 +187,7 @@ def zone_of(cron: Unstructured) -> tzinfo:
 
 
 def last_due(cron: Unstructured, schedule: Schedule, zone: tzinfo, wall: float) -> tuple[float | None, int]:
-    """The last time of the schedule that is due and was not served, and how many were missed."""
+    """Return the last due time that has no Job yet, and the number of times that were missed."""
     since = parse_time((cron.raw.get("status") or {}).get("lastScheduleTime"))
     since = since or parse_time(cron.metadata.creation_timestamp) or wall
     deadline = cron.raw["spec"].get("startingDeadlineSeconds")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from moorage.api.resources import Unstructured
-from moorage.api.times import format_time
+from moorage.api.times import backoff, format_time
 from moorage.embedded.controllers import kinds
 from moorage.embedded.controllers.controller import Controller, World, own_key
 from moorage.embedded.controllers.job_status import (
@@ -114,7 +114,7 @@ class Jobs(Controller):
         failures, last = self._failures.get(job.uid, (0, 0.0))
         if not failures:
             return 0.0
-        return last + min(PAUSES[0] * 2.0 ** min(failures - 1, 20), PAUSES[1]) - self.clock.now()
+        return last + backoff(failures, *PAUSES) - self.clock.now()
 
     async def _create(self, job: Unstructured, counts: Counts, number: int) -> None:
         indexes: list[int | None] = [None] * number

@@ -9,45 +9,9 @@ from random import Random
 from moorage.client.events import ApiEventRecorder
 from moorage.embedded.controllers.caches import Caches
 from moorage.embedded.controllers.controller import Controller, World
-from moorage.embedded.controllers.cron_jobs import CronJobs
-from moorage.embedded.controllers.daemon_sets import DaemonSets
-from moorage.embedded.controllers.deployments import Deployments
-from moorage.embedded.controllers.disruption import DisruptionBudgets
-from moorage.embedded.controllers.endpoints import ServiceEndpoints
-from moorage.embedded.controllers.garbage import GarbageCollector, PodGarbage
-from moorage.embedded.controllers.jobs import Jobs
-from moorage.embedded.controllers.namespaces import Bootstrap, NamespaceDeletion
-from moorage.embedded.controllers.node_lifecycle import NodeLifecycle, TaintEviction
-from moorage.embedded.controllers.replica_sets import ReplicaSets, ReplicationControllers
-from moorage.embedded.controllers.stateful_sets import StatefulSets
-from moorage.embedded.controllers.volume_binder import VolumeBinder
-from moorage.embedded.controllers.volume_claims import ClaimProtection, EphemeralClaims, VolumeProtection
 from moorage.embedded.controllers.work_queue import Together
 from moorage.embedded.controllers.writes import Events, Writer
 from moorage.framework.ports import ApiClient, Clock
-
-DEFAULT: tuple[type[Controller], ...] = (
-    Bootstrap,
-    Deployments,
-    ReplicaSets,
-    ReplicationControllers,
-    StatefulSets,
-    DaemonSets,
-    Jobs,
-    CronJobs,
-    DisruptionBudgets,
-    NodeLifecycle,
-    TaintEviction,
-    PodGarbage,
-    VolumeBinder,
-    ClaimProtection,
-    VolumeProtection,
-    EphemeralClaims,
-    ServiceEndpoints,
-    NamespaceDeletion,
-    GarbageCollector,
-)
-"""Every controller there is."""
 
 
 class ControllerManager:
@@ -58,8 +22,8 @@ class ControllerManager:
         client: ApiClient,
         clock: Clock,
         random: Random,
+        controllers: Iterable[type[Controller]],
         *,
-        controllers: Iterable[type[Controller]] = DEFAULT,
         instance: str = "moorage",
     ) -> None:
         self.caches = Caches(client, clock, random)

@@ -1,13 +1,13 @@
-"""Which objects a controller looks at next, and endless works that live and end together.
+"""The queue of objects that a controller reconciles next, and groups of tasks that end together.
 
     add ──▶ ready ──get──▶ being worked on ──done──▶ out
              ▲                  │ added meanwhile
              │                  ▼
              └── due ◀── later (add_after, failed, spacing)
 
-A key is in the queue once, and never given to two workers at the same time. After a failure it waits longer
-each time, until `forget`. With `spacing`, a key is not given out again within so many seconds of its last
-time: a burst of changes then costs one look, not one each.
+A key is in the queue once, and never given to two workers at the same time. After each failure it waits
+longer, until `forget`. With `spacing`, a key is not handed out again within that many seconds: a burst of
+changes then costs one reconcile, not one each. It behaves as client-go's util/workqueue.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from itertools import count
 from random import Random
 from typing import Any, Generic, TypeVar
 
+from moorage.api.times import backoff
 from moorage.framework.ports import Clock, Timer
 
 K = TypeVar("K", bound=Hashable)
 
 FIRST_DELAY = 0.005
 """Seconds after the first failure; doubles with each further one."""
-LONGEST_DELAY = 60.0
+MAX_DELAY = 60.0
 _JITTER = 0.1
 
 
@@ -39,13 +40,13 @@ class WorkQueue(Generic[K]):
         *,
         spacing: float = 0.0,
         first_delay: float = FIRST_DELAY,
-        longest_delay: float = LONGEST_DELAY,
+        max_delay: float = MAX_DELAY,
     ) -> None:
         self._clock = clock
         self._random = random
         self._spacing = spacing
         self._first = first_delay
-        self._longest = longest_delay
+        self._longest = max_delay
         self._ready: dict[K, None] = {}
         self._working: set[K] = set()
         self._again: set[K] = set()
@@ -98,10 +99,8 @@ class WorkQueue(Generic[K]):
 
     def add_failed(self, key: K) -> float:
         """Look at it again after a pause that grows with each failure; gives its length."""
-        failures = self._failures.get(key, 0)
-        self._failures[key] = failures + 1
-        delay = min(self._first * 2.0 ** min(failures, 30), self._longest)
-        delay *= 1.0 + _JITTER * self._random.random()
+        failures = self._failures[key] = self._failures.get(key, 0) + 1
+        delay = backoff(failures, self._first, self._longest) * (1.0 + _JITTER * self._random.random())
         self.add_after(key, delay)
         return delay
 

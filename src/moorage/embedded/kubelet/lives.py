@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from moorage.api.resources import Unstructured
-from moorage.api.times import format_time, parse_time
+from moorage.api.times import backoff, format_time, parse_time
 from moorage.embedded.controllers.writes import Events
 from moorage.embedded.kubelet.pod_status import ENDED, RUNNING, WAITING, Containers, Picture, terminated
 from moorage.embedded.kubelet.scripts import Script
@@ -209,7 +209,7 @@ def resume(pod: Unstructured, pod_ip: str, wall: float, crash_backoff: tuple[flo
     if life.main.state != WAITING or life.main.restarts:
         life.inits_done = len(inits)
     if life.main.restarts:
-        life._pause = min(life._first_pause * 2.0 ** min(life.main.restarts - 1, 20), life._longest_pause)
+        life._pause = backoff(life.main.restarts, life._first_pause, life._longest_pause)
         if life.main.state == WAITING:
             ended = parse_time((life.main.last or {}).get("finishedAt")) or wall
             life.resume_at = ended + (life._pause / 2 if life.main.restarts > 1 else 0.0)

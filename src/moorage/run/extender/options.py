@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-import yaml
-
+from moorage.api import yaml_text
 from moorage.api.errors import MoorageError
 from moorage.run.extender.selecting import Served
 
@@ -83,4 +82,4 @@ def config_block(served: Served, options: ExtenderOptions, url: str = "") -> str
         if options.client_ca_file:
             extender["tlsConfig"] |= {"certFile": f"{FILES}/tls.crt", "keyFile": f"{FILES}/tls.key"}
     extender |= {"nodeCacheCapable": True, "httpTimeout": HTTP_TIMEOUT}
-    return yaml.safe_dump({"extenders": [extender]}, sort_keys=False)
+    return yaml_text.dump({"extenders": [extender]})

@@ -8,8 +8,8 @@ from collections.abc import Collection
 from typing import Any
 
 import msgspec
-import yaml
 
+from moorage.api import yaml_text
 from moorage.api.errors import MoorageError
 from moorage.api.resources import Resource
 from moorage.app.clock import SystemClock
@@ -79,7 +79,7 @@ class EmbeddedSource(ServerSource):
     async def object_text(self, kind: str, namespace: str, name: str) -> str:
         found = await self._objects.get(await self._resource(kind), name, namespace)
         found["metadata"].pop("managedFields", None)
-        return yaml.safe_dump(found, sort_keys=False, allow_unicode=True)
+        return yaml_text.dump(found)
 
     async def export(self, form: str) -> bytes:
         if form == "simulator":

@@ -12,10 +12,11 @@ from typing import Any
 import msgspec
 
 from moorage import snapshots
+from moorage.api import yaml_text
 from moorage.api.errors import AlreadyExists, MoorageError
 from moorage.api.resources import NODES, PERSISTENT_VOLUMES, PODS, Resource
 from moorage.client.requests import with_type
-from moorage.snapshots.manifests import documents, parse_manifest
+from moorage.snapshots.manifests import parse_manifest
 from moorage.web.sources.api_objects import ApiObjects, Json, in_namespace
 from moorage.web.sources.exporting import CONFIGURATION, of_every_cluster
 
@@ -101,7 +102,7 @@ def _lists(data: bytes) -> dict[str, Any] | None:
     try:
         value = msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        found = documents(data, SOURCE)
+        found = yaml_text.load_all(data, SOURCE)
         value = found[0] if len(found) == 1 else None
     return value if isinstance(value, dict) and value.keys() & snapshots.KEYS.keys() else None
 

@@ -9,7 +9,7 @@ from typing import Any
 from moorage.api.resources import CUSTOM_RESOURCE_DEFINITIONS
 from moorage.embedded.admission.problems import IMMUTABLE, Problems
 from moorage.embedded.catalog.crds.schemas import INT_OR_STRING, PRESERVE
-from moorage.embedded.catalog.printing import custom_columns
+from moorage.embedded.catalog.printing.json_path import PathError, compile_path
 from moorage.store.objects import Raw
 
 FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
@@ -21,7 +21,7 @@ _COLUMN_TYPES = ("integer", "number", "string", "boolean", "date")
 _ONE_STORAGE = "must have exactly one version marked as storage version"
 
 
-class DefinitionRules:
+class DefinitionAdmission:
     """Admission of definitions."""
 
     def admit(self, raw: Raw, old: Raw | None, subresource: str = "") -> Raw:
@@ -186,8 +186,8 @@ def _check_path(value: Any, path: str, problems: Problems) -> None:
         problems.required(path)
         return
     try:
-        custom_columns.compile_path(value)
-    except custom_columns.PathError as error:
+        compile_path(value)
+    except PathError as error:
         problems.invalid(path, value, str(error))
 
 

@@ -9,7 +9,8 @@ from moorage.embedded.admission.problems import Problems
 from moorage.embedded.catalog.crds import schemas
 from moorage.embedded.catalog.crds.schemas import SchemaCheck
 from moorage.embedded.catalog.kinds import SCALE, STATUS, ScalePaths, Served, Subresource
-from moorage.embedded.catalog.printing import custom_columns
+from moorage.embedded.catalog.printing.json_path import PathError, compile_path
+from moorage.embedded.catalog.tables import custom_printer
 from moorage.store import refusals
 from moorage.store.objects import Raw
 
@@ -17,7 +18,7 @@ _VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "updat
 """All, in the order in which the API server lists those of custom kinds."""
 
 
-class CustomRules:
+class CustomAdmission:
     """Pruning, defaults and validation of the objects of one version of a custom kind.
 
     A definition that is going takes no new objects. A None schema accepts everything.
@@ -107,9 +108,10 @@ def _served(spec: Raw, version: Raw, stored: Resource, alone: bool, terminating:
         categories=tuple(names.get("categories") or ()),
         storage=stored,
         view=None if alone else VersionView(resource, stored),
-        rules=CustomRules(resource, schema, terminating=terminating),
+        admission=CustomAdmission(resource, schema, terminating=terminating),
         scale=_scale(scale) if isinstance(scale, dict) else None,
-        columns=_columns(version.get("additionalPrinterColumns") or ()),
+        printer=custom_printer(_columns(version.get("additionalPrinterColumns") or ())),
+        custom=True,
         schema=schema,
         list_kind=names.get("listKind") or "",
         deprecated=bool(version.get("deprecated")),
@@ -142,8 +144,8 @@ def _columns(declared: Any) -> tuple[Raw, ...]:
 
 def _is_readable(path: str) -> bool:
     try:
-        custom_columns.compile_path(path)
-    except custom_columns.PathError:
+        compile_path(path)
+    except PathError:
         return False
     return True
 

@@ -98,7 +98,7 @@ class _Maker:
         self._kind = resource.kind
         self._schema = style.ref(schema_name)
         self._gvk = gvk(resource.group, resource.version, resource.kind)
-        self._patches = _PATCHES if served.columns is not None else (*_PATCHES, PatchType.STRATEGIC)
+        self._patches = _PATCHES if served.custom else (*_PATCHES, PatchType.STRATEGIC)
 
     def operation(self, method: str, action: str, parameters: dict[str, tuple[str, str]]) -> Raw:
         made: Raw = {
@@ -152,7 +152,7 @@ def _parts(served: Iterable[Served], style: Style) -> tuple[Raw, Raw]:
     roots: list[Definition] = []
     for one in served:
         resource = one.resource
-        definition = types.kind(resource.api_version, resource.kind) if one.columns is None else None
+        definition = types.kind(resource.api_version, resource.kind) if not one.custom else None
         name = custom_name(one) if definition is None else definition.openapi_name
         if definition is None:
             custom[name] = custom_schema(types, one, style)

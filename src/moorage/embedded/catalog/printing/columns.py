@@ -1,23 +1,30 @@
-"""Columns of tables, and the values in their cells: ages, counts, texts, in the form that kubectl shows.
+"""Columns of Tables and the values in their cells: ages, counts and texts in the form that kubectl shows.
 
-Objects may be of any shape: what is missing, or of another type than it should be, is shown as empty.
+A column is data: a name, a type and the JSONPath of its value, as in a CustomResourceDefinition. A function
+stands in place of the path where kubectl computes the value. The columns are those of
+pkg/printers/internalversion/printers.go. Objects may have any shape: a value that is missing or of another
+type is shown as the default of its column.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from moorage.api.times import parse_time
+from moorage.embedded.catalog.printing.json_path import compile_path, first
 from moorage.store.objects import Raw
 
 Cells: TypeAlias = list[Any]
-"""One row: texts, integers, booleans or None, one for each column."""
+"""One row: a text, an integer, a boolean or None for each column."""
+Read: TypeAlias = Callable[[Raw, float], Any]
+"""Compute a cell from an object and the current time in Unix seconds."""
 NONE = "<none>"
 UNSET = "<unset>"
 UNKNOWN = "<unknown>"
 _MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86_400, 365 * 86_400
+_EMPTY: dict[str, Any] = {"string": "", "integer": 0, "boolean": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +32,11 @@ class Column:
     """One column. Priority 0 is always shown, 1 only in wide output."""
 
     name: str
+    value: str | Read
     type: str = "string"
     priority: int = 0
+    default: Any = None
+    """Shown in place of a missing value at a path; None means empty, 0 or false."""
     description: str = ""
     format: str = ""
 
@@ -39,37 +49,105 @@ class Column:
             "priority": self.priority,
         }
 
+    def reader(self) -> Read:
+        """Return the function that computes the cells of this column."""
+        if callable(self.value):
+            return self.value
+        path, kind = compile_path(self.value), self.type
+        default = _EMPTY[kind] if self.default is None else self.default
+        return lambda raw, now: _typed(first(path, raw), kind, default)
+
+
+def _typed(value: Any, kind: str, default: Any) -> Any:
+    if kind == "integer":
+        return value if isinstance(value, int) and not isinstance(value, bool) else default
+    if kind == "boolean":
+        return value if isinstance(value, bool) else default
+    return value if isinstance(value, str) and value else default
+
 
 @dataclass(frozen=True, slots=True)
 class Printer:
-    """How one kind is shown: its columns, and the row of an object at a moment (Unix seconds)."""
+    """The columns of one kind. `row` computes all cells at once, where columns belong together."""
 
     columns: tuple[Column, ...]
-    cells: Callable[[Raw, float], Cells]
+    row: Callable[[Raw, float], Cells] | None = None
     definitions: list[Raw] = field(init=False, repr=False, compare=False)
+    readers: list[Read] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "definitions", [column.definition() for column in self.columns])
+        object.__setattr__(self, "readers", [column.reader() for column in self.columns])
+
+    def cells(self, raw: Raw, now: float) -> Cells:
+        return [read(raw, now) for read in self.readers] if self.row is None else self.row(raw, now)
 
 
-NAME = Column("Name", format="name", description="The name, unique among the objects of its kind and place.")
-AGE = Column("Age", description="The time since the object was created.")
+def string(name: str, value: str | Read, default: str = "", description: str = "") -> Column:
+    return Column(name, value, default=default, description=description)
 
 
-def integer(name: str) -> Column:
-    return Column(name, "integer")
+def integer(name: str, value: str | Read) -> Column:
+    return Column(name, value, "integer")
 
 
-def boolean(name: str) -> Column:
-    return Column(name, "boolean")
+def boolean(name: str, value: str | Read, default: bool = False) -> Column:
+    return Column(name, value, "boolean", default=default)
 
 
-def wide(*names: str) -> tuple[Column, ...]:
-    return tuple(Column(name, priority=1) for name in names)
+def wide(name: str, value: str | Read, default: str = "") -> Column:
+    return Column(name, value, priority=1, default=default)
 
 
-def plain(*names: str) -> tuple[Column, ...]:
-    return tuple(Column(name) for name in names)
+def listed(path: str, name: str = "", default: str = "") -> Read:
+    """Join a list of strings, or one field of a list of objects, with commas."""
+    steps = _steps(path)
+
+    def read(raw: Raw, now: float) -> str:
+        items = [text(item, name) for item in maps(raw, *steps)] if name else words(raw, *steps)
+        return ",".join(items) or default
+
+    return read
+
+
+def count(path: str) -> Read:
+    """Count the objects of a list."""
+    steps = _steps(path)
+    return lambda raw, now: len(maps(raw, *steps))
+
+
+def labels(path: str) -> Read:
+    steps = _steps(path)
+    return lambda raw, now: labels_text(dig(raw, *steps))
+
+
+def selector(path: str, default: str = NONE) -> Read:
+    """Show a label selector in the notation of `kubectl -l`."""
+    steps = _steps(path)
+    return lambda raw, now: selector_terms(dig(raw, *steps)) or default
+
+
+def containers(path: str) -> tuple[Column, Column]:
+    """Return the columns of the containers' names and images in the pod spec at a path."""
+    spec = f"{path}.containers"
+    return wide("Containers", listed(spec, "name")), wide("Images", listed(spec, "image"))
+
+
+def _steps(path: str) -> list[str]:
+    return path.removeprefix(".").split(".")
+
+
+def age(raw: Raw, now: float) -> str:
+    return since(dig(raw, "metadata", "creationTimestamp"), now)
+
+
+NAME = Column(
+    "Name",
+    ".metadata.name",
+    format="name",
+    description="The name, unique among the objects of its kind and place.",
+)
+AGE = Column("Age", age, description="The time since the object was created.")
 
 
 def dig(raw: Any, *path: str) -> Any:
@@ -113,16 +191,8 @@ def words(raw: Any, *path: str) -> list[str]:
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
 
-def name_of(raw: Raw) -> str:
-    return text(raw, "metadata", "name")
-
-
 def terminating(raw: Raw) -> bool:
     return dig(raw, "metadata", "deletionTimestamp") is not None
-
-
-def age(raw: Raw, now: float) -> str:
-    return since(dig(raw, "metadata", "creationTimestamp"), now)
 
 
 def since(timestamp: Any, now: float) -> str:
@@ -175,11 +245,6 @@ def labels_text(labels: Any) -> str:
     return ",".join(f"{key}={value}" for key, value in pairs) or NONE
 
 
-def selector_text(selector: Any) -> str:
-    """A label selector in the notation of `kubectl -l`; `<none>` where there is none or it is empty."""
-    return selector_terms(selector) or NONE
-
-
 def selector_terms(selector: Any) -> str:
     terms = [f"{key}={value}" for key, value in sorted(mapping(selector, "matchLabels").items())]
     for expression in maps(selector, "matchExpressions"):
@@ -192,16 +257,3 @@ def _expression(expression: Raw) -> str:
     values = ",".join(sorted(words(expression, "values")))
     forms = {"In": f"{key} in ({values})", "NotIn": f"{key} notin ({values})", "DoesNotExist": f"!{key}"}
     return forms.get(operator, key)
-
-
-def containers(spec: Any) -> tuple[str, str]:
-    """Names and images of a pod spec's containers."""
-    found = maps(spec, "containers")
-    return ",".join(text(c, "name") for c in found), ",".join(text(c, "image") for c in found)
-
-
-def at_most_three(items: Iterable[str], total: int, *, empty: str) -> str:
-    """The first three, and how many more there are."""
-    shown = list(items)[:3]
-    joined = ",".join(shown)
-    return f"{joined} + {total - 3} more..." if total > 3 else joined or empty

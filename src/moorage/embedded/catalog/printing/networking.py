@@ -1,7 +1,8 @@
-"""Rows of services, endpoints, ingresses and network policies."""
+"""The columns of services, endpoints, ingresses and network policies."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from moorage.embedded.catalog.printing.columns import (
@@ -9,63 +10,65 @@ from moorage.embedded.catalog.printing.columns import (
     NAME,
     NONE,
     UNSET,
-    Cells,
     Printer,
-    age,
-    at_most_three,
+    Read,
     dig,
-    labels_text,
+    labels,
     maps,
-    name_of,
     number,
-    plain,
-    selector_text,
+    selector,
+    string,
     text,
     wide,
     words,
 )
+from moorage.embedded.catalog.printing.storage import default_class
 from moorage.store.objects import Raw
 
-_DEFAULT_CLASS = "ingressclass.kubernetes.io/is-default-class"
+
+def _up_to_three(items: Callable[[Raw], list[str]], empty: str) -> Read:
+    """Show the first three items, and the number of the others."""
+
+    def read(raw: Raw, now: float) -> str:
+        found = items(raw)
+        joined = ",".join(found[:3])
+        return f"{joined} + {len(found) - 3} more..." if len(found) > 3 else joined or empty
+
+    return read
 
 
-def _service(raw: Raw, now: float) -> Cells:
+def _cluster_ip(raw: Raw, now: float) -> str:
     addresses = words(raw, "spec", "clusterIPs")
-    return [
-        name_of(raw),
-        text(raw, "spec", "type", default="ClusterIP"),
-        addresses[0] if addresses else text(raw, "spec", "clusterIP", default=NONE),
-        _external(raw),
-        ",".join(_port(port) for port in maps(raw, "spec", "ports")) or NONE,
-        age(raw, now),
-        labels_text(dig(raw, "spec", "selector")),
-    ]
+    return addresses[0] if addresses else text(raw, "spec", "clusterIP", default=NONE)
 
 
-def _external(raw: Raw) -> str:
+def _external(raw: Raw, now: float) -> str:
     addresses = words(raw, "spec", "externalIPs")
     match text(raw, "spec", "type", default="ClusterIP"):
         case "LoadBalancer":
-            return ",".join(_balancer(raw) + addresses) or "<pending>"
+            return ",".join(_balancers(raw) + addresses) or "<pending>"
         case "ExternalName":
             return text(raw, "spec", "externalName")
         case _:
             return ",".join(addresses) or NONE
 
 
-def _balancer(raw: Raw) -> list[str]:
+def _balancers(raw: Raw) -> list[str]:
     found = maps(raw, "status", "loadBalancer", "ingress")
     return sorted({text(i, "ip") or text(i, "hostname") for i in found} - {""})
 
 
-def _port(port: Raw) -> str:
+def _service_ports(raw: Raw, now: float) -> str:
+    return ",".join(_service_port(port) for port in maps(raw, "spec", "ports")) or NONE
+
+
+def _service_port(port: Raw) -> str:
     outer = f":{number(port, 'nodePort')}" if number(port, "nodePort") else ""
     return f"{number(port, 'port')}{outer}/{text(port, 'protocol', default='TCP')}"
 
 
-def _endpoints(raw: Raw, now: float) -> Cells:
-    found = [address for subset in maps(raw, "subsets") for address in _subset(subset)]
-    return [name_of(raw), at_most_three(found, len(found), empty=NONE), age(raw, now)]
+def _endpoints(raw: Raw) -> list[str]:
+    return [address for subset in maps(raw, "subsets") for address in _subset(subset)]
 
 
 def _subset(subset: Raw) -> list[str]:
@@ -73,69 +76,72 @@ def _subset(subset: Raw) -> list[str]:
     ports = [number(port, "port") for port in maps(subset, "ports")]
     if not ports:
         return addresses
-    return [_join(address, port) for port in ports for address in addresses]
+    hosts = [f"[{address}]" if ":" in address else address for address in addresses]
+    return [f"{host}:{port}" for port in ports for host in hosts]
 
 
-def _join(address: str, port: int) -> str:
-    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+def _slice_ports(raw: Raw) -> list[str]:
+    return [_slice_port(port) for port in maps(raw, "ports")]
 
 
-def _slice(raw: Raw, now: float) -> Cells:
-    ports = [_port_name(port) for port in maps(raw, "ports")]
-    addresses = [a for endpoint in maps(raw, "endpoints") for a in words(endpoint, "addresses")]
-    return [
-        name_of(raw),
-        text(raw, "addressType"),
-        at_most_three(ports, len(ports), empty=UNSET),
-        at_most_three(addresses, len(addresses), empty=UNSET),
-        age(raw, now),
-    ]
-
-
-def _port_name(port: Raw) -> str:
+def _slice_port(port: Raw) -> str:
     value: Any = dig(port, "port")
     return str(value) if value is not None else text(port, "name", default="*")
 
 
-def _ingress(raw: Raw, now: float) -> Cells:
-    rules = maps(raw, "spec", "rules")
-    hosts = [host for host in (text(rule, "host") for rule in rules) if host]
-    return [
-        name_of(raw),
-        text(raw, "spec", "ingressClassName", default=NONE),
-        at_most_three(hosts, len(hosts), empty="*"),
-        ",".join(_balancer(raw)),
-        "80, 443" if maps(raw, "spec", "tls") else "80",
-        age(raw, now),
-    ]
+def _slice_addresses(raw: Raw) -> list[str]:
+    return [address for endpoint in maps(raw, "endpoints") for address in words(endpoint, "addresses")]
 
 
-def _ingress_class(raw: Raw, now: float) -> Cells:
-    default = text(raw, "metadata", "annotations", _DEFAULT_CLASS) == "true"
-    return [
-        f"{name_of(raw)} (default)" if default else name_of(raw),
-        text(raw, "spec", "controller"),
-        _parameters(dig(raw, "spec", "parameters")),
-        age(raw, now),
-    ]
+def _hosts(raw: Raw) -> list[str]:
+    return [host for rule in maps(raw, "spec", "rules") if (host := text(rule, "host"))]
 
 
-def _parameters(reference: Any) -> str:
+def _parameters(raw: Raw, now: float) -> str:
+    reference = dig(raw, "spec", "parameters")
     if not isinstance(reference, dict):
         return NONE
     kind = ".".join(filter(None, (text(reference, "kind"), text(reference, "apiGroup"))))
     return f"{kind}/{text(reference, 'name')}"
 
 
-def _network_policy(raw: Raw, now: float) -> Cells:
-    return [name_of(raw), selector_text(dig(raw, "spec", "podSelector")), age(raw, now)]
-
-
 SERVICES = Printer(
-    (NAME, *plain("Type", "Cluster-IP", "External-IP", "Port(s)"), AGE, *wide("Selector")), _service
+    (
+        NAME,
+        string("Type", ".spec.type", "ClusterIP"),
+        string("Cluster-IP", _cluster_ip),
+        string("External-IP", _external),
+        string("Port(s)", _service_ports),
+        AGE,
+        wide("Selector", labels(".spec.selector")),
+    )
 )
-ENDPOINTS = Printer((NAME, *plain("Endpoints"), AGE), _endpoints)
-ENDPOINT_SLICES = Printer((NAME, *plain("AddressType", "Ports", "Endpoints"), AGE), _slice)
-INGRESSES = Printer((NAME, *plain("Class", "Hosts", "Address", "Ports"), AGE), _ingress)
-INGRESS_CLASSES = Printer((NAME, *plain("Controller", "Parameters"), AGE), _ingress_class)
-NETWORK_POLICIES = Printer((NAME, *plain("Pod-Selector"), AGE), _network_policy)
+ENDPOINTS = Printer((NAME, string("Endpoints", _up_to_three(_endpoints, NONE)), AGE))
+ENDPOINT_SLICES = Printer(
+    (
+        NAME,
+        string("AddressType", ".addressType"),
+        string("Ports", _up_to_three(_slice_ports, UNSET)),
+        string("Endpoints", _up_to_three(_slice_addresses, UNSET)),
+        AGE,
+    )
+)
+INGRESSES = Printer(
+    (
+        NAME,
+        string("Class", ".spec.ingressClassName", NONE),
+        string("Hosts", _up_to_three(_hosts, "*")),
+        string("Address", lambda raw, now: ",".join(_balancers(raw))),
+        string("Ports", lambda raw, now: "80, 443" if maps(raw, "spec", "tls") else "80"),
+        AGE,
+    )
+)
+INGRESS_CLASSES = Printer(
+    (
+        default_class("ingressclass.kubernetes.io/is-default-class"),
+        string("Controller", ".spec.controller"),
+        string("Parameters", _parameters),
+        AGE,
+    )
+)
+NETWORK_POLICIES = Printer((NAME, string("Pod-Selector", selector(".spec.podSelector")), AGE))

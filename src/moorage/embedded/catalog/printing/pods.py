@@ -1,4 +1,4 @@
-"""Rows of pods. STATUS is the most telling of phase, reason and container states, as users read it."""
+"""The columns of pods. STATUS summarizes phase, reason and container states, as in printPod of kubectl."""
 
 from __future__ import annotations
 
@@ -7,19 +7,17 @@ from moorage.embedded.catalog.printing.columns import (
     NAME,
     NONE,
     Cells,
-    Column,
     Printer,
     age,
-    containers,
     dig,
     flag,
     human_duration,
     instant,
-    labels_text,
+    labels,
+    listed,
     maps,
-    name_of,
     number,
-    plain,
+    string,
     terminating,
     text,
     wide,
@@ -33,7 +31,7 @@ def _pod(raw: Raw, now: float) -> Cells:
     shown = _Shown(raw)
     statuses = maps(raw, "status", "podIPs")
     return [
-        name_of(raw),
+        text(raw, "metadata", "name"),
         f"{shown.ready}/{shown.total}",
         shown.status,
         shown.restarts_text(now),
@@ -155,11 +153,6 @@ def _readiness_gates(raw: Raw) -> str:
     return f"{sum(_condition_is_true(raw, gate) for gate in gates)}/{len(gates)}"
 
 
-def _pod_template(raw: Raw, now: float) -> Cells:
-    names, images = containers(dig(raw, "template", "spec"))
-    return [name_of(raw), names, images, labels_text(dig(raw, "template", "metadata", "labels"))]
-
-
 def row_conditions(raw: Raw) -> list[Raw] | None:
     """What a table says about a finished pod, beside its cells."""
     phase = text(raw, "status", "phase")
@@ -172,12 +165,19 @@ def row_conditions(raw: Raw) -> list[Raw] | None:
 PODS = Printer(
     (
         NAME,
-        Column("Ready", description="Containers that are ready, of all."),
-        Column("Status", description="What the pod is doing, or what keeps it from running."),
-        Column("Restarts", description="How often its containers were restarted, and when last."),
+        string("Ready", "", description="Containers that are ready, of all."),
+        string("Status", "", description="What the pod is doing, or what keeps it from running."),
+        string("Restarts", "", description="How often its containers were restarted, and when last."),
         AGE,
-        *wide("IP", "Node", "Nominated Node", "Readiness Gates"),
+        *(wide(name, "") for name in ("IP", "Node", "Nominated Node", "Readiness Gates")),
     ),
-    _pod,
+    row=_pod,
 )
-POD_TEMPLATES = Printer((NAME, *plain("Containers", "Images", "Pod Labels")), _pod_template)
+POD_TEMPLATES = Printer(
+    (
+        NAME,
+        string("Containers", listed(".template.spec.containers", "name")),
+        string("Images", listed(".template.spec.containers", "image")),
+        string("Pod Labels", labels(".template.metadata.labels")),
+    )
+)

@@ -1,4 +1,4 @@
-"""Rows of the kinds that make pods, and of what guards them."""
+"""The columns of the kinds that create pods, and of disruption budgets."""
 
 from __future__ import annotations
 
@@ -6,115 +6,40 @@ from moorage.embedded.catalog.printing.columns import (
     AGE,
     NAME,
     NONE,
-    Cells,
     Printer,
-    age,
     containers,
+    count,
     dig,
     human_duration,
     instant,
     integer,
-    labels_text,
+    labels,
     maps,
-    name_of,
     number,
-    plain,
-    selector_terms,
-    selector_text,
+    selector,
     since,
+    string,
     terminating,
     text,
     wide,
 )
 from moorage.store.objects import Raw
 
-_TEMPLATE = wide("Containers", "Images", "Selector")
-_DAEMON_COUNTS = (
-    "desiredNumberScheduled",
-    "currentNumberScheduled",
-    "numberReady",
-    "updatedNumberScheduled",
-    "numberAvailable",
-)
-# Of a job's conditions the first that holds is its status.
-_JOB_STATES = (
-    ("Complete", "Complete"),
-    ("Failed", "Failed"),
-    ("", "Terminating"),
-    ("Suspended", "Suspended"),
-    ("FailureTarget", "FailureTarget"),
-    ("SuccessCriteriaMet", "SuccessCriteriaMet"),
-)
+# The first of these conditions that is true is the status of a job; "" stands for deletion.
+_JOB_STATES = ("Complete", "Failed", "", "Suspended", "FailureTarget", "SuccessCriteriaMet")
 
 
-def _desired(raw: Raw) -> int:
-    return number(raw, "spec", "replicas")
+def _ready(raw: Raw, now: float) -> str:
+    return f"{number(raw, 'status', 'readyReplicas')}/{number(raw, 'spec', 'replicas')}"
 
 
-def _template(raw: Raw) -> tuple[str, str]:
-    return containers(dig(raw, "spec", "template", "spec"))
-
-
-def _deployment(raw: Raw, now: float) -> Cells:
-    return [
-        name_of(raw),
-        f"{number(raw, 'status', 'readyReplicas')}/{_desired(raw)}",
-        number(raw, "status", "updatedReplicas"),
-        number(raw, "status", "availableReplicas"),
-        age(raw, now),
-        *_template(raw),
-        selector_terms(dig(raw, "spec", "selector")),
-    ]
-
-
-def _replica_set(raw: Raw, now: float) -> Cells:
-    return [*_replicas(raw, now), *_template(raw), selector_text(dig(raw, "spec", "selector"))]
-
-
-def _replication_controller(raw: Raw, now: float) -> Cells:
-    return [*_replicas(raw, now), *_template(raw), labels_text(dig(raw, "spec", "selector"))]
-
-
-def _replicas(raw: Raw, now: float) -> Cells:
-    current, ready = number(raw, "status", "replicas"), number(raw, "status", "readyReplicas")
-    return [name_of(raw), _desired(raw), current, ready, age(raw, now)]
-
-
-def _stateful_set(raw: Raw, now: float) -> Cells:
-    ready = f"{number(raw, 'status', 'readyReplicas')}/{_desired(raw)}"
-    return [name_of(raw), ready, age(raw, now), *_template(raw)]
-
-
-def _daemon_set(raw: Raw, now: float) -> Cells:
-    return [
-        name_of(raw),
-        *(number(raw, "status", count) for count in _DAEMON_COUNTS),
-        labels_text(dig(raw, "spec", "template", "spec", "nodeSelector")),
-        age(raw, now),
-        *_template(raw),
-        selector_text(dig(raw, "spec", "selector")),
-    ]
-
-
-def _job(raw: Raw, now: float) -> Cells:
-    return [
-        name_of(raw),
-        _job_state(raw),
-        _completions(raw),
-        _job_duration(raw, now),
-        age(raw, now),
-        *_template(raw),
-        selector_text(dig(raw, "spec", "selector")),
-    ]
-
-
-def _job_state(raw: Raw) -> str:
+def _job_state(raw: Raw, now: float) -> str:
     true = {text(c, "type") for c in maps(raw, "status", "conditions") if c.get("status") == "True"}
     holds = true | {""} if terminating(raw) else true
-    return next((state for condition, state in _JOB_STATES if condition in holds), "Running")
+    return next((state or "Terminating" for state in _JOB_STATES if state in holds), "Running")
 
 
-def _completions(raw: Raw) -> str:
+def _completions(raw: Raw, now: float) -> str:
     done, parallelism = number(raw, "status", "succeeded"), number(raw, "spec", "parallelism")
     if dig(raw, "spec", "completions") is not None:
         return f"{done}/{number(raw, 'spec', 'completions')}"
@@ -126,65 +51,99 @@ def _job_duration(raw: Raw, now: float) -> str:
     return "" if start is None else human_duration((now if end is None else end) - start)
 
 
-def _cron_job(raw: Raw, now: float) -> Cells:
-    suspend, last = dig(raw, "spec", "suspend"), dig(raw, "status", "lastScheduleTime")
-    job = dig(raw, "spec", "jobTemplate", "spec")
-    return [
-        name_of(raw),
-        text(raw, "spec", "schedule"),
-        text(raw, "spec", "timeZone", default=NONE),
-        "<unset>" if suspend is None else str(suspend),
-        len(maps(raw, "status", "active")),
-        NONE if last is None else since(last, now),
-        age(raw, now),
-        *containers(dig(job, "template", "spec")),
-        selector_text(dig(job, "selector")),
-    ]
+def _suspend(raw: Raw, now: float) -> str:
+    suspend = dig(raw, "spec", "suspend")
+    return "<unset>" if suspend is None else str(suspend)
 
 
-def _disruption_budget(raw: Raw, now: float) -> Cells:
-    bounds = (dig(raw, "spec", field) for field in ("minAvailable", "maxUnavailable"))
-    shown = ("N/A" if bound is None else str(bound) for bound in bounds)
-    return [name_of(raw), *shown, number(raw, "status", "disruptionsAllowed"), age(raw, now)]
+def _last_schedule(raw: Raw, now: float) -> str:
+    last = dig(raw, "status", "lastScheduleTime")
+    return NONE if last is None else since(last, now)
 
 
-def _controller_revision(raw: Raw, now: float) -> Cells:
+def _bound(raw: Raw, field: str) -> str:
+    bound = dig(raw, "spec", field)
+    return "N/A" if bound is None else str(bound)
+
+
+def _owner(raw: Raw, now: float) -> str:
     owners = [o for o in maps(raw, "metadata", "ownerReferences") if o.get("controller") is True]
-    controller = _qualified(owners[0]) if owners else NONE
-    return [name_of(raw), controller, number(raw, "revision"), age(raw, now)]
+    if not owners:
+        return NONE
+    group, kind = text(owners[0], "apiVersion").rpartition("/")[0], text(owners[0], "kind").lower()
+    return f"{kind}.{group}/{text(owners[0], 'name')}" if group else f"{kind}/{text(owners[0], 'name')}"
 
 
-def _qualified(owner: Raw) -> str:
-    group = text(owner, "apiVersion").rpartition("/")[0]
-    kind = text(owner, "kind").lower()
-    return f"{kind}.{group}/{text(owner, 'name')}" if group else f"{kind}/{text(owner, 'name')}"
-
+_TEMPLATE = containers(".spec.template.spec")
+_JOB_TEMPLATE = containers(".spec.jobTemplate.spec.template.spec")
+_REPLICAS = (
+    NAME,
+    integer("Desired", ".spec.replicas"),
+    integer("Current", ".status.replicas"),
+    integer("Ready", ".status.readyReplicas"),
+    AGE,
+    *_TEMPLATE,
+)
 
 DEPLOYMENTS = Printer(
-    (NAME, *plain("Ready"), integer("Up-to-date"), integer("Available"), AGE, *_TEMPLATE), _deployment
+    (
+        NAME,
+        string("Ready", _ready),
+        integer("Up-to-date", ".status.updatedReplicas"),
+        integer("Available", ".status.availableReplicas"),
+        AGE,
+        *_TEMPLATE,
+        wide("Selector", selector(".spec.selector", default="")),
+    )
 )
-_COUNTS = (NAME, integer("Desired"), integer("Current"), integer("Ready"))
-REPLICA_SETS = Printer((*_COUNTS, AGE, *_TEMPLATE), _replica_set)
-REPLICATION_CONTROLLERS = Printer((*_COUNTS, AGE, *_TEMPLATE), _replication_controller)
-STATEFUL_SETS = Printer((NAME, *plain("Ready"), AGE, *wide("Containers", "Images")), _stateful_set)
+REPLICA_SETS = Printer((*_REPLICAS, wide("Selector", selector(".spec.selector"))))
+REPLICATION_CONTROLLERS = Printer((*_REPLICAS, wide("Selector", labels(".spec.selector"))))
+STATEFUL_SETS = Printer((NAME, string("Ready", _ready), AGE, *_TEMPLATE))
 DAEMON_SETS = Printer(
-    (*_COUNTS, integer("Up-to-date"), integer("Available"), *plain("Node Selector"), AGE, *_TEMPLATE),
-    _daemon_set,
+    (
+        NAME,
+        integer("Desired", ".status.desiredNumberScheduled"),
+        integer("Current", ".status.currentNumberScheduled"),
+        integer("Ready", ".status.numberReady"),
+        integer("Up-to-date", ".status.updatedNumberScheduled"),
+        integer("Available", ".status.numberAvailable"),
+        string("Node Selector", labels(".spec.template.spec.nodeSelector")),
+        AGE,
+        *_TEMPLATE,
+        wide("Selector", selector(".spec.selector")),
+    )
 )
-JOBS = Printer((NAME, *plain("Status", "Completions", "Duration"), AGE, *_TEMPLATE), _job)
+JOBS = Printer(
+    (
+        NAME,
+        string("Status", _job_state),
+        string("Completions", _completions),
+        string("Duration", _job_duration),
+        AGE,
+        *_TEMPLATE,
+        wide("Selector", selector(".spec.selector")),
+    )
+)
 CRON_JOBS = Printer(
     (
         NAME,
-        *plain("Schedule", "Timezone", "Suspend"),
-        integer("Active"),
-        *plain("Last Schedule"),
+        string("Schedule", ".spec.schedule"),
+        string("Timezone", ".spec.timeZone", NONE),
+        string("Suspend", _suspend),
+        integer("Active", count(".status.active")),
+        string("Last Schedule", _last_schedule),
         AGE,
-        *_TEMPLATE,
-    ),
-    _cron_job,
+        *_JOB_TEMPLATE,
+        wide("Selector", selector(".spec.jobTemplate.spec.selector")),
+    )
 )
 DISRUPTION_BUDGETS = Printer(
-    (NAME, *plain("Min Available", "Max Unavailable"), integer("Allowed Disruptions"), AGE),
-    _disruption_budget,
+    (
+        NAME,
+        string("Min Available", lambda raw, now: _bound(raw, "minAvailable")),
+        string("Max Unavailable", lambda raw, now: _bound(raw, "maxUnavailable")),
+        integer("Allowed Disruptions", ".status.disruptionsAllowed"),
+        AGE,
+    )
 )
-CONTROLLER_REVISIONS = Printer((NAME, *plain("Controller"), integer("Revision"), AGE), _controller_revision)
+CONTROLLER_REVISIONS = Printer((NAME, string("Controller", _owner), integer("Revision", ".revision"), AGE))

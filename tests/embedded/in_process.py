@@ -25,8 +25,8 @@ from starlette.datastructures import Headers
 
 from moorage.api.errors import NotSent, OutcomeUnknown, TransportError
 from moorage.client.transport import Request, Response
-from moorage.embedded.apiserver.wire_faults import Canned, Effect, WireFaults
 from moorage.framework.ports import Clock
+from tests.embedded.wire_faults import Canned, Effect, WireFaults
 
 _FORBIDDEN = re.compile(b"[\x00-\x08\x0a-\x1f\x7f]")
 _FULL = 64 * 1024

@@ -40,7 +40,7 @@ def _may_change(new: Raw, old: Raw, problems: Problems) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class KindStrategy:
     """The rules of one kind, each a function of plain objects; none of them changes its arguments.
 
     A new object goes through `default`, `admit`, `check` and `check_new`; a changed one through `default`,

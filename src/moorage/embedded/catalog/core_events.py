@@ -1,0 +1,50 @@
+"""The events of core/v1, which are a view of those of events.k8s.io/v1.
+
+Both groups serve the same stored objects. The scheduler writes the new form and `kubectl describe` reads the
+old one. The names of the fields are converted as in pkg/apis/events/v1/conversion.go.
+"""
+
+from __future__ import annotations
+
+from moorage.api.resources import CORE_EVENTS, EVENTS
+from moorage.store.objects import Raw
+
+_OLD_TO_NEW = {
+    "involvedObject": "regarding",
+    "message": "note",
+    "reportingComponent": "reportingController",
+    "source": "deprecatedSource",
+    "firstTimestamp": "deprecatedFirstTimestamp",
+    "lastTimestamp": "deprecatedLastTimestamp",
+    "count": "deprecatedCount",
+}
+"""The fields that have another name in events.k8s.io/v1."""
+_NEW_TO_OLD = {new: old for old, new in _OLD_TO_NEW.items()}
+_OUTER = ("apiVersion", "kind")
+
+
+class CoreEvents:
+    """Converts events from and to core/v1; a `View` of the catalog."""
+
+    def inward(self, raw: Raw) -> Raw:
+        """Return the stored form. If an old writer names only the source, the source becomes the reporter."""
+        event = {_OLD_TO_NEW.get(field, field): value for field, value in raw.items() if field not in _OUTER}
+        source = event.get("deprecatedSource")
+        if not event.get("reportingController") and isinstance(source, dict) and source.get("component"):
+            event["reportingController"] = source["component"]
+        return {"apiVersion": EVENTS.api_version, "kind": EVENTS.kind, **event}
+
+    def outward(self, raw: Raw) -> Raw:
+        event = {_NEW_TO_OLD.get(field, field): value for field, value in raw.items() if field not in _OUTER}
+        event.setdefault("involvedObject", {})
+        event.setdefault("source", {})
+        return {"apiVersion": CORE_EVENTS.api_version, "kind": CORE_EVENTS.kind, **event}
+
+    def field(self, path: str) -> str:
+        if path == "source":
+            return "reportingController"
+        head, dot, rest = path.partition(".")
+        return f"{_OLD_TO_NEW.get(head, head)}{dot}{rest}"
+
+
+CORE_EVENTS_VIEW = CoreEvents()
