@@ -31,14 +31,14 @@ from moorage.client.connection import connect, default_user_agent
 from moorage.client.credentials import Credentials
 from moorage.client.http_client import HttpClient
 from moorage.client.lease import Fence, Terms
-from moorage.endpoints.health import PING, Check, Health, Inside
-from moorage.run import gauges, takeover
+from moorage.endpoints.health import PING, Check, Health, ProcessView
+from moorage.run import metrics as process_metrics
+from moorage.run import takeover
 from moorage.run.comparer import Comparer
 from moorage.run.election import ElectionThread, make_candidate
-from moorage.run.endpoints import Endpoints
-from moorage.run.gauges import RequestMeter
+from moorage.run.endpoints import Endpoints, loop_check, process_view
+from moorage.run.metrics import RequestMeter
 from moorage.run.options import RunOptions
-from moorage.run.process_endpoints import inside_of, loop_check
 from moorage.run.watchdog import FAILED, OK, Heart, Signals, Watchdog
 from moorage.runtime.background import STEADY_SECONDS
 from moorage.scheduler.engine import GRACE_SECONDS
@@ -93,7 +93,7 @@ class Process:
             self._signals.remove()
 
     async def _run(self, watchdog: Watchdog) -> int:
-        gauges.describe(self._metrics, self._options.gates)
+        process_metrics.describe(self._metrics, self._options.gates)
         credentials = await self._credentials(self._options.kubeconfig)
         self._client = self._connect(credentials)
         try:
@@ -238,12 +238,12 @@ class Process:
         def refused(why: str) -> None:
             loop.call_soon_threadsafe(self._end, FAILED, why)
 
-        self._endpoints = Endpoints(serving, self._inside(), reviewer, authorizer, refused)
+        self._endpoints = Endpoints(serving, self._process_view(), reviewer, authorizer, refused)
         self._endpoints.start()
         _log.info(0, "Serving securely", address=serving.bind_address, port=self._endpoints.port)
 
-    def _inside(self) -> Inside:
-        return inside_of(
+    def _process_view(self) -> ProcessView:
+        return process_view(
             self._scheduler,
             self._metrics,
             self._health(),

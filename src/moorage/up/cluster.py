@@ -23,9 +23,8 @@ from moorage.client.connection import connect
 from moorage.client.credentials import Credentials, Pem
 from moorage.client.http_client import HttpClient
 from moorage.endpoints.health import ENDPOINTS, PING, Health
-from moorage.run.endpoints import Endpoints
+from moorage.run.endpoints import Endpoints, loop_check, process_view
 from moorage.run.options import ServingOptions
-from moorage.run.process_endpoints import inside_of, loop_check
 from moorage.run.watchdog import Heart, Signals, Watchdog
 from moorage.serving.certificates import Certificate
 from moorage.telemetry.metrics import SchedulerMetrics
@@ -122,7 +121,7 @@ class EmbeddedCluster:
         server says whose tokens are good."""
         checks = (PING, loop_check(self._heart))
         health = Health(dict.fromkeys(ENDPOINTS, checks))
-        inside = inside_of(
+        view = process_view(
             scheduler, metrics, health, started=time.time(), reloader=reloader, flags={}, writable=True
         )
         pair = Certificate(self.ready.certificate.encode(), self.ready.key.encode())
@@ -130,7 +129,7 @@ class EmbeddedCluster:
         def listen(port: int) -> Endpoints:
             options = ServingOptions(port=port, skip_client_ca_lookup=True, configuration_changes=True)
             credentials = self._credentials()
-            return Endpoints(options, inside, credentials, credentials, pair=pair)
+            return Endpoints(options, view, credentials, credentials, pair=pair)
 
         try:
             self._endpoints = listen(min(port + 1, 65535))

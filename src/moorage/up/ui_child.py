@@ -15,7 +15,7 @@ from moorage.up.pages import PagesOrders
 from moorage.up.process import end_of_input
 from moorage.web.serving import serve
 from moorage.web.sources.embedded_source import EmbeddedSource, api_objects
-from moorage.web.sources.usage import Usage
+from moorage.web.sources.node_columns import Usage
 
 
 def main() -> None:

@@ -33,7 +33,7 @@ from moorage.client import connection
 from moorage.client.connection import connect, default_user_agent
 from moorage.client.http_client import HttpClient
 from moorage.endpoints.health import PING, Check, Health, exposition, health_routes
-from moorage.run import gauges
+from moorage.run import metrics as process_metrics
 from moorage.run.comparer import Comparer
 from moorage.run.endpoints import REFRESH_SECONDS
 from moorage.run.extender.application import ServerMetrics, extender_app
@@ -185,7 +185,7 @@ class ExtenderProcess:
             collector(registry=registry)
 
         async def metrics(request: Request) -> Response:
-            gauges.refresh(known, scheduler.engine, scheduler.recorder)
+            process_metrics.refresh(known, scheduler.engine, scheduler.recorder)
             return exposition(generate_latest(registry))
 
         synced = Check("informer-sync", self._not_ready)

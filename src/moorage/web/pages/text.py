@@ -1,4 +1,4 @@
-"""Amounts, ages and addresses as the pages show them."""
+"""Formats amounts, ages and addresses for the pages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _BYTES = ("memory", "ephemeral-storage", "hugepages-")
 
 
 def amount(resource: str, number: int) -> str:
-    """In Kubernetes' notation; cpu is given in thousandths of a core."""
+    """Format an amount in Kubernetes notation; CPU is given in millicores."""
     if resource == "cpu":
         return f"{number // 1000}" if number % 1000 == 0 else f"{number}m"
     if resource.startswith(_BYTES):
@@ -21,7 +21,7 @@ def amount(resource: str, number: int) -> str:
 
 
 def age(seconds: float) -> str:
-    """As kubectl shows it, in one or two units: `45s`, `3m20s`, `5h10m`, `12d`."""
+    """Format an age as kubectl does, in one or two units: `45s`, `3m20s`, `5h10m`, `12d`."""
     whole = max(0, int(seconds))
     if whole < 120:
         return f"{whole}s"
@@ -48,11 +48,11 @@ def node_url(name: str) -> str:
 
 
 def object_url(kind: str, namespace: str, name: str) -> str:
-    """`-` stands for no namespace."""
+    """Return the address of an object; `-` stands for no namespace."""
     return f"/object/{quote(kind, safe='')}/{quote(namespace or '-', safe='')}/{quote(name, safe='')}"
 
 
 def address(path: str, query: Mapping[str, str]) -> str:
-    """With what is not empty as its query."""
+    """Return a path with the non-empty parameters as its query."""
     rest = urlencode({name: value for name, value in query.items() if value})
     return f"{path}?{rest}" if rest else path
