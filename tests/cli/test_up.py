@@ -287,7 +287,7 @@ def refused(folder: Path, *args: str) -> str:
 def test_a_port_in_use_is_one_sentence(tmp_path, taken_port):
     said = refused(tmp_path, "--port", str(taken_port))
     assert said == (
-        f"Error: port {taken_port} on 127.0.0.1 is in use; choose another one, or 0 for any that is free\n"
+        f"Error: cannot listen on 127.0.0.1 port {taken_port}: it is in use; set another --port\n"
     )
 
 

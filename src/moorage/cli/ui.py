@@ -23,7 +23,7 @@ from moorage.endpoints import client
 from moorage.endpoints.answers import SummaryAnswer
 from moorage.endpoints.queries import ROOT
 from moorage.snapshots.cluster import ClusterObjects, read_cluster
-from moorage.web.sources.address import address, new_token, take_port
+from moorage.web.guard import address, new_token, take_port
 
 
 def ui(

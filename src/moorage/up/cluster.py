@@ -27,11 +27,11 @@ from moorage.run.endpoints import Endpoints, loop_check, process_view
 from moorage.run.options import ServingOptions
 from moorage.run.watchdog import Heart, Signals, Watchdog
 from moorage.serving.certificates import Certificate
+from moorage.serving.server import PortInUse
 from moorage.telemetry.metrics import SchedulerMetrics
 from moorage.up import kubeconfig
 from moorage.up.cluster_plan import ClusterPlan
-from moorage.up.pages import Pages
-from moorage.up.process import PortInUse, Ready, ServerProcess
+from moorage.up.process import Ready, ServerProcess, UiProcess
 
 QPS, BURST = 5000.0, 10_000
 """The API server is our own: nothing is spared by being slow."""
@@ -61,7 +61,7 @@ class EmbeddedCluster:
         self._signals: Signals | None = None
         self._reloading: asyncio.Future[None] | None = None
         self._endpoints: Endpoints | None = None
-        self._pages = Pages()
+        self._ui = UiProcess()
         self.scheduler: Scheduler | None = None
         self.kubeconfig = Path()
 
@@ -101,7 +101,7 @@ class EmbeddedCluster:
                     self._reloading = asyncio.ensure_future(reloader.run())
                 if self._plan.ui:
                     # Last, so that its start takes nothing from ours.
-                    await self._pages.start(self.endpoints, self.ready)
+                    await self._ui.start(self.endpoints, self.ready)
         except BaseException:
             await self.stop()
             raise
@@ -156,7 +156,7 @@ class EmbeddedCluster:
 
     async def stop(self) -> None:
         """The scheduler before what it talks to: it may have binds under way."""
-        await self._pages.stop()
+        await self._ui.stop()
         if self._reloading is not None:
             self._reloading.cancel()
             await asyncio.gather(self._reloading, return_exceptions=True)
@@ -222,8 +222,8 @@ class EmbeddedCluster:
             if not self._plan.ui:
                 yield f"  moorage ui --server {self.endpoints}"
         yield ""
-        if self._pages.line:
-            yield f"{self._pages.line}\n"
+        if self._ui.line:
+            yield f"{self._ui.line}\n"
 
     def _first_pods(self) -> Iterator[str]:
         """Commands whose pods are scheduled by what runs here."""
