@@ -93,7 +93,6 @@ def test_uvicorn_has_the_private_parts_that_connections_use():
             "transport",
             "scope",
             "headers",
-            "url",
             "cycle",
             "client",
             "expect_100_continue",
