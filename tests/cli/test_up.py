@@ -153,7 +153,7 @@ def test_a_cluster_with_nodes_objects_and_a_scheduler_until_ctrl_c(tmp_path):
         (child,) = cluster.children()
         code, said = cluster.end(signal.SIGINT)
         assert code == 0
-        assert said.endswith("The cluster is gone; --data-dir would keep one.\n")
+        assert said.endswith("The cluster is deleted. Use --data-dir to keep one.\n")
         assert "Traceback" not in said
         assert not Path(f"/proc/{child}").exists()
 
