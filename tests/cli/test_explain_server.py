@@ -16,8 +16,8 @@ from moorage import snapshots
 from moorage.api.resources import PODS
 from moorage.app.clock import SystemClock
 from moorage.cli.root import app
-from moorage.endpoints.health import PING, Health, Inside, application
-from moorage.endpoints.v1.routes import RecordsQuery, SnapshotQuery
+from moorage.endpoints.health import PING, Health, ProcessView, application
+from moorage.endpoints.queries import RecordsQuery, SnapshotQuery
 from moorage.serving.access import Authenticator, Authorizer, Guard
 from moorage.serving.certificates import Authority, ServingCertificate
 from moorage.serving.server import ServingThread
@@ -73,11 +73,12 @@ class Endpoints:
 
     async def _make_app(self) -> Guard:
         inside: Any = SimpleNamespace(
-            **dict.fromkeys(Inside.__dataclass_fields__, None),
+            **dict.fromkeys(ProcessView.__dataclass_fields__, None),
         )
         inside.health = Health(dict.fromkeys(("healthz", "livez", "readyz"), (PING,)))
         inside.views = SimpleNamespace(**dict.fromkeys(VIEWS, self._records))
         inside.views.snapshot = self._snapshot
+        inside.configuration = SimpleNamespace(entry=None)
         inside.config = lambda: {"componentconfig": yaml.safe_load(CONFIG)}
         clock, client = SystemClock(), Reviews()
         return Guard(
@@ -119,12 +120,12 @@ def test_a_waiting_pod_shows_its_place_what_wakes_it_and_its_last_attempts(expla
     result = explain("pod/big", "--kubeconfig", "kubeconfig")
     assert result.exit_code == 3, result.output
     lines = result.output.splitlines()
-    assert lines[0].startswith("default/big is parked since ")
+    assert lines[0].startswith("default/big: unschedulable since ")
     assert (
         lines[1] == "Refused by NodeResourcesFit, NodeUnschedulable; waits for an event that may change that."
     )
     assert "  NodeUnschedulable: NodeAdd, NodeUpdateNodeTaint, PodUpdatePodToleration" in lines
-    assert any(line.startswith("In any case it moves on at ") for line in lines)
+    assert any(line.startswith("Without such an event it is retried at ") for line in lines)
     attempts = [line.split() for line in lines if line[:2] in ("1 ", "2 ")]
     assert [row[2:4] for row in attempts[:2]] == [
         ["UnschedulablePodAdd", "0"],
@@ -138,7 +139,7 @@ def test_a_waiting_pod_shows_its_place_what_wakes_it_and_its_last_attempts(expla
 def test_a_pod_that_has_a_node_shows_where_it_went_and_the_scores(explain):
     result = explain("small", "-n", "default", "--kubeconfig", "kubeconfig")
     assert result.exit_code == 0, result.output
-    assert result.output.startswith("default/small does not wait: it went to n\n")
+    assert result.output.startswith("default/small: scheduled on n\n")
     assert "scheduled" in result.output
 
 
@@ -174,7 +175,7 @@ def test_who_asks_and_who_answers_is_said_by_files(explain, args):
         (("--kubeconfig", "kubeconfig", "--snapshot", "s.json"), "it excludes --snapshot"),
         (("--kubeconfig", "kubeconfig", "--node", "n"), "it excludes --snapshot, --node"),
         ((), "no credentials"),
-        (("--server", "http://127.0.0.1:1"), "write https://HOST:PORT"),
+        (("--server", "http://127.0.0.1:1"), "expected https://HOST:PORT"),
     ],
 )
 def test_what_is_wrong_is_one_sentence(explain, args, problem):
@@ -186,7 +187,7 @@ def test_what_is_wrong_is_one_sentence(explain, args, problem):
 def test_a_pod_that_the_scheduler_does_not_know_is_named(explain):
     result = explain("pod/none", "--kubeconfig", "kubeconfig")
     assert result.exit_code == 1
-    assert "knows no attempt of pod default/none" in result.output
+    assert "does not know the pod default/none" in result.output
 
 
 def test_the_options_of_a_server_need_one():

@@ -153,7 +153,7 @@ def test_a_cluster_with_nodes_objects_and_a_scheduler_until_ctrl_c(tmp_path):
         (child,) = cluster.children()
         code, said = cluster.end(signal.SIGINT)
         assert code == 0
-        assert said.endswith("The cluster is gone; --data-dir would keep one.\n")
+        assert said.endswith("The cluster is deleted. Use --data-dir to keep one.\n")
         assert "Traceback" not in said
         assert not Path(f"/proc/{child}").exists()
 
@@ -166,18 +166,18 @@ def test_the_scheduler_is_asked_at_the_address_that_is_printed_with_the_token_of
         cluster.hear("--server")
         server = cluster.said.split("--server ")[1].strip()
 
-        def parked() -> bool:
-            found = cluster.ask("GET", "/moorage/v1/queue?place=parked", server=server)["pods"]
+        def unschedulable() -> bool:
+            found = cluster.ask("GET", "/moorage/v1/queue?place=unschedulable", server=server)["pods"]
             # At first the nodes may not be ready, and their taints refuse the pod.
             return [(pod["pod"], pod["plugins"]) for pod in found] == [("default/big", ["NodeResourcesFit"])]
 
-        until(parked, "the pod to be parked for its requests")
+        until(unschedulable, "the pod to be unschedulable for its requests")
         with pytest.raises(urllib.error.HTTPError, match="401"):
             cluster.ask("GET", "/moorage/v1/queue", server=server, token="another")
         command = ("explain", "pod/big", "--server", server, "--kubeconfig", str(cluster.kubeconfig))
         shown = run_in(tmp_path, *command)
         assert shown.returncode == 3, shown.stderr
-        assert shown.stdout.startswith("default/big is parked since ")
+        assert shown.stdout.startswith("default/big: unschedulable since ")
         before = pods(cluster)
         asked = ("--add-nodes", "1", "--like", "node-0", "--drain", "node-1", "-o", "json")
         wondered = run_in(tmp_path, "what-if", "-f", "big.yaml", "--replicas", "2", *command[2:], *asked)
@@ -287,7 +287,7 @@ def refused(folder: Path, *args: str) -> str:
 def test_a_port_in_use_is_one_sentence(tmp_path, taken_port):
     said = refused(tmp_path, "--port", str(taken_port))
     assert said == (
-        f"Error: port {taken_port} on 127.0.0.1 is in use; choose another one, or 0 for any that is free\n"
+        f"Error: cannot listen on 127.0.0.1 port {taken_port}: it is in use; set another --port\n"
     )
 
 

@@ -138,9 +138,9 @@ def test_bound_pods_stay_where_they_are_pending_ones_are_scheduled_and_unknown_k
     with up(tmp_path, "--snapshot", "cluster.json") as cluster:
         assert "cluster.json: 1 namespaces, " in cluster.said
         assert "2 nodes" in cluster.said
-        assert "Warning: cluster.json: 1 pods were left out, such as shop/broken: " in cluster.said
+        assert "Warning: cluster.json: 1 pods were not loaded, for example shop/broken: " in cluster.said
         unknown = (
-            "left out, because the cluster has no such kind: 1 Widget (example.com/v1); to have them, --apply"
+            "not loaded, because the cluster does not serve this kind: 1 Widget (example.com/v1); to load"
         )
         assert unknown in cluster.said
         kubectl = Kubectl(program, cluster.kubeconfig, tmp_path, "shop")

@@ -43,7 +43,7 @@ def test_the_queue_is_shown_to_whom_rbac_allows_it_and_to_no_one_else(
     world.pod("big", cpu="64")
     world.wait_refused("big")
 
-    status, text = process.get("/moorage/v1/queue?place=parked", allowed)
+    status, text = process.get("/moorage/v1/queue?place=unschedulable", allowed)
     assert status == 200, text
     [pod] = json.loads(text)["pods"]
     assert (pod["pod"], pod["plugins"]) == ("default/big", ["NodeResourcesFit"])
@@ -68,7 +68,7 @@ def test_the_queue_is_shown_to_whom_rbac_allows_it_and_to_no_one_else(
 
     done = eventually(lambda: (found := explained()).returncode == 3 and found, 30, "the pod is explained")
     answer = json.loads(done.stdout)
-    assert answer["waiting"]["place"] == "parked"
+    assert answer["waiting"]["place"] == "unschedulable"
     assert answer["records"][-1]["refusals"][0]["nodeNames"] == ["n"]
 
 

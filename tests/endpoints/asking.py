@@ -8,41 +8,41 @@ from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 
-from moorage.endpoints.loop_bridge import LoopDoor, T
-from moorage.endpoints.v1 import routes
-from moorage.endpoints.v1.views import Pages
+from moorage.endpoints import queries
+from moorage.endpoints.loop_bridge import LoopBridge, T
+from moorage.endpoints.v1.views import SchedulerViews
 from moorage.testing import Cluster
 
 QUERIES: dict[str, type[msgspec.Struct]] = {
-    "records": routes.RecordsQuery,
-    "queue": routes.QueueQuery,
-    "attempts": routes.AttemptsQuery,
-    "attempt": routes.AttemptQuery,
-    "nodes": routes.NodesQuery,
-    "node": routes.NodeQuery,
-    "summary": routes.SummaryQuery,
-    "snapshot": routes.SnapshotQuery,
+    "records": queries.RecordsQuery,
+    "queue": queries.QueueQuery,
+    "attempts": queries.AttemptsQuery,
+    "attempt": queries.AttemptQuery,
+    "nodes": queries.NodesQuery,
+    "node": queries.NodeQuery,
+    "summary": queries.SummaryQuery,
+    "snapshot": queries.SnapshotQuery,
 }
 
 
-class Inside(LoopDoor):
-    """The asker is on the loop itself: there is only one under virtual time."""
+class DirectBridge(LoopBridge):
+    """Calls functions on the loop itself: there is only one under virtual time."""
 
     def __init__(self) -> None:
-        self.asked = 0
+        self.calls = 0
 
-    async def ask(self, question: Callable[[], T]) -> T:
-        self.asked += 1
-        return question()
+    async def call(self, function: Callable[[], T]) -> T:
+        self.calls += 1
+        return function()
 
 
 class Asker:
-    """`get("queue?place=parked")`, `get("nodes/node-1")`: the answer as a client reads it."""
+    """`get("queue?place=unschedulable")`, `get("nodes/node-1")`: the answer as a client reads it."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
-        self.door = Inside()
-        self.pages = Pages(cluster.scheduler, self.door)
+        self.bridge = DirectBridge()
+        self.views = SchedulerViews(cluster.scheduler, self.bridge)
 
     def get(self, path: str) -> Any:
         parts = urlsplit(path)
@@ -51,16 +51,16 @@ class Asker:
         if item:
             view = view.removesuffix("s")
             given = {"sequence": int(item)} if view == "attempt" else {"name": item}
-        query = routes.read_query(QUERIES[view], dict(parse_qsl(parts.query)))
+        query = queries.read_query(QUERIES[view], dict(parse_qsl(parts.query)))
         assert not isinstance(query, str), query
-        answer = self.cluster.run(getattr(self.pages, view)(query, **given))
+        answer = self.cluster.run(getattr(self.views, view)(query, **given))
         return msgspec.json.decode(msgspec.json.encode(answer))
 
     def snapshot(self, *, annotations: bool = False) -> list[bytes]:
         """The blocks of /moorage/v1/snapshot."""
 
         async def blocks() -> list[bytes]:
-            found = await self.pages.snapshot(routes.SnapshotQuery(annotations))
+            found = await self.views.snapshot(queries.SnapshotQuery(annotations))
             return [block async for block in found]
 
         return self.cluster.run(blocks())

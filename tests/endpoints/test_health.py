@@ -21,9 +21,9 @@ import pytest
 from moorage.api.errors import NotSent
 from moorage.api.resources import Unstructured
 from moorage.app.clock import SystemClock
-from moorage.endpoints.health import PING, Check, Health, Inside, application
-from moorage.endpoints.loop_bridge import NotNow
-from moorage.endpoints.v1.routes import PLACES
+from moorage.endpoints.answers import PLACES, ConfigurationProblems, PastConfiguration
+from moorage.endpoints.health import PING, Check, Health, ProcessView, application
+from moorage.endpoints.loop_bridge import LoopBridge, NotNow
 from moorage.serving.access import ACCESS_REVIEWS, TOKEN_REVIEWS, Authenticator, Authorizer, Guard
 from moorage.serving.certificates import Authority, ServingCertificate, User, load, openssl_name
 from moorage.serving.server import PER_PEER, ServingThread
@@ -61,17 +61,20 @@ class Reviews:
 class Sent:
     """Stands for the configurations of a scheduler: takes what begins with `good`."""
 
-    async def page(self) -> dict[str, Any]:
+    async def answer(self) -> dict[str, Any]:
         return {"generation": 1}
 
     async def entry(self, number: int) -> dict[str, Any] | str:
         return {"number": number} if number == 1 else "it is not in the history"
 
-    async def check(self, text: str) -> dict[str, Any]:
-        return {"error": "" if text.startswith("good") else "bad", "checked": True}
+    async def check(self, text: str) -> ConfigurationProblems:
+        return ConfigurationProblems(error="" if text.startswith("good") else "bad", problems=["checked"])
 
-    async def apply(self, text: str) -> dict[str, Any]:
-        return {"error": "" if text.startswith("good") else "bad", "generation": 2}
+    async def apply(self, text: str) -> PastConfiguration:
+        error = "" if text.startswith("good") else "bad"
+        return PastConfiguration(
+            number=2, time=0.0, origin="request", generation=2, error=error, needs_restart=()
+        )
 
 
 def answer(obj: Unstructured, status: dict[str, Any]) -> Unstructured:
@@ -96,7 +99,9 @@ class Served:
         health = Health(
             {"healthz": (PING, Check("sick", lambda: self.sick)), "livez": (PING,), "readyz": (PING,)}
         )
-        self.inside = Inside(
+        views: Any = SimpleNamespace(**dict.fromkeys(VIEWS, self._echo))
+        configuration: Any = Sent()
+        self.process = ProcessView(
             health=health,
             metrics=self._text(b"# nothing\n"),
             resource_metrics=self._text(b""),
@@ -104,8 +109,8 @@ class Served:
             config=lambda: {"componentconfig": {"kind": "KubeSchedulerConfiguration"}},
             flags={"secure-port": "0"},
             status=lambda: {"Leads": "no"},
-            views=SimpleNamespace(**dict.fromkeys(VIEWS, self._echo)),
-            configurations=Sent(),
+            views=views,
+            configuration=configuration,
         )
         self.thread = ServingThread("127.0.0.1", 0, self.certificate.context, self._make_app)
         self.thread.start()
@@ -125,7 +130,7 @@ class Served:
     async def _make_app(self) -> Guard:
         clock, client = SystemClock(), self.reviews
         return Guard(
-            application(self.inside),
+            application(self.process),
             authenticator=Authenticator(client, clock, 10.0),  # type: ignore[arg-type]
             authorizer=Authorizer(client, clock, 10.0, 10.0),  # type: ignore[arg-type]
             always_allow=self.allow,
@@ -233,13 +238,13 @@ def test_records_are_json(served):
 @pytest.mark.parametrize(
     ("query", "expected"),
     [
-        ("limit=1000000", "limit=1000000: write a number from 1 to 100"),
-        ("limit=0", "limit=0: write a number from 1 to 100"),
-        ("nodes=5001", "nodes=5001: write a number from 0 to 5000"),
-        ("before=x", f"before=x: write a number from 1 to {2**63 - 1}"),
-        ("before=" + "9" * 5000, f"before={'9' * 20}: write a number from 1 to {2**63 - 1}"),
-        ("limt=5", "limt is not known here: the query may have pod, limit, before, nodes"),
-        ("pod=a", "pod=a: write NAMESPACE/NAME"),
+        ("limit=1000000", "limit=1000000: expected a number from 1 to 100"),
+        ("limit=0", "limit=0: expected a number from 1 to 100"),
+        ("nodes=5001", "nodes=5001: expected a number from 0 to 5000"),
+        ("before=x", f"before=x: expected a number from 1 to {2**63 - 1}"),
+        ("before=" + "9" * 5000, f"before={'9' * 20}: expected a number from 1 to {2**63 - 1}"),
+        ("limt=5", "unknown parameter limt; this path takes pod, limit, before, nodes"),
+        ("pod=a", "pod=a: expected NAMESPACE/NAME"),
     ],
 )
 def test_an_answer_about_records_is_bounded(served, query, expected):
@@ -249,14 +254,14 @@ def test_an_answer_about_records_is_bounded(served, query, expected):
 @pytest.mark.parametrize(
     ("path", "expected"),
     [
-        ("records", (400, "pod is missing: write NAMESPACE/NAME\n")),
-        ("queue?place=bed", (400, f"place=bed: write {', '.join(PLACES)}\n")),
-        ("queue?limit=501", (400, "limit=501: write a number from 1 to 500\n")),
-        ("queue?search=" + "x" * 1001, (400, f"search={'x' * 20}: write 1000 characters at most\n")),
-        ("attempts?result=lost", (400, "result=lost: write scheduled, unschedulable, error\n")),
+        ("records", (400, "pod is missing: expected NAMESPACE/NAME\n")),
+        ("queue?place=bed", (400, f"place=bed: expected {', '.join(PLACES)}\n")),
+        ("queue?limit=501", (400, "limit=501: expected a number from 1 to 500\n")),
+        ("queue?search=" + "x" * 1001, (400, f"search={'x' * 20}: expected at most 1000 characters\n")),
+        ("attempts?result=lost", (400, "result=lost: expected scheduled, unschedulable, error\n")),
         ("attempts/x", (404, "Not Found")),
         ("nodes/gone", (404, "there is no node 'gone'\n")),
-        ("summary?all", (400, "all is not known here: the query may have nothing\n")),
+        ("summary?all", (400, "unknown parameter all; this path takes no parameters\n")),
         ("queue?place=&limit=500", (200, None)),
         ("attempts?result=error&before=3", (200, None)),
         ("attempts/7?plugin=NodeResourcesFit&after=node-3", (200, None)),
@@ -402,15 +407,13 @@ def names(served: Served, authority: Authority) -> set[str]:
 
 
 def test_a_loop_that_is_blocked_does_not_block_the_endpoints():
-    from moorage.endpoints.loop_bridge import LoopDoor
-
     async def main() -> None:
-        door = LoopDoor(asyncio.get_running_loop(), seconds=0.2)
+        bridge = LoopBridge(asyncio.get_running_loop(), seconds=0.2)
         result: list[BaseException | int] = []
 
         def ask() -> None:
             try:
-                result.append(asyncio.run(door.ask(lambda: 7)))
+                result.append(asyncio.run(bridge.call(lambda: 7)))
             except NotNow as error:
                 result.append(error)
 
@@ -459,8 +462,8 @@ def test_who_changes_the_configuration_needs_the_verb_post_also_on_paths_that_ar
     [
         (CONFIGURATION, b"good", YAML, (200, '"generation":2')),
         (CONFIGURATION, b"bad", YAML, (422, '"error":"bad"')),
-        (f"{CONFIGURATION}?dryRun=All", b"good", YAML, (200, '"checked":true')),
-        (f"{CONFIGURATION}?dryRun=All", b"bad", "application/json", (422, '"checked":true')),
+        (f"{CONFIGURATION}?dryRun=All", b"good", YAML, (200, '"problems":["checked"]')),
+        (f"{CONFIGURATION}?dryRun=All", b"bad", "application/json", (422, '"problems":["checked"]')),
         (f"{CONFIGURATION}?dryRun=all", b"good", YAML, (400, "dryRun=All")),
         (CONFIGURATION, b"\xff", YAML, (400, "not UTF-8")),
         (CONFIGURATION, b"good", "text/plain", (415, "application/yaml")),

@@ -27,9 +27,12 @@ def cluster() -> Iterator[Cluster]:
         yield cluster
 
 
-def test_a_parked_pod_has_its_place_its_plugins_and_the_time_of_the_flush(cluster: Cluster) -> None:
+def test_an_unschedulable_pod_has_its_place_its_plugins_and_the_time_of_the_flush(cluster: Cluster) -> None:
     waiting = asked(cluster, "big")["waiting"]
-    assert (waiting["place"], waiting["plugins"]) == ("parked", ["NodeResourcesFit", "NodeUnschedulable"])
+    assert (waiting["place"], waiting["plugins"]) == (
+        "unschedulable",
+        ["NodeResourcesFit", "NodeUnschedulable"],
+    )
     assert waiting["why"].startswith("Refused by NodeResourcesFit, NodeUnschedulable; waits for an event")
     assert waiting["until"] == pytest.approx(waiting["since"] + 300)
     assert abs(waiting["since"] - cluster.clock.wall()) < 2, "epoch seconds, as `started` of the records"
@@ -99,6 +102,6 @@ def test_asking_again_shows_new_attempts_and_no_longer_those_that_the_ring_has_d
     while ring.first_sequence <= oldest:
         ring._bytes -= ring._ring.popleft().kept_bytes
     assert attempts() == [2]
-    for number in range(records.MOST_KNOWN + 1):
+    for number in range(records.MAX_KNOWN_PODS + 1):
         asker.get(f"records?pod=default/other-{number}")
     assert attempts() == [2]

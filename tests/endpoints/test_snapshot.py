@@ -45,7 +45,7 @@ def test_the_loop_is_asked_once_and_blocks_are_small(ask):
     ask.cluster.add(make_nodes(500))
     ask.cluster.settle()
     blocks = ask.snapshot()
-    assert ask.door.asked == 1
+    assert ask.bridge.calls == 1
     text = gzip.decompress(b"".join(blocks))
     assert len(blocks) > len(text) // (2 * snapshots.BLOCK)
     assert max(map(len, blocks)) < snapshots.BLOCK

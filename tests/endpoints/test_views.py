@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from moorage.endpoints.cached import SHARE, Kept
+from moorage.endpoints.loop_bridge import CACHE_FACTOR, Cached
 from moorage.framework import PermitPlugin, Status
 from moorage.testing import Cluster, make_node, make_nodes, make_pod
-from tests.endpoints.asking import Asker, Inside
+from tests.endpoints.asking import Asker, DirectBridge
 
 
 class Doorman(PermitPlugin):
@@ -56,12 +56,12 @@ def names(answer: Any) -> list[str]:
 def test_the_queue_is_counted_by_place_and_grouped_by_who_holds_the_pods(ask: Asker) -> None:
     answer = ask.get("queue")
     assert answer["places"] == {
-        "active": 0, "backoff": 0, "parked": 3, "gated": 1, "permit": 1, "inflight": 0,
+        "active": 0, "backoff": 0, "unschedulable": 3, "gated": 1, "permit": 1, "inflight": 0,
     }  # fmt: skip
     groups = {(group["place"], group["reason"]): group["pods"] for group in answer["groups"]}
     assert groups == {
-        ("parked", FIT): 2,
-        ("parked", "NodeAffinity,NodeUnschedulable"): 1,
+        ("unschedulable", FIT): 2,
+        ("unschedulable", "NodeAffinity,NodeUnschedulable"): 1,
         ("gated", "SchedulingGates"): 1,
         ("permit", "Doorman"): 1,
     }
@@ -71,7 +71,7 @@ def test_the_queue_is_counted_by_place_and_grouped_by_who_holds_the_pods(ask: As
 @pytest.mark.parametrize(
     ("query", "expected"),
     [
-        ("place=parked", ["big-0", "big-1", "elsewhere"]),
+        ("place=unschedulable", ["big-0", "big-1", "elsewhere"]),
         ("place=permit", ["held"]),
         (f"reason={FIT}", ["big-0", "big-1"]),
         ("search=default/big", ["big-0", "big-1"]),
@@ -84,10 +84,10 @@ def test_the_queue_is_searched_by_place_reason_and_name(ask: Asker, query: str, 
     assert names(ask.get(f"queue?{query}")) == expected
 
 
-def test_a_parked_pod_says_what_would_wake_it(ask: Asker) -> None:
+def test_an_unschedulable_pod_says_what_would_wake_it(ask: Asker) -> None:
     [pod] = ask.get("queue?search=big-1")["pods"]
     assert (pod["place"], pod["plugins"], pod["priority"], pod["attempts"]) == (
-        "parked",
+        "unschedulable",
         FIT.split(","),
         7,
         1,
@@ -103,7 +103,7 @@ def test_a_parked_pod_says_what_would_wake_it(ask: Asker) -> None:
 
 def test_a_pod_that_waits_in_permit_says_for_whom_where_and_until_when(ask: Asker) -> None:
     [pod] = ask.get("queue?place=permit")["pods"]
-    assert pod["why"] == f"Waits in Permit for Doorman, to go to {ask.cluster.record('held').node}."
+    assert pod["why"] == f"Waiting in Permit for Doorman, to be bound to {ask.cluster.record('held').node}."
     assert pod["until"] == pytest.approx(pod["since"] + 60)
     assert pod["wakes"] == []
 
@@ -121,10 +121,10 @@ def test_pages_of_the_queue_meet_each_pod_once(ask: Asker) -> None:
 
 def test_a_pod_that_moved_since_it_was_listed_is_not_shown_where_it_was(ask: Asker) -> None:
     ask.get("queue")
-    ask.pages._queue._listing._until = float("inf")  # as if the listing were large
+    ask.views.queue.__self__._listing._until = float("inf")  # type: ignore[attr-defined]  # a large listing
     ask.cluster.add(make_node("large", cpu="8"))
     ask.cluster.settle(20)
-    assert names(ask.get("queue?place=parked")) == ["elsewhere"]
+    assert names(ask.get("queue?place=unschedulable")) == ["elsewhere"]
 
 
 def test_what_took_long_is_kept_two_hundred_times_as_long() -> None:
@@ -135,10 +135,10 @@ def test_what_took_long_is_kept_two_hundred_times_as_long() -> None:
         made.append(looked)
         return looked
 
-    kept = Kept(Inside(), lambda: now[0], lambda: len(made), work)
+    kept = Cached(DirectBridge(), lambda: now[0], lambda: len(made), work)
     with Cluster(start=False) as cluster:
         assert cluster.run(kept.get()) == 0
-        now[0] += 0.02 * SHARE - 0.01
+        now[0] += 0.02 * CACHE_FACTOR - 0.01
         assert cluster.run(kept.get()) == 0
         now[0] += 0.02
         assert cluster.run(kept.get()) == 1
@@ -198,8 +198,8 @@ def test_a_scheduled_attempt_has_all_kept_scores(ask: Asker) -> None:
 @pytest.mark.parametrize(
     ("path", "problem"),
     [
-        ("attempts/9999", "attempt 9999 is not kept"),
-        ("attempts/1?after=nowhere", "there was no such node in attempt 1"),
+        ("attempts/9999", "attempt 9999 is no longer kept"),
+        ("attempts/1?after=nowhere", "attempt 1 did not see such a node"),
         ("nodes/nowhere", "there is no node 'nowhere'"),
     ],
 )
@@ -252,7 +252,7 @@ def test_the_summary_counts_pods_and_the_attempts_of_the_last_minutes(ask: Asker
     ask.cluster.settle(25)
     answer = ask.get("summary")
     assert answer["pods"] == {
-        "active": 0, "backoff": 0, "parked": 3, "gated": 1, "permit": 1, "inflight": 0,
+        "active": 0, "backoff": 0, "unschedulable": 3, "gated": 1, "permit": 1, "inflight": 0,
         "assumed": 1, "bound": 1,
     }  # fmt: skip
     assert (answer["nodes"], answer["profiles"], answer["leads"]) == (4, ["default-scheduler"], True)

@@ -10,7 +10,7 @@ from moorage.api.resources import NODES, PODS
 from moorage.app.scheduler import Scheduler
 from moorage.config.gates import DEFAULT_GATES
 from moorage.framework import PermitPlugin, Status
-from moorage.run import gauges
+from moorage.run import metrics as process_metrics
 from moorage.telemetry.instruments import Exposed, exponential
 from moorage.telemetry.metrics import SchedulerMetrics
 from moorage.testing import Cluster, make_node, make_pod
@@ -101,7 +101,7 @@ class Measured(Cluster):
         return self
 
     def families(self):
-        gauges.refresh(self.metrics, self.scheduler.engine, self.scheduler.recorder)
+        process_metrics.refresh(self.metrics, self.scheduler.engine, self.scheduler.recorder)
         registry = CollectorRegistry()
         registry.register(Exposed(self.metrics.families()))
         self.text = generate_latest(registry).decode()
@@ -112,7 +112,7 @@ class Measured(Cluster):
 def scenario():
     """Scheduled, refused, gated, preempting, waiting and failing pods."""
     with Measured(config=CONFIG, plugins=[Waits], seed=3) as cluster:
-        gauges.describe(cluster.metrics, DEFAULT_GATES)
+        process_metrics.describe(cluster.metrics, DEFAULT_GATES)
         cluster.add(make_node("a", cpu="2"), make_node("b", cpu="2"))
         for number in range(10):
             cluster.add(make_pod(f"small-{number}", cpu="100m"))

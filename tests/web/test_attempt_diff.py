@@ -4,23 +4,35 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
+from moorage.endpoints.answers import AttemptDetails
 from moorage.web.pages import attempt_diff
 
+EMPTY = {
+    **dict.fromkeys(("attempt", "sequence", "started", "durationSeconds"), 0),
+    **dict.fromkeys(("pod", "uid", "profile", "result", "message", "node", "nominatedNode", "plugin"), ""),
+    **dict.fromkeys(("wokenBy", "wokenHint", "preFilter", "postFilter"), ""),
+    **dict.fromkeys(("victims", "refusals", "extenders", "scores"), ()),
+    "margin": None,
+}
 
-def attempt(total: int = 3, evaluated: int = 3, **fields: Any) -> dict[str, Any]:
-    texts = dict.fromkeys(attempt_diff.FACTS, "")
-    nodes = {"total": total, "evaluated": evaluated, "feasible": 0}
-    return {**texts, "nodes": nodes, "refusals": [], "scores": [], **fields}
+
+def attempt(total: int = 3, evaluated: int = 3, feasible: int = 0, **fields: Any) -> AttemptDetails:
+    nodes = {"total": total, "evaluated": evaluated, "feasible": feasible}
+    return msgspec.convert({**EMPTY, "nodes": nodes, **fields}, AttemptDetails)
 
 
 def refusal(plugin: str, reason: str, *names: str) -> dict[str, Any]:
-    return {"plugin": plugin, "reasons": [reason], "nodes": len(names), "nodeNames": list(names)}
+    group = {"plugin": plugin, "code": "Unschedulable", "reasons": [reason]}
+    return {**group, "nodes": len(names), "nodeNames": list(names)}
 
 
 def score(node: str, **points: int) -> dict[str, Any]:
-    plugins = [{"plugin": plugin, "weighted": number} for plugin, number in points.items()]
+    plugins = [
+        {"plugin": plugin, "raw": 0, "normalized": 0, "weighted": number} for plugin, number in points.items()
+    ]
     return {"node": node, "total": sum(points.values()), "plugins": plugins}
 
 
@@ -30,7 +42,7 @@ AFTER = attempt(refusals=[refusal("Fit", "too small", "a"), refusal("Taint", "ta
 
 
 def test_only_nodes_with_another_verdict_are_listed():
-    assert attempt_diff.changes(BEFORE, AFTER) == [("b", FIT, TAINT), ("c", TAINT, "not refused")]
+    assert attempt_diff.changes(BEFORE, AFTER) == [("b", FIT, TAINT), ("c", TAINT, "not rejected")]
     assert attempt_diff.changes(BEFORE, BEFORE) == []
 
 
@@ -47,11 +59,11 @@ def test_the_table_has_a_column_for_each_attempt():
 
 
 def test_facts_that_are_equal_are_left_out():
-    now = {**BEFORE, "result": "scheduled", "node": "c", "nodes": {"total": 3, "evaluated": 3, "feasible": 1}}
+    now = attempt(feasible=1, result="scheduled", node="c")
     assert attempt_diff.facts(BEFORE, now) == [
         ("Result", "-", "scheduled"),
         ("Node", "-", "c"),
-        ("Nodes", "0 feasible of 3 evaluated, 3 in all", "1 feasible of 3 evaluated, 3 in all"),
+        ("Nodes", "0 feasible of 3 evaluated (3 in total)", "1 feasible of 3 evaluated (3 in total)"),
     ]
 
 
@@ -73,7 +85,7 @@ def test_an_attempt_without_scores_on_record_has_none_that_moved():
     ("after", "says"),
     [
         (attempt(), ""),
-        (attempt(total=4), "nodes came or went"),
+        (attempt(total=4), "Nodes were added or removed"),
         (attempt(evaluated=2), "Not all nodes were evaluated"),
     ],
 )

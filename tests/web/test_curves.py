@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+import msgspec
 
+from moorage.endpoints.answers import SummaryStep
 from moorage.web.pages import curves
 
-BUSY: dict[str, Any] = {"from": 100.0, "seconds": 10, "scheduled": 50, "unschedulable": 10, "error": 0}
-STEPS = [
-    {**BUSY, "p50Seconds": 0.0012, "p99Seconds": 0.25},
-    {**BUSY, "from": 110.0, "scheduled": 0, "unschedulable": 0, "p50Seconds": None, "p99Seconds": None},
-]
+BUSY = SummaryStep(
+    from_=100.0, seconds=10, scheduled=50, unschedulable=10, error=0, p50_seconds=0.0012, p99_seconds=0.25
+)
+IDLE = msgspec.structs.replace(
+    BUSY, from_=110.0, scheduled=0, unschedulable=0, p50_seconds=None, p99_seconds=None
+)
+STEPS = [BUSY, IDLE]
 
 
 def points(options):

@@ -1,10 +1,9 @@
-"""`moorage explain --server`: what a running scheduler has recorded about a pod, as it happened."""
+"""`moorage explain --server`: the decision records that a running scheduler keeps of a pod."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import msgspec
 from rich.table import Table
@@ -14,100 +13,99 @@ from moorage.api.times import format_time
 from moorage.cli.options import RunningScheduler
 from moorage.cli.printing import Form, console, fail, line, print_data, printable
 from moorage.endpoints import client
-from moorage.endpoints.v1.routes import ROOT
+from moorage.endpoints.answers import AttemptDetails, PendingPod, RecordsAnswer
+from moorage.endpoints.queries import ROOT, RecordsQuery
 from moorage.runtime.record import UNSCHEDULABLE, NodeScore
 
 ATTEMPTS = 10
-"""The newest, that are shown."""
+"""The number of attempts to show, the newest."""
 NAMES = 3
-"""Node names for each refusal."""
+"""The number of node names for each refusal."""
 
 
 def explain(scheduler: RunningScheduler, name: str, namespace: str, form: Form) -> bool:
-    """Print the records of a pod; whether the scheduler has refused it and it still waits."""
+    """Print the records of a pod. Returns whether the pod is pending because the scheduler rejected it."""
     try:
         answer = asyncio.run(_ask(scheduler, name, namespace))
     except MoorageError as error:
         fail(str(error))
-    waiting, records = answer["waiting"], answer["records"]
-    if waiting is None and not records:
+    if answer.waiting is None and not answer.records:
         fail(
-            f"the scheduler at {scheduler.server} knows no attempt of pod {answer['pod']}, and it does not "
-            "wait there; name its namespace with -n, or ask the replica that leads"
+            f"The scheduler at {scheduler.server} does not know the pod {answer.pod}: it is not pending, "
+            "and no attempt is on record. Name its namespace with -n, or ask the replica that leads."
         )
     if form is Form.TABLE:
         show(answer)
     else:
-        print_data(answer, form)
-    return waiting is not None and bool(records) and records[-1]["result"] == UNSCHEDULABLE
+        print_data(msgspec.to_builtins(answer), form)
+    return answer.waiting is not None and bool(answer.records) and answer.records[-1].result == UNSCHEDULABLE
 
 
-async def _ask(scheduler: RunningScheduler, name: str, namespace: str) -> dict[str, Any]:
+async def _ask(scheduler: RunningScheduler, name: str, namespace: str) -> RecordsAnswer:
     given = await scheduler.credentials()
     pod = f"{namespace or given.namespace or 'default'}/{name}"
-    query = {"pod": pod, "limit": str(ATTEMPTS), "nodes": str(NAMES)}
-    return await client.ask(given, f"{ROOT}/records", query)
+    query = RecordsQuery(pod, limit=ATTEMPTS, nodes=NAMES)
+    return await client.ask(given, f"{ROOT}/records", RecordsAnswer, query)
 
 
-def show(answer: Mapping[str, Any]) -> None:
-    """For people."""
-    waiting, records = answer["waiting"], answer["records"]
-    if waiting is not None:
-        _show_waiting(waiting)
-    elif records[-1]["node"]:
-        line(f"{answer['pod']} does not wait: it went to {records[-1]['node']}", style="bold")
+def show(answer: RecordsAnswer) -> None:
+    """Print an answer for people."""
+    if answer.waiting is not None:
+        _show_waiting(answer.waiting)
+    elif answer.records[-1].node:
+        line(f"{answer.pod}: scheduled on {answer.records[-1].node}", style="bold")
     else:
-        line(f"{answer['pod']} does not wait any more", style="bold")
-    if records:
+        line(f"{answer.pod}: no longer pending", style="bold")
+    if answer.records:
         line("")
-        console().print(_attempts(records))
-        _show_record(records[-1])
+        console().print(_attempts(answer.records))
+        _show_record(answer.records[-1])
 
 
-def _show_waiting(waiting: Mapping[str, Any]) -> None:
-    line(f"{waiting['pod']} is {waiting['place']} since {format_time(waiting['since'])}", style="bold")
-    line(waiting["why"])
-    if waiting["nominatedNode"]:
-        line(f"It is nominated to {waiting['nominatedNode']}.")
-    if waiting["wakes"]:
-        line("What may wake it:")
-    for each in waiting["wakes"]:
-        line(f"  {each['plugin']}: {', '.join(each['events']) or 'nothing'}")
-    if waiting["until"] is not None:
-        line(f"In any case it moves on at {format_time(waiting['until'])}.")
+def _show_waiting(waiting: PendingPod) -> None:
+    since = "" if waiting.since is None else f" since {format_time(waiting.since)}"
+    line(f"{waiting.pod}: {waiting.place}{since}", style="bold")
+    line(waiting.why)
+    if waiting.nominated_node:
+        line(f"Nominated to {waiting.nominated_node}.")
+    if waiting.wakes:
+        line("Events that may wake it:")
+    for each in waiting.wakes:
+        line(f"  {each.plugin}: {', '.join(each.events) or 'none'}")
+    if waiting.until is not None:
+        line(f"Without such an event it is retried at {format_time(waiting.until)}.")
 
 
-def _attempts(records: list[dict[str, Any]]) -> Table:
+def _attempts(records: Sequence[AttemptDetails]) -> Table:
     table = Table("attempt", "started", "woken by", "feasible", "result", "node", box=None, pad_edge=False)
     for each in records:
-        hint = f" ({each['wokenHint']})" if each["wokenHint"] else ""
-        nodes = each["nodes"]
+        hint = f" ({each.woken_hint})" if each.woken_hint else ""
         table.add_row(
-            str(each["attempt"]),
-            format_time(each["started"]),
-            printable(f"{each['wokenBy']}{hint}"),
-            f"{nodes['feasible']} of {nodes['total']}",
-            each["result"],
-            printable(each["node"] or each["nominatedNode"]),
+            str(each.attempt),
+            format_time(each.started),
+            printable(f"{each.woken_by}{hint}"),
+            f"{each.nodes.feasible} of {each.nodes.total}",
+            each.result,
+            printable(each.node or each.nominated_node),
         )
     return table
 
 
-def _show_record(record: Mapping[str, Any]) -> None:
-    line(f"\nAttempt {record['attempt']}, number {record['sequence']} of the scheduler:", style="bold")
-    if record["message"]:
-        line(record["message"])
-    if record["refusals"]:
-        table = Table("nodes", "plugin", "reason", "among them", box=None, pad_edge=False)
-        for each in record["refusals"]:
-            reasons, names = "; ".join(each["reasons"]), ", ".join(each["nodeNames"])
-            table.add_row(str(each["nodes"]), *map(printable, (each["plugin"], reasons, names)))
+def _show_record(record: AttemptDetails) -> None:
+    line(f"\nAttempt {record.attempt} (sequence {record.sequence}):", style="bold")
+    if record.message:
+        line(record.message)
+    if record.refusals:
+        table = Table("nodes", "plugin", "reason", "examples", box=None, pad_edge=False)
+        for each in record.refusals:
+            reasons, names = "; ".join(each.reasons), ", ".join(each.node_names)
+            table.add_row(str(each.nodes), *map(printable, (each.plugin, reasons, names)))
         console().print(table)
-    if record["scores"]:
-        best = msgspec.convert(record["scores"], list[NodeScore])
-        console().print(score_table(best, record["node"]))
-    if record["victims"]:
-        line(f"Preempted on {record['nominatedNode']}: {', '.join(record['victims'])}.")
+    if record.scores:
+        best = msgspec.convert(record.scores, list[NodeScore], from_attributes=True)
+        console().print(score_table(best, record.node))
+    if record.victims:
+        line(f"Preempted on {record.nominated_node}: {', '.join(record.victims)}.")
 
 
 def score_table(best: Sequence[NodeScore], assigned: str) -> Table:

@@ -34,9 +34,10 @@ from moorage.cli.options import (
 from moorage.cli.printing import fail, line
 from moorage.client.connection import find
 from moorage.endpoints import client
-from moorage.endpoints.v1.routes import ROOT
+from moorage.endpoints.answers import SummaryAnswer
+from moorage.endpoints.queries import ROOT
 from moorage.snapshots.cluster import ClusterObjects, read_cluster
-from moorage.web.sources.address import address, new_token, take_port
+from moorage.web.guard import address, new_token, take_port
 
 
 def ui(
@@ -108,12 +109,12 @@ def _results(folders: list[Path]) -> Any:
 
 def _scheduler(given: RunningScheduler, read_only: bool) -> Any:
     from moorage.web.sources.embedded_source import EmbeddedSource, api_objects, embedded_cluster
+    from moorage.web.sources.node_columns import Usage
     from moorage.web.sources.server_source import ServerSource
-    from moorage.web.sources.usage import Usage
 
     found = asyncio.run(given.credentials())
-    # A wrong address or token is said here, not in the browser.
-    asyncio.run(client.ask(found, f"{ROOT}/summary", {}))
+    # Report a wrong address or token here, not in the browser.
+    asyncio.run(client.ask(found, f"{ROOT}/summary", SummaryAnswer))
     measures = not given.token_file or given.kubeconfig or given.context
     usage = Usage(partial(find, given.kubeconfig, given.context)) if measures else None
     own = None if given.token_file else asyncio.run(embedded_cluster(given.kubeconfig, given.context))
@@ -124,8 +125,8 @@ def _scheduler(given: RunningScheduler, read_only: bool) -> Any:
 
 
 def _cluster(given: Configuration | None, kubeconfig: str, context: str, snapshot: Path | None) -> Any:
+    from moorage.web.sources.node_columns import Usage
     from moorage.web.sources.snapshot_source import SnapshotSource
-    from moorage.web.sources.usage import Usage
 
     own = given or configure()
     resources = own.resources()

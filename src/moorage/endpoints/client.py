@@ -1,11 +1,11 @@
-"""A running scheduler as a source: asks /moorage/v1 of a `moorage run` or `moorage up`."""
+"""A client of the endpoints of a running `moorage run` or `moorage up`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -18,16 +18,17 @@ from moorage.client.aiohttp_transport import AiohttpTransport
 from moorage.client.connection import default_user_agent, find
 from moorage.client.credentials import Credentials, CredentialsError, Pem
 from moorage.client.transport import Request
-from moorage.endpoints.v1.routes import ROOT
+from moorage.endpoints.queries import ROOT, SnapshotQuery, write_query
 from moorage.snapshots.cluster import ClusterObjects
 
 SECONDS = 30.0
 SEND_SECONDS = 90.0
-"""Plugins are built and kinds listed meanwhile."""
+"""Long enough to build plugins and list their kinds."""
 ANSWER_LIMIT = 64 * 2**20
 SNAPSHOT_SECONDS, SNAPSHOT_LIMIT = 300.0, 2**30
 CONFIGZ = "/configz"
 _SOURCE = "--server and --certificate-authority"
+A = TypeVar("A")
 
 
 async def credentials(
@@ -39,11 +40,13 @@ async def credentials(
     authority: str = "",
     verify: bool = True,
 ) -> Credentials:
-    """For the endpoints at `server`: by the token of a file, else as the user of a kubeconfig. Who signed the
-    server's certificate is said by `authority`, else by the kubeconfig, which need not exist if there is a
-    token file."""
+    """Return credentials for the endpoints at `server`: the token of a file, or the user of a kubeconfig.
+
+    The certificate authority is `authority`, or else that of the kubeconfig, which need not exist if there is
+    a token file.
+    """
     if not server.startswith("https://"):
-        raise CredentialsError(f"--server {server}: write https://HOST:PORT; nothing is served without TLS")
+        raise CredentialsError(f"--server {server}: expected https://HOST:PORT; the endpoints use TLS only")
     if token_file and not (kubeconfig or context):
         found = Credentials(server, _SOURCE)
     else:
@@ -52,7 +55,7 @@ async def credentials(
         token = _token(token_file)
         found = replace(found, token=token, token_file="", certificate=None, key=None, expires=None)
     ca = Pem(path=authority) if authority else found.ca
-    # The name, the proxy and the renewal of a kubeconfig belong to the API server.
+    # The server name, the proxy and the renewal in a kubeconfig belong to the API server.
     found = replace(found, tls_server_name="", proxy="", reload=None)
     return replace(found, server=server, source=_SOURCE, ca=ca, verify=verify)
 
@@ -63,22 +66,22 @@ def _token(file: str) -> str:
     except (OSError, UnicodeDecodeError) as error:
         raise CredentialsError(f"--token-file {file}: {error}") from error
     if not token:
-        raise CredentialsError(f"--token-file {file} is empty: write a token into it")
+        raise CredentialsError(f"--token-file {file} is empty; expected a token")
     return token
 
 
-async def ask(given: Credentials, path: str, query: Mapping[str, str]) -> dict[str, Any]:
-    """The answer to a single question."""
-    endpoints = Endpoints(given)
+async def ask(given: Credentials, path: str, kind: type[A], query: msgspec.Struct | None = None) -> A:
+    """Return the answer to a single request."""
+    endpoints = EndpointsClient(given)
     try:
-        return await endpoints.ask(path, query)
+        return await endpoints.ask(path, kind, query)
     finally:
         await endpoints.close()
 
 
 async def configuration(given: Credentials) -> Configuration:
-    """That which the scheduler goes by; its own plugins have to be installed here too."""
-    shown = await ask(given, CONFIGZ, {})
+    """Return the scheduler's configuration; its plugins must be installed here too."""
+    shown = await ask(given, CONFIGZ, dict[str, Any])
     try:
         return configure(msgspec.json.encode(shown["componentconfig"]), source=f"{given.server}{CONFIGZ}")
     except MoorageError as error:
@@ -88,9 +91,9 @@ async def configuration(given: Credentials) -> Configuration:
 async def cluster(
     given: Credentials, resources: Iterable[Resource], annotations: bool = False
 ) -> ClusterObjects:
-    """What the scheduler sees at this moment."""
-    endpoints = Endpoints(given)
-    path, query = f"{ROOT}/snapshot", {"annotations": str(annotations).lower()}
+    """Return the objects that the scheduler sees now."""
+    endpoints = EndpointsClient(given)
+    path, query = f"{ROOT}/snapshot", SnapshotQuery(annotations)
     try:
         data = await endpoints.get(path, query, SNAPSHOT_LIMIT, SNAPSHOT_SECONDS)
     finally:
@@ -99,28 +102,34 @@ async def cluster(
     return replace(found, namespace=given.namespace or found.namespace)
 
 
-class Endpoints:
-    """For many questions: connections are kept."""
+class EndpointsClient:
+    """Keeps connections open, for many requests. A MoorageError says who refused a request, or why there is
+    no answer."""
 
     def __init__(self, given: Credentials) -> None:
         self.server = given.server
         self._transport = AiohttpTransport(given, SystemClock())
 
-    async def ask(self, path: str, query: Mapping[str, str]) -> dict[str, Any]:
-        """A MoorageError says who refused the question, or why there is no answer."""
-        return self._decoded(path, await self.get(path, query))
+    async def ask(self, path: str, kind: type[A], query: msgspec.Struct | None = None) -> A:
+        """Return the answer to a GET."""
+        return self._decode(path, kind, await self.get(path, query))
 
-    async def send(self, path: str, query: Mapping[str, str], text: str) -> dict[str, Any]:
-        """What the scheduler says of a text of YAML; also when it refuses what it says."""
+    async def send(self, path: str, kind: type[A], text: str, **query: str) -> A:
+        """Return the answer to a POST of YAML, also if the scheduler refuses it (422)."""
         headers = {"Content-Type": "application/yaml"}
         request = Request("POST", path, query, headers, text.encode(), SEND_SECONDS)
-        return self._decoded(path, await self._exchange(request, ANSWER_LIMIT, also=422))
+        return self._decode(path, kind, await self._exchange(request, ANSWER_LIMIT, also=422))
 
     async def get(
-        self, path: str, query: Mapping[str, str], limit: int = ANSWER_LIMIT, seconds: float = SECONDS
+        self,
+        path: str,
+        query: msgspec.Struct | None = None,
+        limit: int = ANSWER_LIMIT,
+        seconds: float = SECONDS,
     ) -> bytes:
-        """The answer as it comes, of so many bytes at most and within that time."""
-        return await self._exchange(Request("GET", path, query, timeout=seconds), limit)
+        """Return the body of an answer, which may have at most `limit` bytes."""
+        parameters: Mapping[str, str] = {} if query is None else write_query(query)
+        return await self._exchange(Request("GET", path, parameters, timeout=seconds), limit)
 
     async def _exchange(self, request: Request, limit: int, also: int = 200) -> bytes:
         headers = {"User-Agent": default_user_agent("read-scheduler"), **request.headers}
@@ -132,24 +141,26 @@ class Endpoints:
             raise MoorageError(f"{self.server}{path}: {status} {refusal}")
         return body
 
-    def _decoded(self, path: str, body: bytes) -> dict[str, Any]:
+    def _decode(self, path: str, kind: type[A], body: bytes) -> A:
         try:
-            return msgspec.json.decode(body, type=dict[str, Any])
+            return msgspec.json.decode(body, type=kind)
         except (msgspec.DecodeError, msgspec.ValidationError) as error:
-            raise MoorageError(f"{self.server}{path}: this is no scheduler of Moorage ({error})") from error
+            raise MoorageError(
+                f"The server at {self.server} is not a Moorage scheduler: {path}: {error}"
+            ) from error
 
     async def close(self) -> None:
         await self._transport.close()
 
 
 def _refusal(status: int, verb: str, path: str, body: bytes) -> str:
-    said = body.decode(errors="replace").strip()[:1000]
+    text = body.decode(errors="replace").strip()[:1000]
     match status:
         case 401:
-            return f"{said}: the cluster does not know this token; name another with --token-file"
+            return f"{text}: the cluster does not know this token; name another one with --token-file"
         case 403:
-            return f"{said}; a ClusterRole with the nonResourceURL {path} and the verb {verb} allows it"
-        case 404:
-            return f"{said}; is there a scheduler of this version of Moorage?"
+            return f"{text}; a ClusterRole with the nonResourceURL {path} and the verb {verb} allows it"
+        case 404 if path.startswith(ROOT):
+            return f"{text}. The server is not a Moorage scheduler (no {ROOT}), or one of another version"
         case _:
-            return said
+            return text

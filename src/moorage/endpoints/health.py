@@ -1,8 +1,7 @@
-"""The endpoints of a scheduler, as a Starlette application over a few questions to the process.
+"""The endpoints of a scheduler as a Starlette application: health, metrics, configz, flagz, statusz and v1.
 
-/healthz, /livez and /readyz have kube-scheduler's checks, in the form that its users know. Every request runs
-its checks anew; results are counted for /metrics/slis. Who may ask is decided in `access`; /moorage/v1 is in
-`v1`.
+/healthz, /livez and /readyz have kube-scheduler's checks and its text format. Every request runs the checks
+again; results are counted for /metrics/slis. `serving.access` decides who may ask; /moorage/v1 is in `v1`.
 """
 
 from __future__ import annotations
@@ -19,26 +18,25 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from moorage.endpoints.loop_bridge import NotNow
-from moorage.endpoints.v1 import configuration_routes
-from moorage.endpoints.v1 import routes as v1_routes
-from moorage.endpoints.v1.configuration_routes import Configurations
-from moorage.endpoints.v1.routes import Views, as_json, later
+from moorage.endpoints.v1.configuration import ConfigurationView
+from moorage.endpoints.v1.routes import as_json, later, routes
+from moorage.endpoints.v1.views import SchedulerViews
 from moorage.serving.access import HEADERS
 
 Reason = str
-"""Why a check fails; empty when it passes."""
+"""Why a check fails; empty if it passes."""
 Answer = Awaitable[Any]
 ENDPOINTS = ("healthz", "livez", "readyz")
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that may be wrong. `run` must not block: it reads what others have noted."""
+    """One health check. `run` must not block: it reads what others have recorded."""
 
     name: str
     run: Callable[[], Reason]
     fails: bool = True
-    """False: the reason is shown, and the endpoint passes all the same."""
+    """If False, the reason is shown but the endpoint passes."""
 
 
 PING = Check("ping", lambda: "")
@@ -46,7 +44,7 @@ PING = Check("ping", lambda: "")
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The answer to a request."""
+    """The result of a request for checks."""
 
     code: int
     text: str
@@ -54,16 +52,16 @@ class Report:
 
 @dataclass(slots=True)
 class Health:
-    """The three endpoints: name → checks, in the order in which they are reported."""
+    """The three endpoints, each with its checks in the order of the report."""
 
     endpoints: dict[str, Sequence[Check]]
     counted: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    """(endpoint, check, "success" or "error") → how often."""
+    """(endpoint, check, "success" or "error") → number of results."""
     last: dict[tuple[str, str], int] = field(default_factory=dict)
-    """(endpoint, check) → 1 if it passed the last time, else 0."""
+    """(endpoint, check) → 1 if the last run passed, otherwise 0."""
 
     def all(self, endpoint: str, *, verbose: bool = False, exclude: Collection[str] = ()) -> Report:
-        """Every check of an endpoint. What failed is named; why is for the log, not for strangers."""
+        """Run every check of an endpoint. The report names those that failed; reasons go to the log only."""
         lines, failed, unknown = [], [], set(exclude)
         for check in self.endpoints[endpoint]:
             if check.name in exclude:
@@ -84,7 +82,7 @@ class Health:
         return Report(200, "\n".join([*lines, f"{endpoint} check passed", ""]) if verbose else "ok")
 
     def one(self, endpoint: str, name: str) -> Report | None:
-        """A single check; None when the endpoint does not have it."""
+        """Run a single check; None if the endpoint does not have it."""
         check = next((check for check in self.endpoints[endpoint] if check.name == name), None)
         if check is None:
             return None
@@ -92,7 +90,7 @@ class Health:
         return Report(500, f"internal server error: {reason}\n") if reason else Report(200, "ok")
 
     def reasons(self, endpoint: str) -> dict[str, Reason]:
-        """What is wrong now, for the log."""
+        """Return the checks that fail now, with their reasons, for the log."""
         found = ((check.name, check.run()) for check in self.endpoints[endpoint])
         return {name: reason for name, reason in found if reason}
 
@@ -103,7 +101,7 @@ class Health:
         return reason
 
     def samples(self) -> Iterator[tuple[str, str, int]]:
-        """(endpoint, check, last result)."""
+        """Yield (endpoint, check, last result)."""
         for (endpoint, name), value in sorted(self.last.items()):
             yield endpoint, name, value
 
@@ -113,8 +111,8 @@ def _quoted(names: Collection[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Inside:
-    """What the endpoints ask the process. All of it runs on the endpoints' own loop."""
+class ProcessView:
+    """What the endpoints can see of a process. Everything is called on the endpoints' loop."""
 
     health: Health
     metrics: Callable[[], Awaitable[bytes]]
@@ -122,34 +120,52 @@ class Inside:
     """Empty unless this replica leads."""
     slis: Callable[[], bytes]
     config: Callable[[], Mapping[str, Any]]
-    """What /configz shows: the completed configuration, as it would be written, and how it got there."""
+    """The content of /configz: the completed configuration, and the outcome of the last reload."""
     flags: Mapping[str, str]
     status: Callable[[], Mapping[str, str]]
-    views: Views
-    """What /moorage/v1 shows."""
-    configurations: Configurations
+    views: SchedulerViews
+    configuration: ConfigurationView
 
 
-def application(inside: Inside) -> Starlette:
-    """All endpoints, without a guard."""
-    pages = _Pages(inside)
-    routes = [
-        Route("/", _index),
-        *health_routes(inside.health),
-        Route("/metrics", pages.metrics),
-        Route("/metrics/resources", pages.resource_metrics),
-        Route("/metrics/slis", pages.slis),
-        Route("/configz", pages.configz),
-        Route("/flagz", pages.flagz),
-        Route("/statusz", pages.statusz),
-        *v1_routes.routes(inside.views),
-        *configuration_routes.routes(inside.configurations),
-    ]
-    return Starlette(routes=routes)
+def application(process: ProcessView) -> Starlette:
+    """Return all endpoints, without a guard."""
+
+    async def metrics(request: Request) -> Response:
+        return exposition(await process.metrics())
+
+    async def resource_metrics(request: Request) -> Response:
+        try:
+            return exposition(await process.resource_metrics())
+        except NotNow as error:
+            return later(error)
+
+    async def slis(request: Request) -> Response:
+        return exposition(process.slis())
+
+    async def configz(request: Request) -> Response:
+        return as_json(process.config())
+
+    async def flagz(request: Request) -> Response:
+        return _text_page("flagz", "Command line flags of this process.", process.flags, "=")
+
+    async def statusz(request: Request) -> Response:
+        return _text_page("statusz", "State of this process.", process.status(), ": ")
+
+    return Starlette(
+        routes=[
+            Route("/", _index),
+            *health_routes(process.health),
+            Route("/metrics", metrics),
+            Route("/metrics/resources", resource_metrics),
+            Route("/metrics/slis", slis),
+            *(Route(f"/{serve.__name__}", serve) for serve in (configz, flagz, statusz)),
+            *routes(process.views, process.configuration),
+        ]
+    )
 
 
 def health_routes(health: Health) -> list[Route]:
-    """/healthz, /livez and /readyz, and each of their checks alone."""
+    """Return /healthz, /livez and /readyz, and a route for each single check."""
     return [
         route
         for endpoint in ENDPOINTS
@@ -183,41 +199,15 @@ def _one_check(health: Health, endpoint: str) -> Callable[[Request], Answer]:
     return serve
 
 
-class _Pages:
-    def __init__(self, inside: Inside) -> None:
-        self._inside = inside
-
-    async def metrics(self, request: Request) -> Response:
-        return exposition(await self._inside.metrics())
-
-    async def resource_metrics(self, request: Request) -> Response:
-        try:
-            return exposition(await self._inside.resource_metrics())
-        except NotNow as error:
-            return later(error)
-
-    async def slis(self, request: Request) -> Response:
-        return exposition(self._inside.slis())
-
-    async def configz(self, request: Request) -> Response:
-        return as_json(self._inside.config())
-
-    async def flagz(self, request: Request) -> Response:
-        return _page("flagz", "Command line flags of this process.", self._inside.flags, "=")
-
-    async def statusz(self, request: Request) -> Response:
-        return _page("statusz", "State of this process.", self._inside.status(), ": ")
-
-
 def _report(report: Report) -> Response:
     return PlainTextResponse(report.text, report.code, HEADERS)
 
 
 def exposition(text: bytes) -> Response:
-    """Metrics in the text format."""
+    """Return metrics in the Prometheus text format."""
     return Response(text, headers={**HEADERS, "content-type": CONTENT_TYPE_LATEST})
 
 
-def _page(name: str, what: str, pairs: Mapping[str, str], between: str) -> Response:
-    head = f"\nmoorage {name}\n{what} For people; its form may change.\n\n"
+def _text_page(name: str, what: str, pairs: Mapping[str, str], between: str) -> Response:
+    head = f"\nmoorage {name}\n{what} This page is for people; its format may change.\n\n"
     return PlainTextResponse(head + "".join(f"{k}{between}{v}\n" for k, v in pairs.items()), headers=HEADERS)

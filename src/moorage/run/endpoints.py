@@ -1,146 +1,126 @@
-"""Joins a process and its endpoints: what they show, who may see it, and where they listen."""
+"""The endpoints of a scheduler process: what they show of it, who may see it, and where they listen."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Mapping
 from typing import Any
-
-from prometheus_client import (
-    REGISTRY,
-    CollectorRegistry,
-    generate_latest,
-)
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
-from prometheus_client.metrics_core import Metric
-from prometheus_client.registry import Collector
 
 from moorage.api.errors import Forbidden, MoorageError, NotFound
 from moorage.api.pod import Pod
-from moorage.api.resources import Resource, Unstructured
+from moorage.api.resources import CONFIG_MAPS, PODS, Unstructured
 from moorage.api.version import VERSION
 from moorage.app.clock import SystemClock
+from moorage.app.reloading import Reloader
+from moorage.app.scheduler import Scheduler
 from moorage.client.connection import connect, default_user_agent
 from moorage.client.credentials import Credentials
 from moorage.client.http_client import HttpClient
-from moorage.endpoints.health import Health, Inside, application
-from moorage.endpoints.loop_bridge import LoopDoor, NotNow
-from moorage.endpoints.v1 import configuration_routes
-from moorage.run import gauges
+from moorage.config.types import API_VERSION, KIND
+from moorage.config.wire import to_wire
+from moorage.endpoints.health import Check, Health, ProcessView, application
+from moorage.endpoints.loop_bridge import LoopBridge
+from moorage.endpoints.v1.configuration import ConfigurationView
+from moorage.endpoints.v1.routes import CONFIGURATION
+from moorage.endpoints.v1.views import SchedulerViews
+from moorage.run import metrics as process_metrics
+from moorage.run.metrics import Exposition
 from moorage.run.options import ServingOptions
+from moorage.run.watchdog import Heart
 from moorage.serving.access import Authenticator, Authorizer, Guard
 from moorage.serving.certificates import Certificate, ServingCertificate
 from moorage.serving.server import ServingThread
 from moorage.telemetry import logs
-from moorage.telemetry.instruments import Exposed
 from moorage.telemetry.metrics import SchedulerMetrics
 
 _log = logs.get(__name__)
 
 REFRESH_SECONDS = 10.0
-"""Between two looks at the certificate files."""
-CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap", True, Unstructured)
+"""Between two checks of the certificate files."""
 CLIENT_CA = ("extension-apiserver-authentication", "kube-system", "client-ca-file")
+LOOP_TOLERANCE = 30.0
+"""Seconds without a heartbeat after which the process counts as dead."""
 
 
-class Exposition:
-    """The texts of /metrics, /metrics/resources and /metrics/slis."""
+def process_view(
+    scheduler: Scheduler,
+    metrics: SchedulerMetrics,
+    health: Health,
+    *,
+    started: float,
+    leads: Callable[[], bool] = lambda: True,
+    reloader: Reloader | None = None,
+    flags: Mapping[str, str],
+    without: frozenset[str] = frozenset(),
+    writable: bool = False,
+) -> ProcessView:
+    """Return what the endpoints show of a scheduler. Call it on the scheduler's loop.
 
-    def __init__(
-        self,
-        metrics: SchedulerMetrics,
-        refresh: Callable[[], None],
-        pods: Callable[[], list[Pod]],
-        leads: Callable[[], bool],
-        health: Health,
-        door: LoopDoor,
-        without: frozenset[str] = frozenset(),
-    ) -> None:
-        self._refresh = refresh
-        self._pods = pods
-        self._leads = leads
-        self._health = health
-        self._door = door
-        self._registry = CollectorRegistry()
-        self._registry.register(Exposed(metrics.families(), without))
-
-    async def metrics(self) -> bytes:
-        """A loop that is blocked leaves the gauges as they were; the rest is current. prometheus-client's own
-        registry has the process, and what plugins measure."""
-        try:
-            await self._door.ask(self._refresh)
-        except NotNow:
-            _log.info(2, "Metrics without fresh gauges: the scheduling loop does not answer")
-        return generate_latest(self._registry) + generate_latest(REGISTRY)
-
-    async def resource_metrics(self) -> bytes:
-        if not self._leads():
-            return b""
-        pods = await self._door.ask(self._pods)
-        return _text(_PodResources(pods))
-
-    def slis(self) -> bytes:
-        return _text(_HealthResults(self._health))
-
-
-def _text(collector: Collector) -> bytes:
-    registry = CollectorRegistry()
-    registry.register(collector)
-    return generate_latest(registry)
+    `without` names metrics to leave out; `writable` allows changes of the configuration.
+    """
+    engine, bridge = scheduler.engine, LoopBridge(asyncio.get_running_loop())
+    exposition = Exposition(
+        metrics,
+        lambda: process_metrics.refresh(metrics, engine, scheduler.recorder),
+        lambda: _pods(scheduler),
+        leads,
+        health,
+        bridge,
+        without,
+    )
+    return ProcessView(
+        health=health,
+        metrics=exposition.metrics,
+        resource_metrics=exposition.resource_metrics,
+        slis=exposition.slis,
+        config=lambda: _configz(scheduler, reloader),
+        flags=flags,
+        status=lambda: _status(scheduler, started, leads),
+        views=SchedulerViews(
+            scheduler, bridge, leads, lambda: reloader.outcome.generation if reloader else 1
+        ),
+        configuration=ConfigurationView(scheduler, reloader, bridge, writable),
+    )
 
 
-class _PodResources(Collector):
-    def __init__(self, pods: list[Pod]) -> None:
-        self._pods = pods
+def loop_check(heart: Heart) -> Check:
+    """Return the check that the scheduling loop is alive."""
 
-    def describe(self) -> Iterator[Metric]:
-        return iter(())
+    def late() -> str:
+        age = heart.age()
+        return f"no heartbeat for {age:.0f}s" if age > LOOP_TOLERANCE else ""
 
-    def collect(self) -> Iterator[Metric]:
-        labels = ("namespace", "pod", "node", "scheduler", "priority", "resource", "unit")
-        request = GaugeMetricFamily(
-            "kube_pod_resource_request",
-            "[STABLE] What the pods of the cluster request, as the scheduler reckons it.",
-            labels=labels,
-        )
-        limit = GaugeMetricFamily(
-            "kube_pod_resource_limit", "[STABLE] What the pods of the cluster may use at most.", labels=labels
-        )
-        for pod in self._pods:
-            who = (pod.namespace, pod.name, pod.spec.node_name, pod.scheduler_name, str(pod.priority))
-            for kind, resource, unit, amount in gauges.pod_resources(pod):
-                (request if kind == "request" else limit).add_metric((*who, resource, unit), amount)
-        yield request
-        yield limit
+    return Check("scheduling-loop", late)
 
 
-class _HealthResults(Collector):
-    def __init__(self, health: Health) -> None:
-        self._health = health
+def _configz(scheduler: Scheduler, reloader: Reloader | None) -> dict[str, Any]:
+    config = scheduler.configuration.config
+    shown: dict[str, Any] = {"componentconfig": {"apiVersion": API_VERSION, "kind": KIND, **to_wire(config)}}
+    if reloader is not None:
+        shown["reload"] = reloader.outcome.to_wire()
+    return shown
 
-    def describe(self) -> Iterator[Metric]:
-        return iter(())
 
-    def collect(self) -> Iterator[Metric]:
-        last = GaugeMetricFamily(
-            "kubernetes_healthcheck", "[STABLE] Result of the last run of a check.", labels=("name", "type")
-        )
-        for endpoint, name, value in self._health.samples():
-            last.add_metric((name, endpoint), value)
-        counted = CounterMetricFamily(
-            "kubernetes_healthchecks",
-            "[STABLE] Results of all runs of a check.",
-            labels=("name", "status", "type"),
-        )
-        for (endpoint, name, status), count in sorted(self._health.counted.items()):
-            counted.add_metric((name, status, endpoint), count)
-        yield last
-        yield counted
+def _pods(scheduler: Scheduler) -> list[Pod]:
+    informer = scheduler.informers.informers[PODS]
+    return [pod for pod in informer.objects.values() if isinstance(pod, Pod) and not pod.is_terminal]
+
+
+def _status(scheduler: Scheduler, started: float, leads: Callable[[], bool]) -> dict[str, str]:
+    """Return the content of /statusz."""
+    return {
+        "Started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
+        "Up": f"{int(time.time() - started)}s",
+        "Version": VERSION,
+        "Compatible with": f"kube-scheduler {process_metrics.VERSION}",
+        "Profiles": " ".join(scheduler.engine.profiles),
+        "Leads": "yes" if leads() else "no",
+    }
 
 
 class _App:
-    """The guarded application, and the connections that it closes at its end."""
+    """The guarded application, and the clients that are closed with it."""
 
     def __init__(self, app: Any, clients: list[HttpClient]) -> None:
         self._app = app
@@ -160,15 +140,15 @@ class Endpoints:
     def __init__(
         self,
         options: ServingOptions,
-        inside: Inside,
+        process: ProcessView,
         reviewer: Credentials,
         authorizer: Credentials,
         on_refused: Callable[[str], None] = _log.warning,
         pair: Certificate | None = None,
     ) -> None:
-        """`pair`: a certificate that is at hand, instead of those that the options name."""
+        """`pair` is a certificate to use instead of the files in the options."""
         self._options = options
-        self._inside = inside
+        self._process = process
         self._reviewer = reviewer
         self._authorizer = authorizer
         self._on_refused = on_refused
@@ -205,10 +185,10 @@ class Endpoints:
 
     async def _make_app(self) -> _App:
         """On the endpoints' own loop."""
-        app, options, clock = application(self._inside), self._options, SystemClock()
+        app, options, clock = application(self._process), self._options, SystemClock()
         if options.skip_authentication:
             _log.warning(
-                "The endpoints are open to every caller that reaches them: authentication is switched off"
+                "Authentication is switched off: every client that reaches the endpoints may read them"
             )
             return _App(Guard(app, authenticator=None, authorizer=None), [])
         reviewing = self._connect(self._reviewer, clock)
@@ -220,14 +200,14 @@ class Endpoints:
                 authorizing, clock, options.allow_cache_seconds, options.deny_cache_seconds
             ),
             always_allow=options.always_allow_paths,
-            writable=(configuration_routes.PATH,) if options.configuration_changes else (),
+            writable=(CONFIGURATION,) if options.configuration_changes else (),
         )
         return _App(guard, [reviewing, authorizing])
 
     def _connect(self, credentials: Credentials, clock: SystemClock) -> HttpClient:
         return connect(credentials, clock, qps=20, burst=50, user_agent=default_user_agent("endpoints"))
 
-    # Chores of the endpoints' loop.
+    # Background tasks on the endpoints' loop
 
     async def _refresh(self) -> None:
         while True:
@@ -235,7 +215,7 @@ class Endpoints:
             self._certificate.refresh()
 
     async def _look_up(self) -> None:
-        """The cluster's client CA: with it, people with a certificate of the cluster may look."""
+        """Trust the cluster's client CA, so that users can authenticate with certificates of the cluster."""
         client = self._connect(self._reviewer, SystemClock())
         name, namespace, key = CLIENT_CA
         delay = 1.0
@@ -248,9 +228,7 @@ class Endpoints:
                         self._certificate.trust_clients(bundle)
                     return
                 except NotFound:
-                    _log.warning(
-                        "The cluster has no client CA for endpoints; only tokens are accepted", map=name
-                    )
+                    _log.warning("The cluster publishes no client CA; only tokens are accepted", map=name)
                     return
                 except Forbidden as error:
                     self._refused(str(error))
@@ -264,27 +242,9 @@ class Endpoints:
 
     def _refused(self, why: str) -> None:
         if self._options.tolerate_lookup_failure:
-            _log.warning("The client CA may not be read; only tokens are accepted", err=why)
+            _log.warning("Not allowed to read the client CA; only tokens are accepted", err=why)
             return
         self._on_refused(
             f"the client CA of the cluster cannot be read ({why}); bind the Role "
             "extension-apiserver-authentication-reader, or set --authentication-skip-lookup"
         )
-
-
-def status_page(
-    started: float, profiles: Iterable[str], leads: Callable[[], bool]
-) -> Callable[[], dict[str, str]]:
-    """What /statusz shows."""
-
-    def page() -> dict[str, str]:
-        return {
-            "Started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
-            "Up": f"{int(time.time() - started)}s",
-            "Version": VERSION,
-            "Behaviour of": f"kube-scheduler {gauges.VERSION}",
-            "Profiles": " ".join(profiles),
-            "Leads": "yes" if leads() else "no",
-        }
-
-    return page

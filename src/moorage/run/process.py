@@ -1,8 +1,9 @@
-"""The process behind `moorage run`: starts the parts in order, waits for a reason to end, ends them in order.
+"""The process behind `moorage run`: starts the parts in order, waits for a reason to end, stops them in
+order.
 
-    informers sync ─▶ lease won ─▶ cache proven new ─▶ scheduling ─▶ SIGTERM, or lease lost, or a bug
+    informers sync ─▶ lease won ─▶ cache caught up ─▶ scheduling ─▶ SIGTERM, or lease lost, or a bug
                                                                         │
-              exit code ◀─ endpoints stop ◀─ lease released ◀─ events sent ◀─ binds drained
+              exit code ◀─ endpoints stop ◀─ lease released ◀─ events sent ◀─ bindings finished
 
 A replica that does not lead keeps its caches current and serves its endpoints.
 """
@@ -12,46 +13,39 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import os
-import signal
-import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from typing import Any
 
 import uvloop
 
 from moorage.api.core import Lease
-from moorage.api.resources import NODES, PODS
+from moorage.api.resources import PODS
 from moorage.app import gc_tuning
-from moorage.app.clock import LeaseClock, SystemClock
+from moorage.app.clock import LeaseClock
 from moorage.app.configuration import Configuration
-from moorage.app.reloading import Reloader
-from moorage.app.scheduler import Scheduler
 from moorage.client import connection
 from moorage.client.connection import connect, default_user_agent
 from moorage.client.credentials import Credentials
 from moorage.client.http_client import HttpClient
 from moorage.client.lease import Fence, Terms
-from moorage.endpoints.health import PING, Check, Health, Inside
-from moorage.run import gauges, takeover
-from moorage.run.comparer import Comparer
+from moorage.endpoints.health import PING, Check, Health
+from moorage.run import metrics as process_metrics
+from moorage.run import takeover
 from moorage.run.election import ElectionThread, make_candidate
-from moorage.run.endpoints import Endpoints
-from moorage.run.gauges import RequestMeter
+from moorage.run.endpoints import loop_check
+from moorage.run.host import SchedulerHost
 from moorage.run.options import RunOptions
-from moorage.run.process_endpoints import inside_of, loop_check
-from moorage.run.watchdog import FAILED, OK, Heart, Signals, Watchdog
+from moorage.run.watchdog import FAILED
 from moorage.runtime.background import STEADY_SECONDS
 from moorage.scheduler.engine import GRACE_SECONDS
 from moorage.telemetry import logs, tracing
-from moorage.telemetry.metrics import SchedulerMetrics
 
 _log = logs.get(__name__)
 
 WATCHDOG_TOLERANCE = 20.0
-"""Seconds after the end of a lease that was not given up, from which health fails."""
+"""Seconds after the end of a lease that was not released, after which the health check fails."""
 LOST_GRACE_SECONDS = 5.0
-"""How long sent binds are waited for when the lease is lost: another replica leads by then, and whoever
-restarts this one should not wait."""
+"""How long to wait for bindings if the lease is lost: another replica leads by then."""
 
 
 class Process:
@@ -61,59 +55,45 @@ class Process:
         self._configuration = configuration
         self._config = configuration.config
         self._options = options
-        self._clock = SystemClock()
         election = self._config.leader_election
         self._elects = election.leader_elect
         self._terms = Terms(election.lease_duration, election.renew_deadline, election.retry_period)
         now = LeaseClock().now
         self._fence = Fence(now, self._terms) if self._elects else Fence.open(now)
-        self._metrics = SchedulerMetrics(time.monotonic)
-        self._tracing = tracing.from_environment(os.environ, self._clock.now, self._clock.wall)
-        self._heart = Heart(self._clock.now, self._metrics.loop_lag.child().observe)
-        self._started = time.time()
         self._synced = False
         self._leads = False
-        self._stopping = False
         self._lost = False
-        """Whether the lease was lost, so that there is none to give back."""
-        self._work: set[asyncio.Task[Any]] = set()
+        """Whether the lease was lost, so that it cannot be released."""
         self._election: ElectionThread | None = None
-        self._endpoints: Endpoints | None = None
-        self._reloader: Reloader | None = None
 
     async def run(self) -> int:
-        loop = asyncio.get_running_loop()
-        self._ended: asyncio.Future[tuple[int, str]] = loop.create_future()
-        self._won: asyncio.Future[Lease] = loop.create_future()
-        watchdog = Watchdog(self._heart, self._metrics)
-        self._signals = Signals(self._on_signal, watchdog, self._on_hangup)
+        self._host = host = SchedulerHost()
+        self._won: asyncio.Future[Lease] = asyncio.get_running_loop().create_future()
+        self._tracing = tracing.from_environment(os.environ, host.clock.now, host.clock.wall)
+        host.take_signals(self._on_hangup)
+        process_metrics.describe(host.metrics, self._options.gates)
+        client: HttpClient | None = None
         try:
-            return await self._run(watchdog)
-        finally:
-            self._signals.remove()
-
-    async def _run(self, watchdog: Watchdog) -> int:
-        gauges.describe(self._metrics, self._options.gates)
-        credentials = await self._credentials(self._options.kubeconfig)
-        self._client = self._connect(credentials)
-        try:
-            self._scheduler = self._make_scheduler()
-            if self._options.source is not None:
-                self._reloader = Reloader(self._scheduler, self._options.source, self._clock, self._metrics)
-            self._heart.start()
-            watchdog.start()
+            credentials = await self._credentials(self._options.kubeconfig)
+            client = self._connect(credentials)
+            host.make_scheduler(
+                client,
+                self._configuration,
+                self._options.source,
+                flush_after=self._options.flush_after or None,
+                may_bind=self._fence.allows,
+                tracing=self._tracing,
+            )
+            host.watch()
             await self._serve(credentials)
-            self._start(self._live(credentials), "start")
-            code, reason = await self._ended
-            _log.info(0, "Stopping", reason=reason)
+            host.run(self._live(credentials), "start")
+            code = await host.until_ended()
             await self._stop()
             return code
         finally:
-            if self._endpoints is not None:
-                await asyncio.to_thread(self._endpoints.stop)
-            watchdog.stop()
-            self._heart.stop()
-            await self._client.close()
+            await host.close()
+            if client is not None:
+                await client.close()
             if self._tracing is not None:
                 await asyncio.to_thread(self._tracing.close)
 
@@ -127,53 +107,31 @@ class Process:
         connection = self._config.client_connection
         return connect(
             credentials,
-            self._clock,
+            self._host.clock,
             qps=connection.qps,
             burst=connection.burst,
             user_agent=default_user_agent(),
             fence=self._fence.spend if self._elects else None,
-            observer=RequestMeter(self._metrics, credentials.server),
-        )
-
-    def _make_scheduler(self) -> Scheduler:
-        return Scheduler(
-            self._client,
-            config=self._configuration,
-            clock=self._clock,
-            flush_after=self._options.flush_after or None,
-            may_bind=self._fence.allows,
-            metrics=self._metrics,
-            tracing=self._tracing,
-            streaming_lists=True,
+            observer=process_metrics.RequestMeter(self._host.metrics, credentials.server),
         )
 
     async def _live(self, credentials: Credentials) -> None:
-        """Until this replica schedules, or for ever as a standby."""
+        """Start scheduling when this replica leads; a standby waits forever."""
         if self._elects:
             await self._win(credentials)
         else:
             await self._follow()
         self._leads = True
-        engine = await self._scheduler.lead()
+        engine = await self._host.scheduler.lead()
         engine.add_done_callback(self._on_engine_end)
-        informers = self._scheduler.informers.informers
-        comparer = Comparer(
-            self._scheduler.engine,
-            informers[PODS],
-            informers[NODES],
-            self._client,
-            self._clock,
-            self._metrics,
-        )
-        self._start(comparer.run(), "comparer")
-        self._start(gc_tuning.run(self._clock, self._is_idle), "garbage collection")
+        self._host.run_comparer(self._is_idle)
 
     async def _win(self, credentials: Credentials) -> None:
-        """Return when the lease is ours and the cache is as new as that."""
-        election = self._config.leader_election
-        self._metrics.leader.set(election.resource_name, to=0)
+        """Return when this replica holds the lease and its cache has caught up with it."""
+        election, host = self._config.leader_election, self._host
+        host.metrics.leader.set(election.resource_name, to=0)
         name, namespace = election.resource_name, election.resource_namespace
-        free = await takeover.free_version(self._client, name, namespace)
+        free = await takeover.free_version(host.client, name, namespace)
         if not self._config.delay_cache_until_active:
             await self._follow()
         candidate = make_candidate(self._options.identity, name, namespace, self._terms)
@@ -182,42 +140,41 @@ class Process:
             connect=lambda clock: connect(credentials, clock, user_agent=agent),
             candidate=candidate,
             fence=self._fence,
-            beats=lambda: self._heart.age() < self._terms.renew_deadline,
+            beats=lambda: host.heart.age() < self._terms.renew_deadline,
             loop=asyncio.get_running_loop(),
             watcher=self,
-            on_conflict=lambda: self._metrics.slow_path.inc(election.resource_name),
+            on_conflict=lambda: host.metrics.slow_path.inc(election.resource_name),
         )
         self._election.start()
         lease = await self._won
-        self._metrics.leader.set(election.resource_name, to=1)
+        host.metrics.leader.set(election.resource_name, to=1)
         if self._config.delay_cache_until_active:
             await self._follow()
         self._record_lease(lease, "became leader")
-        pods = self._scheduler.informers.informers[PODS]
+        pods = host.scheduler.informers.informers[PODS]
         if candidate.taken_from != free or not pods.status().is_current:
-            await takeover.catch_up(self._client, pods, self._clock)
+            await takeover.catch_up(host.client, pods, host.clock)
 
     async def _follow(self) -> None:
-        await self._scheduler.follow()
+        await self._host.scheduler.follow()
         gc_tuning.settle()
         self._synced = True
         _log.info(1, "Caches are synced")
-        if self._reloader is not None:
-            self._start(self._reloader.run(), "reloading")
+        self._host.run_reloader()
 
     def _record_lease(self, lease: Lease, what: str) -> None:
-        """The event on the lease that kube-scheduler writes too."""
-        self._scheduler.recorder.event(
+        """Record the event on the lease that kube-scheduler records too."""
+        self._host.scheduler.recorder.event(
             lease,
             type="Normal",
             reason="LeaderElection",
             action="LeaderElection",
             note=f"{lease.spec.holder_identity or ''} {what}",
-            controller=next(iter(self._scheduler.engine.profiles)),
+            controller=next(iter(self._host.scheduler.engine.profiles)),
         )
 
     def _is_idle(self) -> bool:
-        engine = self._scheduler.engine
+        engine = self._host.scheduler.engine
         return (
             not len(engine.inbox) and not len(engine.bindings) and not engine.queue.pending.counts()["active"]
         )
@@ -225,7 +182,7 @@ class Process:
     # Endpoints
 
     async def _serve(self, credentials: Credentials) -> None:
-        serving = self._options.serving
+        serving, host = self._options.serving, self._host
         if not serving.port:
             return
         reviewer = authorizer = credentials
@@ -234,32 +191,23 @@ class Process:
         if serving.authorization_kubeconfig:
             authorizer = await self._credentials(serving.authorization_kubeconfig)
         loop = asyncio.get_running_loop()
-
-        def refused(why: str) -> None:
-            loop.call_soon_threadsafe(self._end, FAILED, why)
-
-        self._endpoints = Endpoints(serving, self._inside(), reviewer, authorizer, refused)
-        self._endpoints.start()
-        _log.info(0, "Serving securely", address=serving.bind_address, port=self._endpoints.port)
-
-    def _inside(self) -> Inside:
-        return inside_of(
-            self._scheduler,
-            self._metrics,
+        endpoints = host.serve(
+            serving,
             self._health(),
-            started=self._started,
+            reviewer,
+            authorizer,
             leads=lambda: self._leads,
-            reloader=self._reloader,
-            flags=self._options.flags,
             without=self._options.disabled_metrics,
-            writable=self._options.serving.configuration_changes,
+            flags=dict(self._options.flags),
+            on_refused=lambda why: loop.call_soon_threadsafe(host.end, FAILED, why),
         )
+        _log.info(0, "Serving securely", address=serving.bind_address, port=endpoints.port)
 
     def _health(self) -> Health:
-        """kube-scheduler's checks by their names, and whether the loop beats."""
-        loop = loop_check(self._heart)
+        """Return kube-scheduler's checks by their names, and the check of the heartbeat."""
+        loop = loop_check(self._host.heart)
         election = [Check("leaderElection", self._lease_overdue)] if self._elects else []
-        shutdown = Check("shutdown", lambda: "process is shutting down" if self._stopping else "")
+        shutdown = Check("shutdown", lambda: "process is shutting down" if self._host.stopping else "")
         synced = Check("sched-handler-sync", self._not_synced)
         runs = Check("plugin-run", self._failing_runs, fails=False)
         return Health(
@@ -275,10 +223,10 @@ class Process:
         return "failed election to renew leadership on lease" if overdue else ""
 
     def _failing_runs(self) -> str:
-        """Of the plugins whose `run` has not been steady since it failed."""
-        now, failures = self._clock.now(), dict(self._scheduler.engine.generation.run_failures)
+        """Name the plugins whose `run` has failed and has not been steady since."""
+        now, failures = self._host.clock.now(), dict(self._host.scheduler.engine.generation.run_failures)
         return ", ".join(
-            f"run() of {plugin} failed {times} times, {now - last:.0f}s ago the last time"
+            f"run() of {plugin} failed {times} times, last {now - last:.0f}s ago"
             for plugin, (times, last) in sorted(failures.items())
             if now - last < STEADY_SECONDS
         )
@@ -294,51 +242,23 @@ class Process:
             self._won.set_result(lease)
 
     def on_lost(self, reason: str) -> None:
-        self._metrics.leader.set(self._config.leader_election.resource_name, to=0)
+        self._host.metrics.leader.set(self._config.leader_election.resource_name, to=0)
         self._lost = True
-        self._end(FAILED, f"leader election lost: {reason}")
+        self._host.end(FAILED, f"leader election lost: {reason}")
 
     def _on_engine_end(self, task: asyncio.Task[Any]) -> None:
         if not task.cancelled() and task.exception() is not None:
-            self._end(FAILED, f"the scheduling loop broke: {task.exception()!r}")
-
-    def _on_signal(self, received: signal.Signals) -> None:
-        self._end(OK, f"signal {received.name}")
+            self._host.end(FAILED, f"the scheduling loop failed: {task.exception()!r}")
 
     def _on_hangup(self) -> None:
-        if self._reloader is None:
-            _log.warning("SIGHUP: there is no configuration file to read again")
+        if self._host.reloader is None:
+            _log.warning("SIGHUP is ignored: there is no configuration file to reload")
         else:
-            self._reloader.request()
-
-    def _end(self, code: int, reason: str) -> None:
-        if not self._ended.done():
-            self._stopping = self._signals.ending = True
-            if code:
-                _log.error("The scheduler ends", reason=reason)
-            self._ended.set_result((code, reason))
-
-    def _start(self, coro: Coroutine[Any, Any, Any], name: str) -> None:
-        """Work of the process itself: when it breaks the process ends."""
-
-        def ended(task: asyncio.Task[Any]) -> None:
-            self._work.discard(task)
-            if not task.cancelled() and (error := task.exception()) is not None:
-                _log.error("A part of the process broke", error=error, stack=True, part=name)
-                self._end(FAILED, f"{name}: {error}")
-
-        task = asyncio.get_running_loop().create_task(coro, name=name)
-        self._work.add(task)
-        task.add_done_callback(ended)
-
-    # Ending
+            self._host.reloader.request()
 
     async def _stop(self) -> None:
-        """Drain what was sent, then give the lease back, and nothing the other way round."""
-        for task in list(self._work):
-            task.cancel()
-        await asyncio.gather(*self._work, return_exceptions=True)
-        await self._scheduler.stop(LOST_GRACE_SECONDS if self._lost else GRACE_SECONDS)
+        """Finish bindings first, then release the lease."""
+        await self._host.stop(LOST_GRACE_SECONDS if self._lost else GRACE_SECONDS)
         self._leads = False
         if self._election is not None:
             await self._election.release(give_back=not self._lost)
@@ -349,7 +269,7 @@ def run(
     options: RunOptions,
     loop_factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop,
 ) -> int:
-    """Run a scheduler until it is asked to stop or loses the lease; the exit code of the process."""
+    """Run a scheduler until it is asked to stop or loses the lease. Returns the exit code of the process."""
     process = Process(configuration, options)
     with asyncio.Runner(loop_factory=loop_factory) as runner:
         return runner.run(process.run())

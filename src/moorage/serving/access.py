@@ -59,8 +59,8 @@ class CannotAsk(MoorageError):
 
 
 @dataclass(slots=True)
-class Kept(Generic[T]):
-    """Answers with a time to live, the newest CACHE_SIZE of them."""
+class ExpiringCache(Generic[T]):
+    """Keeps the newest CACHE_SIZE answers for a limited time."""
 
     clock: Clock
     _answers: OrderedDict[str, tuple[float, T]] = field(default_factory=OrderedDict)
@@ -85,7 +85,7 @@ class Authenticator:
     def __init__(self, client: ApiClient, clock: Clock, seconds: float) -> None:
         self._client = client
         self._seconds = seconds
-        self._kept: Kept[tuple[Identity | None]] = Kept(clock)
+        self._cache: ExpiringCache[tuple[Identity | None]] = ExpiringCache(clock)
         self._complaints = Throttle(clock.now)
 
     async def identify(self, token: str) -> Identity | None:
@@ -93,11 +93,11 @@ class Authenticator:
         if not token or len(token) > MAX_TOKEN:
             return None
         key = hashlib.sha256(token.encode()).hexdigest()
-        if (known := self._kept.get(key)) is not None:
+        if (known := self._cache.get(key)) is not None:
             return known[0]
         answer = await _ask(self._client, TOKEN_REVIEWS, {"token": token}, self._complaints)
         found = _identity(answer.get("status", default={}))
-        self._kept.put(key, (found,), self._seconds)
+        self._cache.put(key, (found,), self._seconds)
         return found
 
 
@@ -108,7 +108,7 @@ class Authorizer:
         self._client = client
         self._allow_seconds = allow_seconds
         self._deny_seconds = deny_seconds
-        self._kept: Kept[bool] = Kept(clock)
+        self._cache: ExpiringCache[bool] = ExpiringCache(clock)
         self._complaints = Throttle(clock.now)
 
     async def allows(self, who: Identity, verb: str, path: str) -> bool:
@@ -116,7 +116,7 @@ class Authorizer:
         if MASTERS in who.groups:
             return True
         key = repr((who, verb, path))
-        if (known := self._kept.get(key)) is not None:
+        if (known := self._cache.get(key)) is not None:
             return known
         spec: dict[str, Any] = {
             "user": who.name,
@@ -127,7 +127,7 @@ class Authorizer:
         }
         answer = await _ask(self._client, ACCESS_REVIEWS, spec, self._complaints)
         allowed = answer.get("status", "allowed") is True and answer.get("status", "denied") is not True
-        self._kept.put(key, allowed, self._allow_seconds if allowed else self._deny_seconds)
+        self._cache.put(key, allowed, self._allow_seconds if allowed else self._deny_seconds)
         return allowed
 
 

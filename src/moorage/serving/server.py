@@ -1,7 +1,7 @@
-"""Serving an application on a port: on the loop that runs, or in a thread with a loop of its own.
+"""HTTP listeners for all servers of Moorage: the endpoints, the extender and the embedded API server.
 
-The endpoints of a scheduler have their own thread: one whose loop is blocked is still asked how it is, and
-its endpoints can tell.
+A Listener serves on the running loop; a ServingThread has a thread and a loop for it. The endpoints of a
+scheduler use a thread, so that they still answer while the scheduling loop is blocked.
 """
 
 from __future__ import annotations
@@ -28,17 +28,25 @@ BACKLOG = 128
 STOP_SECONDS = 2.0
 LIMITS = ConnectionLimits(connections=256, head_bytes=64 * 1024, head_seconds=10.0, keep_alive_seconds=90)
 EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
-"""What a system says that has run out."""
+"""Errors of a system that has run out of a resource."""
 PER_PEER = 64
-"""Connections of one address: a scraper and a few probes need less."""
+"""Connections of one address: a scraper and a few probes need fewer."""
 
 MakeApp = Callable[[], Awaitable[Any]]
-"""Makes the application on the thread's loop, where its clients live."""
+"""Makes the application on the loop of the thread, where its clients live."""
 Chore = Callable[[], Coroutine[Any, Any, None]]
 
 
+class CannotListen(MoorageError):
+    """The port cannot be served; the message says why and what to do."""
+
+
+class PortInUse(CannotListen):
+    """Another process has the port."""
+
+
 class PeerLimited(Connection):
-    """A connection that is closed at once when its peer has too many."""
+    """A connection that is closed at once if its peer has too many."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -48,7 +56,7 @@ class PeerLimited(Connection):
 
 
 class Listener:
-    """A port and the connections on it. Taken when made; served from `start` to `stop`, on that loop."""
+    """A port and its connections. The constructor takes the port; `start` answers on the running loop."""
 
     def __init__(
         self,
@@ -59,16 +67,23 @@ class Listener:
         limits: ConnectionLimits = LIMITS,
         connection: type[Connection] = PeerLimited,
         flag: str = "--secure-port",
+        backlog: int = BACKLOG,
     ) -> None:
-        self._socket = listen(host, port, flag)
+        """`context` None serves plain HTTP. `flag` is where the user set the port."""
+        self._socket = listen(host, port, flag, backlog)
         self.port: int = self._socket.getsockname()[1]
-        """The real one, also when 0 was asked for."""
+        """The real port, also if 0 was requested."""
         self._context = context
-        """None: plain HTTP."""
         self._limits = limits
         self._connection = connection
+        self._backlog = backlog
         self._state = ServerState()
         self._server: asyncio.Server | None = None
+
+    @property
+    def connections(self) -> int:
+        """The number of open connections."""
+        return len(self._state.connections)
 
     async def start(self, app: Any) -> None:
         loop, limits, state = asyncio.get_running_loop(), self._limits, self._state
@@ -79,41 +94,54 @@ class Listener:
             lifespan="off",
             log_config=None,
             access_log=False,
+            proxy_headers=False,
             timeout_keep_alive=limits.keep_alive_seconds,
         )
         config.load()
+        # Otherwise every malformed request would be a line in the log.
         logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
         self._server = await loop.create_server(
             lambda: self._connection(config, state, loop, limits),
             sock=self._socket,
             ssl=self._context,
             backlog=1,
-            ssl_handshake_timeout=10.0 if self._context else None,
+            ssl_handshake_timeout=limits.head_seconds if self._context else None,
         )
-        # asyncio accepts as many in a row as the backlog is long, and out of file descriptors it fails, logs
-        # and sets a timer for each of them. One at a time it waits a second after each; the kernel's queue
-        # keeps its length.
-        self._socket.listen(BACKLOG)
+        # asyncio accepts as many connections in a row as the backlog is long. Without file descriptors, each
+        # of them fails, is logged and sets a timer. With a backlog of 1 it waits a second after each failure;
+        # the queue of the kernel keeps its length.
+        self._socket.listen(self._backlog)
 
-    async def stop(self) -> None:
-        """No new requests; answers under way have some time, then they are broken off."""
+    async def stop(self, seconds: float = STOP_SECONDS, before: Callable[[], None] | None = None) -> None:
+        """Take no more requests, wait for running ones, then abort them. `before` is called when no new
+        connection is accepted any more, to end answers without an end."""
         if self._server is None:
             self._socket.close()
             return
         self._server.close()
-        connections, loop = self._state.connections, asyncio.get_running_loop()
-        for connection in list(connections):
-            connection.shutdown()
-        deadline = loop.time() + STOP_SECONDS
-        while connections and loop.time() < deadline:
+        self._server = None
+        if before is not None:
+            before()
+        state, loop = self._state, asyncio.get_running_loop()
+        deadline = loop.time() + seconds
+        while True:
+            # Each time again: connections whose handshake was running appear later.
+            for connection in list(state.connections):
+                connection.shutdown()
             await asyncio.sleep(0.01)
-        for connection in list(connections):
+            if not (state.connections or state.tasks) or loop.time() >= deadline:
+                break
+        for connection in list(state.connections):
             connection.transport.abort()
-        await asyncio.sleep(0)
+        tasks = list(state.tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.sleep(0)  # lets the aborted transports report their end
 
 
 class ServingThread:
-    """Listens from `start` on until `stop`."""
+    """Listens in a thread, from `start` to `stop`."""
 
     def __init__(
         self, host: str, port: int, context: ssl.SSLContext, make_app: MakeApp, chores: tuple[Chore, ...] = ()
@@ -130,14 +158,14 @@ class ServingThread:
         self._thread = threading.Thread(target=self._main, name="serving", daemon=True)
 
     def start(self, seconds: float = 10.0) -> None:
-        """Return when requests are answered."""
+        """Start the thread. Returns when requests are answered."""
         self._thread.start()
         self._started.wait(seconds)
         if self._problem is not None:
-            raise MoorageError(f"the endpoints cannot be served: {self._problem}") from self._problem
+            raise MoorageError(f"cannot serve the endpoints: {self._problem}") from self._problem
 
     def stop(self) -> None:
-        """End the thread; blocks for a moment."""
+        """Stop the thread; blocks for a moment."""
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._stop.set)
             self._thread.join(STOP_SECONDS + 2.0)
@@ -172,25 +200,26 @@ class ServingThread:
 
 
 def _on_problem(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """What asyncio can report to no caller. That nothing can be accepted is a line, not a stack."""
+    """Log what asyncio can report to no caller; a lack of file descriptors without a stack."""
     error = context.get("exception")
     if isinstance(error, OSError) and error.errno in EXHAUSTED:
-        _log.error("No connection can be accepted; the next try is in a second", error=error)
+        _log.error("No connection can be accepted; trying again in a second", error=error)
     else:
         loop.default_exception_handler(context)
 
 
-def listen(host: str, port: int, flag: str) -> socket.socket:
-    """`flag` is where the user set the port."""
+def listen(host: str, port: int, flag: str, backlog: int = BACKLOG) -> socket.socket:
+    """Take a port; `flag` is where the user set it. Raises CannotListen."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))
-        listening.listen(BACKLOG)
+        listening.listen(backlog)
     except OSError as error:
         listening.close()
-        raise MoorageError(f"cannot listen on {host} port {port}: {_why(error, flag)}") from error
+        kind = PortInUse if error.errno == errno.EADDRINUSE else CannotListen
+        raise kind(f"cannot listen on {host} port {port}: {_why(error, flag)}") from error
     listening.setblocking(False)
     return listening
 
@@ -200,6 +229,8 @@ def _why(error: OSError, flag: str) -> str:
         case errno.EADDRINUSE:
             return f"it is in use; set another {flag}"
         case errno.EACCES:
-            return f"that needs more rights; set a {flag} above 1023"
+            return f"permission denied; set a {flag} above 1023"
+        case errno.EADDRNOTAVAIL:
+            return "this machine does not have that address"
         case _:
-            return f"{error.strerror}; correct --bind-address"
+            return error.strerror or str(error)

@@ -1,9 +1,8 @@
-"""The API server process as its parent sees it, and the JSON line that each sends to the other.
+"""The child processes of `moorage up` as their parent sees them: the API server and the web UI.
 
-The parent writes `Orders` to the child's standard input and keeps it open: its end is the sign that the
-parent is gone. The child answers `Ready` or `Refused` on standard output. Whatever else it has to say goes to
-standard error as log lines. It is a process of its own, so that serving and the stand-ins never take time
-from the scheduler.
+The parent writes orders as a line of JSON to a child's standard input and keeps it open; when it is closed,
+the parent is gone and the child ends. The API server answers `Ready` or `Refused` on standard output;
+everything else goes to the log on standard error. Separate processes never take time from the scheduler.
 """
 
 from __future__ import annotations
@@ -18,43 +17,48 @@ from typing import Any, Literal
 import msgspec
 
 from moorage.api.errors import MoorageError
+from moorage.serving.server import PortInUse
+from moorage.telemetry import logs
 from moorage.up.pools import Pool
+from moorage.web.guard import address, new_token, take_port
 
 START_SECONDS = 120.0
-"""For loading a large data directory and making its nodes."""
+"""Long enough to load a large data directory and create its nodes."""
 STOP_SECONDS = 10.0
 LINE_LIMIT = 16 << 20
 EXTRA = {"cronsim": "cronsim", "jsonschema": "jsonschema", "pyjwt": "jwt"}
 """The packages of the extra `up` and the modules that they provide. Only the server process imports them."""
+NO_UI = "The web UI needs packages that are not installed: pip install 'moorage[ui]'"
+_log = logs.get(__name__)
 
 
 class Orders(msgspec.Struct, kw_only=True):
-    """What kind of cluster to serve."""
+    """The cluster to serve."""
 
     host: str = "127.0.0.1"
     port: int = 0
-    """0: any free one."""
+    """0 for any free port."""
     data_dir: str = ""
-    """Empty: in memory only."""
+    """Empty to keep the cluster in memory only."""
     pools: list[Pool] = []
-    """Nodes that exist already stay as they are."""
+    """Nodes to create; existing nodes stay as they are."""
     only_if_empty: bool = False
-    """Make the pools only in a cluster that has no nodes yet."""
+    """Create the pools only in a cluster without nodes."""
     numa: int = 0
-    """NUMA zones of every node that are published; 0: none are."""
+    """The number of NUMA zones to publish for every node; 0 for none."""
     objects: list[dict[str, Any]] = []
-    """Applied in this order before the first request is answered."""
+    """Objects to apply, in this order, before the first request is answered."""
     objects_source: str = ""
-    """Where the objects came from, for messages."""
+    """The origin of the objects, for messages."""
     snapshot: list[dict[str, Any]] = []
-    """Objects of another cluster, put in as they were there, before the others."""
+    """Objects of another cluster, loaded unchanged before the others."""
     snapshot_source: str = ""
     verbosity: int = 0
     logging_format: Literal["text", "json"] = "text"
 
 
 class Ready(msgspec.Struct, tag=True, kw_only=True):
-    """The API answers."""
+    """The API server answers requests."""
 
     server: str
     """https://127.0.0.1:port"""
@@ -63,18 +67,18 @@ class Ready(msgspec.Struct, tag=True, kw_only=True):
     """The certificate authority, PEM."""
     certificate: str
     key: str
-    """A certificate of it for what else listens on this machine: the scheduler's endpoints."""
+    """A certificate of this authority for the scheduler's endpoints."""
     nodes: int
     first: list[str] = []
     """UIDs of all objects."""
     applied: list[str] = []
-    """`deployment.apps/web created`, one line an object, as kubectl says it."""
+    """One line for each object, as kubectl prints it: `deployment.apps/web created`."""
     warnings: list[str] = []
-    """What of a snapshot could not be taken."""
+    """Objects of a snapshot that could not be loaded."""
 
 
 class Refused(msgspec.Struct, tag=True):
-    """It cannot be served."""
+    """The API server cannot serve."""
 
     error: str
     port_in_use: bool = False
@@ -83,12 +87,8 @@ class Refused(msgspec.Struct, tag=True):
 Answer = Ready | Refused
 
 
-class PortInUse(MoorageError):
-    """The port that was asked for is taken."""
-
-
 class ServerProcess:
-    """A running API server. `ready` says where it is and how to get in."""
+    """A running API server. `ready` has its address and credentials."""
 
     def __init__(self, process: Process, ready: Ready) -> None:
         self._process = process
@@ -96,12 +96,12 @@ class ServerProcess:
 
     @classmethod
     async def start(cls, orders: Orders) -> ServerProcess:
-        """Raises a MoorageError with the server's own sentence when it cannot serve."""
+        """Start the process. Raises a MoorageError with the server's own message if it cannot serve."""
         if missing := [package for package, module in EXTRA.items() if find_spec(module) is None]:
             which = "which is" if len(missing) == 1 else "which are"
             needs = f"the embedded cluster needs {', '.join(missing)}, {which} not installed"
             raise MoorageError(f"{needs}: pip install 'moorage[up]'")
-        process = await spawn("moorage.up.child")
+        process = await spawn("moorage.up.server")
         try:
             ready = await asyncio.wait_for(_conversation(process, orders), START_SECONDS)
         except TimeoutError:
@@ -113,7 +113,7 @@ class ServerProcess:
         return cls(process, ready)
 
     async def ended(self) -> int:
-        """Waits until the process has ended by itself; its exit code."""
+        """Wait until the process has ended by itself. Returns its exit code."""
         return await self._process.wait()
 
     async def stop(self) -> None:
@@ -125,7 +125,8 @@ class ServerProcess:
 
 
 async def spawn(module: str, *sockets: int) -> Process:
-    """A child that runs the module. It gets these sockets, and ends when its standard input does."""
+    """Start a child that runs a module and inherits these sockets. It ends when its standard input is
+    closed."""
     return await asyncio.create_subprocess_exec(
         sys.executable,
         "-I" if sys.flags.isolated else "-P",  # nothing is imported from the current folder
@@ -146,7 +147,7 @@ async def _conversation(process: Process, orders: Orders) -> Ready:
         process.stdin.write(msgspec.json.encode(orders) + b"\n")
         await process.stdin.drain()
     except (BrokenPipeError, ConnectionResetError):
-        pass  # it ended before reading; the end of its output says so too
+        pass  # it ended before reading; so does its output
     line = await process.stdout.readline()
     if not line:
         code = await process.wait()
@@ -160,7 +161,7 @@ async def _conversation(process: Process, orders: Orders) -> Ready:
 
 
 async def end(process: Process) -> None:
-    """Closing its standard input is the sign; what does not listen is killed."""
+    """End a child by closing its standard input; kill it if it does not react."""
     if process.stdin is not None:
         process.stdin.close()
     try:
@@ -169,11 +170,78 @@ async def end(process: Process) -> None:
         process.kill()
         await process.wait()
     if process.stdout is not None:
-        await process.stdout.read()  # to its end: only then does the loop let go of the pipe
+        await process.stdout.read()  # until its end: only then does the loop release the pipe
+
+
+class UiOrders(msgspec.Struct, kw_only=True):
+    """What the web UI shows, and to whom."""
+
+    socket: int
+    """The listening socket, which the child inherits."""
+    token: str
+    """The token that opens the pages."""
+    scheduler: str
+    """The address of the scheduler's endpoints."""
+    server: str
+    """The address of the API server."""
+    bearer: str
+    """The token for both."""
+    ca: str
+    first: list[str]
+    """UIDs of the objects that the cluster was started with."""
+    verbosity: int = 0
+    logging_format: Literal["text", "json"] = "text"
+
+
+class UiProcess:
+    """The web UI of an embedded cluster. `start` returns at once; a browser that is faster waits. The cluster
+    continues without the UI if it fails. `line` is what to print about it."""
+
+    def __init__(self) -> None:
+        self.line = ""
+        self._process: Process | None = None
+        self._watching: asyncio.Future[None] | None = None
+
+    async def start(self, scheduler: str, cluster: Ready) -> None:
+        if find_spec("nicegui") is None:
+            self.line = NO_UI
+            return
+        try:
+            listening = take_port()
+        except MoorageError as error:
+            self.line = f"No web UI: {error}"
+            return
+        verbosity, logging_format = logs.current()
+        orders = UiOrders(
+            socket=listening.fileno(),
+            token=new_token(),
+            scheduler=scheduler,
+            server=cluster.server,
+            bearer=cluster.token,
+            ca=cluster.ca,
+            first=cluster.first,
+            verbosity=verbosity,
+            logging_format=logging_format,
+        )
+        with listening:
+            self._process = await spawn("moorage.up.ui_child", orders.socket)
+            self.line = f"Or open {address(listening, orders.token)}"
+        assert self._process.stdin is not None
+        self._process.stdin.write(msgspec.json.encode(orders) + b"\n")
+        self._watching = asyncio.ensure_future(self._report(self._process))
+
+    async def _report(self, process: Process) -> None:
+        code = await process.wait()
+        _log.error("The web UI ended; the cluster goes on without it", code=code)
+
+    async def stop(self) -> None:
+        if self._process is not None and self._watching is not None:
+            self._watching.cancel()
+            await end(self._process)
 
 
 async def end_of_input() -> None:
-    """In the child: returns when the parent has closed our standard input, or died."""
+    """Return when the parent has closed the standard input of this child, or has died."""
     loop = asyncio.get_running_loop()
     ended = asyncio.Event()
     os.set_blocking(0, False)

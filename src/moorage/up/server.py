@@ -1,19 +1,22 @@
-"""The embedded cluster in one process: store, API server, controllers and kubelets, put together.
+"""The server process of `moorage up`: store, API server, controllers and kubelets in one process.
 
-Runs in the child of `moorage up`; controllers and kubelets work on the store directly, all others come over
-HTTPS. Manifests are applied as kubectl would: created, or patched to what the file says.
+Controllers and kubelets work on the store directly; all other clients use HTTPS. The process ends when its
+parent does.
 """
 
 from __future__ import annotations
 
 import asyncio
+import gc
 import random
 import secrets
-from collections.abc import Coroutine, Sequence
+import sys
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import uvloop
 
 from moorage.api.errors import MoorageError
 from moorage.api.resources import NAMESPACES, NODES
@@ -25,7 +28,6 @@ from moorage.embedded.apiserver.server import HttpServer, new_token, offload
 from moorage.embedded.builtin import CONTROLLERS, built_in_catalog, strict_rules
 from moorage.embedded.catalog.crds.registrar import Registrar
 from moorage.embedded.catalog.discovery import Discovery
-from moorage.embedded.catalog.kinds import Catalog, Served
 from moorage.embedded.catalog.metrics import Metrics
 from moorage.embedded.catalog.openapi.endpoint import OpenApi
 from moorage.embedded.catalog.reviews import Reviews
@@ -33,88 +35,26 @@ from moorage.embedded.catalog.tables import table
 from moorage.embedded.controllers.manager import ControllerManager
 from moorage.embedded.controllers.namespaces import NAMESPACES as FIRST_NAMESPACES
 from moorage.embedded.durable.opening import DataDir, open_data_dir
-from moorage.embedded.http import ADMIN, Answer, Request
+from moorage.embedded.http import ADMIN
 from moorage.embedded.kubelet.kubelets import Kubelets
 from moorage.embedded.kubelet.scripts import KubeletSettings
-from moorage.framework.ports import Clock, PatchType
 from moorage.serving.certificates import Authority, User
+from moorage.serving.server import PortInUse
 from moorage.store.local import LocalClient
 from moorage.store.store import Store
 from moorage.telemetry import logs
 from moorage.up import pools
-from moorage.up.loading import SnapshotLoader
+from moorage.up.loading import Applier, SnapshotLoader
 from moorage.up.numa import TopologyPublisher
-from moorage.up.process import Orders, Ready
+from moorage.up.process import Answer, Orders, Ready, Refused, end_of_input
 
-_PATIENCE = 2.0
-"""Seconds that a kind may take to be served after its CustomResourceDefinition."""
 _log = logs.get(__name__)
 _NODES_AT_ONCE = 200
-"""Nodes made between two turns of the loop."""
-
-
-class Applier:
-    """Applies manifests to the API server of this process, with the checks that any client's objects get."""
-
-    def __init__(self, app: ApiServer, catalog: Catalog, clock: Clock) -> None:
-        self._app = app
-        self._catalog = catalog
-        self._clock = clock
-
-    async def apply(self, objects: Sequence[dict[str, Any]], source: str) -> list[str]:
-        """What became of each object; a MoorageError names the first that is refused, and why."""
-        return [await self._apply_one(obj, source) for obj in objects]
-
-    async def _apply_one(self, obj: dict[str, Any], source: str) -> str:
-        served = await self._served(obj, source)
-        meta = obj["metadata"]
-        path = _path(served, str(meta.get("namespace") or "default"))
-        label = f"{_label(served)}/{meta.get('name') or meta['generateName']}"
-        content = msgspec.json.encode(obj)
-        answer = await self._send("POST", path, content, "application/json")
-        if answer.status == 201:
-            return f"{label} created"
-        if answer.status == 409:
-            custom = served.admission is not None
-            patch_type = PatchType.MERGE if custom else PatchType.STRATEGIC
-            answer = await self._send("PATCH", f"{path}/{meta['name']}", content, patch_type)
-            if answer.status == 200:
-                return f"{label} configured"
-        message = msgspec.json.decode(answer.body).get("message", f"status {answer.status}")
-        raise MoorageError(f"{source}: {label} was refused: {message}")
-
-    async def _served(self, obj: dict[str, Any], source: str) -> Served:
-        group, _, version = str(obj["apiVersion"]).rpartition("/")
-        deadline = self._clock.now() + _PATIENCE
-        while (served := self._catalog.of_kind(group, version, str(obj["kind"]))) is None:
-            if self._clock.now() > deadline:
-                raise MoorageError(
-                    f"{source}: the cluster has no kind {obj['kind']} in {obj['apiVersion']}; put its "
-                    "CustomResourceDefinition first, or correct apiVersion and kind"
-                )
-            await asyncio.sleep(0.01)
-        return served
-
-    async def _send(self, method: str, path: str, body: bytes, content_type: str) -> Answer:
-        headers = {"content-type": content_type}
-        return await self._app.answer(Request(method, path, headers=headers, body=body, user=ADMIN))
-
-
-def _path(served: Served, namespace: str) -> str:
-    resource = served.resource
-    root = f"/apis/{resource.api_version}" if resource.group else f"/api/{resource.version}"
-    inside = f"/namespaces/{namespace}" if resource.namespaced else ""
-    return f"{root}{inside}/{resource.plural}"
-
-
-def _label(served: Served) -> str:
-    """As kubectl names objects: `deployment.apps`, or `service` in the core group."""
-    group = served.resource.group
-    return f"{served.singular}.{group}" if group else served.singular
+"""Nodes to create between two turns of the loop."""
 
 
 class EmbeddedServer:
-    """Everything but the scheduler. `start` says where it is; `stop` leaves a kept cluster complete."""
+    """Everything but the scheduler. `stop` leaves a kept cluster complete."""
 
     def __init__(self, orders: Orders, kubelet: KubeletSettings | None = None) -> None:
         self._orders = orders
@@ -167,11 +107,11 @@ class EmbeddedServer:
         )
 
     async def start(self) -> Ready:
-        """Listens last: whoever is answered finds the nodes and objects that were asked for."""
+        """Start everything. It listens last, so that clients find all nodes and objects."""
         loop = asyncio.get_running_loop()
         self._http.reserve()
         self._registrar = Registrar(self.store, self.catalog, self._clock.wall, loop.call_soon)
-        # Before the controllers: none may find a set without its pods, or a claim without its volume.
+        # Before the controllers: they must not find a set without its pods, or a claim without its volume.
         loader = SnapshotLoader(self.store, self.catalog)
         unserved = await loader.load(self._orders.snapshot)
         self._spawn(self._controllers.run(), "controllers")
@@ -244,7 +184,7 @@ def _open(orders: Orders, clock: SystemClock) -> DataDir | None:
 
 
 def _in_memory(clock: SystemClock) -> Store:
-    # Versions of two runs must not be mistaken for each other: a watch of the former run gets a 410.
+    # Versions of two runs must not be confused: a watch of the previous run gets a 410.
     start = int(clock.wall())
     return Store(clock.wall, random.Random(secrets.randbits(128)), start_version=start, rules=strict_rules())
 
@@ -252,3 +192,44 @@ def _in_memory(clock: SystemClock) -> Store:
 def _report(task: asyncio.Task[None]) -> None:
     if not task.cancelled() and (error := task.exception()) is not None:
         _log.error("A part of the cluster ended", error=error, stack=True, part=task.get_name())
+
+
+def main() -> int:
+    orders = msgspec.json.decode(sys.stdin.buffer.readline(), type=Orders)
+    logs.setup(orders.verbosity, orders.logging_format)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(_serve(orders))
+
+
+async def _serve(orders: Orders) -> int:
+    parent_gone = asyncio.ensure_future(end_of_input())
+    server: EmbeddedServer | None = None
+    try:
+        server = EmbeddedServer(orders)
+        _say(await server.start())
+    except MoorageError as error:
+        _say(Refused(str(error), port_in_use=isinstance(error, PortInUse)))
+        if server is not None:
+            await server.stop()
+        return 1
+    _calm_collector()
+    await parent_gone
+    await server.stop()
+    return 0
+
+
+def _calm_collector() -> None:
+    """Objects of the store are plain JSON without reference cycles. Scanning them again and again finds
+    nothing, and stops the server for a long time."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 50, 1000)
+
+
+def _say(answer: Answer) -> None:
+    sys.stdout.buffer.write(msgspec.json.encode(answer) + b"\n")
+    sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

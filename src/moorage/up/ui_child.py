@@ -1,4 +1,4 @@
-"""The process of the web UI that `moorage up` starts: reads its orders, serves, and ends with its parent."""
+"""The process of the web UI of `moorage up`: reads its orders, serves, and ends with its parent."""
 
 from __future__ import annotations
 
@@ -11,20 +11,19 @@ import msgspec
 
 from moorage.client.credentials import Credentials, Pem
 from moorage.telemetry import logs
-from moorage.up.pages import PagesOrders
-from moorage.up.process import end_of_input
+from moorage.up.process import UiOrders, end_of_input
 from moorage.web.serving import serve
 from moorage.web.sources.embedded_source import EmbeddedSource, api_objects
-from moorage.web.sources.usage import Usage
+from moorage.web.sources.node_columns import Usage
 
 
 def main() -> None:
-    orders = msgspec.json.decode(sys.stdin.buffer.readline(), type=PagesOrders)
+    orders = msgspec.json.decode(sys.stdin.buffer.readline(), type=UiOrders)
     logs.setup(orders.verbosity, orders.logging_format)
     asyncio.run(_serve(orders))
 
 
-async def _serve(orders: PagesOrders) -> None:
+async def _serve(orders: UiOrders) -> None:
     ca = Pem(data=orders.ca.encode())
     scheduler = Credentials(orders.scheduler, "moorage up", ca=ca, token=orders.bearer)
     server = replace(scheduler, server=orders.server)

@@ -1,14 +1,15 @@
-"""Who may see the pages: an ASGI application around them that lets in browsers with the token of this start.
+"""The address of the pages, with the token that opens them, and the guard that admits browsers with it.
 
-The token is in the address that the command prints, as with Jupyter; it is exchanged for a cookie and taken
-out of the address. Requests for another host name, or from the pages of another site, are refused before
-that, so that no web page elsewhere can reach these through the user's browser.
+The token is in the address that the command prints, as with Jupyter. The guard exchanges it for a cookie and
+removes it from the address. Before that it refuses requests for another host name, or from pages of another
+site, so that no other web page can reach these pages through the user's browser.
 """
 
 from __future__ import annotations
 
 import hmac
 import secrets
+import socket
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
@@ -17,16 +18,20 @@ from starlette.datastructures import MutableHeaders
 from starlette.requests import HTTPConnection
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
+from moorage.serving.server import PortInUse, listen
+
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
+HOST, PORT = "127.0.0.1", 7480
+"""Next to the API server of `moorage up`; if the port is in use, any free port."""
 HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
-"""Also through a forwarded port: any port will do, another name will not."""
-NO_TOKEN = "Open the address that `moorage ui` has printed: it carries the token of this start.\n"
-WRONG_TOKEN = "This token is not the one of this start: open the address that `moorage ui` has printed.\n"
+"""Ports may be forwarded, so any port is accepted, but no other host name."""
+NO_TOKEN = "Open the address that `moorage ui` printed: it contains a token.\n"
+WRONG_TOKEN = "This token is no longer valid: open the address that `moorage ui` printed at its last start.\n"
 HEADERS = {
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
@@ -36,11 +41,31 @@ HEADERS = {
 }
 
 
+def take_port(port: int | None = None) -> socket.socket:
+    """Return a listening socket. Without a port it is the usual one, or any free one."""
+    try:
+        return listen(HOST, PORT if port is None else port, "--port")
+    except PortInUse:
+        if port is not None:
+            raise
+    return listen(HOST, 0, "--port")
+
+
+def new_token() -> str:
+    return secrets.token_urlsafe(24)
+
+
+def address(listening: socket.socket, token: str) -> str:
+    return f"http://localhost:{listening.getsockname()[1]}/?token={token}"
+
+
 class Guard:
+    """An ASGI application around the pages."""
+
     def __init__(self, app: App, port: int, token: str) -> None:
         self._app = app
         self._token = token
-        # Cookies are shared by all ports of a host.
+        # Browsers share cookies among all ports of a host.
         self._cookie = f"moorage-ui-{port}"
         self._session = secrets.token_urlsafe(24)
 
@@ -58,10 +83,10 @@ class Guard:
             await answer(scope, receive, send)
 
     def _answer(self, request: HTTPConnection) -> Response | None:
-        """What to say instead of a page; None: the request may pass."""
+        """Return the answer to a request that is refused or redirected; None if it may pass."""
         host = request.headers.get("host", "")
         if _name(host) not in HOSTS:
-            return PlainTextResponse("This host name is not served: use localhost.\n", 421)
+            return PlainTextResponse("This host name is not served; use localhost.\n", 421)
         origin = request.headers.get("origin")
         if origin is not None and urlsplit(origin).netloc != host:
             return PlainTextResponse("Requests from other sites are refused.\n", 403)
@@ -73,7 +98,8 @@ class Guard:
         return None
 
     def _exchange(self, request: HTTPConnection, given: str) -> Response:
-        """The token for a cookie, and the address without it: it shall not stay in the history."""
+        """Exchange the token for a cookie, and redirect to the address without it, so that the browser's
+        history does not keep it."""
         if not _same(given, self._token):
             return PlainTextResponse(WRONG_TOKEN, 401)
         rest = urlencode([pair for pair in parse_qsl(request.url.query) if pair[0] != "token"])
@@ -84,10 +110,10 @@ class Guard:
 
 
 class _Page:
-    """Sends an answer on, with the headers; the scripts of an HTML page get the nonce of its policy.
+    """Forwards an answer with the security headers, and adds the nonce of the policy to all script elements.
 
-    NiceGUI writes no data of ours into a page that could contain a tag: `<` is escaped there. So every
-    script element is its own."""
+    NiceGUI escapes `<` in all data that it writes into a page, so every script element is its own.
+    """
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -119,8 +145,9 @@ class _Page:
 
 
 def policy(nonce: str) -> str:
-    """Everything from here, no inline handlers, no frames. Vue compiles templates in the browser, which is
-    `unsafe-eval`; Quasar and ECharts set styles on elements."""
+    """Return a Content-Security-Policy: everything from this server, no inline handlers, no frames. Vue
+    compiles templates in the browser, which needs `unsafe-eval`; Quasar and ECharts set styles on
+    elements."""
     return (
         f"default-src 'none'; script-src 'self' 'nonce-{nonce}' 'unsafe-eval'; "
         "style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; font-src 'self'; connect-src 'self'; "
@@ -129,7 +156,7 @@ def policy(nonce: str) -> str:
 
 
 def _name(host: str) -> str:
-    """Without the port."""
+    """Return a host name without its port."""
     return urlsplit(f"//{host}").hostname or ""
 
 

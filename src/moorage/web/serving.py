@@ -1,4 +1,4 @@
-"""The pages on a port of this machine: which address shows what, and the server for them."""
+"""Serves the pages on a port of this machine."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from fastapi import FastAPI
 from nicegui import ui
 
 from moorage.api.node import ZONE
+from moorage.endpoints.queries import QueueQuery
 from moorage.web.guard import Guard
 from moorage.web.pages import shell
 from moorage.web.pages.cluster_page import ClusterPage
@@ -29,7 +30,6 @@ from moorage.web.source import (
     ClusterSource,
     ConfiguredSource,
     ObjectsSource,
-    QueueQuery,
     ResultsSource,
     WhatIfSource,
 )
@@ -44,8 +44,8 @@ async def serve(
     ready: Callable[[], None] = lambda: None,
     until: Awaitable[None] | None = None,
 ) -> None:
-    """Serve to browsers with the token, until a signal or the end of `until` ends it."""
-    # The million objects of a large cluster would put off the collection of pages that are gone.
+    """Serve browsers that have the token, until a signal arrives or `until` ends."""
+    # The millions of objects of a large cluster would delay the collection of deleted pages.
     gc.collect()
     gc.freeze()
     guard = Guard(_application(source), listening.getsockname()[1], token)
@@ -99,7 +99,7 @@ def _application(source: Any) -> FastAPI:
 def _add_cluster_pages(source: ClusterSource) -> None:
     @ui.page("/")
     async def queue(reason: str = "", place: str = "", search: str = "", after: str = "") -> None:
-        await QueuePage(source, QueueQuery(reason, place, search, after)).show()
+        await QueuePage(source, QueueQuery(place, reason, search, after=after)).show()
 
     @ui.page("/pod/{namespace}/{name:path}")
     async def pod(namespace: str, name: str, attempt: int = 0, compare: int = 0) -> None:

@@ -1,113 +1,141 @@
-"""What the pages ask, as protocols. `app/ui` answers from a snapshot, a running scheduler or results.
+"""What the pages ask, as protocols. `web.sources` answers from a snapshot, a running scheduler or results.
 
-Answers are plain JSON values, in the form of /moorage/v1 and of `explain`'s `to_dict`. What cannot be
-answered is a MoorageError, whose sentence the page shows.
+Clusters are answered with the types of /moorage/v1 (`endpoints.answers`), everything else with plain JSON
+values. If there is no answer, the source raises a MoorageError, and the page shows its sentence.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
+
+from moorage.endpoints.answers import (
+    AttemptDetails,
+    CheckedConfiguration,
+    ConfigurationAnswer,
+    NodeAnswer,
+    PastConfiguration,
+    PendingPod,
+    QueueAnswer,
+    SummaryAnswer,
+)
+from moorage.endpoints.queries import QueueQuery
 
 Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class QueueQuery:
-    """Which pending pods are wanted."""
-
-    reason: str = ""
-    """The plugins that hold a pod, sorted, with commas between them."""
-    place: str = ""
-    """A place of the queue; with a reason, both must fit."""
-    search: str = ""
-    """Part of namespace/name."""
-    after: str = ""
-    """Only pods whose namespace/name is greater."""
-    limit: int = 100
-
-
-@dataclass(frozen=True, slots=True)
 class Question:
-    """What would happen if."""
+    """A change to try on a copy of the cluster."""
 
     manifests: str = ""
-    """YAML or JSON of objects that would be applied."""
+    """Objects to apply, as YAML or JSON."""
     drain: tuple[str, ...] = ()
     add_nodes: int = 0
     like: str = ""
-    """What the nodes of `add_nodes` look like."""
+    """The node that `add_nodes` copies."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodContent:
+    """A pod as the page Pod shows it."""
+
+    explanation: Json | None = None
+    """`explain`'s `to_dict` on the present state; None if the source does not judge pods itself."""
+    waiting: PendingPod | None = None
+    records: Sequence[AttemptDetails] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedPods:
+    """Pending pods of one template that a node does not take."""
+
+    pod: str
+    """The first of them."""
+    pods: int
+    plugin: str
+    reasons: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeContent:
+    """A node as the page Node shows it."""
+
+    node: NodeAnswer
+    refused: Sequence[RefusedPods] = ()
+    """Known for clusters that were read from a file or an API server."""
 
 
 @runtime_checkable
 class ClusterSource(Protocol):
-    """A cluster: one that was read, or the one that a scheduler sees."""
+    """A cluster that was read once, or the cluster of a running scheduler."""
 
     title: str
-    """What is looked at, for people."""
+    """What the pages show, for people."""
     refresh_seconds: float
-    """How often the pages ask again by themselves; 0: never, because nothing changes."""
+    """How often the pages ask again; 0 if nothing changes."""
 
-    async def summary(self) -> Json:
-        """`nodes`, and `pods` by place; of a scheduler also `steps`, its attempts of the last minutes."""
+    async def summary(self) -> SummaryAnswer:
+        """Return the number of nodes, and of pods by place; of a scheduler also its recent attempts."""
         ...
 
-    async def queue(self, query: QueueQuery) -> Json:
-        """`places`, `groups` (place, reason, pods), a page of `pods`, and `after` for the next one."""
+    async def queue(self, query: QueueQuery) -> QueueAnswer:
+        """Return the pending pods."""
         ...
 
-    async def pod(self, key: str) -> Json:
-        """`explanation` of the present state or None, `waiting` or None, and `records` of attempts."""
+    async def pod(self, key: str) -> PodContent:
+        """Return one pod."""
         ...
 
     async def nodes(self) -> Json:
-        """All nodes in columns: `names`, `labels` (key → values), `amounts` (resource → allocatable,
-        requested and, where it is known, measured), `unschedulable`."""
+        """Return all nodes in columns: `names`, `labels` (key → values), `amounts` (resource → allocatable,
+        requested and, if known, measured), `unschedulable`."""
         ...
 
-    async def node(self, name: str) -> Json:
-        """One node with its pods."""
+    async def node(self, name: str) -> NodeContent:
+        """Return one node with its pods."""
         ...
 
 
 @runtime_checkable
 class ExplainingSource(Protocol):
-    """Judges pods by itself: `pod` has an explanation."""
+    """Judges pods by itself, so `pod` has an explanation."""
 
     async def pod_on_node(self, key: str, node: str) -> list[Json]:
-        """Everything that keeps the pod from one node: plugin, code, reasons, details."""
+        """Return everything that keeps the pod from a node: plugin, code, reasons, details."""
         ...
 
 
 @runtime_checkable
 class RecordingSource(Protocol):
-    """Keeps records of attempts: `pod` has some."""
+    """Keeps records of attempts, so `pod` has some."""
 
-    async def attempt(self, key: str, sequence: int) -> Json:
-        """One attempt of the pod, with the names of the nodes that were refused."""
+    async def attempt(self, key: str, sequence: int) -> AttemptDetails:
+        """Return one attempt of the pod, with the names of the rejected nodes."""
         ...
 
 
 @runtime_checkable
 class WhatIfSource(Protocol):
-    """Can try changes on a copy."""
+    """Can try changes on a copy of the cluster."""
 
     async def what_if(self, question: Question) -> Json:
-        """The outcome, `present` (pod → node, of those that are there now), and `explanation` of the first
-        pod that would stay pending."""
+        """Return the outcome, `present` (pod → node, for existing pods), and `explanation` of the first pod
+        that would stay pending."""
         ...
 
 
 @runtime_checkable
 class ConfiguredSource(Protocol):
-    """Knows a scheduler configuration, and can say what another one would mean."""
+    """Has a scheduler configuration, and can check another one."""
 
-    async def configuration(self) -> Json:
-        """`text`, completed; `profiles` with the plugins at each point; `warnings`."""
+    async def configuration(self) -> ConfigurationAnswer:
+        """Return the configuration in use."""
         ...
 
-    async def check(self, text: str) -> Json:
-        """`problems`, or what `configuration` has."""
+    async def check(self, text: str) -> CheckedConfiguration:
+        """Return what a configuration means, or its problems."""
         ...
 
 
@@ -125,72 +153,71 @@ class ResultsSource(Protocol):
     title: str
 
     async def results(self) -> Json:
-        """`names` of configurations; `heading` and `rows` of the measures as text; `series`: measure → curves
-        of `points`, each with `name` and `seed`; `failed` assertions; `differences` between placements,
-        whether there are `more`, or a `note` why there are none."""
+        """Return `names` of configurations; `heading` and `rows` of the measures as text; `series` (measure →
+        curves of `points`, each with `name` and `seed`); `failed` assertions; `differences` between
+        placements, whether there are `more`, or a `note` why there are none."""
         ...
 
 
 @runtime_checkable
 class ObjectsSource(Protocol):
-    """A cluster whose objects are the user's to change. With `read_only` everything that changes it is a
-    MoorageError."""
+    """A cluster whose objects the user may change. If it is `read_only`, every change is a MoorageError."""
 
     title: str
     refresh_seconds: float
     read_only: bool
 
     async def kinds(self) -> list[Json]:
-        """`id`, `kind` and `apiVersion` of each."""
+        """Return `id`, `kind` and `apiVersion` of each kind."""
         ...
 
     async def objects(self, kind: str, search: str) -> Json:
-        """`columns` as kubectl has them, `rows` with `metadata` and `cells`, and whether there are `more`."""
+        """Return `columns` as in kubectl, `rows` with `metadata` and `cells`, and whether there are
+        `more`."""
         ...
 
     async def object_text(self, kind: str, namespace: str, name: str) -> str:
-        """An object as YAML."""
+        """Return an object as YAML."""
         ...
 
     async def create(self, text: str) -> list[Json]:
-        """For each object of the text `object`, `result`, and whether it `failed`; of those that were made
-        also `kind`, `namespace` and `name`."""
+        """Create the objects of a text. Returns `object`, `result` and whether it `failed` for each, and
+        `kind`, `namespace` and `name` of those that were created."""
         ...
 
     async def save(self, opened: str, text: str) -> None:
-        """`text` instead of what was `opened`, if that is still there as it was."""
+        """Replace the object that was `opened` by `text`, unless it has changed meanwhile."""
         ...
 
     async def delete_object(self, opened: str) -> None: ...
 
     async def export(self, form: str) -> bytes:
-        """`snapshot`, or `simulator`."""
+        """Return all objects in the form `snapshot` or `simulator`."""
         ...
 
     async def bring_in(self, content: bytes, replace: bool) -> list[Json]:
-        """For each object of the file `object`, `result`, and whether it `failed`."""
+        """Import a file. Returns `object`, `result` and whether it `failed` for each object."""
         ...
 
     async def created(self) -> list[str]:
-        """What `reset` would delete."""
+        """Return the objects that `reset` would delete."""
         ...
 
     async def reset(self) -> list[Json]:
-        """For each object `object`, `result`, and whether it `failed`."""
+        """Delete the created objects. Returns `object`, `result` and whether it `failed` for each."""
         ...
 
 
 @runtime_checkable
 class ReconfigurableSource(Protocol):
-    """A running scheduler, whose `configuration` has also its `generation`, whether it is `writable`, and the
-    `history`: number, time, origin, generation, error and needsRestart of each, newest first."""
+    """A running scheduler, whose `configuration` has a generation and a history."""
 
     read_only: bool
 
     async def past_configuration(self, number: int) -> str:
-        """The text of one of the history."""
+        """Return the text of a configuration of the history."""
         ...
 
-    async def apply(self, text: str) -> Json:
-        """Like one of the history; a MoorageError if the pages are read-only."""
+    async def apply(self, text: str) -> PastConfiguration:
+        """Use a configuration. Raises a MoorageError if the pages are read-only."""
         ...

@@ -12,10 +12,11 @@ import pytest
 
 from moorage.api import resources
 from moorage.embedded.apiserver import messages
-from moorage.embedded.apiserver.server import CannotListen, HttpServer
+from moorage.embedded.apiserver.server import HttpServer
 from moorage.serving import connections
 from moorage.serving.certificates import Authority, User, load
 from moorage.serving.connections import ConnectionLimits
+from moorage.serving.server import CannotListen
 from tests.embedded.apiserver.kit import PODS, pod
 from tests.embedded.apiserver.load import build
 
@@ -318,7 +319,9 @@ def test_a_port_in_use_is_one_clear_sentence():
             taken.listen()
             port = taken.getsockname()[1]
             server = HttpServer(build()[0], port=port)
-            with pytest.raises(CannotListen, match=f"port {port} on 127.0.0.1 is in use; choose another"):
+            with pytest.raises(
+                CannotListen, match=f"127.0.0.1 port {port}: it is in use; set another --port"
+            ):
                 await server.start()
             await server.stop()
 
@@ -328,9 +331,9 @@ def test_a_port_in_use_is_one_clear_sentence():
 @pytest.mark.parametrize(
     ("host", "options", "message"),
     [
-        ("0.0.0.0", {}, "ask for it expressly"),
+        ("0.0.0.0", {}, "set `public`"),
         ("0.0.0.0", {"public": True}, "needs TLS"),
-        ("somewhere", {}, "is no address"),
+        ("somewhere", {}, "is not an IP address"),
     ],
 )
 def test_only_loopback_is_served_unless_asked_for(host: str, options, message: str):

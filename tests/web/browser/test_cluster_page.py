@@ -22,7 +22,7 @@ def test_squares_are_grouped_by_the_label_and_the_fullest_come_first():
     assert made.nodes == ["bare", "empty", "over", "full"]
     assert made.options["visualMap"]["dimension"] == 2, "the share, not the text behind it"
     bare, empty, over, full = made.options["series"][0]["data"]
-    assert bare == [0, 0, "-", "bare", "has no cpu"]
+    assert bare == [0, 0, "-", "bare", "no cpu"]
     assert empty["value"] == [0, 2, 0.0, "empty", "0 of 4 cpu requested\ncordoned"]
     assert empty["itemStyle"]["borderColor"] == CORDONED
     assert [over[:3], full[:3]] == [[0, 4, 150.0], [1, 4, 100.0]]
@@ -44,7 +44,7 @@ def test_what_is_measured_takes_the_place_of_what_is_requested_and_its_absence_i
     assert made.options["series"][0]["data"][1][2:] == [25.0, "full", "1 of 4 cpu measured"]
     made = heat_map(nodes, "memory", "", "measured")
     assert {heat_map_share(square) for square in made.options["series"][0]["data"]} == {"-"}
-    assert made.options["series"][0]["data"][0][4] == "memory is not measured"
+    assert made.options["series"][0]["data"][0][4] == "memory: not measured"
 
 
 def heat_map_share(square):

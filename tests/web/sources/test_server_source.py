@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 import pytest
 
 from moorage.api.errors import MoorageError
 from moorage.client.credentials import Credentials
+from moorage.endpoints.answers import NodesAnswer, RecordsAnswer
 from moorage.web.sources.server_source import ServerSource
+from tests.web.test_attempt_diff import attempt
 
-NODE = {"labels": {}, "unschedulable": False, "allocatable": {"cpu": 4000}, "requested": {}, "podCount": 0}
+NODE = {
+    "labels": {},
+    "taints": [],
+    "unschedulable": False,
+    "allocatable": {"cpu": 4000},
+    "requested": {},
+    "podCount": 0,
+}
 
 
 class Scheduler:
@@ -22,20 +31,21 @@ class Scheduler:
         self.asked: list[str] = []
         self.fails = fails
 
-    async def ask(self, path: str, query: Mapping[str, str]) -> dict[str, Any]:
+    async def ask(self, path: str, kind: type, query: Any) -> Any:
         self.asked.append(path.rpartition("/")[2])
         if len(self.asked) <= self.fails:
             raise MoorageError("the scheduling loop did not answer in time; try again")
         await asyncio.sleep(0)
         if path.endswith("/records"):
-            return {"records": [{"sequence": 7}]}
-        after = query.get("after", "")
-        return {"nodes": [{**NODE, "name": "b" if after else "a"}], "after": None if after else "a"}
+            return RecordsAnswer(pod="default/p", waiting=None, records=[attempt(sequence=7)], before=None)
+        nodes = [{**NODE, "name": "b" if query.after else "a"}]
+        after = None if query.after else "a"
+        return msgspec.convert({"total": 2, "nodes": nodes, "after": after}, NodesAnswer)
 
 
 def source(scheduler: Scheduler) -> ServerSource:
     made = ServerSource(Credentials("https://scheduler", "test"))
-    made._endpoints = scheduler  # type: ignore[assignment]
+    made._client = scheduler  # type: ignore[assignment]
     return made
 
 
@@ -64,6 +74,6 @@ def test_a_failure_is_not_kept() -> None:
 
 def test_an_attempt_that_is_not_kept_any_more_is_said() -> None:
     asked = source(Scheduler())
-    assert asyncio.run(asked.attempt("default/p", 7)) == {"sequence": 7}
-    with pytest.raises(MoorageError, match="attempt 9 of the pod default/p is not kept any more"):
+    assert asyncio.run(asked.attempt("default/p", 7)).sequence == 7
+    with pytest.raises(MoorageError, match="Attempt 9 of the pod default/p is no longer kept"):
         asyncio.run(asked.attempt("default/p", 9))

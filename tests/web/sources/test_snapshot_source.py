@@ -10,7 +10,9 @@ import pytest
 from moorage import snapshots
 from moorage.api.errors import MoorageError
 from moorage.app.configuration import configure
-from moorage.web.source import Question, QueueQuery
+from moorage.endpoints.answers import QueueGroup
+from moorage.endpoints.queries import QueueQuery
+from moorage.web.source import Question
 from moorage.web.sources.snapshot_source import SnapshotSource
 from tests.web.browser import clusters
 
@@ -29,16 +31,18 @@ def source(tmp_path):
 
 
 def names(page):
-    return [pod["pod"].removeprefix("default/") for pod in page["pods"]]
+    return [pod.pod.removeprefix("default/") for pod in page.pods]
 
 
 def test_pods_are_grouped_by_who_refuses_them(source):
     page = asyncio.run(source.queue(QueueQuery()))
-    assert page["places"] == {"active": 1, "parked": 3, "gated": 1}
-    assert page["groups"] == [
-        {"place": "parked", "reason": "NodeResourcesFit,NodeUnschedulable,TaintToleration", "pods": 3},
-        {"place": "active", "reason": "", "pods": 1},
-        {"place": "gated", "reason": "SchedulingGates", "pods": 1},
+    assert page.places == {"active": 1, "unschedulable": 3, "gated": 1}
+    assert page.groups == [
+        QueueGroup(
+            place="unschedulable", reason="NodeResourcesFit,NodeUnschedulable,TaintToleration", pods=3
+        ),
+        QueueGroup(place="active", reason="", pods=1),
+        QueueGroup(place="gated", reason="SchedulingGates", pods=1),
     ]
 
 
@@ -60,14 +64,14 @@ def test_a_page_has_what_was_asked_for(source, query, expected):
 def test_pages_follow_each_other_until_there_is_none(source):
     page = asyncio.run(source.queue(QueueQuery(limit=2)))
     seen = names(page)
-    while page["after"] is not None:
-        page = asyncio.run(source.queue(QueueQuery(after=page["after"], limit=2)))
+    while page.after is not None:
+        page = asyncio.run(source.queue(QueueQuery(after=page.after, limit=2)))
         seen += names(page)
     assert seen == ["batch-0", "batch-1", "gated", "small", "train"]
 
 
 def test_the_table_says_who_refuses_each_node_and_scores_the_others(source):
-    found = asyncio.run(source.pod("default/small"))["explanation"]["table"]
+    found = asyncio.run(source.pod("default/small")).explanation["table"]
     verdicts = {
         each["plugin"]: dict(zip(found["nodes"], each["verdicts"], strict=True)) for each in found["plugins"]
     }
@@ -79,9 +83,9 @@ def test_the_table_says_who_refuses_each_node_and_scores_the_others(source):
 
 
 def test_a_node_names_the_pending_pods_it_refuses_by_template(source):
-    refused = asyncio.run(source.node("cpu-1"))["refusedPods"]
-    assert {each["pod"]: each["pods"] for each in refused} == {"default/batch-0": 2, "default/train": 1}
-    assert {tuple(each["reasons"]) for each in refused} == {("Insufficient cpu",)}
+    refused = asyncio.run(source.node("cpu-1")).refused
+    assert {each.pod: each.pods for each in refused} == {"default/batch-0": 2, "default/train": 1}
+    assert {tuple(each.reasons) for each in refused} == {("Insufficient cpu",)}
 
 
 def test_what_if_says_where_pods_are_now(source):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from moorage.client.connection import find
-from moorage.web.sources.usage import Usage
+from moorage.web.sources.node_columns import Usage
 
 NODES: dict[str, Any] = {
     "names": ["a", "b"],

@@ -1,76 +1,93 @@
-"""The configuration of a running scheduler as /moorage/v1/configuration shows and takes it. Implements
-`serving.configuration_api.Configurations`."""
+"""The view of /moorage/v1/configuration: the configuration in use, its history, and changes to it."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from typing import Any
+
+import msgspec
 
 from moorage.api.errors import MoorageError
 from moorage.app import checks
 from moorage.app.configuration import Configuration
-from moorage.app.configuration_history import shown
-from moorage.app.reloading import SENT, Reloader
+from moorage.app.configuration_history import Entry, shown
+from moorage.app.reloading import SENT, Outcome, Reloader
 from moorage.app.scheduler import Scheduler
 from moorage.config import ConfigError
-from moorage.endpoints.loop_bridge import LoopDoor
-from moorage.endpoints.v1.routes import Answer
+from moorage.endpoints.answers import (
+    CheckedConfiguration,
+    ConfigurationAnswer,
+    ConfigurationProblems,
+    PastConfiguration,
+    PastConfigurationText,
+)
+from moorage.endpoints.loop_bridge import LoopBridge
+from moorage.endpoints.queries import Reason
 
 APPLY_SECONDS = 60.0
-"""Plugins are built and kinds listed meanwhile."""
+"""Long enough to build plugins and list their kinds."""
 
 
-class ConfigurationPage:
+class ConfigurationView:
+    """`writable` says whether the guard admits changes."""
+
     def __init__(
-        self, scheduler: Scheduler, reloader: Reloader | None, door: LoopDoor, writable: bool
+        self, scheduler: Scheduler, reloader: Reloader | None, bridge: LoopBridge, writable: bool
     ) -> None:
-        """`writable`: whether the guard lets changes in."""
         self._scheduler = scheduler
         self._reloader = reloader
-        self._door = door
+        self._bridge = bridge
         self._writable = writable and reloader is not None
 
-    async def page(self) -> Mapping[str, Any]:
-        known = {} if self._reloader is None else self._reloader.outcome.to_wire()
+    async def answer(self) -> ConfigurationAnswer:
+        outcome = Outcome() if self._reloader is None else self._reloader.outcome
         history = () if self._reloader is None else self._reloader.history
-        return {
-            "generation": 1,
-            "error": "",
-            "needsRestart": [],
-            **known,
-            "writable": self._writable,
-            **described(self._scheduler.configuration),
-            "history": [entry.to_wire() for entry in history],
-        }
+        checked = describe(self._scheduler.configuration, shown(self._scheduler.configuration.config))
+        return ConfigurationAnswer(
+            generation=outcome.generation,
+            error=outcome.error,
+            needs_restart=outcome.needs_restart,
+            writable=self._writable,
+            text=checked.text,
+            notes=checked.notes,
+            warnings=checked.warnings,
+            profiles=checked.profiles,
+            history=[_past(entry) for entry in history],
+        )
 
-    async def entry(self, number: int) -> Answer:
+    async def entry(self, number: int) -> PastConfigurationText | Reason:
+        """Return one configuration of the history with its text."""
         found = self._reloader.history.find(number) if self._reloader is not None else None
         if found is None:
             return f"configuration {number} is not in the history; GET /moorage/v1/configuration lists it"
-        return {**found.to_wire(), "text": found.text}
+        return msgspec.convert(found, PastConfigurationText, from_attributes=True)
 
-    async def check(self, text: str) -> Mapping[str, Any]:
+    async def check(self, text: str) -> ConfigurationProblems:
+        """Return what a configuration would mean, or what is wrong with it."""
         return await asyncio.to_thread(self._check, text)
 
-    def _check(self, text: str) -> Mapping[str, Any]:
-        assert self._reloader is not None  # else the guard lets no text in
+    def _check(self, text: str) -> ConfigurationProblems:
+        assert self._reloader is not None  # otherwise the guard admits no text
         try:
             found = self._reloader.read(text)
             if mistakes := checks.mistakes(found):
                 raise ConfigError(mistakes, SENT)
         except ConfigError as error:
-            return {"error": str(error), "problems": [str(problem) for problem in error.problems]}
+            return ConfigurationProblems(error=str(error), problems=[str(each) for each in error.problems])
         except MoorageError as error:
-            return {"error": str(error), "problems": [str(error)]}
-        return {"error": "", "problems": [], **described(found)}
+            return ConfigurationProblems(error=str(error), problems=[str(error)])
+        return describe(found, shown(found.config))
 
-    async def apply(self, text: str) -> Mapping[str, Any]:
+    async def apply(self, text: str) -> PastConfiguration:
+        """Use a configuration; `error` says why it was refused, and is empty if it is in use."""
         reloader = self._reloader
         assert reloader is not None
-        entry = await self._door.run(lambda: reloader.apply(text), APPLY_SECONDS)
-        return entry.to_wire()
+        return _past(await self._bridge.run(lambda: reloader.apply(text), APPLY_SECONDS))
 
 
-def described(configuration: Configuration) -> dict[str, Any]:
-    return {"text": shown(configuration.config), **checks.described(configuration)}
+def describe(configuration: Configuration, text: str) -> CheckedConfiguration:
+    """Return what a configuration means; `text` is its completed form."""
+    return msgspec.convert({"text": text, **checks.described(configuration)}, CheckedConfiguration)
+
+
+def _past(entry: Entry) -> PastConfiguration:
+    return msgspec.convert(entry, PastConfiguration, from_attributes=True)

@@ -1,46 +1,57 @@
-"""The pending pods as /moorage/v1 shows them: how many are where, who holds them, and each with its place.
+"""The view of /moorage/v1/queue: how many pods are pending where, which plugins hold them, and each pod.
 
-The scheduler's loop copies a list and looks up the pods of one page; sorting, counting and searching among
-all of them happens on the endpoints' thread.
+The scheduler's loop copies lists and looks up the pods of one page; sorting, counting and searching happen on
+the endpoints' thread.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from operator import itemgetter
 from typing import Any
 
 from moorage.app.scheduler import Scheduler
-from moorage.endpoints.cached import Kept
-from moorage.endpoints.loop_bridge import LoopDoor
-from moorage.endpoints.v1.routes import PLACES, QueueQuery
+from moorage.endpoints.answers import PLACES, PendingPod, QueueAnswer, QueueGroup, WakingEvents
+from moorage.endpoints.loop_bridge import Cached, LoopBridge
+from moorage.endpoints.queries import QueueQuery
+from moorage.queue.inflight import Flight
 from moorage.queue.pending import Location
-from moorage.queue.places import GATED, INFLIGHT, PARKED
+from moorage.queue.places import GATED, INFLIGHT, PARKED, Slot
 
 PERMIT = "permit"
-"""The place of a pod in flight that a Permit plugin asked to wait."""
-
+"""The place of a pod in flight that waits in Permit."""
+UNSCHEDULABLE = "unschedulable"
 
 Entry = tuple[str, str, str, str]
-"""A pending pod, as far as one looks for it: key, place, the plugins that hold it, UID."""
+"""The fields of a pending pod that a search can match: key, place, the plugins that hold it, UID."""
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedQueue:
+    """What the scheduler's loop copies for a listing."""
+
+    slots: Sequence[Slot]
+    flights: Sequence[Flight]
+    permit_plugins: dict[str, str]
+    """UID of a pod that waits in Permit → the plugins that it waits for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """All pending pods of a moment."""
+    """All pending pods at one moment."""
 
     entries: list[Entry]
-    """By key."""
+    """Sorted by key."""
     places: dict[str, int]
-    groups: list[tuple[str, str, int]]
-    """Place, reason and number of pods, the largest first."""
+    groups: list[QueueGroup]
+    """The largest first."""
 
     def matching(self, query: QueueQuery) -> Iterator[tuple[str, str]]:
-        """Key and UID of the pods that are asked for."""
+        """Yield the key and UID of the pods that match."""
         start = bisect_right(self.entries, query.after, key=itemgetter(0)) if query.after else 0
         for key, place, reason, uid in islice(self.entries, start, None):
             if (
@@ -51,110 +62,105 @@ class Listing:
                 yield key, uid
 
 
-class QueuePage:
-    def __init__(self, scheduler: Scheduler, door: LoopDoor) -> None:
+class QueueView:
+    def __init__(self, scheduler: Scheduler, bridge: LoopBridge) -> None:
         self._scheduler = scheduler
-        self._door = door
-        self._listing = Kept(door, scheduler.clock.now, self._look, _listing)
+        self._bridge = bridge
+        self._listing = Cached(bridge, scheduler.clock.now, self._copy, _listing)
 
-    async def page(self, query: QueueQuery) -> dict[str, Any]:
+    async def answer(self, query: QueueQuery) -> QueueAnswer:
         listing = await self._listing.get()
         found = list(islice(listing.matching(query), query.limit + 1))
         shown = found[: query.limit]
-        rows = await self._door.ask(lambda: [describe(self._scheduler, uid) for _, uid in shown])
-        return {
-            "places": listing.places,
-            "groups": [
-                {"place": place, "reason": reason, "pods": count} for place, reason, count in listing.groups
-            ],
-            # A pod may have gone elsewhere since it was listed.
-            "pods": [row for row in rows if row is not None and query.place in ("", row["place"])],
-            "after": shown[-1][0] if len(found) > len(shown) else None,
-        }
+        rows = await self._bridge.call(lambda: [describe(self._scheduler, uid) for _, uid in shown])
+        return QueueAnswer(
+            places=listing.places,
+            groups=listing.groups,
+            # A pod may have moved since it was listed.
+            pods=[row for row in rows if row is not None and query.place in ("", row.place)],
+            after=shown[-1][0] if len(found) > len(shown) else None,
+        )
 
-    def _look(self) -> Looked:
+    def _copy(self) -> CopiedQueue:
         waiting = self._scheduler.engine.services.waiting
-        held = {pod.pod.uid: ",".join(sorted(pod.pending_plugins())) for pod in waiting}
-        return (*self._scheduler.engine.queue.pending.copied(), held)
+        plugins = {pod.pod.uid: ",".join(sorted(pod.pending_plugins())) for pod in waiting}
+        return CopiedQueue(*self._scheduler.engine.queue.pending.copied(), plugins)
 
 
-Looked = tuple[list[Any], list[Any], dict[str, str]]
-"""Slots, flights, and who is waited for in Permit, by UID."""
+def place_name(place: str) -> str:
+    """Return the name of a place of the queue in answers."""
+    return UNSCHEDULABLE if place == PARKED else place
 
 
-def _listing(looked: Looked) -> Listing:
-    slots, flights, held = looked
+def _listing(copied: CopiedQueue) -> Listing:
     names: dict[frozenset[str], str] = {}
     entries: list[Entry] = []
-    for slot in slots:
-        info, place, reason = slot.info, slot.place, ""
-        if place == GATED:
+    for slot in copied.slots:
+        info, reason = slot.info, ""
+        if slot.place == GATED:
             reason = info.gating_plugin
         elif plugins := info.unschedulable_plugins:
             reason = names.get(plugins) or names.setdefault(plugins, ",".join(sorted(plugins)))
-        entries.append((info.pod.key, place, reason, info.pod.uid))
-    for flight in flights:
+        entries.append((info.pod.key, place_name(slot.place), reason, info.pod.uid))
+    for flight in copied.flights:
         uid = flight.info.pod.uid
-        place, reason = (PERMIT, held[uid]) if uid in held else (INFLIGHT, "")
-        entries.append((flight.info.pod.key, place, reason, uid))
+        held = copied.permit_plugins.get(uid)
+        entries.append((flight.info.pod.key, *((INFLIGHT, "") if held is None else (PERMIT, held)), uid))
     entries.sort()
-    groups = Counter(map(itemgetter(1, 2), entries))
+    counts = Counter(map(itemgetter(1, 2), entries))
     places = dict.fromkeys(PLACES, 0)
-    for (place, _), count in groups.items():
+    for (place, _), count in counts.items():
         places[place] += count
-    ordered = sorted(groups.items(), key=lambda group: (-group[1], group[0]))
-    return Listing(entries, places, [(place, reason, count) for (place, reason), count in ordered])
+    ordered = sorted(counts.items(), key=lambda group: (-group[1], group[0]))
+    groups = [QueueGroup(place=place, reason=reason, pods=count) for (place, reason), count in ordered]
+    return Listing(entries, places, groups)
 
 
-def describe(scheduler: Scheduler, uid: str) -> dict[str, Any] | None:
-    """A pending pod with its place; None for pods that are bound, or not known. On the scheduler's loop."""
+def describe(scheduler: Scheduler, uid: str) -> PendingPod | None:
+    """Return a pending pod, or None for a pod that is bound or unknown. Call it on the scheduler's loop."""
     engine = scheduler.engine
     info, location = engine.queue.pending.get(uid), engine.queue.pending.where(uid)
     if info is None or location is None:
         return None
     epoch = scheduler.clock.wall() - scheduler.clock.now()
     place, why, plugins, until = _in_permit(scheduler, uid, location)
-    return {
-        "pod": info.key,
-        "uid": uid,
-        "profile": info.pod.scheduler_name,
-        "place": place,
-        "why": why,
-        "plugins": plugins,
-        "since": epoch + location.since,
-        "until": None if until is None else epoch + until,
-        "attempts": info.attempts,
-        "priority": info.pod.priority,
-        "nominatedNode": engine.queue.nominator.nominated_node(uid) or "",
-        "wokenBy": info.woken_by,
-        "wokenHint": info.woken_hint,
-        "wakes": _wakes(scheduler, info.pod, plugins) if place in (PARKED, GATED) else [],
-    }
+    return PendingPod(
+        pod=info.key,
+        uid=uid,
+        profile=info.pod.scheduler_name,
+        place=place,
+        why=why,
+        plugins=plugins,
+        since=epoch + location.since,
+        until=None if until is None else epoch + until,
+        attempts=info.attempts,
+        priority=info.pod.priority,
+        nominated_node=engine.queue.nominator.nominated_node(uid) or "",
+        woken_by=info.woken_by,
+        woken_hint=info.woken_hint,
+        wakes=_wakes(scheduler, info.pod, plugins) if place in (UNSCHEDULABLE, GATED) else [],
+    )
 
 
 def _in_permit(
     scheduler: Scheduler, uid: str, location: Location
 ) -> tuple[str, str, tuple[str, ...], float | None]:
-    """Place, why, plugins and end: those of the queue, unless the pod waits in Permit."""
+    """Return place, why, plugins and end: those of the queue, unless the pod waits in Permit."""
     held = scheduler.engine.services.waiting.get(uid) if location.place == INFLIGHT else None
     if held is None:
-        return location.place, location.why, location.plugins, location.until
+        return place_name(location.place), location.why, location.plugins, location.until
     plugins = tuple(sorted(held.pending_plugins()))
-    return (
-        PERMIT,
-        f"Waits in Permit for {', '.join(plugins)}, to go to {held.node_name}.",
-        plugins,
-        held.until,
-    )
+    why = f"Waiting in Permit for {', '.join(plugins)}, to be bound to {held.node_name}."
+    return PERMIT, why, plugins, held.until
 
 
-def _wakes(scheduler: Scheduler, pod: Any, plugins: Iterable[str]) -> list[dict[str, Any]]:
-    """The events that these plugins registered: one of them may bring the pod back."""
+def _wakes(scheduler: Scheduler, pod: Any, plugins: Iterable[str]) -> list[WakingEvents]:
+    """Return the events that these plugins registered: one of them may bring the pod back."""
     registrations = scheduler.engine.hooks.registrations(pod)
     return [
-        {
-            "plugin": name,
-            "events": [label for each in registrations.get(name, ()) for label in each.event.labels],
-        }
+        WakingEvents(
+            plugin=name,
+            events=[label for each in registrations.get(name, ()) for label in each.event.labels],
+        )
         for name in plugins
     ]

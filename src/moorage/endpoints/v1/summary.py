@@ -1,6 +1,6 @@
-"""The scheduler in one answer: pods per place, attempts of the last minutes, configuration.
+"""The view of /moorage/v1/summary: pods by place, and the attempts of the last minutes.
 
-Nothing is counted for this in advance: rates and latencies are worked out from the records that are kept.
+Nothing is counted in advance: rates and latencies are computed from the records that are kept.
 """
 
 from __future__ import annotations
@@ -12,53 +12,52 @@ import numpy as np
 
 from moorage.api.version import VERSION
 from moorage.app.scheduler import Scheduler
-from moorage.endpoints.cached import Kept
-from moorage.endpoints.loop_bridge import LoopDoor
-from moorage.endpoints.v1.queue import PERMIT
-from moorage.endpoints.v1.routes import RESULTS
+from moorage.endpoints.answers import RESULTS, SummaryAnswer, SummaryStep
+from moorage.endpoints.loop_bridge import Cached, LoopBridge
+from moorage.endpoints.v1.queue import PERMIT, place_name
 from moorage.queue.places import INFLIGHT
 from moorage.scheduler.records import RecordRing
 
 STEP_SECONDS, STEPS = 10, 30
-"""Five minutes."""
+"""Five minutes in all."""
 
 
-class SummaryPage:
+class SummaryView:
     def __init__(
         self,
         scheduler: Scheduler,
-        door: LoopDoor,
+        bridge: LoopBridge,
         leads: Callable[[], bool],
         generation: Callable[[], int],
     ) -> None:
         self._scheduler = scheduler
-        self._door = door
+        self._bridge = bridge
         self._leads = leads
         self._generation = generation
-        self._steps = Kept(door, scheduler.clock.now, scheduler.records.copy, self._work)
+        self._steps = Cached(bridge, scheduler.clock.now, scheduler.records.copy, self._compute_steps)
 
-    async def page(self) -> dict[str, Any]:
-        pods, nodes = await self._door.ask(self._count)
-        return {
-            "version": VERSION,
-            "leads": self._leads(),
-            "configurationGeneration": self._generation(),
-            "profiles": list(self._scheduler.engine.profiles),
-            "nodes": nodes,
-            "pods": pods,
-            "steps": await self._steps.get(),
-        }
+    async def answer(self) -> SummaryAnswer:
+        pods, nodes = await self._bridge.call(self._count)
+        return SummaryAnswer(
+            version=VERSION,
+            leads=self._leads(),
+            configuration_generation=self._generation(),
+            profiles=list(self._scheduler.engine.profiles),
+            nodes=nodes,
+            pods=pods,
+            steps=await self._steps.get(),
+        )
 
     def _count(self) -> tuple[dict[str, int], int]:
         engine = self._scheduler.engine
-        places = engine.queue.pending.by_place()
+        places = {place_name(place): count for place, count in engine.queue.pending.by_place().items()}
         places[PERMIT] = sum(1 for _ in engine.services.waiting)
         places[INFLIGHT] -= places[PERMIT]
         assumed = sum(1 for _ in engine.cache.assumed())
         return {**places, "assumed": assumed, "bound": len(engine.cache) - assumed}, len(engine.cache.table)
 
-    def _work(self, ring: RecordRing) -> list[dict[str, Any]]:
-        """Steps from the oldest kept record on, five minutes at most; the last one ends now."""
+    def _compute_steps(self, ring: RecordRing) -> list[SummaryStep]:
+        """Return the steps since the oldest kept record, at most five minutes; the last one ends now."""
         now = self._scheduler.clock.wall()
         recent = [(r.started, r.duration, r.result) for r in ring if r.started > now - STEPS * STEP_SECONDS]
         if not recent:
@@ -72,7 +71,7 @@ class SummaryPage:
         ]
 
 
-def _step(began: float, seconds: Any, results: Any) -> dict[str, Any]:
+def _step(began: float, seconds: Any, results: Any) -> SummaryStep:
     p50, p99 = np.quantile(seconds, (0.5, 0.99)).tolist() if len(seconds) else (None, None)
     counts = {result: int((results == result).sum()) for result in RESULTS}
-    return {"from": began, "seconds": STEP_SECONDS, **counts, "p50Seconds": p50, "p99Seconds": p99}
+    return SummaryStep(from_=began, seconds=STEP_SECONDS, p50_seconds=p50, p99_seconds=p99, **counts)

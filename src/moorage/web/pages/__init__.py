@@ -1,1 +1,2 @@
-"""The pages. They ask a `web.source.Source`, and import nothing else of Moorage but `api` and `telemetry`."""
+"""The pages. They ask a source (`web.source`) and import nothing else of Moorage but `api`, `telemetry` and
+the types of /moorage/v1 (`endpoints.answers` and `endpoints.queries`)."""

@@ -1,56 +1,60 @@
-"""Two attempts of a pod side by side: which nodes got another verdict, and which scores moved. No pages here.
+"""Compares two attempts of a pod: nodes with another verdict, and scores that changed. Knows no page.
 
-An attempt is one of /moorage/v1, with the names of all nodes that it refused."""
+Both attempts must have the names of all nodes that they rejected.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 
+from moorage.endpoints.answers import AttemptDetails, NodePoints
 from moorage.web.pages.text import count
 from moorage.web.source import Json
 
-NOT_REFUSED = "not refused"
+NOT_REJECTED = "not rejected"
 FACTS = {
     "profile": "Profile",
     "result": "Result",
     "node": "Node",
-    "nominatedNode": "Nominated node",
-    "plugin": "Failed or refused at",
+    "nominated_node": "Nominated node",
+    "plugin": "Failed or rejected by",
     "message": "Message",
 }
-"""Field → what it is called."""
+"""Field → its label."""
 
 
-def facts(before: Json, after: Json) -> list[tuple[str, str, str]]:
-    """What is said of the attempt as a whole, and differs."""
-    pairs = [(name, str(before[field]), str(after[field])) for field, name in FACTS.items()]
+def facts(before: AttemptDetails, after: AttemptDetails) -> list[tuple[str, str, str]]:
+    """Return label and both values of the fields that differ."""
+    pairs = [(name, str(getattr(before, field)), str(getattr(after, field))) for field, name in FACTS.items()]
     pairs.append(("Nodes", _nodes(before), _nodes(after)))
     return [(name, was or "-", now or "-") for name, was, now in pairs if was != now]
 
 
-def _nodes(attempt: Json) -> str:
-    nodes = attempt["nodes"]
-    return f"{nodes['feasible']:,} feasible of {nodes['evaluated']:,} evaluated, {nodes['total']:,} in all"
+def _nodes(attempt: AttemptDetails) -> str:
+    nodes = attempt.nodes
+    return f"{nodes.feasible:,} feasible of {nodes.evaluated:,} evaluated ({nodes.total:,} in total)"
 
 
-def verdicts(attempt: Json) -> dict[str, str]:
-    """Node → the plugin that refused it, and why."""
+def verdicts(attempt: AttemptDetails) -> dict[str, str]:
+    """Return node → the plugin that rejected it, and why."""
     return {
-        node: f"{group['plugin']}: {'; '.join(group['reasons'])}"
-        for group in attempt["refusals"]
-        for node in group["nodeNames"]
+        node: f"{group.plugin}: {'; '.join(group.reasons)}"
+        for group in attempt.refusals
+        for node in group.node_names
     }
 
 
-def changes(before: Json, after: Json) -> list[tuple[str, str, str]]:
-    """Node, verdict before and after, where they differ; by name."""
+def changes(before: AttemptDetails, after: AttemptDetails) -> list[tuple[str, str, str]]:
+    """Return node and both verdicts where they differ, by name."""
     old, new = verdicts(before), verdicts(after)
-    pairs = ((node, old.get(node, NOT_REFUSED), new.get(node, NOT_REFUSED)) for node in sorted({*old, *new}))
+    pairs = (
+        (node, old.get(node, NOT_REJECTED), new.get(node, NOT_REJECTED)) for node in sorted({*old, *new})
+    )
     return [pair for pair in pairs if pair[1] != pair[2]]
 
 
 def groups(changed: list[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
-    """How many nodes went from which verdict to which, the most first."""
+    """Return how many nodes changed from which verdict to which, the largest group first."""
     found = Counter((was, now) for _, was, now in changed)
     return [(count(nodes, "node"), was, now) for (was, now), nodes in found.most_common()]
 
@@ -66,32 +70,27 @@ def table(changed: list[tuple[str, str, str]], heads: tuple[str, str]) -> Json:
     return {"nodes": [node for node, _, _ in changed], "scores": [], "plugins": columns}
 
 
-def scores(before: Json, after: Json) -> list[tuple[str, str, str, str]]:
-    """Of the best nodes of either attempt, where they differ: node, both totals, and the plugins whose points
-    moved. Empty where an attempt has no scores on record."""
-    old, new = _by_node(before), _by_node(after)
+def scores(before: AttemptDetails, after: AttemptDetails) -> list[tuple[str, str, str, str]]:
+    """Return the best nodes of either attempt whose scores differ: node, both totals, and the plugins whose
+    points changed. Empty if an attempt has no scores on record."""
+    old, new = ({each.node: each for each in attempt.scores} for attempt in (before, after))
     if not old or not new:
         return []
     return [
-        (node, _total(old.get(node)), _total(new.get(node)), _moved(old.get(node), new.get(node)))
+        (node, _total(old.get(node)), _total(new.get(node)), _changed_points(old.get(node), new.get(node)))
         for node in dict.fromkeys([*new, *old])
         if old.get(node) != new.get(node)
     ]
 
 
-def _by_node(attempt: Json) -> dict[str, Json]:
-    return {each["node"]: each for each in attempt["scores"]}
+def _total(score: NodePoints | None) -> str:
+    return "not among the best" if score is None else str(score.total)
 
 
-def _total(score: Json | None) -> str:
-    return "not among the best" if score is None else str(score["total"])
-
-
-def _moved(old: Json | None, new: Json | None) -> str:
+def _changed_points(old: NodePoints | None, new: NodePoints | None) -> str:
     if old is None or new is None:
         return ""
-    was = {each["plugin"]: each["weighted"] for each in old["plugins"]}
-    now = {each["plugin"]: each["weighted"] for each in new["plugins"]}
+    was, now = ({each.plugin: each.weighted for each in score.plugins} for score in (old, new))
     return ", ".join(
         f"{plugin} {was.get(plugin, 0)} → {now.get(plugin, 0)}"
         for plugin in dict.fromkeys([*was, *now])
@@ -99,10 +98,10 @@ def _moved(old: Json | None, new: Json | None) -> str:
     )
 
 
-def note(before: Json, after: Json) -> str:
-    """What the records cannot tell."""
-    if before["nodes"]["total"] != after["nodes"]["total"]:
-        return "Between the attempts nodes came or went: one that was not there counts as not refused."
-    if any(each["nodes"]["evaluated"] < each["nodes"]["total"] for each in (before, after)):
-        return "Not all nodes were evaluated: one that was not counts as not refused."
+def note(before: AttemptDetails, after: AttemptDetails) -> str:
+    """Return what the records cannot show."""
+    if before.nodes.total != after.nodes.total:
+        return "Nodes were added or removed between the attempts; a missing node counts as not rejected."
+    if any(each.nodes.evaluated < each.nodes.total for each in (before, after)):
+        return "Not all nodes were evaluated; a node that was not evaluated counts as not rejected."
     return ""

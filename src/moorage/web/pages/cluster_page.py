@@ -1,4 +1,4 @@
-"""Cluster: all nodes by any resource, grouped by any label; pods by state; a scheduler's last minutes."""
+"""Cluster: all nodes by any resource, grouped by any label; pods by state; recent attempts of a scheduler."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 from nicegui import ui
 
+from moorage.endpoints.answers import SummaryAnswer
 from moorage.web.pages import shell
 from moorage.web.pages.curves import show_curves
 from moorage.web.pages.heat_map import MEASURED, REQUESTED, HeatMap, heat_map
@@ -13,17 +14,17 @@ from moorage.web.pages.queue_page import show_tiles
 from moorage.web.pages.text import address, node_url
 from moorage.web.source import ClusterSource, Json
 
-MOST_FOUND = 20
+MAX_FOUND = 20
 NODES_SECONDS = 5.0
-"""All nodes are much to ask for."""
+"""Listing all nodes is expensive."""
 
 
 class ClusterPage:
     def __init__(self, source: ClusterSource, resource: str, group: str, used: str) -> None:
         self._source = source
         self._chosen = {"resource": resource, "group": group, "show": used}
-        """As in the address."""
-        self._summary: Json = {}
+        """The choices in the address of the page."""
+        self._summary: SummaryAnswer | None = None
         self._nodes: Json = {}
         self._map: HeatMap | None = None
 
@@ -37,24 +38,24 @@ class ClusterPage:
         self._tiles = ui.element("div").classes("m-tiles")
         if not self._nodes["names"]:
             self._show_summary(summary)
-            shell.empty("There are no nodes.", "Pods wait until there are some.")
+            shell.empty("The cluster has no nodes.", "Pods stay pending until it has some.")
             return
         with shell.card():
             self._show_choices()
             self._found = ui.element("div").classes("m-row")
             self._show_map()
-            ui.label("An orange frame is a cordoned node. Click a node to open it.").classes("m-soft")
-        if "steps" in summary:
+            ui.label("Nodes with an orange frame are cordoned. Click a node to open it.").classes("m-soft")
+        if summary.steps is not None:
             self._draw_curves = show_curves()
         self._show_summary(summary)
         shell.Refresher(self._source, self._ask, NODES_SECONDS)
 
-    def _show_summary(self, summary: Json) -> None:
+    def _show_summary(self, summary: SummaryAnswer) -> None:
         before, self._summary = self._summary, summary
-        if (summary["nodes"], summary["pods"]) != (before.get("nodes"), before.get("pods")):
-            shell.refill(self._tiles, lambda: show_tiles({"nodes": summary["nodes"], **summary["pods"]}))
-        if "steps" in summary:
-            self._draw_curves(summary["steps"])
+        if before is None or (summary.nodes, summary.pods) != (before.nodes, before.pods):
+            shell.refill(self._tiles, lambda: show_tiles({"nodes": summary.nodes, **summary.pods}))
+        if summary.steps is not None and self._nodes["names"]:
+            self._draw_curves(summary.steps)
 
     def _show_choices(self) -> None:
         resources, labels = list(self._nodes["amounts"]), list(self._nodes["labels"])
@@ -63,8 +64,8 @@ class ClusterPage:
             used.append(MEASURED)
         with ui.element("div").classes("m-row"):
             self._select("Resource", "resource", {name: name for name in resources})
-            self._select("Group by", "group", {"": "no groups", **{key: key for key in labels}})
-            self._select("Show what is", "show", {name: name for name in used})
+            self._select("Group by", "group", {"": "no grouping", **{key: key for key in labels}})
+            self._select("Share", "show", {name: name for name in used})
             search = ui.input("Find a node").props("type=search dense outlined clearable debounce=200")
         search.on_value_change(lambda event: self._find(event.value or ""))
 
@@ -89,7 +90,7 @@ class ClusterPage:
         made = self._made()
         self._chart = ui.echart(made.options, on_point_click=self._open)
         self._chart.style(f"height: {made.height}px; width: 100%")
-        self._chart.props('role="img" aria-label="Nodes by share; use Find a node by keyboard"')
+        self._chart.props('role="img" aria-label="Nodes by share; use Find a node with the keyboard"')
 
     def _draw(self) -> None:
         made = self._made()
@@ -102,12 +103,12 @@ class ClusterPage:
         self._found.clear()
         names = [name for name in self._nodes["names"] if part and part in name]
         with self._found:
-            for name in names[:MOST_FOUND]:
+            for name in names[:MAX_FOUND]:
                 ui.link(name, node_url(name)).classes("m-chip")
             if part and not names:
-                ui.label("No node has this in its name.").classes("m-soft")
-            if len(names) > MOST_FOUND:
-                ui.label(f"and {len(names) - MOST_FOUND:,} more").classes("m-soft")
+                ui.label("No node name contains this text.").classes("m-soft")
+            if len(names) > MAX_FOUND:
+                ui.label(f"and {len(names) - MAX_FOUND:,} more").classes("m-soft")
 
     def _open(self, event: Any) -> None:
         assert self._map is not None

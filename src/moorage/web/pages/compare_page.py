@@ -1,4 +1,4 @@
-"""Compare: results of simulations side by side: measures, curves, pods placed differently."""
+"""Compare: results of simulations side by side: measures, curves, and pods on different nodes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from moorage.web.source import Json, ResultsSource
 
 PER_PAGE = 50
 FIRST = "utilisation.cpu"
-"""The measure whose curve is shown first, where there is one."""
+"""The measure whose curve is shown first, if it exists."""
 
 
 class ComparePage:
@@ -22,7 +22,7 @@ class ComparePage:
 
     async def show(self) -> None:
         with shell.frame(self._source, "Compare", "Compare") as content:
-            shell.headline("Results of simulations")
+            shell.headline("Simulation results")
         await shell.load(content, self._fill)
 
     async def _fill(self) -> None:
@@ -39,7 +39,7 @@ class ComparePage:
             shell.table(list(zip(fields, found["heading"], strict=True)), rows, "c0")
         if len(found["names"]) > 1:
             with shell.card():
-                shell.section("Pods placed differently")
+                shell.section("Pods on different nodes")
                 _show_differences(found)
 
     def _show_curves(self) -> None:
@@ -61,7 +61,7 @@ class ComparePage:
 
 
 def _curves(found: Json, measure: str) -> Json:
-    """A colour for each configuration, a line for each seed."""
+    """Return a chart with a colour for each configuration and a line for each seed."""
     soft = {"color": "#7b8a99"}
     colours = {name: COLOURS[place % len(COLOURS)] for place, name in enumerate(found["names"])}
     return {
@@ -96,15 +96,15 @@ def _show_differences(found: Json) -> None:
     if found["note"]:
         shell.empty(found["note"])
     elif not found["differences"]:
-        shell.empty("Every pod is on the same node under all configurations.")
+        shell.empty("Every pod is on the same node in all configurations.")
     else:
         first = found["names"][0]
         columns = (
             ("pod", "Pod"),
             ("seed", "Seed"),
-            ("first", f"Node under {first}"),
+            ("first", f"Node with {first}"),
             ("configuration", "Configuration"),
-            ("node", "Its node"),
+            ("node", "Node"),
             ("decided_by", "Decided by"),
         )
         rows = [
@@ -113,6 +113,6 @@ def _show_differences(found: Json) -> None:
         ]
         shell.table(columns, rows, "id", PER_PAGE)
         if found["more"]:
-            ui.label(f"The first {len(rows):,}; the differences in the folder are all of them.").classes(
+            ui.label(f"Only the first {len(rows):,} are shown; the results folder has all of them.").classes(
                 "m-soft"
             )

@@ -1,27 +1,35 @@
-"""Configuration: which plugins run where, what another configuration would mean, and, where the scheduler
-allows it, the way to that one and back."""
+"""Configuration: the plugins at each extension point, a check of another configuration and, if the scheduler
+allows it, applying it and rolling back."""
 
 from __future__ import annotations
 
 import difflib
 import json
 import time
+from collections.abc import Sequence
 from functools import partial
 
 from nicegui import ui
 
+from moorage.endpoints.answers import (
+    ConfigurationAnswer,
+    PastConfiguration,
+    PluginAndWeight,
+    ProfileDescription,
+)
 from moorage.web.pages import shell
-from moorage.web.pages.text import age
-from moorage.web.source import ConfiguredSource, Json, ReconfigurableSource
+from moorage.web.pages.text import age, count
+from moorage.web.source import ConfiguredSource, ReconfigurableSource
 
-ORIGINS = {"start": "at the start", "file": "from its file", "request": "sent"}
-OFF = "It is checked here, and not applied: start the scheduler with --allow-configuration-changes for that."
+ORIGINS = {"start": "at start", "file": "from the file", "request": "by request"}
+CHECK_ONLY = "The configuration is checked here, but not applied."
+OFF = f"{CHECK_ONLY} To apply it, start the scheduler with --allow-configuration-changes."
 
 
 class ConfigurationPage:
     def __init__(self, source: ConfiguredSource) -> None:
         self._source = source
-        self._found: Json = {}
+        self._found: ConfigurationAnswer
 
     async def show(self) -> None:
         with shell.frame(self._source, "Configuration", "Configuration") as content:
@@ -38,66 +46,66 @@ class ConfigurationPage:
             self._show_editor()
 
     async def _read(self) -> None:
-        """What is in use, and what was."""
+        """Read the configuration and its history."""
         self._found = await self._source.configuration()
         shell.refill(self._present, self._show_present)
         shell.refill(self._past, self._show_past)
 
     @property
     def _changeable(self) -> ReconfigurableSource | None:
-        """The source, if a configuration can be applied."""
+        """Return the source if it can apply a configuration."""
         source = self._source
-        able = isinstance(source, ReconfigurableSource) and self._found.get("writable")
-        return source if able and isinstance(source, ReconfigurableSource) and not source.read_only else None
+        able = isinstance(source, ReconfigurableSource) and self._found.writable and not source.read_only
+        return source if able and isinstance(source, ReconfigurableSource) else None
 
-    # What is shown
+    # Content
 
     def _show_present(self) -> None:
         found = self._found
-        if "generation" in found:
-            ui.label(f"Generation {found['generation']}").classes("m-soft")
-        for warning in found["warnings"]:
+        if found.generation:
+            ui.label(f"Generation {found.generation}").classes("m-soft")
+        for warning in found.warnings:
             shell.text(warning).classes("m-bad")
-        show_profiles(found["profiles"])
-        with shell.card(), ui.expansion("The configuration, completed").props("dense"):
-            ui.label(found["text"]).classes("m-text m-mono")
+        show_profiles(found.profiles)
+        with shell.card(), ui.expansion("Complete configuration").props("dense"):
+            ui.label(found.text).classes("m-text m-mono")
 
     def _show_editor(self) -> None:
         with shell.card():
-            shell.section("Another configuration")
+            shell.section("Check another configuration")
             self._other = (
                 ui.textarea("A KubeSchedulerConfiguration (YAML or JSON)")
                 .props("outlined input-class=m-mono rows=10 spellcheck=false")
                 .style("width: 100%")
             )
             with ui.element("div").classes("m-row"):
-                ui.button("Check it", on_click=self._check).props("no-caps unelevated")
-                ui.button("Start from the present one", on_click=self._copy).props("no-caps outline")
+                ui.button("Check", on_click=self._check).props("no-caps unelevated")
+                ui.button("Copy the current configuration", on_click=self._copy).props("no-caps outline")
                 if self._changeable is None:
-                    asked = isinstance(self._source, ReconfigurableSource) and not self._found["writable"]
-                    ui.label(OFF if asked else "It is checked here, and not applied.").classes("m-soft")
+                    off = isinstance(self._source, ReconfigurableSource) and not self._found.writable
+                    ui.label(OFF if off else CHECK_ONLY).classes("m-soft")
 
     def _show_past(self) -> None:
-        if "history" not in self._found:
+        if not self._found.history:
             return
         with shell.card():
             shell.section("History")
             now = time.time()
-            for entry in self._found["history"]:
+            for entry in self._found.history:
                 with ui.element("div").classes("m-past").props('role="listitem"'):
-                    ui.label(f"{age(now - entry['time'])} ago").classes("m-soft")
-                    ui.label(ORIGINS.get(entry["origin"], entry["origin"])).classes("m-soft")
-                    shell.text(outcome(entry)).classes("m-bad" if entry["error"] else "")
-                    old = not entry["error"] and entry["generation"] != self._found["generation"]
+                    ui.label(f"{age(now - entry.time)} ago").classes("m-soft")
+                    ui.label(ORIGINS.get(entry.origin, entry.origin)).classes("m-soft")
+                    shell.text(outcome(entry)).classes("m-bad" if entry.error else "")
+                    old = not entry.error and entry.generation != self._found.generation
                     if self._changeable is not None and old:
-                        back = partial(self._roll_back, entry["number"])
-                        label = f'aria-label="Roll back to generation {entry["generation"]}"'
+                        back = partial(self._roll_back, entry.number)
+                        label = f'aria-label="Roll back to generation {entry.generation}"'
                         ui.button("Roll back", on_click=back).props(f"no-caps outline dense {label}")
 
-    # What the user does
+    # Actions
 
     def _copy(self) -> None:
-        self._other.value = self._found["text"]
+        self._other.value = self._found.text
 
     async def _check(self) -> None:
         self._answer.clear()
@@ -106,28 +114,28 @@ class ConfigurationPage:
     async def _show_checked(self) -> None:
         text = self._other.value or ""
         found = await self._source.check(text)
-        if found["problems"]:
+        if found.problems:
             with shell.card():
-                shell.section(f"{len(found['problems'])} wrong").classes("m-bad")
-                for problem in found["problems"]:
+                shell.section(count(len(found.problems), "problem")).classes("m-bad")
+                for problem in found.problems:
                     shell.text(problem)
             return
         with shell.card():
             shell.section("Valid").classes("m-good")
-            for warning in found["warnings"]:
+            for warning in found.warnings:
                 shell.text(warning).classes("m-bad")
             lines = difflib.unified_diff(
-                self._found["text"].splitlines(), found["text"].splitlines(), "present", "other", lineterm=""
+                self._found.text.splitlines(), found.text.splitlines(), "current", "new", lineterm=""
             )
-            difference = "\n".join(lines) or "It means what the present one means."
+            difference = "\n".join(lines) or "No difference from the current configuration."
             ui.label(difference).classes("m-text m-mono m-diff").props("tabindex=0")
             if self._changeable is not None:
                 with ui.element("div").classes("m-row"):
-                    ui.button("Apply it", on_click=partial(self._apply, text)).props("no-caps unelevated")
-        show_profiles(found["profiles"])
+                    ui.button("Apply", on_click=partial(self._apply, text)).props("no-caps unelevated")
+        show_profiles(found.profiles)
 
     async def _roll_back(self, number: int) -> None:
-        """Into the editor, checked and compared: applying is the user's next step."""
+        """Put an old configuration into the editor, and check and compare it. The user applies it."""
 
         async def fill() -> None:
             assert isinstance(self._source, ReconfigurableSource)
@@ -141,43 +149,43 @@ class ConfigurationPage:
     async def _apply(self, text: str) -> None:
         async def fill() -> None:
             source = self._changeable
-            assert source is not None  # else there is no button
+            assert source is not None  # otherwise there is no button
             entry = await source.apply(text)
             with shell.card():
-                shell.section(outcome(entry)).classes("m-bad" if entry["error"] else "m-good")
+                shell.section(outcome(entry)).classes("m-bad" if entry.error else "m-good")
             await self._read()
 
-        with self._editor:  # the button that was pressed goes with the answer
+        with self._editor:  # clearing the answer removes the pressed button
             self._answer.clear()
             await shell.load(self._answer, fill)
 
 
-def outcome(entry: Json) -> str:
-    """What became of a configuration."""
-    if entry["error"]:
-        return f"Refused, generation {entry['generation']} stays: {entry['error']}"
-    restart = ", ".join(entry["needsRestart"])
-    return f"Applied: generation {entry['generation']}" + (
+def outcome(entry: PastConfiguration) -> str:
+    """Return whether a configuration was applied."""
+    if entry.error:
+        return f"Rejected; generation {entry.generation} stays in use: {entry.error}"
+    restart = ", ".join(entry.needs_restart)
+    return f"Applied: generation {entry.generation}" + (
         f"; these fields need a restart: {restart}" if restart else ""
     )
 
 
-def show_profiles(profiles: list[Json]) -> None:
+def show_profiles(profiles: Sequence[ProfileDescription]) -> None:
     for profile in profiles:
         with shell.card():
-            shell.section(f"Profile {profile['schedulerName']}")
+            shell.section(f"Profile {profile.scheduler_name}")
             rows = [
                 {"point": point, "plugins": ", ".join(map(_named, plugins)) or "none"}
-                for point, plugins in profile["plugins"].items()
+                for point, plugins in profile.plugins.items()
             ]
             shell.table(
                 (("point", "Extension point"), ("plugins", "Plugins, in order (weight)")), rows, "point"
             )
             with ui.expansion("Arguments").props("dense"):
-                for plugin, args in profile["pluginConfig"].items():
+                for plugin, args in profile.plugin_config.items():
                     shell.text(plugin).classes("m-count")
                     ui.label(json.dumps(args, indent=2, ensure_ascii=False)).classes("m-text m-mono")
 
 
-def _named(plugin: Json) -> str:
-    return f"{plugin['name']} ({plugin['weight']})" if plugin.get("weight") else str(plugin["name"])
+def _named(plugin: PluginAndWeight) -> str:
+    return f"{plugin.name} ({plugin.weight})" if plugin.weight else plugin.name

@@ -1,4 +1,4 @@
-"""The last five minutes of a scheduler: attempts per second, and how long they took."""
+"""Charts of the last five minutes of a scheduler: attempts per second and their latency."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from nicegui import ui
 
+from moorage.endpoints.answers import SummaryStep
 from moorage.web.pages import shell
 from moorage.web.pages.explanation_view import COLOURS
 from moorage.web.source import Json
@@ -13,12 +14,12 @@ from moorage.web.source import Json
 RESULTS = {"scheduled": COLOURS[2], "unschedulable": COLOURS[1], "error": COLOURS[5]}
 QUANTILES = {"p50": COLOURS[0], "p99": COLOURS[3]}
 MILLISECONDS = 300_000
-"""As much as a summary covers."""
-Draw = Callable[[list[Json]], None]
+"""The span of a summary."""
+Draw = Callable[[Sequence[SummaryStep]], None]
 
 
 def show_curves() -> Draw:
-    """Two charts; what is returned draws the steps of a summary in them."""
+    """Show two charts. Returns a function that draws the steps of a summary in them."""
     charts = []
     with ui.element("div").classes("m-halves"):
         for title in ("Attempts per second", "Milliseconds per attempt"):
@@ -27,7 +28,7 @@ def show_curves() -> Draw:
                 chart = ui.echart({}).style("height: 180px; width: 100%")
                 charts.append(chart.props(f'role="img" aria-label="{title}, the last minutes"'))
 
-    def draw(steps: list[Json]) -> None:
+    def draw(steps: Sequence[SummaryStep]) -> None:
         for chart, options in zip(charts, (rates(steps), latencies(steps)), strict=True):
             if chart.options != options:
                 chart.options.clear()
@@ -37,24 +38,24 @@ def show_curves() -> Draw:
     return draw
 
 
-def rates(steps: list[Json]) -> Json:
-    """By result, on top of each other."""
+def rates(steps: Sequence[SummaryStep]) -> Json:
+    """Return a chart of attempts per second, stacked by result."""
     stacked = {"type": "bar", "stack": "attempts", "barWidth": 10}
     return _options(
         steps,
         [
-            _line(result, colour, steps, [step[result] / step["seconds"] for step in steps]) | stacked
+            _line(result, colour, steps, [getattr(step, result) / step.seconds for step in steps]) | stacked
             for result, colour in RESULTS.items()
         ],
     )
 
 
-def latencies(steps: list[Json]) -> Json:
-    """Steps without attempts leave a gap."""
+def latencies(steps: Sequence[SummaryStep]) -> Json:
+    """Return a chart of latencies; steps without attempts leave a gap."""
     return _options(
         steps,
         [
-            _line(name, colour, steps, [_milliseconds(step[f"{name}Seconds"]) for step in steps])
+            _line(name, colour, steps, [_milliseconds(getattr(step, f"{name}_seconds")) for step in steps])
             for name, colour in QUANTILES.items()
         ],
     )
@@ -64,9 +65,9 @@ def _milliseconds(seconds: float | None) -> float | None:
     return None if seconds is None else round(1000 * seconds, 3)
 
 
-def _line(name: str, colour: str, steps: list[Json], values: Sequence[float | None]) -> Json:
-    """A point at the end of each step."""
-    ends = (round(1000 * (step["from"] + step["seconds"])) for step in steps)
+def _line(name: str, colour: str, steps: Sequence[SummaryStep], values: Sequence[float | None]) -> Json:
+    """Return a series with a point at the end of each step."""
+    ends = (_end(step) for step in steps)
     return {
         "name": name,
         "type": "line",
@@ -77,10 +78,13 @@ def _line(name: str, colour: str, steps: list[Json], values: Sequence[float | No
     }
 
 
-def _options(steps: list[Json], series: list[Json]) -> Json:
+def _end(step: SummaryStep) -> int:
+    return round(1000 * (step.from_ + step.seconds))
+
+
+def _options(steps: Sequence[SummaryStep], series: list[Json]) -> Json:
     soft = {"color": "#7b8a99"}
-    end = round(1000 * (steps[-1]["from"] + steps[-1]["seconds"])) if steps else None
-    span = {} if end is None else {"min": end - MILLISECONDS, "max": end}
+    span = {"min": _end(steps[-1]) - MILLISECONDS, "max": _end(steps[-1])} if steps else {}
     return {
         "animation": False,
         "grid": {"left": 8, "right": 16, "top": 34, "bottom": 4, "containLabel": True},

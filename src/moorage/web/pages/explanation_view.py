@@ -1,79 +1,93 @@
-"""The parts of an explanation: groups of refusals, remedies, victims, scores."""
+"""Parts of explanations and attempts: rejections by plugin, remedies, victims, scores.
+
+Explanations are JSON, attempts are Structs; both are read as the types that a part needs.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
 from nicegui import ui
 
+from moorage.endpoints.answers import NodePoints
 from moorage.web.pages import shell
 from moorage.web.pages.text import count, node_url, pod_url
 from moorage.web.source import Json
 
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#8C8C8C")
-"""Okabe and Ito's, which colour-blind people can tell apart."""
+"""The palette of Okabe and Ito, which colour-blind people can distinguish."""
 SHOWN_DETAILS = 6
-ENOUGH_MARGIN = 8
-"""Characters of a node's name that the chart shows from its end, where names are long."""
+NAME_END = 8
+"""Characters at the end of a long node name that the chart shows."""
 
 
-def show_refusals(groups: list[Json], total: int) -> None:
-    """Who refuses how many nodes, and why; the largest first."""
-    alone = any("onlyReason" in group for group in groups)
-    with ui.element("div").classes("m-refusals" if alone else "m-refusals m-three"):
-        for head in ("Nodes", *(["Only reason"] if alone else []), "Plugin", "Reason, and what is behind it"):
+class RefusalRow(msgspec.Struct, frozen=True, rename="camel"):
+    """Nodes that one plugin rejected for the same reasons."""
+
+    plugin: str
+    reasons: Sequence[str]
+    nodes: int
+    only_reason: int | None = None
+    """The number of nodes that no other plugin rejects; None if that is not known."""
+    details: Sequence[str] = ()
+
+
+def show_refusals(groups: Sequence[Any], total: int) -> None:
+    """Show which plugin rejects how many nodes, and why; the largest group first."""
+    rows = msgspec.convert(groups, list[RefusalRow], from_attributes=True)
+    sole = any(row.only_reason is not None for row in rows)
+    with ui.element("div").classes("m-refusals" if sole else "m-refusals m-three"):
+        for head in ("Nodes", *(["Sole reason on"] if sole else []), "Plugin", "Reason and details"):
             ui.label(head).classes("m-head")
-        for group in groups:
+        for row in rows:
             with ui.element("div"):
-                ui.label(f"{group['nodes']:,}").classes("m-count")
+                ui.label(f"{row.nodes:,}").classes("m-count")
                 with ui.element("div").classes("m-bar"):
-                    ui.element("div").style(f"width: {100 * group['nodes'] / max(1, total):.1f}%")
-            if alone:
-                ui.label(f"{group['onlyReason']:,}")
-            shell.text(group["plugin"])
+                    ui.element("div").style(f"width: {100 * row.nodes / max(1, total):.1f}%")
+            if sole:
+                ui.label(count(row.only_reason or 0, "node"))
+            shell.text(row.plugin)
             with ui.element("div"):
-                shell.text("; ".join(group["reasons"]))
-                details = group.get("details", [])
-                for detail in details[:SHOWN_DETAILS]:
+                shell.text("; ".join(row.reasons))
+                for detail in row.details[:SHOWN_DETAILS]:
                     shell.text(detail).classes("m-soft")
-                if len(details) > SHOWN_DETAILS:
-                    ui.label(f"and {len(details) - SHOWN_DETAILS} more").classes("m-soft")
+                if len(row.details) > SHOWN_DETAILS:
+                    ui.label(f"and {len(row.details) - SHOWN_DETAILS} more").classes("m-soft")
 
 
 def show_remedies(remedies: list[Json]) -> None:
-    """Each was tried on a copy of this state."""
+    """Show changes that would let a node accept the pod."""
     with ui.element("ol"):
         for remedy in remedies:
             with ui.element("li"):
                 shell.text(remedy["text"])
-                nodes = count(remedy["nodes"], "node")
-                gain = (
-                    f"{nodes} would take the pod, {remedy['node']} first"
-                    if remedy["nodes"]
-                    else remedy["node"]
-                )
-                shell.text(gain).classes("m-soft")
+                nodes = f"Makes {count(remedy['nodes'], 'node')} feasible ({remedy['node']})."
+                shell.text(nodes if remedy["nodes"] else remedy["node"]).classes("m-soft")
 
 
-def show_preemption(preemption: Json, says: str = "Preemption would delete these pods on") -> None:
+def show_preemption(title: str, node: str, victims: Iterable[str], candidates: Sequence[Json] = ()) -> None:
     with ui.element("div").classes("m-row"):
-        ui.label(says)
-        ui.link(preemption["nominatedNode"], node_url(preemption["nominatedNode"])).classes("m-text")
+        ui.label(title)
+        ui.link(node, node_url(node)).classes("m-text")
     with ui.element("ul"):
-        for victim in preemption["victims"]:
+        for victim in victims:
             with ui.element("li"):
                 ui.link(victim, pod_url(victim)).classes("m-text")
-    _show_candidates(preemption.get("candidates", []))
+    _show_candidates(candidates)
 
 
-def _show_candidates(candidates: list[Json]) -> None:
+def _show_candidates(candidates: Sequence[Json]) -> None:
     if len(candidates) < 2:
         return
-    ui.label("Nodes that it could choose from, those that cost least first").classes("m-soft")
+    ui.label("Candidate nodes, best first").classes("m-soft")
     columns = (
         ("node", "Node"),
         ("pods", "Victims"),
         ("highestPriority", "Highest priority"),
-        ("spared", "Pods that can stay"),
-        ("pdbViolations", "Violated budgets"),
+        ("spared", "Spared pods"),
+        ("pdbViolations", "PDB violations"),
     )
     rows = [
         {
@@ -87,15 +101,16 @@ def _show_candidates(candidates: list[Json]) -> None:
     shell.table(columns, rows, "node")
 
 
-def show_scores(scores: list[Json], margin: int | None, decided_by: list[str] | None = None) -> None:
-    """A stacked bar for each of the best nodes, the winner on top."""
-    names = list(dict.fromkeys(each["plugin"] for node in scores for each in node["plugins"]))
-    points = [{each["plugin"]: each["weighted"] for each in node["plugins"]} for node in scores]
+def show_scores(scores: Sequence[Any], margin: int | None, decided_by: Sequence[str] = ()) -> None:
+    """Show a stacked bar for each of the best nodes, the winner on top."""
+    best = msgspec.convert(scores, list[NodePoints], from_attributes=True)
+    points = [{each.plugin: each.weighted for each in node.plugins} for node in best]
+    names = dict.fromkeys(name for each in points for name in each)
     telling = [name for name in names if any(each.get(name, 0) for each in points)]
     if margin is not None:
-        by = f", by {', '.join(decided_by)}" if decided_by else ""
-        says = f"{margin} points ahead of the second{by}" if margin else "chosen among equals"
-        shell.text(f"{scores[0]['node']}: {scores[0]['total']} points, {says}.")
+        by = f", decided by {', '.join(decided_by)}" if decided_by else ""
+        says = f"{margin} points ahead of the second{by}" if margin else "tied with the second"
+        shell.text(f"{best[0].node}: {best[0].total} points, {says}.")
     series = [
         {
             "name": name,
@@ -107,7 +122,7 @@ def show_scores(scores: list[Json], margin: int | None, decided_by: list[str] | 
         }
         for place, name in enumerate(telling)
     ]
-    labels = [f"{_short(node['node'])}  {node['total']}" for node in scores]
+    labels = [f"{_short(node.node)}  {node.total}" for node in best]
     soft = {"color": "#7b8a99"}
     ui.echart(
         {
@@ -119,8 +134,8 @@ def show_scores(scores: list[Json], margin: int | None, decided_by: list[str] | 
             "yAxis": {"type": "category", "inverse": True, "data": labels, "axisLabel": soft},
             "series": series,
         }
-    ).style(f"height: {60 + 34 * len(scores)}px; width: 100%")
+    ).style(f"height: {60 + 34 * len(best)}px; width: 100%")
 
 
 def _short(name: str) -> str:
-    return name if len(name) <= 40 else f"{name[:28]}…{name[-ENOUGH_MARGIN:]}"
+    return name if len(name) <= 40 else f"{name[:28]}…{name[-NAME_END:]}"

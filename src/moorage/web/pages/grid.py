@@ -1,7 +1,8 @@
-"""Tables of thousands of rows, to filter and sort, of which the browser draws what is in sight.
+"""Tables of thousands of rows to filter and sort; the browser draws the visible part only.
 
-Rows travel as one text of columns: thousands of objects would have to be made here, sent, and watched by the
-page's framework. The browser makes them of the columns."""
+Rows are sent as one text of columns, from which the browser makes the rows. Otherwise thousands of objects
+would have to be created here, sent, and watched by the framework of the page.
+"""
 
 from __future__ import annotations
 
@@ -36,10 +37,10 @@ _NUMBER = {"filter": "agNumberColumnFilter", "cellDataType": "number"}
 
 def show_nodes(table: Json, on_node: Callable[[str], Any], refused_by: bool = True) -> None:
     """Show nodes with what each plugin says about them, in the form of an explanation's table. `refused_by`
-    adds a column with the number of plugins that refuse a node."""
+    adds a column with the number of plugins that reject a node."""
     columns: list[Json] = [_NODE]
     if refused_by:
-        columns.append({"headerName": "Refused by", "field": "number", "width": 130, **_NUMBER})
+        columns.append({"headerName": "Rejections", "field": "number", "width": 130, **_NUMBER})
     packed: Json = {"node": table["nodes"]}
     if any(score is not None for score in table["scores"]):
         columns.append({"headerName": "Score", "field": "score", "width": 110, "sort": "desc", **_NUMBER})

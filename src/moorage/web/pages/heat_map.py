@@ -1,6 +1,6 @@
-"""Nodes as squares, coloured by how much of a resource is requested or in use there, in a block per group.
+"""Nodes as squares, coloured by the share of a resource that is requested or used, in one block per group.
 
-One canvas for all of them: thousands of elements would be too much for a browser."""
+All squares are drawn on one canvas: thousands of elements would be too many for a browser."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from moorage.web.source import Json
 
 COLUMNS = 80
 CELL, LARGE_CELL = 15, 30
-"""Pixels from row to row; large where there are few nodes."""
+"""Pixels from row to row; large if there are few nodes."""
 FEW = 400
 COLOURS = ["#00224e", "#35456c", "#666970", "#948e77", "#c8b866", "#fee838"]
-"""Cividis, which looks alike to all eyes: dark is empty, bright is full."""
+"""Cividis, which colour-blind people see alike: dark is empty, bright is full."""
 CORDONED = "#d55e00"
 REQUESTED, MEASURED = "requested", "measured"
 _TOOLTIP = "(square) => `${square.value[3]}\\n${square.value[4]}`"
-"""Name and figures, which a square carries behind its place and share."""
-MOST_LABEL = 24
+"""The name and the figures, which follow the position and share of a square."""
+MAX_LABEL = 24
 """Characters of a group's name beside its block."""
 
 
@@ -34,7 +34,8 @@ class HeatMap:
 
 
 def heat_map(nodes: Json, resource: str, group: str, used: str = REQUESTED) -> HeatMap:
-    """Groups by name, nodes in each by how full they are. `used`: what is compared with the allocatable."""
+    """Return a map with groups by name, and the nodes in each by share. `used` names the amount to compare
+    with the allocatable one."""
     squares: list[Any] = []
     names: list[str] = []
     labels: list[str] = []
@@ -52,7 +53,7 @@ def heat_map(nodes: Json, resource: str, group: str, used: str = REQUESTED) -> H
             )
             names.append(nodes["names"][index])
         rows = -(-len(members) // COLUMNS)
-        title = f"{name[:MOST_LABEL] or 'without the label'} ({len(members):,})"
+        title = f"{name[:MAX_LABEL] or 'no label'} ({len(members):,})"
         labels += [title, *[""] * (rows - 1)]
     height = (CELL if len(names) > FEW else LARGE_CELL) * len(labels) + 70
     return HeatMap(_options(squares, labels, min(COLUMNS, max(20, len(names))), used), names, height)
@@ -67,7 +68,7 @@ def _groups(nodes: Json, group: str) -> dict[str, list[int]]:
 
 
 def _shares(amounts: Json | None, used: str) -> dict[int, float]:
-    """Index → percent that is in use, of the nodes that have the resource."""
+    """Return index → percentage in use, for the nodes that have the resource."""
     if amounts is None or used not in amounts:
         return {}
     pairs = enumerate(zip(amounts[used], amounts["allocatable"], strict=True))
@@ -80,15 +81,15 @@ def _rounded(share: float | None) -> float | str:
 
 def _says(resource: str, used: str, amounts: Json | None, index: int) -> str:
     if amounts is None or amounts["allocatable"][index] <= 0:
-        return f"has no {resource}"
+        return f"no {resource}"
     if used not in amounts:
-        return f"{resource} is not {used}"
+        return f"{resource}: not {used}"
     there = format_amount(resource, amounts["allocatable"][index])
     return f"{format_amount(resource, amounts[used][index])} of {there} {resource} {used}"
 
 
 def _square(value: list[Any], cordoned: bool) -> Any:
-    """A plain value, unless it looks different: there are thousands."""
+    """Return a plain value unless it needs a style, because there are thousands."""
     if not cordoned:
         return value
     marks = {"borderColor": CORDONED, "borderWidth": 2}

@@ -1,4 +1,4 @@
-"""One object as YAML: to read, to edit, to delete; or a new one, from a template."""
+"""One object as YAML, to read, edit or delete; or a new object from a template."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class ObjectPage:
     async def _fill(self) -> None:
         self._opened = await self._read()
         with ui.element("div").classes("m-row"):
-            ui.link("All of this kind", address("/objects", {"kind": self._kind}))
+            ui.link("All objects of this kind", address("/objects", {"kind": self._kind}))
             if self._kind == "pods":
-                ui.link("Why it is where it is", pod_url(f"{self._namespace}/{self._name}"))
+                ui.link("Scheduling of this pod", pod_url(f"{self._namespace}/{self._name}"))
         with shell.card():
             if self._source.read_only:
                 ui.label(READ_ONLY).classes("m-soft")
@@ -46,14 +46,14 @@ class ObjectPage:
             self._answer = ui.element("div").props('role="status"')
             with ui.element("div").classes("m-row"):
                 ui.button("Save", on_click=self._save).props("unelevated")
-                ui.button("Load again", on_click=self._load).props("outline")
+                ui.button("Reload", on_click=self._load).props("outline")
                 ui.button("Delete", on_click=self._confirm).props("outline color=negative")
         with ui.dialog() as self._dialog, ui.card():
             shell.text(f"Delete {self._name}?").classes("m-section")
-            ui.label("What belongs to it is deleted too.").classes("m-soft")
+            ui.label("Objects that it owns are deleted too.").classes("m-soft")
             with ui.element("div").classes("m-row"):
-                ui.button("Delete it", on_click=self._delete).props("unelevated color=negative")
-                ui.button("Keep it", on_click=self._dialog.close).props("outline")
+                ui.button("Delete object", on_click=self._delete).props("unelevated color=negative")
+                ui.button("Cancel", on_click=self._dialog.close).props("outline")
 
     async def _save(self) -> None:
         async def saved() -> str:
@@ -97,7 +97,7 @@ class NewObjectPage:
 
     async def _fill(self) -> None:
         if self._source.read_only:
-            shell.empty(READ_ONLY, "Start `moorage ui` without --read-only to make objects.")
+            shell.empty(READ_ONLY, "Start `moorage ui` without --read-only to create objects.")
             return
         kinds = {each["id"]: each for each in await self._source.kinds()}
         kind = kinds.get(self._kind) or kinds["pods"]

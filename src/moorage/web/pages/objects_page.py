@@ -1,4 +1,4 @@
-"""Objects: what is in an embedded cluster, by kind, with search; export, import and reset."""
+"""Objects: the objects of an embedded cluster, by kind, with search; export, import and reset."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class ObjectsPage:
     async def _ask(self) -> None:
         search = self._search
         answer = await self._source.objects(self._kind, search)
-        gone = self._table.is_deleted or search != self._search  # more may have been typed meanwhile
+        gone = self._table.is_deleted or search != self._search  # the user may have typed more meanwhile
         if answer != self._shown and not gone:
             self._render(answer)
 
@@ -76,11 +76,14 @@ class ObjectsPage:
 
     def _show_rest(self, answer: Json) -> None:
         if answer["more"]:
-            ui.label(f"The first {len(answer['rows'])} are shown: search for others.").classes("m-soft")
+            ui.label(f"Only the first {len(answer['rows'])} are shown; search for others.").classes("m-soft")
         elif not answer["rows"] and self._search:
-            shell.empty("No object matches.", "Clear the search.")
+            shell.empty("No objects match.", "Clear the search.")
         elif not answer["rows"]:
-            shell.empty("There is none.", "" if self._source.read_only else "Press New to make one.")
+            shell.empty(
+                "There are no objects of this kind.",
+                "" if self._source.read_only else "Press New to create one.",
+            )
 
     def _row(self, row: Json) -> Json:
         meta = row["metadata"]

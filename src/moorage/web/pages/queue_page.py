@@ -1,40 +1,44 @@
-"""Queue: which pods wait, and why; grouped by who refuses them, searchable."""
+"""Queue: the pending pods and why they are pending, grouped by the plugins that reject them."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from collections.abc import Mapping
+from typing import Any
 
+from msgspec import structs
 from nicegui import ui
 
+from moorage.endpoints.answers import PendingPod, QueueAnswer
+from moorage.endpoints.queries import QueueQuery
 from moorage.web.pages import shell
 from moorage.web.pages.text import address, age, count, pod_url
-from moorage.web.source import ClusterSource, Json, QueueQuery
+from moorage.web.source import ClusterSource, Json
 
 PLACES = {
-    "active": ("Active", "Waits for its turn"),
-    "backoff": ("Backoff", "Tried lately; tried again after a while"),
-    "parked": ("Parked", "Refused; waits for an event that may help"),
-    "gated": ("Gated", "Held back by a PreEnqueue plugin"),
-    "permit": ("In Permit", "Has a node; a Permit plugin asks it to wait"),
-    "inflight": ("In flight", "An attempt or a binding is under way"),
-    "assumed": ("Assumed", "Has a node; the API server has not confirmed it"),
-    "bound": ("Bound", "On nodes"),
+    "active": ("Active", "Waiting for its turn"),
+    "backoff": ("Backoff", "Tried recently; retried after a delay"),
+    "unschedulable": ("Unschedulable", "Rejected; waiting for an event that may help"),
+    "gated": ("Gated", "Kept out of the queue by a PreEnqueue plugin"),
+    "permit": ("In Permit", "Has a node; waiting for a Permit plugin"),
+    "inflight": ("In flight", "Being scheduled or bound"),
+    "assumed": ("Assumed", "Has a node; not yet confirmed by the API server"),
+    "bound": ("Bound", "Pods on nodes"),
     "nodes": ("Nodes", "All nodes of the cluster"),
 }
-"""What is counted → what it is called, and what it means: places of pods, and nodes."""
-COLUMNS = (("pod", "Pod"), ("place", "State"), ("why", "Why"), ("age", "Waits"), ("priority", "Priority"))
+"""Count → its label and meaning: places of pods, and nodes."""
+COLUMNS = (("pod", "Pod"), ("place", "State"), ("why", "Reason"), ("age", "Age"), ("priority", "Priority"))
 
 
 class QueuePage:
     def __init__(self, source: ClusterSource, query: QueueQuery) -> None:
         self._source = source
         self._query = query
-        self._shown: Json = {}
+        self._shown: QueueAnswer | None = None
 
     async def show(self) -> None:
         with shell.frame(self._source, "Queue", "Queue") as content:
-            shell.headline("Pods that wait")
+            shell.headline("Pending pods")
         await shell.load(content, self._fill)
 
     async def _fill(self) -> None:
@@ -60,7 +64,7 @@ class QueuePage:
         shell.Refresher(self._source, self._ask)
         self._render(answer)
 
-    # What the user does
+    # Actions
 
     async def _search_for(self) -> None:
         await self._go(search=self._search.value or "", after="")
@@ -69,41 +73,42 @@ class QueuePage:
         await self._go(place=place, reason=reason, after="")
 
     async def _go_on(self) -> None:
-        await self._go(after=self._shown["after"])
+        assert self._shown is not None  # otherwise there is no button
+        await self._go(after=self._shown.after)
 
-    async def _go(self, **changes: str) -> None:
-        self._query = replace(self._query, **changes)  # type: ignore[arg-type]
+    async def _go(self, **changes: Any) -> None:
+        self._query = structs.replace(self._query, **changes)
         query = self._query
         shown = {"reason": query.reason, "place": query.place, "search": query.search, "after": query.after}
         ui.navigate.history.replace(address("/", shown))
         await self._ask()
 
-    # What is shown
+    # Content
 
     async def _ask(self) -> None:
         query = self._query
         answer = await self._source.queue(query)
-        if answer != self._shown and query is self._query:  # the user may have gone on meanwhile
+        if answer != self._shown and query is self._query:  # the user may have moved on meanwhile
             self._render(answer)
 
-    def _render(self, answer: Json) -> None:
+    def _render(self, answer: QueueAnswer) -> None:
         before, self._shown = self._shown, answer
-        if before.get("places") != answer["places"]:
-            shell.refill(self._tiles, lambda: show_tiles(answer["places"]))
+        if before is None or before.places != answer.places:
+            shell.refill(self._tiles, lambda: show_tiles(answer.places))
         shell.refill(self._groups, lambda: self._show_groups(answer))
         now = time.time()
-        self._table.rows = [_row(pod, now) for pod in answer["pods"]]
-        self._table.set_visibility(bool(answer["pods"]))
+        self._table.rows = [_row(pod, now) for pod in answer.pods]
+        self._table.set_visibility(bool(answer.pods))
         self._first.set_visibility(bool(self._query.after))
-        self._next.set_visibility(answer["after"] is not None)
+        self._next.set_visibility(answer.after is not None)
         shell.refill(self._empty, lambda: self._show_empty(answer))
 
-    def _show_groups(self, answer: Json) -> None:
-        total = sum(group["pods"] for group in answer["groups"])
+    def _show_groups(self, answer: QueueAnswer) -> None:
+        total = sum(group.pods for group in answer.groups)
         self._group("All pods", total, "", "")
-        for group in answer["groups"]:
-            name = group["reason"].replace(",", ", ") or PLACES[group["place"]][0]
-            self._group(name, group["pods"], group["place"], group["reason"])
+        for group in answer.groups:
+            name = group.reason.replace(",", ", ") or PLACES[group.place][0]
+            self._group(name, group.pods, group.place, group.reason)
 
     def _group(self, name: str, pods: int, place: str, reason: str) -> None:
         chosen = (place, reason) == (self._query.place, self._query.reason)
@@ -113,20 +118,20 @@ class QueuePage:
         with button:
             with ui.element("div").classes("m-text"):
                 shell.text(name)
-                if reason and place != "parked":
+                if reason and place != "unschedulable":
                     ui.label(PLACES[place][0]).classes("m-soft")
             ui.label(f"{pods:,}").classes("m-count")
 
-    def _show_empty(self, answer: Json) -> None:
-        if answer["pods"]:
+    def _show_empty(self, answer: QueueAnswer) -> None:
+        if answer.pods:
             return
         if self._query.search or self._query.reason or self._query.place:
-            shell.empty("No pod matches.", "Clear the search, or choose All pods.")
+            shell.empty("No pods match.", "Clear the search, or choose All pods.")
         else:
-            shell.empty("No pod waits.", "Every pod has a node.")
+            shell.empty("No pods are pending.", "Every pod has a node.")
 
 
-def show_tiles(places: dict[str, int]) -> None:
+def show_tiles(places: Mapping[str, int]) -> None:
     for place, number in places.items():
         name, meaning = PLACES.get(place, (place, ""))
         with ui.element("div").classes("m-tile").tooltip(meaning):
@@ -134,15 +139,13 @@ def show_tiles(places: dict[str, int]) -> None:
             ui.label(name).classes("m-soft")
 
 
-def _row(pod: Json, now: float) -> Json:
-    since, until = pod["since"], pod.get("until")
-    tried = f"{pod['why']} Tried {count(pod['attempts'], 'time')}." if pod.get("attempts") else pod["why"]
+def _row(pod: PendingPod, now: float) -> Json:
     return {
-        "pod": pod["pod"],
-        "pod_url": pod_url(pod["pod"]),
-        "place": PLACES.get(pod["place"], (pod["place"],))[0]
-        + (f", at most {age(until - now)}" if until is not None else ""),
-        "why": tried,
-        "age": "" if since is None else age(now - since),
-        "priority": pod["priority"],
+        "pod": pod.pod,
+        "pod_url": pod_url(pod.pod),
+        "place": PLACES.get(pod.place, (pod.place,))[0]
+        + (f", retried within {age(pod.until - now)}" if pod.until is not None else ""),
+        "why": f"{pod.why} {count(pod.attempts, 'attempt')}." if pod.attempts else pod.why,
+        "age": "" if pod.since is None else age(now - pod.since),
+        "priority": pod.priority,
     }

@@ -1,7 +1,8 @@
-"""What all pages share: header, links, light and dark, and how they wait, fail and are empty.
+"""The parts that all pages share: header, links, light and dark mode, tables, loading and errors.
 
-Data is shown by labels, table cells and charts only, which take it as text. Nothing from a cluster becomes
-HTML, a style or a script."""
+Data is shown in labels, table cells and charts only, which treat it as text. Nothing from a cluster becomes
+HTML, a style or a script.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ LINKS: Mapping[str, tuple[str, type[Any]]] = {
     "Configuration": ("/configuration", ConfiguredSource),
     "Compare": ("/compare", ResultsSource),
 }
-"""Page → address, and what a source must be able to answer for it."""
+"""Page → address, and the protocol that a source must implement for it."""
 KEYS = """<script>
 document.addEventListener("keydown", (event) => {
   const search = document.querySelector("input[type=search]");
@@ -44,7 +45,7 @@ document.addEventListener("keydown", (event) => {
   search.focus();
 });
 </script>"""
-"""`/` goes to the search of a page."""
+"""The key `/` moves to the search field of a page."""
 _DARK = "moorage-dark"
 T = TypeVar("T")
 
@@ -53,7 +54,7 @@ _log = logs.get(__name__)
 
 @contextmanager
 def frame(source: Any, title: str, here: str = "") -> Iterator[Element]:
-    """The page around its content. `here` is the link that leads to it."""
+    """Show the page around its content. `here` names the current link."""
     ui.page_title(f"{title} · Moorage")
     chosen = ui.context.client.request.cookies.get(_DARK)
     ui.dark_mode(None if chosen is None else chosen == "1")
@@ -73,7 +74,7 @@ def frame(source: Any, title: str, here: str = "") -> Iterator[Element]:
 
 
 def _toggle() -> None:
-    """Light or dark, whatever the system prefers, from now on."""
+    """Switch between light and dark, and remember it."""
     ui.run_javascript(
         "const dark = !document.body.classList.contains('body--dark');"
         f"document.cookie = '{_DARK}=' + (dark ? 1 : 0) + ';path=/;max-age=31536000;samesite=lax';"
@@ -87,7 +88,7 @@ async def _read_again(source: RereadSource) -> None:
 
 
 def text(value: object) -> ui.label:
-    """Data as text; a long one scrolls."""
+    """Show data as text; long texts scroll."""
     return ui.label(str(value)).classes("m-text m-long")
 
 
@@ -115,7 +116,7 @@ def empty(says: str, way_out: str = "") -> None:
 def table(
     columns: Sequence[tuple[str, str]], rows: list[dict[str, Any]], key: str, per_page: int | None = None
 ) -> ui.table:
-    """Columns are field and heading. A field that has a `FIELD_url` beside it is a link."""
+    """Show rows. Columns are field and heading; a field with a `FIELD_url` beside it is a link."""
     per_page = per_page if per_page is not None and len(rows) > per_page else None
     described = [
         {"name": field, "field": field, "label": label, "align": "left", "sortable": True}
@@ -137,7 +138,7 @@ def table(
 
 
 async def load(content: Element, fill: Callable[[], Awaitable[None]]) -> None:
-    """Show that it is loading, then what `fill` makes of the answer, or why there is none."""
+    """Show a spinner, then what `fill` adds, or why it failed."""
     client = ui.context.client
     with content:
         waiting = ui.spinner(size="lg").props('role="status" aria-label="Loading"')
@@ -150,7 +151,7 @@ async def load(content: Element, fill: Callable[[], Awaitable[None]]) -> None:
             await fill()
 
     filling = asyncio.ensure_future(filled())
-    client.on_delete(lambda: filling.cancel())  # nothing may be made any more on a page that is gone
+    client.on_delete(lambda: filling.cancel())  # a deleted page must not get new elements
     try:
         await filling
     except asyncio.CancelledError:
@@ -167,13 +168,13 @@ async def load(content: Element, fill: Callable[[], Awaitable[None]]) -> None:
 
 
 def _is_gone(client: Client) -> bool:
-    """Whether the user has left the page."""
+    """Return whether the user has left the page."""
     return client.is_deleted
 
 
 async def answered(place: Element, work: Awaitable[T]) -> T | None:
-    """The result of what the user has asked for. None: it was refused, and `place` says why; or the user is
-    gone meanwhile, and nothing can be shown."""
+    """Return the result of an action. Returns None if it was refused, and shows why in `place`; or if the
+    user has left the page meanwhile."""
     client = ui.context.client
     place.clear()
     try:
@@ -187,18 +188,18 @@ async def answered(place: Element, work: Awaitable[T]) -> T | None:
 
 
 def problem(error: Exception, again: Callable[[], Awaitable[None]]) -> None:
-    """Why there is no answer, and the way to try again."""
+    """Show why there is no answer, and a button to try again."""
     if not isinstance(error, MoorageError):
         _log.error("A page failed", error=error, stack=True)
-    said = str(error) if isinstance(error, MoorageError) else f"{type(error).__name__}: {error}"
+    reason = str(error) if isinstance(error, MoorageError) else f"{type(error).__name__}: {error}"
 
     async def retry() -> None:
         made.delete()
         await again()
 
     with card() as made:
-        text("This cannot be shown").classes("m-section m-bad").props('role="alert"')
-        text(said)
+        text("Cannot show this page").classes("m-section m-bad").props('role="alert"')
+        text(reason)
         ui.button("Try again", on_click=retry).props("outline no-caps")
 
 
@@ -209,7 +210,7 @@ def refill(element: Element, fill: Callable[[], None]) -> None:
 
 
 class Refresher:
-    """Asks again at most twice a second, one question at a time, for sources that change."""
+    """Asks a changing source again, at most twice a second and one request at a time."""
 
     def __init__(
         self,
@@ -232,7 +233,7 @@ class Refresher:
         try:
             await self._ask()
         except MoorageError as error:
-            self._why.text = f"No answer, trying again: {error}"
+            self._why.text = f"No answer; trying again: {error}"
             self._lost.set_visibility(True)
         else:
             self._lost.set_visibility(False)

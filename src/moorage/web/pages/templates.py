@@ -1,4 +1,4 @@
-"""What a new object of a kind starts from."""
+"""Templates for new objects."""
 
 from __future__ import annotations
 
@@ -87,9 +87,10 @@ spec:
   hostPath: {path: /tmp/data}
 """,
 }
-"""Kind → YAML. Names are made by the server, so that one text makes many objects."""
+"""Kind → YAML. The server generates names, so one text can create many objects."""
 
 
 def template(kind: str, api_version: str, name: str) -> str:
-    """`kind` as the address has it; kinds without a template begin with what every object has."""
+    """Return the template of a kind, named as in the address; other kinds get the fields that every object
+    has."""
     return TEMPLATES.get(kind) or f"apiVersion: {api_version}\nkind: {name}\nmetadata:\n  name: example\n"

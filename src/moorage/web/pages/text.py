@@ -7,7 +7,7 @@ from urllib.parse import quote, urlencode
 
 
 def age(seconds: float) -> str:
-    """As kubectl shows it, in one or two units: `45s`, `3m20s`, `5h10m`, `12d`."""
+    """Format an age as kubectl does, in one or two units: `45s`, `3m20s`, `5h10m`, `12d`."""
     whole = max(0, int(seconds))
     if whole < 120:
         return f"{whole}s"
@@ -34,11 +34,11 @@ def node_url(name: str) -> str:
 
 
 def object_url(kind: str, namespace: str, name: str) -> str:
-    """`-` stands for no namespace."""
+    """Return the address of an object; `-` stands for no namespace."""
     return f"/object/{quote(kind, safe='')}/{quote(namespace or '-', safe='')}/{quote(name, safe='')}"
 
 
 def address(path: str, query: Mapping[str, str]) -> str:
-    """With what is not empty as its query."""
+    """Return a path with the non-empty parameters as its query."""
     rest = urlencode({name: value for name, value in query.items() if value})
     return f"{path}?{rest}" if rest else path

@@ -15,12 +15,12 @@ FILES = {
     "snapshot": ("Export as a snapshot", "snapshot.json"),
     "simulator": ("Export for kube-scheduler-simulator", "export.yml"),
 }
-"""Form → what the button says, and the name of the file. JSON is YAML, which is all the simulator takes."""
-MOST_BYTES = 64 << 20
+"""Form → label of the button, and name of the file. The simulator reads YAML, and JSON is YAML."""
+MAX_BYTES = 64 << 20
 PER_PAGE = 20
 IMPORT = (
-    "A snapshot, an export of kube-scheduler-simulator, or manifests. What the file does not have stays. "
-    "Pods are made after namespaces, classes, volumes and nodes; those that have a node keep it."
+    "A snapshot, an export of kube-scheduler-simulator, or manifests. Objects that are not in the file stay. "
+    "Pods are created after namespaces, classes, volumes and nodes; pods with a node keep it."
 )
 
 
@@ -58,13 +58,13 @@ class Transfer:
         with ui.dialog() as self._import, ui.card():
             shell.text("Import").classes("m-section")
             ui.label(IMPORT).classes("m-soft")
-            choices = {False: "Keep objects that exist", True: "Replace objects that exist"}
+            choices = {False: "Keep existing objects", True: "Replace existing objects"}
             self._replace = ui.radio(choices, value=False)
             ui.upload(
-                label="A file: JSON or YAML",
+                label="JSON or YAML file",
                 auto_upload=True,
                 max_files=1,
-                max_file_size=MOST_BYTES,
+                max_file_size=MAX_BYTES,
                 on_upload=self._bring_in,
                 on_rejected=self._refuse_file,
             )
@@ -76,7 +76,7 @@ class Transfer:
     def _refuse_file(self) -> None:
         self._import.close()
         with self._answer:
-            shell.text(f"The file is too large: {MOST_BYTES >> 20} MiB at most.").classes("m-bad")
+            shell.text(f"The file is too large; the limit is {MAX_BYTES >> 20} MiB.").classes("m-bad")
 
     async def _bring_in(self, event: events.UploadEventArguments) -> None:
         self._import.close()
@@ -91,15 +91,15 @@ class Transfer:
         self._reset.clear()
         with self._reset, ui.card():
             shell.text("Reset").classes("m-section")
-            says = "Deletes what was created since the cluster was started, and what belongs to it"
-            ui.label(f"{says}: {count(len(created), 'object')}. Changes of older objects stay.")
+            says = "Deletes the objects created since the cluster was started, and the objects that they own"
+            ui.label(f"{says}: {count(len(created), 'object')}. Changes to older objects are not undone.")
             for name in created[:PER_PAGE]:
                 shell.text(name).classes("m-soft")
             if len(created) > PER_PAGE:
                 ui.label(f"and {len(created) - PER_PAGE:,} more").classes("m-soft")
             with ui.element("div").classes("m-row"):
                 if created:
-                    ui.button("Delete them", on_click=self._do_reset).props("unelevated color=negative")
+                    ui.button("Delete objects", on_click=self._do_reset).props("unelevated color=negative")
                 ui.button("Close", on_click=self._reset.close).props("outline")
         self._reset.open()
 
@@ -107,7 +107,7 @@ class Transfer:
         self._reset.close()
         await self._report("Reset", self._source.reset())
 
-    # What became of it
+    # Results
 
     async def _report(self, what: str, work: Awaitable[list[Json]]) -> None:
         self._working.set_visibility(True)
@@ -120,7 +120,7 @@ class Transfer:
 
     def _show_rows(self, what: str, rows: list[Json]) -> None:
         failed = [row for row in rows if row["failed"]]
-        says = f"{what}: {count(len(rows), 'object')}, {len(failed) or 'none'} failed"
+        says = f"{what}: {count(len(rows), 'object')}, {len(failed)} failed"
         shell.section(says).classes("m-bad" if failed else "m-good")
         rows = sorted(rows, key=lambda row: not row["failed"])
         ordered = [{**row, "key": number} for number, row in enumerate(rows)]

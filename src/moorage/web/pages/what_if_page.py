@@ -1,4 +1,4 @@
-"""What if: pods that would come, a drained node, more nodes; tried on a copy, shown beside the present."""
+"""What if: new pods, drained nodes, more nodes; tried on a copy, and compared with the present."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from moorage.web.pages import shell
 from moorage.web.pages.text import count
 from moorage.web.source import Json, Question, WhatIfSource
 
-MOST_NODES = 1000
+MAX_NODES = 1000
 PER_PAGE = 50
 EXAMPLE = """apiVersion: v1
 kind: Pod
@@ -32,26 +32,26 @@ class WhatIfPage:
     async def show(self) -> None:
         with shell.frame(self._source, "What if", "What if"):
             shell.headline("What if")
-            ui.label("Everything is tried on a copy in memory; the cluster is not touched.").classes("m-soft")
+            ui.label("Changes are tried on a copy in memory. The cluster itself is not changed.").classes(
+                "m-soft"
+            )
             with shell.card():
                 self._show_form()
             self._answer = ui.element("div").classes("m-answer")
 
     def _show_form(self) -> None:
         self._manifests = (
-            ui.textarea("Objects that would be applied (YAML or JSON)", placeholder=EXAMPLE)
+            ui.textarea("Objects to apply (YAML or JSON)", placeholder=EXAMPLE)
             .props("outlined input-class=m-mono rows=9")
             .style("width: 100%")
         )
         with ui.element("div").classes("m-row"):
-            self._drain = ui.input("Nodes that would be drained", value=self._drained)
-            self._number = ui.number(
-                "Nodes that would come", value=int(bool(self._liked)), min=0, max=MOST_NODES
-            )
-            self._like = ui.input("like the node", value=self._liked)
+            self._drain = ui.input("Nodes to drain", value=self._drained)
+            self._number = ui.number("Nodes to add", value=int(bool(self._liked)), min=0, max=MAX_NODES)
+            self._like = ui.input("Copies of node", value=self._liked)
             for field in (self._drain, self._number, self._like):
                 field.props("dense outlined").style("min-width: 220px")
-            self._button = ui.button("Try it", on_click=self._try).props("no-caps unelevated")
+            self._button = ui.button("Try", on_click=self._try).props("no-caps unelevated")
 
     async def _try(self) -> None:
         self._answer.clear()
@@ -71,7 +71,8 @@ class WhatIfPage:
         )
         if not (question.manifests.strip() or question.drain or question.add_nodes):
             shell.empty(
-                "Nothing was asked.", "Paste objects, name nodes to drain, or say how many would come."
+                "There is nothing to try.",
+                "Paste objects, name nodes to drain, or set the number of nodes to add.",
             )
             return
         outcome = await self._source.what_if(question)
@@ -79,9 +80,9 @@ class WhatIfPage:
         with shell.card():
             shell.section(_headline(outcome))
             if rows:
-                shell.table((("pod", "Pod"), ("now", "Now"), ("then", "Then")), rows, "pod", PER_PAGE)
+                shell.table((("pod", "Pod"), ("now", "Now"), ("then", "After")), rows, "pod", PER_PAGE)
             else:
-                shell.empty("Every pod stays where it is.")
+                shell.empty("No pod would move.")
         why = outcome["explanation"]
         if why is not None and why["refusals"]:
             with shell.card():
@@ -107,7 +108,7 @@ def _headline(outcome: Json) -> str:
 def _rows(outcome: Json) -> Iterator[Json]:
     for pod, then in _then(outcome):
         now = outcome["present"].get(pod)
-        shown = {None: "not there", "": "pending"}.get(now, now)
+        shown = {None: "does not exist", "": "pending"}.get(now, now)
         yield {"pod": pod, "now": shown, "then": then}
 
 
@@ -115,5 +116,5 @@ def _then(outcome: Json) -> Iterator[tuple[str, str]]:
     yield from outcome["placed"].items()
     yield from ((pod, move["to"]) for pod, move in outcome["moved"].items())
     yield from ((pod, f"pending: {message}") for pod, message in outcome["pending"].items())
-    yield from ((pod, "deleted by preemption") for pod in outcome["preempted"])
-    yield from ((pod, "gone: no controller makes it again") for pod in outcome["lost"])
+    yield from ((pod, "preempted") for pod in outcome["preempted"])
+    yield from ((pod, "deleted; no controller recreates it") for pod in outcome["lost"])

@@ -17,12 +17,13 @@ from moorage.client.aiohttp_transport import AiohttpTransport
 from moorage.client.connection import find
 from moorage.client.credentials import Credentials
 from moorage.client.transport import Request
+from moorage.endpoints import client
 from moorage.snapshots.manifests import parse_manifest
 from moorage.web.source import Json
 from moorage.web.sources import exporting, importing, resetting
 from moorage.web.sources.api_objects import ApiObjects, in_namespace
+from moorage.web.sources.node_columns import Usage
 from moorage.web.sources.server_source import ServerSource
-from moorage.web.sources.usage import Usage
 
 MOST_ROWS = 200
 SECONDS = 10.0
@@ -83,7 +84,7 @@ class EmbeddedSource(ServerSource):
 
     async def export(self, form: str) -> bytes:
         if form == "simulator":
-            found = await self._ask("/configz")
+            found = await self._ask(client.CONFIGZ, dict[str, Any])
             return msgspec.json.encode(
                 await exporting.simulator_export(self._objects, found["componentconfig"])
             )

@@ -13,16 +13,18 @@ from moorage.api.pod import Pod
 from moorage.api.resources import PODS
 from moorage.api.times import parse_time
 from moorage.app.offline import AnyEngine
+from moorage.endpoints.answers import PendingPod, QueueAnswer, QueueGroup
+from moorage.endpoints.queries import QueueQuery
 from moorage.explain.judging import Judge
 from moorage.framework.statuses import NodeStatuses
 from moorage.runtime.reuse.signatures import Signer
 from moorage.scheduler.outcome import fit_error
 from moorage.scheduler.queue_hooks import run_pre_enqueue
-from moorage.web.source import Json, QueueQuery
+from moorage.web.source import RefusedPods
 
 MAX_JUDGED = 200
 """Number of templates that are judged. Other pods show the message of their PodScheduled condition."""
-ACTIVE, PARKED, GATED = "active", "parked", "gated"
+ACTIVE, UNSCHEDULABLE, GATED = "active", "unschedulable", "gated"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,19 +48,19 @@ class Pending:
     def reason(self) -> str:
         return ",".join(self.judged.plugins)
 
-    def to_dict(self) -> Json:
+    def answer(self) -> PendingPod:
         pod = self.pod
-        return {
-            "pod": pod.key,
-            "uid": pod.uid,
-            "profile": pod.scheduler_name,
-            "place": self.judged.place,
-            "why": self.judged.why,
-            "plugins": list(self.judged.plugins),
-            "since": parse_time(pod.metadata.creation_timestamp),
-            "priority": pod.priority,
-            "nominatedNode": pod.status.nominated_node_name or "",
-        }
+        return PendingPod(
+            pod=pod.key,
+            uid=pod.uid,
+            profile=pod.scheduler_name,
+            place=self.judged.place,
+            why=self.judged.why,
+            plugins=self.judged.plugins,
+            since=parse_time(pod.metadata.creation_timestamp),
+            priority=pod.priority,
+            nominated_node=pod.status.nominated_node_name or "",
+        )
 
 
 class PendingPods:
@@ -66,23 +68,23 @@ class PendingPods:
 
     def __init__(self, pods: list[Pending]) -> None:
         self.pods = pods
-        self._places = {ACTIVE: 0, PARKED: 0, GATED: 0, **Counter(each.judged.place for each in pods)}
+        self._places = {ACTIVE: 0, UNSCHEDULABLE: 0, GATED: 0, **Counter(each.judged.place for each in pods)}
         groups = Counter((each.judged.place, each.reason) for each in pods)
         ordered = sorted(groups.items(), key=lambda group: (-group[1], group[0]))
-        self._groups = [{"place": where, "reason": why, "pods": count} for (where, why), count in ordered]
+        self._groups = [QueueGroup(place=where, reason=why, pods=count) for (where, why), count in ordered]
 
     def counts(self) -> dict[str, int]:
         return dict(self._places)
 
-    def page(self, query: QueueQuery) -> Json:
+    def page(self, query: QueueQuery) -> QueueAnswer:
         found = list(self._matching(query))
         shown = found[: query.limit]
-        return {
-            "places": self._places,
-            "groups": self._groups,
-            "pods": [each.to_dict() for each in shown],
-            "after": shown[-1].pod.key if len(found) > len(shown) else None,
-        }
+        return QueueAnswer(
+            places=self._places,
+            groups=self._groups,
+            pods=[each.answer() for each in shown],
+            after=shown[-1].pod.key if len(found) > len(shown) else None,
+        )
 
     def _matching(self, query: QueueQuery) -> Iterator[Pending]:
         number = 0
@@ -99,25 +101,19 @@ class PendingPods:
                 if number > query.limit:
                     return
 
-    def refused_by(self, node: str) -> list[Json]:
+    def refused_by(self, node: str) -> list[RefusedPods]:
         """Return the templates that the node refuses: the first pod, the number of pods, and the reasons."""
-        firsts: dict[int, Json] = {}
+        refused: dict[int, list[Pending]] = {}
         for each in self.pods:
             statuses = each.judged.statuses
-            if statuses is None or statuses.get(node).is_success:
-                continue
-            known = firsts.get(id(each.judged))
-            if known is not None:
-                known["pods"] += 1
-                continue
-            status = statuses.get(node)
-            firsts[id(each.judged)] = {
-                "pod": each.pod.key,
-                "pods": 1,
-                "plugin": status.plugin,
-                "reasons": list(status.reasons),
-            }
-        return list(firsts.values())
+            if statuses is not None and not statuses.get(node).is_success:
+                refused.setdefault(id(each.judged), []).append(each)
+        found = []
+        for alike in refused.values():
+            assert alike[0].judged.statuses is not None
+            status = alike[0].judged.statuses.get(node)
+            found.append(RefusedPods(alike[0].pod.key, len(alike), status.plugin, status.reasons))
+        return found
 
 
 async def judge_pending(engine: AnyEngine) -> PendingPods:
@@ -153,9 +149,9 @@ def _judged(attempt: Any) -> Judged:
         return Judged(ACTIVE, f"{attempt.feasible} of {total} nodes are feasible now", (), attempt.statuses)
     refused, pending = attempt.statuses.rejectors()
     message = fit_error(total, pre_filter=attempt.pre_filter_message, reasons=attempt.statuses.histogram())
-    return Judged(PARKED, message, tuple(sorted(refused | pending)), attempt.statuses)
+    return Judged(UNSCHEDULABLE, message, tuple(sorted(refused | pending)), attempt.statuses)
 
 
 def _by_condition(pod: Pod) -> Judged:
     said = next((each.message for each in pod.status.conditions if each.type == "PodScheduled"), "")
-    return Judged(PARKED, said or "Not judged yet: open the pod to see why it is pending.")
+    return Judged(UNSCHEDULABLE, said or "Not judged yet: open the pod to see why it is pending.")

@@ -1,32 +1,48 @@
-"""A running scheduler as a source of the pages: what /moorage/v1 says, to the user's own credentials."""
+"""A running scheduler as a source of the pages: asks /moorage/v1 with the user's credentials."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
+
+import msgspec
 
 from moorage.api.errors import MoorageError
 from moorage.app.clock import SystemClock
 from moorage.client.credentials import Credentials
 from moorage.endpoints import client
-from moorage.endpoints.client import Endpoints
-from moorage.endpoints.v1.routes import ROOT
-from moorage.web.source import Json, Question, QueueQuery
+from moorage.endpoints.answers import (
+    AttemptDetails,
+    CheckedConfiguration,
+    ConfigurationAnswer,
+    NodeAnswer,
+    NodesAnswer,
+    NodeSummary,
+    PastConfiguration,
+    PastConfigurationText,
+    QueueAnswer,
+    RecordsAnswer,
+    SummaryAnswer,
+)
+from moorage.endpoints.client import EndpointsClient
+from moorage.endpoints.queries import ROOT, NodeQuery, NodesQuery, QueueQuery, RecordsQuery
+from moorage.web.source import Json, NodeContent, PodContent, Question
 from moorage.web.sources import configurations
-from moorage.web.sources.labels import label_columns
+from moorage.web.sources.node_columns import Usage, label_columns
 from moorage.web.sources.trying import what_if
-from moorage.web.sources.usage import Usage
 
 FRESH_SECONDS, NODES_FRESH_SECONDS = 0.4, 4.0
-"""Several browsers that ask at about the same time get one answer; all nodes are much to ask for."""
-MOST_NODES = 10_000
+"""Several browsers that ask at about the same time share one answer; listing all nodes is expensive."""
+MAX_NODES = 10_000
 PER_PAGE = 1000
 ATTEMPTS = 50
-"""Of one pod, the newest."""
-MOST_NAMES = 5000
-"""Of nodes that one plugin refused in an attempt."""
+"""The number of attempts of one pod, the newest."""
+MAX_NAMES = 5000
+"""Names of nodes that one plugin rejected in an attempt."""
+CONFIGURATION = f"{ROOT}/configuration"
+T = TypeVar("T")
 
 
 class ServerSource:
@@ -38,37 +54,30 @@ class ServerSource:
         self._given = given
         self._usage = usage
         self._clock = SystemClock()
-        self._endpoints: Endpoints | None = None
-        self._kept: dict[tuple[str, str], tuple[float, asyncio.Task[Json]]] = {}
-        """What was asked → until when the answer is given again, and the answer."""
+        self._client: EndpointsClient | None = None
+        self._shared_answers: dict[tuple[str, str], tuple[float, asyncio.Task[Any]]] = {}
+        """Request → when its answer expires, and the answer."""
 
-    async def summary(self) -> Json:
-        return await self._ask("summary")
+    async def summary(self) -> SummaryAnswer:
+        return await self._ask(f"{ROOT}/summary", SummaryAnswer)
 
-    async def queue(self, query: QueueQuery) -> Json:
-        return await self._ask(
-            "queue",
-            place=query.place,
-            reason=query.reason,
-            search=query.search,
-            after=query.after,
-            limit=query.limit,
-        )
+    async def queue(self, query: QueueQuery) -> QueueAnswer:
+        return await self._ask(f"{ROOT}/queue", QueueAnswer, query)
 
-    async def pod(self, key: str) -> Json:
-        answer = await self._ask("records", pod=key, limit=ATTEMPTS, nodes=0)
-        return {**answer, "explanation": None}
+    async def pod(self, key: str) -> PodContent:
+        query = RecordsQuery(key, limit=ATTEMPTS, nodes=0)
+        answer = await self._ask(f"{ROOT}/records", RecordsAnswer, query)
+        return PodContent(None, answer.waiting, answer.records)
 
-    async def attempt(self, key: str, sequence: int) -> Json:
-        answer = await self._ask("records", pod=key, before=sequence + 1, limit=1, nodes=MOST_NAMES)
-        if not answer["records"] or answer["records"][-1]["sequence"] != sequence:
-            raise MoorageError(
-                f"attempt {sequence} of the pod {key} is not kept any more: choose another one"
-            )
-        return dict(answer["records"][-1])
+    async def attempt(self, key: str, sequence: int) -> AttemptDetails:
+        query = RecordsQuery(key, before=sequence + 1, limit=1, nodes=MAX_NAMES)
+        answer = await self._ask(f"{ROOT}/records", RecordsAnswer, query)
+        if not answer.records or answer.records[-1].sequence != sequence:
+            raise MoorageError(f"Attempt {sequence} of the pod {key} is no longer kept. Choose another one.")
+        return answer.records[-1]
 
     async def what_if(self, question: Question) -> Json:
-        """By the scheduler's own configuration, on what it sees at this moment."""
+        """Try a change with the scheduler's own configuration, on the objects that it sees now."""
         configured = await client.configuration(self._given)
         cluster = await client.cluster(self._given, configured.resources())
         return await asyncio.to_thread(what_if, cluster, configured, question)
@@ -77,16 +86,16 @@ class ServerSource:
         return await self._shared(("nodes", ""), NODES_FRESH_SECONDS, self._columns)
 
     async def _columns(self) -> Json:
-        found = await self._pages("nodes", "nodes")
-        resources = dict.fromkeys(name for node in found for name in node["allocatable"])
-        requested = [{**node["requested"], "pods": node["podCount"]} for node in found]
+        found = await self._all_nodes()
+        resources = dict.fromkeys(name for node in found for name in node.allocatable)
+        requested = [{**node.requested, "pods": node.pod_count} for node in found]
         columns = {
-            "names": [node["name"] for node in found],
-            "unschedulable": [node["unschedulable"] for node in found],
-            "labels": label_columns([node["labels"] for node in found]),
+            "names": [node.name for node in found],
+            "unschedulable": [node.unschedulable for node in found],
+            "labels": label_columns([node.labels for node in found]),
             "amounts": {
                 name: {
-                    "allocatable": [node["allocatable"].get(name, 0) for node in found],
+                    "allocatable": [node.allocatable.get(name, 0) for node in found],
                     "requested": [each.get(name, 0) for each in requested],
                 }
                 for name in resources
@@ -94,68 +103,70 @@ class ServerSource:
         }
         return columns if self._usage is None else await self._usage.add_to(columns)
 
-    async def node(self, name: str) -> Json:
-        return await self._ask(f"nodes/{quote(name, safe='')}", limit=PER_PAGE)
+    async def _all_nodes(self) -> list[NodeSummary]:
+        found: list[NodeSummary] = []
+        after: str | None = ""
+        while after is not None and len(found) < MAX_NODES:
+            answer = await self._ask(f"{ROOT}/nodes", NodesAnswer, NodesQuery(limit=PER_PAGE, after=after))
+            found += answer.nodes
+            after = answer.after
+        return found
 
-    async def configuration(self) -> Json:
-        found = await self._ask("configuration")
-        warnings = [f"A newer configuration is not used: {found['error']}"] if found["error"] else []
-        return {**found, "problems": [], "warnings": [*warnings, *found["warnings"]]}
+    async def node(self, name: str) -> NodeContent:
+        path = f"{ROOT}/nodes/{quote(name, safe='')}"
+        return NodeContent(await self._ask(path, NodeAnswer, NodeQuery(limit=PER_PAGE)))
 
-    async def check(self, text: str) -> Json:
-        """By the scheduler, which knows its plugins; here where it takes no configuration."""
-        if self.read_only or not (await self._ask("configuration"))["writable"]:
+    async def configuration(self) -> ConfigurationAnswer:
+        found = await self._ask(CONFIGURATION, ConfigurationAnswer)
+        if not found.error:
+            return found
+        warning = f"Reload failed; this is still the previous configuration: {found.error}"
+        return msgspec.structs.replace(found, warnings=[warning, *found.warnings])
+
+    async def check(self, text: str) -> CheckedConfiguration:
+        """Let the scheduler check it, which knows its plugins; check it here if it accepts no
+        configuration."""
+        if self.read_only or not (await self._ask(CONFIGURATION, ConfigurationAnswer)).writable:
             return await asyncio.to_thread(configurations.check, text)
-        return await self._send(text, dryRun="All")
+        return await self._endpoints().send(CONFIGURATION, CheckedConfiguration, text, dryRun="All")
 
     async def past_configuration(self, number: int) -> str:
-        return str((await self._ask(f"configuration/{number}"))["text"])
+        return (await self._ask(f"{CONFIGURATION}/{number}", PastConfigurationText)).text
 
-    async def apply(self, text: str) -> Json:
+    async def apply(self, text: str) -> PastConfiguration:
         self._may_change()
-        answer = await self._send(text)
-        self._kept.clear()  # what was asked before is of the former one
+        answer = await self._endpoints().send(CONFIGURATION, PastConfiguration, text)
+        self._shared_answers.clear()  # they belong to the previous configuration
         return answer
-
-    async def _send(self, text: str, **query: str) -> Json:
-        self._endpoints = self._endpoints or Endpoints(self._given)
-        return await self._endpoints.send(f"{ROOT}/configuration", query, text)
 
     def _may_change(self) -> None:
         if self.read_only:
-            raise MoorageError("these pages are read-only: start `moorage ui` without --read-only to change")
+            raise MoorageError(
+                "These pages are read-only. Start `moorage ui` without --read-only to change it."
+            )
 
-    async def _pages(self, path: str, key: str) -> list[Json]:
-        """All pages of a list."""
-        found: list[Json] = []
-        after: str | None = ""
-        while after is not None and len(found) < MOST_NODES:
-            answer = await self._ask(path, limit=PER_PAGE, after=after)
-            found += answer[key]
-            after = answer["after"]
-        return found
+    def _endpoints(self) -> EndpointsClient:
+        """Return the client, which must be created on the loop that uses it."""
+        self._client = self._client or EndpointsClient(self._given)
+        return self._client
 
-    async def _ask(self, path: str, **query: Any) -> Json:
-        given = {name: str(value) for name, value in query.items() if value != ""}
-        path = path if path.startswith("/") else f"{ROOT}/{path}"
+    async def _ask(self, path: str, kind: type[T], query: msgspec.Struct | None = None) -> T:
+        async def answer() -> T:
+            return await self._endpoints().ask(path, kind, query)
 
-        async def answer() -> Json:
-            # Made on the loop that uses it.
-            self._endpoints = self._endpoints or Endpoints(self._given)
-            return await self._endpoints.ask(path, given)
-
-        return await self._shared((path, repr(given)), FRESH_SECONDS, answer)
+        return await self._shared((path, repr(query)), FRESH_SECONDS, answer)
 
     async def _shared(
-        self, key: tuple[str, str], seconds: float, ask: Callable[[], Coroutine[Any, Any, Json]]
-    ) -> Json:
-        """One answer for all who ask within these seconds; a failure is not kept."""
+        self, key: tuple[str, str], seconds: float, ask: Callable[[], Coroutine[Any, Any, T]]
+    ) -> T:
+        """Share one answer among all who ask within these seconds; failures are not shared."""
         now = self._clock.now()
-        self._kept = {k: kept for k, kept in self._kept.items() if kept[0] > now}
-        if key not in self._kept:
-            self._kept[key] = (now + seconds, asyncio.ensure_future(ask()))
+        self._shared_answers = {k: kept for k, kept in self._shared_answers.items() if kept[0] > now}
+        if key not in self._shared_answers:
+            self._shared_answers[key] = (now + seconds, asyncio.ensure_future(ask()))
         try:
-            return await asyncio.shield(self._kept[key][1])
+            found: T = await asyncio.shield(self._shared_answers[key][1])
         except MoorageError:
-            self._kept.pop(key, None)
+            self._shared_answers.pop(key, None)
             raise
+        return found

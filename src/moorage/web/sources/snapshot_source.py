@@ -12,18 +12,28 @@ from typing import Any, TypeVar
 
 from moorage.api.errors import MoorageError
 from moorage.api.pod import Pod
+from moorage.api.requests import pod_requests
 from moorage.app.configuration import Configuration
 from moorage.app.offline import question_engine
+from moorage.endpoints.answers import (
+    CheckedConfiguration,
+    ConfigurationAnswer,
+    NodeAnswer,
+    NodeTaint,
+    PodOnNode,
+    QueueAnswer,
+    SummaryAnswer,
+)
+from moorage.endpoints.queries import QueueQuery
 from moorage.explain.explanation import explain
 from moorage.explain.judging import Judge, find_pod
 from moorage.framework.nodes import Nodes, NodeView
 from moorage.snapshots.cluster import ClusterObjects
-from moorage.web.source import Json, Question, QueueQuery
+from moorage.web.source import Json, NodeContent, PodContent, Question
 from moorage.web.sources import configurations
-from moorage.web.sources.labels import label_columns
+from moorage.web.sources.node_columns import Usage, label_columns
 from moorage.web.sources.pending import PendingPods, judge_pending
 from moorage.web.sources.trying import what_if
-from moorage.web.sources.usage import Usage
 
 T = TypeVar("T")
 Read = Callable[[], Awaitable[ClusterObjects]]
@@ -65,25 +75,25 @@ class SnapshotSource:
         cluster = await self._read()
         await self._call(lambda: self._take(cluster))
 
-    async def summary(self) -> Json:
-        async def answer() -> Json:
+    async def summary(self) -> SummaryAnswer:
+        async def answer() -> SummaryAnswer:
             pending = await self._judged()
             cache = self._engine.cache
-            return {"nodes": len(self._nodes), "pods": {**pending.counts(), "bound": len(cache)}}
+            return SummaryAnswer(nodes=len(self._nodes), pods={**pending.counts(), "bound": len(cache)})
 
         return await self._ask(answer)
 
-    async def queue(self, query: QueueQuery) -> Json:
-        async def answer() -> Json:
+    async def queue(self, query: QueueQuery) -> QueueAnswer:
+        async def answer() -> QueueAnswer:
             return (await self._judged()).page(query)
 
         return await self._ask(answer)
 
-    async def pod(self, key: str) -> Json:
-        async def answer() -> Json:
+    async def pod(self, key: str) -> PodContent:
+        async def answer() -> PodContent:
             pod = self._pod(key)
             found = await explain(Judge.of(self._engine, pod), pod, table=True)
-            return {"pod": key, "explanation": found.to_dict(), "waiting": None, "records": []}
+            return PodContent(found.to_dict())
 
         return await self._ask(answer)
 
@@ -99,25 +109,25 @@ class SnapshotSource:
         columns = await self._call(lambda: _columns(self._nodes))
         return columns if self._usage is None else await self._usage.add_to(columns)
 
-    async def node(self, name: str) -> Json:
-        async def answer() -> Json:
+    async def node(self, name: str) -> NodeContent:
+        async def answer() -> NodeContent:
             row = self._nodes.columns.row_of(name)
             if row < 0:
                 raise MoorageError(
                     f"node {name!r} does not exist in {self.title}; the Cluster page lists all nodes"
                 )
             refused = (await self._judged()).refused_by(name)
-            return {**_described(self._nodes.columns.view(row)), "refusedPods": refused}
+            return NodeContent(_described(self._nodes.columns.view(row)), refused)
 
         return await self._ask(answer)
 
     async def what_if(self, question: Question) -> Json:
         return await self._call(lambda: what_if(self._cluster, self._configured, question))
 
-    async def configuration(self) -> Json:
+    async def configuration(self) -> ConfigurationAnswer:
         return await self._call(lambda: configurations.described(self._configured))
 
-    async def check(self, text: str) -> Json:
+    async def check(self, text: str) -> CheckedConfiguration:
         return await self._call(lambda: configurations.check(text, self._configured.registry))
 
     # On the thread
@@ -153,18 +163,27 @@ def _columns(nodes: Nodes) -> Json:
     }
 
 
-def _described(view: NodeView) -> Json:
+def _described(view: NodeView) -> NodeAnswer:
     pods = sorted(view.pods, key=lambda pod: pod.key)
-    return {
-        "name": view.name,
-        "labels": dict(view.labels),
-        "taints": [{"key": each.key, "value": each.value, "effect": each.effect} for each in view.taints],
-        "unschedulable": view.unschedulable,
-        "allocatable": dict(view.allocatable),
-        "requested": {name: amount for name, amount in view.requested.items() if name != "pods"},
-        "podCount": len(pods),
-        "pods": [
-            {"pod": pod.key, "priority": pod.priority, "terminating": pod.is_terminating}
+    return NodeAnswer(
+        name=view.name,
+        labels=dict(view.labels),
+        taints=[NodeTaint(key=each.key, value=each.value, effect=each.effect) for each in view.taints],
+        unschedulable=view.unschedulable,
+        allocatable=dict(view.allocatable),
+        requested={name: amount for name, amount in view.requested.items() if name != "pods"},
+        pod_count=len(pods),
+        pods=[
+            PodOnNode(
+                pod=pod.key,
+                uid=pod.uid,
+                profile=pod.scheduler_name,
+                priority=pod.priority,
+                assumed=False,
+                terminating=pod.is_terminating,
+                requests={name: amount for name, amount in pod_requests(pod).items() if amount},
+            )
             for pod in pods[:MAX_PODS]
         ],
-    }
+        after=None,
+    )

@@ -1,10 +1,13 @@
-"""What the nodes of a cluster use, as its API server measures it (metrics.k8s.io), to the user's own
-credentials. Not every cluster measures, and not every user may see it."""
+"""Columns of nodes that no scheduler provides: labels by which nodes can be grouped, and measured usage.
+
+Usage comes from the metrics API (metrics.k8s.io) with the user's credentials. Not every cluster serves it,
+and not every user may read it.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from moorage.api.errors import MoorageError
 from moorage.api.requests import resource_value
@@ -15,6 +18,8 @@ from moorage.contrib.metrics.metrics_server import NODE_METRICS
 from moorage.telemetry import logs
 from moorage.web.source import Json
 
+MAX_VALUES = 200
+"""Values of a label by which nodes can be grouped: one group for each node shows nothing."""
 FRESH_SECONDS = 15.0
 """Metrics servers measure about as often."""
 ANSWER_SECONDS = 5.0
@@ -22,16 +27,28 @@ ANSWER_SECONDS = 5.0
 _log = logs.get(__name__)
 
 
+def label_columns(labels: Sequence[Mapping[str, str]]) -> dict[str, list[str]]:
+    """Return key → value on each node, empty if a node lacks the key; without keys that have many values."""
+    columns = {}
+    for key in dict.fromkeys(key for each in labels for key in each):
+        values = [each.get(key, "") for each in labels]
+        if len(set(values)) <= MAX_VALUES:
+            columns[key] = values
+    return columns
+
+
 class Usage:
+    """The measured usage of nodes."""
+
     def __init__(self, find_server: Callable[[], Awaitable[Credentials]]) -> None:
-        """`find_server` may fail, as where there is no kubeconfig: then nothing is measured."""
+        """`find_server` may fail, for example without a kubeconfig; then nothing is measured."""
         self._find_server = find_server
         self._clock = SystemClock()
         self._found: dict[str, Json] = {}
         self._until = float("-inf")
 
     async def add_to(self, nodes: Json) -> Json:
-        """The columns of `nodes` with what is `measured` of each amount; as they are where nothing is."""
+        """Return the columns with `measured` added to each amount that is known."""
         if self._clock.now() >= self._until:
             self._until = self._clock.now() + FRESH_SECONDS
             self._found = await self._ask()
@@ -47,12 +64,12 @@ class Usage:
         }
 
     async def _ask(self) -> dict[str, Json]:
-        """Node → resource → amount; nothing where there is no answer."""
+        """Return node → resource → amount; empty if there is no answer."""
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 return await self._list()
         except (MoorageError, TimeoutError) as error:
-            _log.info(1, "The usage of nodes is not known", err=str(error) or "no answer in time")
+            _log.info(1, "Node usage is not available", err=str(error) or "no answer in time")
             return {}
 
     async def _list(self) -> dict[str, Json]:
@@ -62,8 +79,9 @@ class Usage:
             items = (await client.list(NODE_METRICS)).items
         finally:
             await client.close()
-        return {item.name: _amounts(item.get("usage", default={})) for item in items}
-
-
-def _amounts(usage: Json) -> Json:
-    return {name: resource_value(name, amount) for name, amount in usage.items()}
+        return {
+            item.name: {
+                name: resource_value(name, amount) for name, amount in item.get("usage", default={}).items()
+            }
+            for item in items
+        }

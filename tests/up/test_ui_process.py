@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from moorage.up import pages
+from moorage.up import process
 from moorage.up.cluster import EmbeddedCluster
 from moorage.up.cluster_plan import ClusterPlan
-from moorage.web.sources import address
+from moorage.web import guard
 from tests.cli.test_up import Up, until, up
 
 installed = pytest.mark.skipif(find_spec("nicegui") is None, reason="the extra ui is not installed")
@@ -66,15 +66,15 @@ def test_the_pages_end_when_the_cluster_is_killed(tmp_path):
 
 def test_a_taken_port_makes_the_pages_choose_another(monkeypatch):
     with socket.socket() as taken:
-        taken.bind((address.HOST, 0))
+        taken.bind((guard.HOST, 0))
         taken.listen()
-        monkeypatch.setattr(address, "PORT", taken.getsockname()[1])
-        with address.take_port() as listening:
-            assert listening.getsockname()[1] not in (0, address.PORT)
+        monkeypatch.setattr(guard, "PORT", taken.getsockname()[1])
+        with guard.take_port() as listening:
+            assert listening.getsockname()[1] not in (0, guard.PORT)
 
 
 def test_without_the_extra_there_is_a_line_that_says_how_to_get_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(pages, "find_spec", lambda name: None)
+    monkeypatch.setattr(process, "find_spec", lambda name: None if name == "nicegui" else find_spec(name))
     plan = ClusterPlan.of(nodes=0, port=0, kubeconfig=tmp_path / "kubeconfig", ui=True)
 
     async def greeting() -> list[str]:
