@@ -354,3 +354,15 @@ def test_questions_leave_no_tasks_behind():
 
     assert asyncio.run(twice()) == 1
     assert len(engine.tasks) == 0
+
+
+def test_preemption_in_a_question_leaves_pod_and_nominations_as_they_were():
+    low = make_pod("low", cpu="3", node="n", priority=1)
+    rival = make_pod("rival", cpu="1", priority=2, nominated="n")
+    pod = make_pod("p", cpu="3", priority=10)
+    engine = load([make_node("n")], [low, rival, pod])
+    first, second = (ask(engine, pod) for _ in range(2))
+    assert first.nominated == "n"
+    assert second.to_dict() == first.to_dict()
+    assert second.held_back == ()
+    assert [each.key for each in engine.nominator.nominated_on("n")] == ["default/rival"]

@@ -6,6 +6,7 @@ that a node shows everything that keeps the pod off it. The FailedScheduling mes
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -15,11 +16,12 @@ from msgspec.structs import replace
 from moorage.api.errors import MoorageError
 from moorage.api.pod import Pod
 from moorage.api.resources import PODS
-from moorage.app.offline import AnyEngine
+from moorage.app.offline import AnyEngine, QuestionEngine, load
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.events import QueuedPod
 from moorage.framework.nodes import IntArray, Nodes, NodeView
 from moorage.framework.optional import Detail, ExplainingPlugin
+from moorage.framework.ports import Change
 from moorage.framework.status import Code, PostFilterResult, Status
 from moorage.runtime import questions
 from moorage.runtime.attempt import Attempt
@@ -135,9 +137,23 @@ class Judge:
         return Judgement(attempt, status, message, held_back, verdicts, result)
 
     async def preempt(self, attempt: Attempt) -> tuple[PostFilterResult | None, Status]:
-        """Return what PostFilter would do. The victims are not deleted."""
-        answer = await run_post_filter(self.profile, attempt.state, attempt.pod, attempt.statuses)
-        await self.engine.tasks.stop()
+        """Return what PostFilter would do. No victim is deleted and no nomination changes.
+
+        Preemption reads the newest version of the pod from the store; a changed pod is there meanwhile."""
+        engine, pod, nominator = self.engine, attempt.pod, self.engine.services.nominator
+        stored = engine.stores.lister(PODS).get(pod.name, pod.namespace)
+        is_changed = stored is not None and stored is not pod
+        nominated = [(other, node) for node in nominator.nodes() for other in nominator.nominated_on(node)]
+        if is_changed:
+            load(engine, [Change(PODS, stored, pod)])
+        answer = await run_post_filter(self.profile, attempt.state, pod, attempt.statuses)
+        if isinstance(engine, QuestionEngine):
+            await asyncio.sleep(0)  # its writes go nowhere; a task that has started cleans up when cancelled
+        await engine.tasks.stop()
+        if is_changed:
+            load(engine, [Change(PODS, pod, stored)])
+        for other, node in nominated:
+            nominator.nominate(other, node)
         return answer
 
     def scores(self, attempt: Attempt) -> ScoreBoard | None:
