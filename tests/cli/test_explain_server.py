@@ -119,7 +119,7 @@ def test_a_waiting_pod_shows_its_place_what_wakes_it_and_its_last_attempts(expla
     result = explain("pod/big", "--kubeconfig", "kubeconfig")
     assert result.exit_code == 3, result.output
     lines = result.output.splitlines()
-    assert lines[0].startswith("default/big is parked since ")
+    assert lines[0].startswith("default/big is unschedulable since ")
     assert (
         lines[1] == "Refused by NodeResourcesFit, NodeUnschedulable; waits for an event that may change that."
     )

@@ -166,18 +166,18 @@ def test_the_scheduler_is_asked_at_the_address_that_is_printed_with_the_token_of
         cluster.hear("--server")
         server = cluster.said.split("--server ")[1].strip()
 
-        def parked() -> bool:
-            found = cluster.ask("GET", "/moorage/v1/queue?place=parked", server=server)["pods"]
+        def unschedulable() -> bool:
+            found = cluster.ask("GET", "/moorage/v1/queue?place=unschedulable", server=server)["pods"]
             # At first the nodes may not be ready, and their taints refuse the pod.
             return [(pod["pod"], pod["plugins"]) for pod in found] == [("default/big", ["NodeResourcesFit"])]
 
-        until(parked, "the pod to be parked for its requests")
+        until(unschedulable, "the pod to be unschedulable for its requests")
         with pytest.raises(urllib.error.HTTPError, match="401"):
             cluster.ask("GET", "/moorage/v1/queue", server=server, token="another")
         command = ("explain", "pod/big", "--server", server, "--kubeconfig", str(cluster.kubeconfig))
         shown = run_in(tmp_path, *command)
         assert shown.returncode == 3, shown.stderr
-        assert shown.stdout.startswith("default/big is parked since ")
+        assert shown.stdout.startswith("default/big is unschedulable since ")
         before = pods(cluster)
         asked = ("--add-nodes", "1", "--like", "node-0", "--drain", "node-1", "-o", "json")
         wondered = run_in(tmp_path, "what-if", "-f", "big.yaml", "--replicas", "2", *command[2:], *asked)

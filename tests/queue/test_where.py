@@ -12,17 +12,19 @@ def test_every_place_explains_itself():
     world = World(300.0)
     world.register(Fit=[on(NODE_ADD)])
     world.hooks.gates["gated"] = "Gate"
-    pods = {name: a_pod(name) for name in ("parked", "refused", "errored", "gated", "flying", "active")}
+    pods = {
+        name: a_pod(name) for name in ("unschedulable", "refused", "errored", "gated", "flying", "active")
+    }
     world.refuse(pods["refused"], "Fit")
     world.queue.on_event(NODE_ADD)
-    world.refuse(pods["parked"], "Ports", "Fit")
+    world.refuse(pods["unschedulable"], "Ports", "Fit")
     world.fail(pods["errored"])
     world.popped(pods["flying"])
     world.add(pods["gated"], pods["active"])
     assert {name: world.queue.pending.where(pod.uid) for name, pod in pods.items()} == {
         "active": Location("active", "Waits for its turn, moved by UnschedulablePodAdd.", START),
-        "parked": Location(
-            "parked",
+        "unschedulable": Location(
+            "unschedulable",
             "Refused by Fit, Ports; waits for an event that may change that.",
             START,
             START + 330,

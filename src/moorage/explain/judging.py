@@ -27,7 +27,7 @@ from moorage.runtime.score_board import ScoreBoard
 from moorage.runtime.scoring import Scoring, run_pre_score, run_scores
 from moorage.scheduler.choosing import EMPTY_CLUSTER, NodeChooser
 from moorage.scheduler.engine import Engine
-from moorage.scheduler.outcome import fit_error
+from moorage.scheduler.failing import fit_error
 from moorage.scheduler.queue_hooks import run_pre_enqueue
 
 

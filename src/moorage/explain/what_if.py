@@ -26,10 +26,10 @@ from moorage.explain.judging import unassigned
 from moorage.explain.loaded import LoadedCluster
 from moorage.explain.remedies import node_like
 from moorage.framework.ports import Served
-from moorage.sim.engine import simulated_engine
+from moorage.sim.cluster import SimulatedCluster
 from moorage.sim.loop import VirtualClock, VirtualLoop, finish
 from moorage.sim.objects import typed
-from moorage.sim.world import World
+from moorage.sim.simulation import simulated_engine
 from moorage.snapshots.cluster import ClusterObjects
 
 T = TypeVar("T")
@@ -72,7 +72,7 @@ class ClusterCopy:
         self.namespace = cluster.namespace
         self._loop = VirtualLoop()
         asyncio.set_event_loop(self._loop)
-        self._world = World(VirtualClock(self._loop))
+        self._world = SimulatedCluster(VirtualClock(self._loop))
         self.engine = simulated_engine(looking_at_all_nodes(configured), self._world, seed, NoEvents())
         for resource in (*cluster.unserved, *cluster.unread):
             self.engine.inbox.post(Served(resource, known=False))

@@ -25,7 +25,7 @@ from moorage.framework.events import QueuedPod
 Less = Callable[[QueuedPod, QueuedPod], bool]
 Key = Callable[[QueuedPod], Any]
 
-_MOST_DEAD = 64
+_MAX_DEAD_ENTRIES = 64
 """Dead entries a heap may hold beside as many as there are live ones before it is rebuilt."""
 
 
@@ -60,7 +60,7 @@ def _compare(less: Less, a: QueuedPod, b: QueuedPod) -> int:
     return 1 if less(b, a) else 0
 
 
-class _Entry(NamedTuple):
+class _HeapEntry(NamedTuple):
     """Compared as a plain tuple, which is what makes the heap fast; `serial` keeps the rest out of it."""
 
     rank: Any
@@ -75,8 +75,8 @@ class PodHeap:
 
     def __init__(self, order: Order) -> None:
         self._order = order
-        self._live: dict[str, _Entry] = {}
-        self._entries: list[_Entry] = []
+        self._live: dict[str, _HeapEntry] = {}
+        self._entries: list[_HeapEntry] = []
         self._serials = itertools.count()
 
     def add(self, info: QueuedPod) -> None:
@@ -144,11 +144,11 @@ class PodHeap:
 
     def _push(self, info: QueuedPod, arrival: int) -> None:
         uid = info.uid
-        entry = self._live[uid] = _Entry(self._order.rank(info), arrival, next(self._serials), uid, info)
+        entry = self._live[uid] = _HeapEntry(self._order.rank(info), arrival, next(self._serials), uid, info)
         heapq.heappush(self._entries, entry)
 
     def _tidy(self) -> None:
-        if len(self._entries) > 2 * len(self._live) + _MOST_DEAD:
+        if len(self._entries) > 2 * len(self._live) + _MAX_DEAD_ENTRIES:
             self._entries = list(self._live.values())
             heapq.heapify(self._entries)
 
@@ -164,7 +164,7 @@ WINDOW = 1.0
 _MAX_DOUBLINGS = 62
 
 
-class Backoff:
+class BackoffQueue:
     """Pods that wait for a moment, by the end of their wait and then by QueueSort."""
 
     def __init__(self, order: Order, initial: float, longest: float) -> None:

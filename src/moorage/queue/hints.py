@@ -23,8 +23,8 @@ from moorage.framework.events import (
 )
 from moorage.framework.ports import Clock
 from moorage.framework.status import Status
-from moorage.queue.inflight import Happening
-from moorage.queue.parked import Group, GroupKey, Parked, key_of
+from moorage.queue.inflight import ReceivedEvent
+from moorage.queue.unschedulable import GroupKey, RejectedGroup, UnschedulablePods, key_of
 from moorage.telemetry import logs
 
 log = logs.get(__name__)
@@ -55,28 +55,28 @@ class QueueHooks(Protocol):
         ...
 
 
-class Strategy(enum.IntEnum):
+class QueueingStrategy(enum.IntEnum):
     """What to do with a pod after an event; the larger one wins."""
 
     SKIP = 0
     AFTER_BACKOFF = 1
-    AT_ONCE = 2
+    IMMEDIATELY = 2
     """A plugin that had answered Pending is satisfied: no backoff, the pod did nothing wrong."""
 
 
-class Verdict(NamedTuple):
+class QueueingDecision(NamedTuple):
     """A strategy, and the plugin whose hint led to it."""
 
-    strategy: Strategy
+    strategy: QueueingStrategy
     plugin: str = ""
 
 
-SKIP = Verdict(Strategy.SKIP)
-WANTED = Verdict(Strategy.AFTER_BACKOFF)
+SKIP = QueueingDecision(QueueingStrategy.SKIP)
+WANTED = QueueingDecision(QueueingStrategy.AFTER_BACKOFF)
 """For events that no hint is asked about: wildcards, errors."""
 
 
-class Hints:
+class HintEvaluator:
     """The registrations of all profiles, arranged by event."""
 
     def __init__(self, hooks: QueueHooks, clock: Clock, on_hint: OnHint | None = None) -> None:
@@ -99,7 +99,7 @@ class Hints:
             found = known[1][event] = _matching(registrations, event)
         return found
 
-    def ask(self, plugin: str, registration: Registration, pod: Pod, about: Happening) -> bool:
+    def ask(self, plugin: str, registration: Registration, pod: Pod, about: ReceivedEvent) -> bool:
         """Whether the hint says Queue; without a hint every event does."""
         if registration.hint is None:
             return True
@@ -131,42 +131,44 @@ class Hints:
                 got=without_addresses(repr(answer)),
             )
 
-    def helped(self, about: Happening, parked: Parked) -> Iterator[tuple[QueuedPod, Verdict]]:
+    def helped(
+        self, about: ReceivedEvent, unschedulable: UnschedulablePods
+    ) -> Iterator[tuple[QueuedPod, QueueingDecision]]:
         """The parked and gated pods that an event may help."""
         if about.event.is_wildcard:
-            yield from ((info, WANTED) for info in parked if about.concerns(info.pod))
+            yield from ((info, WANTED) for info in unschedulable if about.concerns(info.pod))
             return
         inquiry = Inquiry(self, about)
-        for profile, info in parked.profiles():
-            for group in parked.listening(profile, self.matching(info.pod, about.event)):
+        for profile, info in unschedulable.profiles():
+            for group in unschedulable.listening(profile, self.matching(info.pod, about.event)):
                 yield from inquiry.about_group(group)
 
 
 class Inquiry:
     """All questions about one event. Answers are remembered per signature, plugin and registration."""
 
-    def __init__(self, hints: Hints, about: Happening) -> None:
+    def __init__(self, hints: HintEvaluator, about: ReceivedEvent) -> None:
         self._hints = hints
         self._about = about
         self._answers: dict[tuple[Hashable, ...], bool] = {}
         self._splits: dict[tuple[Hashable, ...], tuple[list[_Question], list[_Question]]] = {}
 
-    def about_group(self, group: Group) -> Iterator[tuple[QueuedPod, Verdict]]:
+    def about_group(self, group: RejectedGroup) -> Iterator[tuple[QueuedPod, QueueingDecision]]:
         """The pods of a parked group that the event concerns and helps."""
         first = next((info for info in group.pods.values() if self._about.concerns(info.pod)), None)
         if first is None:
             return
         shared, single = self._split(group.key, first.pod)
         common = self._judge(group.key, first.pod, shared)
-        if common.strategy is Strategy.SKIP and not single:
+        if common.strategy is QueueingStrategy.SKIP and not single:
             return
         for info in group.pods.values():
             if self._about.concerns(info.pod):
                 verdict = self._complete(group.key, info.pod, common, single)
-                if verdict.strategy is not Strategy.SKIP:
+                if verdict.strategy is not QueueingStrategy.SKIP:
                     yield info, verdict
 
-    def about_pod(self, info: QueuedPod) -> Verdict:
+    def about_pod(self, info: QueuedPod) -> QueueingDecision:
         """The verdict for one pod: an event of its own, or one that it missed while in flight."""
         if not self._about.concerns(info.pod):
             return SKIP
@@ -196,20 +198,24 @@ class Inquiry:
             for number, registration in enumerate(registrations)
         ]
 
-    def _judge(self, key: GroupKey, pod: Pod, questions: Sequence[_Question]) -> Verdict:
+    def _judge(self, key: GroupKey, pod: Pod, questions: Sequence[_Question]) -> QueueingDecision:
         best = SKIP
         for question in questions:
             if not self._answer(key, pod, question):
                 continue
             at_once = question.plugin in key.pending
-            found = Verdict(Strategy.AT_ONCE if at_once else Strategy.AFTER_BACKOFF, question.plugin)
+            found = QueueingDecision(
+                QueueingStrategy.IMMEDIATELY if at_once else QueueingStrategy.AFTER_BACKOFF, question.plugin
+            )
             if found.strategy > best.strategy:
                 best = found
             if _is_final(key, best):
                 break
         return best
 
-    def _complete(self, key: GroupKey, pod: Pod, common: Verdict, single: Sequence[_Question]) -> Verdict:
+    def _complete(
+        self, key: GroupKey, pod: Pod, common: QueueingDecision, single: Sequence[_Question]
+    ) -> QueueingDecision:
         """Add the answers about this very pod to the one that it shares."""
         if not single or _is_final(key, common):
             return common
@@ -240,9 +246,11 @@ def _matching(registrations: Registrations, event: ClusterEvent) -> MatchingRegi
     return {plugin: entries for plugin, entries in found.items() if entries}
 
 
-def _is_final(key: GroupKey, verdict: Verdict) -> bool:
+def _is_final(key: GroupKey, verdict: QueueingDecision) -> bool:
     """No other answer can change it: only Pending plugins have anything to add to a Queue."""
-    return verdict.strategy is Strategy.AT_ONCE or (verdict.strategy is not Strategy.SKIP and not key.pending)
+    return verdict.strategy is QueueingStrategy.IMMEDIATELY or (
+        verdict.strategy is not QueueingStrategy.SKIP and not key.pending
+    )
 
 
 def own_changes(old: Pod, new: Pod) -> list[ClusterEvent]:

@@ -26,7 +26,7 @@ POD_POPPED = "PodPopped"
 
 
 @dataclass(frozen=True, slots=True)
-class Happening:
+class ReceivedEvent:
     """One event with its objects."""
 
     event: ClusterEvent
@@ -43,7 +43,7 @@ class Happening:
         return self.only is None or self.only(pod)
 
 
-class Flight:
+class InFlightPod:
     """One pod under way."""
 
     latest: Pod | None = None
@@ -65,16 +65,16 @@ class InFlight:
 
     def __init__(self) -> None:
         # Ordered, because a plain dict that loses its first entries one by one finds the next ever slower.
-        self._flights: OrderedDict[str, Flight] = OrderedDict()
+        self._flights: OrderedDict[str, InFlightPod] = OrderedDict()
         self._samples: dict[str, Pod] = {}
         """Scheduler name → a pod of that name that has been under way since the list was last empty."""
-        self._events: deque[Happening] = deque()
+        self._events: deque[ReceivedEvent] = deque()
         self._first = 0
 
     def begin(self, info: QueuedPod, now: float) -> None:
         pod = info.pod
         uid = pod.metadata.uid
-        self._flights[uid] = Flight(info, uid, self._first + len(self._events), now)
+        self._flights[uid] = InFlightPod(info, uid, self._first + len(self._events), now)
         if pod.spec.scheduler_name not in self._samples:
             self._samples[pod.spec.scheduler_name] = pod
 
@@ -85,15 +85,15 @@ class InFlight:
             if not self._flights:
                 self._samples.clear()
 
-    def record(self, happening: Happening) -> None:
+    def record(self, happening: ReceivedEvent) -> None:
         """Keep an event for the pods under way; call it only if there is one."""
         self._events.append(happening)
 
-    def since(self, flight: Flight) -> Iterator[Happening]:
+    def since(self, flight: InFlightPod) -> Iterator[ReceivedEvent]:
         """What happened since the pod was popped, in order."""
         return islice(self._events, flight.start - self._first, None)
 
-    def get(self, uid: str) -> Flight | None:
+    def get(self, uid: str) -> InFlightPod | None:
         return self._flights.get(uid)
 
     def revive(self, uid: str) -> None:
@@ -130,7 +130,7 @@ class InFlight:
     def __contains__(self, uid: object) -> bool:
         return uid in self._flights
 
-    def __iter__(self) -> Iterator[Flight]:
+    def __iter__(self) -> Iterator[InFlightPod]:
         return iter(self._flights.values())
 
     def validate(self) -> list[str]:

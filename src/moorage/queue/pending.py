@@ -11,20 +11,19 @@ from dataclasses import dataclass
 
 from moorage.api.pod import Pod
 from moorage.framework.events import FORCE_ACTIVATE, QueuedPod
-from moorage.queue.inflight import Flight, InFlight, PodNominator
-from moorage.queue.parked import Flush
+from moorage.queue.inflight import InFlight, InFlightPod, PodNominator
 from moorage.queue.places import (
     ACTIVE,
     BACKOFF,
     GATED,
     INFLIGHT,
-    METRIC_LABELS,
-    PARKED,
+    UNSCHEDULABLE,
     Entrance,
     Place,
-    Places,
+    QueuePlaces,
     Slot,
 )
+from moorage.queue.unschedulable import Flush
 
 
 class QueueCorrupted(RuntimeError):
@@ -66,7 +65,7 @@ def _backoff(info: QueuedPod) -> str:
     return f"Failed by an error {_times(info.consecutive_errors)} in a row; backs off."
 
 
-def _parked(info: QueuedPod) -> str:
+def _unschedulable(info: QueuedPod) -> str:
     return f"Refused by {_names(info.unschedulable_plugins)}; waits for an event that may change that."
 
 
@@ -79,7 +78,7 @@ def _inflight(info: QueuedPod) -> str:
     return f"Attempt {info.attempts} is under way."
 
 
-_WHY = {ACTIVE: _active, BACKOFF: _backoff, PARKED: _parked, GATED: _gated, INFLIGHT: _inflight}
+_WHY = {ACTIVE: _active, BACKOFF: _backoff, UNSCHEDULABLE: _unschedulable, GATED: _gated, INFLIGHT: _inflight}
 
 
 def _names(plugins: Iterable[str]) -> str:
@@ -90,12 +89,12 @@ def _times(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
 
 
-class PendingPods:
+class PendingPodsView:
     """All pending pods by UID, those in flight included, as one reads them."""
 
     def __init__(
         self,
-        places: Places,
+        places: QueuePlaces,
         inflight: InFlight,
         nominator: PodNominator,
         entrance: Entrance,
@@ -140,7 +139,7 @@ class PendingPods:
             if info is not None and location is not None:
                 yield info, location
 
-    def copied(self) -> tuple[list[Slot], list[Flight]]:
+    def copied(self) -> tuple[list[Slot], list[InFlightPod]]:
         """All of them, for a reader on another thread: the lists are its own, what is in them goes on to
         change. A copy of 50,000 costs less than an attempt."""
         return list(self._places.slots.values()), [flight for flight in self._inflight if not flight.gone]
@@ -153,7 +152,7 @@ class PendingPods:
 
     def counts(self) -> dict[str, int]:
         """Waiting pods by the labels of the metric pending_pods: active, backoff, unschedulable, gated."""
-        return {METRIC_LABELS[place]: count for place, count in self._places.counts().items()}
+        return dict(self._places.counts().items())
 
     def inflight_events(self) -> dict[str, int]:
         """Kept events by label, with the pods in flight as PodPopped; empty at rest."""
@@ -187,4 +186,8 @@ class PendingPods:
     def _until(self, info: QueuedPod, place: Place) -> float | None:
         if place == BACKOFF:
             return info.backoff_until
-        return self._flush.due(self._places.parked.since(info.uid)) if place in (PARKED, GATED) else None
+        return (
+            self._flush.due(self._places.unschedulable.since(info.uid))
+            if place in (UNSCHEDULABLE, GATED)
+            else None
+        )

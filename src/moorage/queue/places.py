@@ -14,24 +14,18 @@ from typing import Literal
 from moorage.framework import events
 from moorage.framework.events import ClusterEvent, QueuedPod
 from moorage.framework.ports import Clock
-from moorage.queue.heaps import Backoff, Order, PodHeap
-from moorage.queue.hints import QueueHooks, Strategy, Verdict
+from moorage.queue.heaps import BackoffQueue, Order, PodHeap
+from moorage.queue.hints import QueueHooks, QueueingDecision, QueueingStrategy
 from moorage.queue.inflight import PodNominator
-from moorage.queue.parked import Parked
+from moorage.queue.unschedulable import UnschedulablePods
 from moorage.telemetry import logs
 
-Place = Literal["active", "backoff", "parked", "gated", "inflight"]
+Place = Literal["active", "backoff", "unschedulable", "gated", "inflight"]
 ACTIVE: Place = "active"
 BACKOFF: Place = "backoff"
-PARKED: Place = "parked"
+UNSCHEDULABLE: Place = "unschedulable"
 GATED: Place = "gated"
 INFLIGHT: Place = "inflight"
-METRIC_LABELS: dict[Place, str] = {
-    ACTIVE: "active",
-    BACKOFF: "backoff",
-    PARKED: "unschedulable",
-    GATED: "gated",
-}
 OnIncoming = Callable[[str, str], None]
 """`on_incoming(queue, event label)`, for queue_incoming_pods_total."""
 
@@ -48,13 +42,13 @@ class Slot:
     """When it came to this place."""
 
 
-class Places:
+class QueuePlaces:
     """Active, backoff, parked and gated pods. `slots` says for each pod which of them it is in."""
 
     def __init__(self, order: Order, initial_backoff: float, max_backoff: float) -> None:
         self.active = PodHeap(order)
-        self.backoff = Backoff(order, initial_backoff, max_backoff)
-        self.parked = Parked()
+        self.backoff = BackoffQueue(order, initial_backoff, max_backoff)
+        self.unschedulable = UnschedulablePods()
         self.slots: dict[str, Slot] = {}
 
     def put(self, info: QueuedPod, place: Place, now: float) -> bool:
@@ -87,7 +81,7 @@ class Places:
         elif place == BACKOFF:
             self.backoff.replaced(info.uid)
         else:
-            self.parked.regroup(info)
+            self.unschedulable.regroup(info)
 
     def resort(self, uids: Iterable[str]) -> None:
         uids = list(uids)
@@ -99,11 +93,11 @@ class Places:
         self.backoff.sort_by(order)
 
     def counts(self) -> dict[Place, int]:
-        gated = self.parked.gated
+        gated = self.unschedulable.gated
         return {
             ACTIVE: len(self.active),
             BACKOFF: len(self.backoff),
-            PARKED: len(self.parked) - gated,
+            UNSCHEDULABLE: len(self.unschedulable) - gated,
             GATED: gated,
         }
 
@@ -115,7 +109,7 @@ class Places:
             found = [place for place, holds in self._held(slot).items() if holds]
             if found != [slot.place]:
                 problems.append(f"{slot.info.key} ({uid}) should be in {slot.place} and is in {found}")
-        return problems + self.active.validate() + self.backoff.validate() + self.parked.validate()
+        return problems + self.active.validate() + self.backoff.validate() + self.unschedulable.validate()
 
     def _enter(self, info: QueuedPod, place: Place, now: float) -> None:
         if place == ACTIVE:
@@ -123,10 +117,10 @@ class Places:
         elif place == BACKOFF:
             self.backoff.add(info)
         else:
-            self.parked.add(info, now)
+            self.unschedulable.add(info, now)
 
     def _leave(self, slot: Slot) -> None:
-        container: PodHeap | Backoff | Parked = self.parked
+        container: PodHeap | BackoffQueue | UnschedulablePods = self.unschedulable
         if slot.place == ACTIVE:
             container = self.active
         elif slot.place == BACKOFF:
@@ -136,7 +130,7 @@ class Places:
     def _all(self) -> Iterator[QueuedPod]:
         yield from self.active
         yield from self.backoff
-        yield from self.parked
+        yield from self.unschedulable
 
     def _owns(self, info: QueuedPod) -> bool:
         slot = self.slots.get(info.uid)
@@ -147,8 +141,8 @@ class Places:
         return {
             ACTIVE: uid in self.active,
             BACKOFF: uid in self.backoff,
-            PARKED: uid in self.parked and not slot.info.is_gated,
-            GATED: uid in self.parked and slot.info.is_gated,
+            UNSCHEDULABLE: uid in self.unschedulable and not slot.info.is_gated,
+            GATED: uid in self.unschedulable and slot.info.is_gated,
         }
 
 
@@ -157,7 +151,7 @@ class Entrance:
 
     def __init__(
         self,
-        places: Places,
+        places: QueuePlaces,
         hooks: QueueHooks,
         clock: Clock,
         nominator: PodNominator,
@@ -175,19 +169,19 @@ class Entrance:
         """These plugins have refused the pod."""
         self.refusers.update((plugin, info.pod.scheduler_name) for plugin in plugins)
 
-    def release(self, info: QueuedPod, strategy: Strategy, event: ClusterEvent) -> bool:
+    def release(self, info: QueuedPod, strategy: QueueingStrategy, event: ClusterEvent) -> bool:
         """Let a pod into active or backoff, if PreEnqueue agrees; otherwise it is gated."""
         if not self._passes_gates(info):
             self.refused(info, (info.gating_plugin,))
             self.put(info, GATED, event)
             return False
-        waits = strategy is Strategy.AFTER_BACKOFF and self._clock.now() < info.backoff_until
+        waits = strategy is QueueingStrategy.AFTER_BACKOFF and self._clock.now() < info.backoff_until
         self.put(info, BACKOFF if waits else ACTIVE, event)
         return True
 
-    def wake(self, info: QueuedPod, verdict: Verdict, event: ClusterEvent) -> bool:
+    def wake(self, info: QueuedPod, verdict: QueueingDecision, event: ClusterEvent) -> bool:
         """Whether a parked or gated pod moved; a plugin may have moved it before, or a gate stay closed."""
-        if self._places.place_of(info.uid) not in (PARKED, GATED):
+        if self._places.place_of(info.uid) not in (UNSCHEDULABLE, GATED):
             return False
         moved = self.release(info, verdict.strategy, event)
         if moved:
@@ -200,7 +194,9 @@ class Entrance:
         if place == ACTIVE:
             return False
         if place != BACKOFF:
-            return self.wake(info, Verdict(Strategy.AT_ONCE, plugin), events.FORCE_ACTIVATE)
+            return self.wake(
+                info, QueueingDecision(QueueingStrategy.IMMEDIATELY, plugin), events.FORCE_ACTIVATE
+            )
         self.put(info, ACTIVE, events.FORCE_ACTIVATE)
         info.woken_by, info.woken_hint = events.FORCE_ACTIVATE.label, plugin
         return True
@@ -221,8 +217,7 @@ class Entrance:
     def count(self, place: Place, event: ClusterEvent) -> None:
         """A pod has come to a place."""
         if self._on_incoming is not None:
-            queue = METRIC_LABELS[PARKED if place == GATED else place]
-            self._on_incoming(queue, event.label)
+            self._on_incoming(UNSCHEDULABLE if place == GATED else place, event.label)
 
     def _passes_gates(self, info: QueuedPod) -> bool:
         status = self._hooks.pre_enqueue(info.pod, info.gating_plugin)

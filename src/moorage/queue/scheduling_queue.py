@@ -34,11 +34,29 @@ from moorage.framework import events
 from moorage.framework.events import ActionType, ClusterEvent, QueuedPod
 from moorage.framework.ports import Clock
 from moorage.queue.heaps import Key, Less, order_of
-from moorage.queue.hints import WANTED, Hints, Inquiry, OnHint, QueueHooks, Strategy, Verdict, own_changes
-from moorage.queue.inflight import Flight, Happening, InFlight, PodNominator, holding
-from moorage.queue.parked import Flush
-from moorage.queue.pending import PendingPods
-from moorage.queue.places import ACTIVE, BACKOFF, GATED, PARKED, Entrance, OnIncoming, Place, Places
+from moorage.queue.hints import (
+    WANTED,
+    HintEvaluator,
+    Inquiry,
+    OnHint,
+    QueueHooks,
+    QueueingDecision,
+    QueueingStrategy,
+    own_changes,
+)
+from moorage.queue.inflight import InFlight, InFlightPod, PodNominator, ReceivedEvent, holding
+from moorage.queue.pending import PendingPodsView
+from moorage.queue.places import (
+    ACTIVE,
+    BACKOFF,
+    GATED,
+    UNSCHEDULABLE,
+    Entrance,
+    OnIncoming,
+    Place,
+    QueuePlaces,
+)
+from moorage.queue.unschedulable import Flush
 from moorage.telemetry import logs
 
 log = logs.get(__name__)
@@ -67,14 +85,16 @@ class SchedulingQueue:
     ) -> None:
         self._clock = clock
         self._hooks = hooks
-        self._hints = Hints(hooks, clock, on_hint)
-        self._places = Places(order_of(key=key, less=less), initial_backoff, max_backoff)
+        self._hints = HintEvaluator(hooks, clock, on_hint)
+        self._places = QueuePlaces(order_of(key=key, less=less), initial_backoff, max_backoff)
         self._inflight = InFlight()
         self._flush = Flush(flush_after, clock.now())
         self._pod_groups = pod_groups
         self.nominator = PodNominator(self._inflight.is_gone)
         self._entrance = Entrance(self._places, hooks, clock, self.nominator, on_incoming)
-        self.pending = PendingPods(self._places, self._inflight, self.nominator, self._entrance, self._flush)
+        self.pending = PendingPodsView(
+            self._places, self._inflight, self.nominator, self._entrance, self._flush
+        )
         """All questions about the pods that are here."""
 
     def __len__(self) -> int:
@@ -193,15 +213,15 @@ class SchedulingQueue:
 
         A wildcard event moves all pods, or the one that is its `new`.
         """
-        if not self._places.parked and not self._inflight:
+        if not self._places.unschedulable and not self._inflight:
             return 0  # as for every object of the first listing
         target = new.uid if event.is_wildcard and isinstance(new, Pod) else ""
-        happening = Happening(event, old, new, target, only)
+        happening = ReceivedEvent(event, old, new, target, only)
         if any(
             event.is_wildcard or self._hints.matching(pod, event) for pod in self._inflight.one_per_profile()
         ):
             self._inflight.record(happening)
-        helped = list(self._hints.helped(happening, self._places.parked))
+        helped = list(self._hints.helped(happening, self._places.unschedulable))
         return sum(self._entrance.wake(info, verdict, event) for info, verdict in helped)
 
     def activate(self, pods: Iterable[Pod | str], plugin: str = "") -> int:
@@ -226,7 +246,9 @@ class SchedulingQueue:
             self._sign(slot.info)
             self._places.replaced(slot.info)
             if slot.place in (ACTIVE, BACKOFF):
-                strategy = Strategy.AT_ONCE if slot.place == ACTIVE else Strategy.AFTER_BACKOFF
+                strategy = (
+                    QueueingStrategy.IMMEDIATELY if slot.place == ACTIVE else QueueingStrategy.AFTER_BACKOFF
+                )
                 self._entrance.release(slot.info, strategy, events.CONFIGURATION_RELOADED)
         self.on_event(events.CONFIGURATION_RELOADED)
 
@@ -240,11 +262,11 @@ class SchedulingQueue:
             # PreEnqueue was asked when the pod came into backoff.
             self._entrance.put(info, ACTIVE, events.BACKOFF_COMPLETE)
             moved += 1
-        return moved + self._flush_parked(now)
+        return moved + self._flush_unschedulable(now)
 
     def next_deadline(self) -> float | None:
         """When `tick` will have something to do; None: never, as things are."""
-        oldest = self._places.parked.oldest()
+        oldest = self._places.unschedulable.oldest()
         flush = self._flush.due(oldest[1]) if oldest is not None else None
         return min(
             (at for at in (self._places.backoff.next_deadline(), flush) if at is not None), default=None
@@ -255,7 +277,7 @@ class SchedulingQueue:
     def _begin(self, pod: Pod, event: ClusterEvent) -> None:
         info = QueuedPod(pod, self._clock.now(), woken_by=event.label)
         self._sign(info)
-        self._entrance.release(info, Strategy.AT_ONCE, event)
+        self._entrance.release(info, QueueingStrategy.IMMEDIATELY, event)
 
     def _sign(self, info: QueuedPod) -> None:
         """Computed when the pod comes in: its hints and its evaluation are shared by it."""
@@ -278,20 +300,20 @@ class SchedulingQueue:
         self._sign(slot.info)
         self._places.replaced(slot.info)
         self.nominator.updated(old, new)
-        if slot.place in (PARKED, GATED):
+        if slot.place in (UNSCHEDULABLE, GATED):
             self._offer_own_change(slot.info, old, new)
 
-    def _change_in_flight(self, flight: Flight, old: Pod, new: Pod) -> None:
+    def _change_in_flight(self, flight: InFlightPod, old: Pod, new: Pod) -> None:
         """The attempt may have reserved or given up space already: the nomination is its business."""
         flight.latest = new
         self.nominator.refresh(new)
         for event in own_changes(old, new):
-            self._inflight.record(Happening(event, old, new, new.uid))
+            self._inflight.record(ReceivedEvent(event, old, new, new.uid))
 
     def _offer_own_change(self, info: QueuedPod, old: Pod, new: Pod) -> None:
         for event in own_changes(old, new):
-            verdict = Inquiry(self._hints, Happening(event, old, new, new.uid)).about_pod(info)
-            if verdict.strategy is not Strategy.SKIP and self._entrance.wake(info, verdict, event):
+            verdict = Inquiry(self._hints, ReceivedEvent(event, old, new, new.uid)).about_pod(info)
+            if verdict.strategy is not QueueingStrategy.SKIP and self._entrance.wake(info, verdict, event):
                 return
 
     def _announce_free_space(self, pod: Pod, node_name: str) -> None:
@@ -304,7 +326,7 @@ class SchedulingQueue:
 
     # How pods come back.
 
-    def _may_return(self, info: QueuedPod, flight: Flight | None) -> bool:
+    def _may_return(self, info: QueuedPod, flight: InFlightPod | None) -> bool:
         if flight is not None and (flight.gone or flight.uid != info.uid):
             return False  # deleted, or recreated; the new pod came in by itself (k/k#138316)
         if info.uid in self._places.slots or (flight is None and info.uid in self._inflight):
@@ -327,23 +349,23 @@ class SchedulingQueue:
         info.woken_by = info.woken_hint = ""
         info.was_flushed = False
 
-    def _take_back(self, info: QueuedPod, flight: Flight | None) -> None:
+    def _take_back(self, info: QueuedPod, flight: InFlightPod | None) -> None:
         verdict, event = self._missed(info, flight)
-        if verdict.strategy is Strategy.SKIP:
-            self._entrance.put(info, PARKED, events.SCHEDULE_ATTEMPT_FAILURE)
+        if verdict.strategy is QueueingStrategy.SKIP:
+            self._entrance.put(info, UNSCHEDULABLE, events.SCHEDULE_ATTEMPT_FAILURE)
         elif self._entrance.release(info, verdict.strategy, events.SCHEDULE_ATTEMPT_FAILURE):
             info.woken_by, info.woken_hint = event.label, verdict.plugin
 
-    def _missed(self, info: QueuedPod, flight: Flight | None) -> tuple[Verdict, ClusterEvent]:
+    def _missed(self, info: QueuedPod, flight: InFlightPod | None) -> tuple[QueueingDecision, ClusterEvent]:
         """The strongest verdict of the events that came while the pod was in flight, and its event."""
-        best, cause = Verdict(Strategy.SKIP), events.SCHEDULE_ATTEMPT_FAILURE
+        best, cause = QueueingDecision(QueueingStrategy.SKIP), events.SCHEDULE_ATTEMPT_FAILURE
         if flight is None or not info.unschedulable_plugins or self._retries_by_backoff(info.pod):
             return WANTED, cause
         for happening in self._inflight.since(flight):
             verdict = Inquiry(self._hints, happening).about_pod(info)
             if verdict.strategy > best.strategy:
                 best, cause = verdict, happening.event
-            if best.strategy is Strategy.AT_ONCE or (best.strategy and not info.pending_plugins):
+            if best.strategy is QueueingStrategy.IMMEDIATELY or (best.strategy and not info.pending_plugins):
                 break
         return best, cause
 
@@ -356,19 +378,19 @@ class SchedulingQueue:
     def _activate(self, uid: str, plugin: str) -> bool:
         flight, slot = self._inflight.get(uid), self._places.slots.get(uid)
         if flight is not None:
-            self._inflight.record(Happening(events.FORCE_ACTIVATE, target=uid))
+            self._inflight.record(ReceivedEvent(events.FORCE_ACTIVATE, target=uid))
         return slot is not None and self._entrance.activate(slot.info, slot.place, plugin)
 
     # The flush.
 
-    def _flush_parked(self, now: float) -> int:
+    def _flush_unschedulable(self, now: float) -> int:
         moved = 0
-        while (oldest := self._places.parked.oldest()) is not None:
+        while (oldest := self._places.unschedulable.oldest()) is not None:
             uid, since = oldest
             due = self._flush.due(since)
             if due is None or due > now:
                 break
-            info = self._places.parked.get(uid)
+            info = self._places.unschedulable.get(uid)
             if self._entrance.wake(info, WANTED, events.UNSCHEDULABLE_TIMEOUT):
                 info.was_flushed = True
                 moved += 1

@@ -21,13 +21,12 @@ from moorage.scheduler.cycle import SchedulingCycle
 from moorage.scheduler.engine import Engine, Inbox
 from moorage.scheduler.failing import FailureHandler
 from moorage.scheduler.generation import Builder, Ports
-from moorage.scheduler.handlers import Handlers
-from moorage.scheduler.instructions import Executor
-from moorage.scheduler.overcommitting import OvercommitWatch
+from moorage.scheduler.handlers import Handlers, OvercommitWatch
+from moorage.scheduler.instructions import InstructionExecutor
 from moorage.scheduler.placements import Placements
 from moorage.scheduler.queue_hooks import ProfileHooks, sort_by
 from moorage.scheduler.records import RecordRing
-from moorage.scheduler.status_writer import StatusWriter
+from moorage.scheduler.status_writer import PodStatusWriter
 
 FLUSH_AFTER = 300.0
 """Seconds that a pod may stay parked before it is tried again without a reason."""
@@ -57,7 +56,7 @@ def assemble(
         on_incoming=ports.metrics.came if ports.metrics is not None else None,
         on_hint=ports.metrics.hinted if ports.metrics is not None else None,
     )
-    writer, waiting = StatusWriter(ports.client, ports.clock, tasks), WaitingPods(ports.clock)
+    writer, waiting = PodStatusWriter(ports.client, ports.clock, tasks), WaitingPods(ports.clock)
     binding = BindingCycle(
         ports.client, ports.clock, ports.recorder, writer, waiting, inbox.post, ports.may_bind
     )
@@ -92,7 +91,7 @@ def assemble(
         ),
         placements=Placements(cluster.cache, ports.clock, ports.metrics),
         failures=failures,
-        executor=Executor(queue, cluster.cache, failures),
+        executor=InstructionExecutor(queue, cluster.cache, failures),
         cycle=SchedulingCycle(cluster.cache, queue.nominator, ports.clock, ports.recorder, records, chooser),
         binding=binding,
         records=records,

@@ -33,10 +33,10 @@ from moorage.framework.status import SUCCESS, Status
 from moorage.runtime.binding import Flight, pre_flight, run_bind, run_post_bind, run_pre_bind
 from moorage.runtime.profile import Profile
 from moorage.runtime.services import NOT_LEADING, HeldPod, MayWrite, WaitingPods, always
-from moorage.scheduler.cycle import Placement
-from moorage.scheduler.outcome import Failure, Outcome, refusal
+from moorage.scheduler.cycle import PodPlacement
+from moorage.scheduler.failing import AttemptOutcome, Failure, refusal
 from moorage.scheduler.placements import BindingEvent, Bound, Dropped, Failed, Permitted
-from moorage.scheduler.status_writer import StatusWriter
+from moorage.scheduler.status_writer import PodStatusWriter
 from moorage.telemetry import logs
 
 _log = logs.get(__name__)
@@ -58,7 +58,7 @@ class BindingCycle:
         client: ApiClient,
         clock: Clock,
         recorder: EventRecorder,
-        writer: StatusWriter,
+        writer: PodStatusWriter,
         waiting: WaitingPods,
         post: Callable[[BindingEvent], None],
         may_bind: MayWrite = always,
@@ -93,7 +93,7 @@ class BindingCycle:
         await asyncio.gather(over, *unknown, return_exceptions=True)
         return not unknown
 
-    async def run(self, placement: Placement) -> None:
+    async def run(self, placement: PodPlacement) -> None:
         """Bind the pod, or give everything back."""
         try:
             flight, status = await self._announce(placement)
@@ -113,7 +113,7 @@ class BindingCycle:
         sent.add_done_callback(self._sent.discard)
         return await asyncio.shield(sent)
 
-    async def _wait(self, placement: Placement, held: HeldPod) -> Status:
+    async def _wait(self, placement: PodPlacement, held: HeldPod) -> Status:
         """Until Permit has decided."""
         began = self._clock.now()
         status = await held.outcome()
@@ -121,7 +121,7 @@ class BindingCycle:
             meter.metrics.permit_seconds.observe(self._clock.now() - began, status.code.label)
         return status
 
-    async def _announce(self, placement: Placement) -> tuple[Flight, Status]:
+    async def _announce(self, placement: PodPlacement) -> tuple[Flight, Status]:
         """Pre-flight; where work or waiting lies ahead, the node that the pod is going to is published."""
         began = self._clock.now()
         flight, status = pre_flight(placement.profile, placement.attempt.state, placement.pod, placement.node)
@@ -130,7 +130,7 @@ class BindingCycle:
             await self._writer.announce(placement.pod, placement.node)
         return flight, status
 
-    async def _pre_bind(self, placement: Placement, flight: Flight) -> Status:
+    async def _pre_bind(self, placement: PodPlacement, flight: Flight) -> Status:
         if not flight.groups:
             if (meter := placement.profile.meter) is not None:
                 meter.empty(PRE_BIND)
@@ -162,7 +162,7 @@ class BindingCycle:
         task.cancel()
         return True
 
-    async def _bind(self, placement: Placement) -> None:
+    async def _bind(self, placement: PodPlacement) -> None:
         began = self._clock.now()
         try:
             status = await self._send(placement)
@@ -190,7 +190,7 @@ class BindingCycle:
                 _log.info(2, "Pod is no longer ours to bind", pod=placement.pod.key, outcome=outcome.value)
                 self._post(Dropped(placement))
 
-    async def _send(self, placement: Placement) -> Status:
+    async def _send(self, placement: PodPlacement) -> Status:
         """The first interested binding extender, else the Bind plugins."""
         profile, pod = placement.profile, placement.pod
         if not self._may_bind():
@@ -212,7 +212,7 @@ class BindingCycle:
                     extender.warn(error)
         return await run_bind(profile, placement.attempt.state, pod, placement.node)
 
-    async def _settle(self, placement: Placement) -> BindOutcome:
+    async def _settle(self, placement: PodPlacement) -> BindOutcome:
         """Ask until there is an answer; the pod stays assumed all the while."""
         pod, delay = placement.pod, 0.5
         while True:
@@ -229,7 +229,7 @@ class BindingCycle:
                 meter.metrics.unknown_binds.inc(outcome.value)
             return outcome
 
-    async def _bound(self, placement: Placement) -> None:
+    async def _bound(self, placement: PodPlacement) -> None:
         attempt, pod = placement.attempt, placement.pod
         _log.info(
             2,
@@ -258,7 +258,7 @@ SKIPPED = Status.skip()
 """No plugin has anything to do in PreBind."""
 
 
-def _observe(placement: Placement, point: str, began: float, status: Status) -> None:
+def _observe(placement: PodPlacement, point: str, began: float, status: Status) -> None:
     if (meter := placement.profile.meter) is not None:
         if status is SUCCESS:
             meter.observe(point, began)
@@ -274,7 +274,7 @@ def is_in_doubt(error: object) -> bool:
     return isinstance(error, Conflict | NotFound)
 
 
-def judge(current: Pod, placement: Placement) -> BindOutcome:
+def judge(current: Pod, placement: PodPlacement) -> BindOutcome:
     """What a freshly read pod tells about our bind."""
     if current.uid != placement.pod.uid:
         return BindOutcome.GONE
@@ -287,7 +287,7 @@ def judge(current: Pod, placement: Placement) -> BindOutcome:
 
 def _error(status: Status) -> Failure:
     """After Permit every failure is an error: the pod retries by backoff."""
-    return Failure(Outcome.ERROR, status.message, nominated_node="", status=status)
+    return Failure(AttemptOutcome.ERROR, status.message, nominated_node="", status=status)
 
 
 CORDON = Taint(key=TAINT_UNSCHEDULABLE, effect=NO_SCHEDULE)

@@ -18,7 +18,7 @@ from moorage.runtime.reuse.cache import NoReuse, leave_baseline
 from moorage.runtime.score_board import Buffers, Ranker, ScoreBoard
 from moorage.runtime.scoring import Scoring, TimedScoring, run_pre_score
 from moorage.scheduler.extending import any_decides, ask_extenders, prioritize
-from moorage.scheduler.outcome import NO_NODES
+from moorage.scheduler.failing import NO_NODES
 from moorage.scheduler.sampling import NOT_EXAMINED, beside_nominated, sample, sample_size
 from moorage.telemetry import logs
 

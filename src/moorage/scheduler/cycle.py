@@ -20,7 +20,7 @@ from moorage.runtime.pre_filtering import run_post_filter
 from moorage.runtime.profile import Profile
 from moorage.runtime.services import HeldPod
 from moorage.scheduler.choosing import EMPTY_CLUSTER, NodeChooser, lap
-from moorage.scheduler.outcome import Failure, Outcome, fit_error, refusal
+from moorage.scheduler.failing import AttemptOutcome, Failure, fit_error, refusal
 from moorage.scheduler.records import RecordRing, make_record
 from moorage.state.cache import ClusterCache
 from moorage.telemetry import logs
@@ -30,7 +30,7 @@ _log = logs.get(__name__)
 
 
 @dataclass(slots=True)
-class Placement:
+class PodPlacement:
     """A pod that is assumed on a node, on its way to be bound."""
 
     attempt: Attempt
@@ -90,7 +90,7 @@ class SchedulingCycle:
             return True
         return self._cache.is_assumed(pod.uid)
 
-    async def run(self, info: QueuedPod, profile: Profile) -> Placement | Failure:
+    async def run(self, info: QueuedPod, profile: Profile) -> PodPlacement | Failure:
         """Try to place the pod. A Placement is assumed and reserved; a Failure has left no trace but its
         decision record."""
         pod = info.pod
@@ -104,7 +104,7 @@ class SchedulingCycle:
         meter = profile.meter
         if meter is not None:
             meter.begin(started)
-        result: Placement | Failure
+        result: PodPlacement | Failure
         try:
             status = await self.chooser.choose(attempt)
             if meter is not None and status is not EMPTY_CLUSTER:
@@ -114,13 +114,13 @@ class SchedulingCycle:
             _log.error("The scheduling cycle broke", error=error, stack=True, pod=pod.key)
             attempt.node = ""
             text = f"scheduling cycle: {type(error).__name__}: {error}"
-            result = Failure(Outcome.ERROR, text, nominated_node="")
+            result = Failure(AttemptOutcome.ERROR, text, nominated_node="")
         duration = self._clock.now() - started
         if meter is not None:
             _measure(meter, attempt, result, duration)
         try:
             record = make_record(attempt, wall, duration, self._listing.epoch)
-            if isinstance(result, Placement):
+            if isinstance(result, PodPlacement):
                 record.result = SCHEDULED
                 result.record = record
             else:
@@ -133,10 +133,10 @@ class SchedulingCycle:
     async def _refused(self, attempt: Attempt, status: Status) -> Failure:
         """No node was chosen: there is none, something broke, or none fits and PostFilter is asked."""
         if status is EMPTY_CLUSTER:
-            return Failure(Outcome.UNSCHEDULABLE, status.message, nominated_node="")
+            return Failure(AttemptOutcome.UNSCHEDULABLE, status.message, nominated_node="")
         if status.code is Code.ERROR:
             attempt.node = ""
-            return Failure(Outcome.ERROR, status.message, nominated_node="", status=status)
+            return Failure(AttemptOutcome.ERROR, status.message, nominated_node="", status=status)
         return await self._post_filter(attempt)
 
     async def _post_filter(self, attempt: Attempt) -> Failure:
@@ -160,9 +160,9 @@ class SchedulingCycle:
             reasons=attempt.statuses.histogram(),
             post_filter=attempt.post_filter_message,
         )
-        return Failure(Outcome.UNSCHEDULABLE, message, refused, pending, nominated)
+        return Failure(AttemptOutcome.UNSCHEDULABLE, message, refused, pending, nominated)
 
-    def _commit(self, attempt: Attempt) -> Placement | Failure:
+    def _commit(self, attempt: Attempt) -> PodPlacement | Failure:
         """Assume, Reserve, Permit; any refusal takes everything back."""
         pod, node, profile = attempt.pod, attempt.node, attempt.profile
         self._cache.assume(pod, node)
@@ -178,14 +178,14 @@ class SchedulingCycle:
         elif status is SUCCESS and meter is not None:
             meter.empty(PERMIT)
         if status is SUCCESS or status.is_wait:
-            return Placement(attempt, pod, node, held)
+            return PodPlacement(attempt, pod, node, held)
         run_unreserve(profile, attempt.state, pod, node)
         lap(attempt, UNRESERVE, SUCCESS)
         self._cache.forget(pod.uid)
         return refusal(status)
 
 
-def _measure(meter: ProfileMeter, attempt: Attempt, result: Placement | Failure, seconds: float) -> None:
+def _measure(meter: ProfileMeter, attempt: Attempt, result: PodPlacement | Failure, seconds: float) -> None:
     """What is known when the cycle is over; a placement is counted when it is bound."""
     if isinstance(result, Failure):
         meter.attempted(result.outcome.value, seconds)

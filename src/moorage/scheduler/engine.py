@@ -22,11 +22,10 @@ from moorage.runtime.profile import Profile
 from moorage.runtime.services import MayWrite, Services, Tasks, always
 from moorage.scheduler.binding import BindingCycle
 from moorage.scheduler.cycle import SchedulingCycle
-from moorage.scheduler.failing import FailureHandler
+from moorage.scheduler.failing import Failure, FailureHandler
 from moorage.scheduler.generation import Builder, Generation
 from moorage.scheduler.handlers import Handlers, event_label
-from moorage.scheduler.instructions import Executor, Instruction, Requeue
-from moorage.scheduler.outcome import Failure
+from moorage.scheduler.instructions import Instruction, InstructionExecutor, Requeue
 from moorage.scheduler.placements import BindingEvent, Placements
 from moorage.scheduler.queue_hooks import ProfileHooks
 from moorage.scheduler.records import RecordRing
@@ -100,7 +99,7 @@ class Engine:
     handlers: Handlers
     placements: Placements
     failures: FailureHandler
-    executor: Executor
+    executor: InstructionExecutor
     cycle: SchedulingCycle
     binding: BindingCycle
     records: RecordRing

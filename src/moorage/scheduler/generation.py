@@ -28,8 +28,7 @@ from moorage.runtime.profile import Profile
 from moorage.runtime.registry import PluginError
 from moorage.runtime.services import MayWrite, Services, Tasks, WaitingPods, always
 from moorage.scheduler.binding import BindingCycle
-from moorage.scheduler.callbacks import ChangeCallbacks
-from moorage.scheduler.cluster import ClusterState
+from moorage.scheduler.cluster import ChangeCallbacks, ClusterState
 from moorage.scheduler.instructions import Activate, Instruction, Resort, Wake
 from moorage.state.indexes import Indexes, ObjectIndexes
 from moorage.telemetry.metrics import METRICS, ProfileMeter, SchedulerMetrics

@@ -11,15 +11,18 @@ from collections.abc import Callable
 from moorage.api import resources as kinds
 from moorage.api.node import Node
 from moorage.api.pod import Pod
+from moorage.api.requests import PODS
 from moorage.api.resources import Resource
 from moorage.framework import events
 from moorage.framework.changes import node_changes, pod_changes
 from moorage.framework.events import ActionType, ClusterEvent, EventResource
-from moorage.framework.ports import Change, Served
+from moorage.framework.ports import Change, EventRecorder, Served
 from moorage.runtime.services import WaitingPods
-from moorage.scheduler.instructions import Enqueue, Instruction, Remove, Update, Wake
+from moorage.scheduler.instructions import Enqueue, Instruction, Remove, UpdateQueued, Wake
 from moorage.state.cache import ClusterCache, Outcome
 from moorage.state.stores import Stores
+from moorage.telemetry import logs
+from moorage.telemetry.metrics import SchedulerMetrics
 
 EVENT_RESOURCES: dict[Resource, EventResource] = {
     kinds.PERSISTENT_VOLUMES: events.PERSISTENT_VOLUME,
@@ -38,7 +41,7 @@ def event_resource(resource: Resource) -> EventResource:
     return EVENT_RESOURCES.get(resource) or EventResource(str(resource))
 
 
-class Place(enum.Enum):
+class PodStage(enum.Enum):
     """Where a version of a pod belongs."""
 
     GONE = "gone"
@@ -46,10 +49,10 @@ class Place(enum.Enum):
     ASSIGNED = "assigned"
 
 
-def place_of(pod: Pod | None) -> Place:
+def stage_of(pod: Pod | None) -> PodStage:
     if pod is None or pod.is_terminal:
-        return Place.GONE
-    return Place.ASSIGNED if pod.is_assigned else Place.PENDING
+        return PodStage.GONE
+    return PodStage.ASSIGNED if pod.is_assigned else PodStage.PENDING
 
 
 class Handlers:
@@ -93,31 +96,31 @@ class Handlers:
         return [Wake(events.KIND_SERVED)] if self._stores[served.resource].serve(served.known) else []
 
     def _pod(self, old: Pod | None, new: Pod | None) -> list[Instruction]:
-        before, after = place_of(old), place_of(new)
+        before, after = stage_of(old), stage_of(new)
         if old is not None and new is not None and before is after:
             match after:
-                case Place.PENDING:
+                case PodStage.PENDING:
                     return self._pending_updated(old, new)
-                case Place.ASSIGNED:
+                case PodStage.ASSIGNED:
                     return self._assigned_updated(old, new)
-        bound = new if after is Place.ASSIGNED else None
+        bound = new if after is PodStage.ASSIGNED else None
         instructions = self._gone(before, old, bound) if old is not None else []
         return instructions + (self._came(after, new) if new is not None else [])
 
-    def _came(self, place: Place, pod: Pod) -> list[Instruction]:
-        if place is Place.ASSIGNED:
+    def _came(self, place: PodStage, pod: Pod) -> list[Instruction]:
+        if place is PodStage.ASSIGNED:
             return self._assigned_added(pod)
-        if place is Place.GONE or not self._serves(pod):
+        if place is PodStage.GONE or not self._serves(pod):
             return []
         self._cache.expect(pod)
         # The new pod may be what another one waits for.
         return [Enqueue(pod), Wake(events.UNSCHEDULED_POD_ADD, None, pod, besides=pod.uid)]
 
-    def _gone(self, place: Place, pod: Pod, bound: Pod | None) -> list[Instruction]:
-        if place is Place.ASSIGNED:
+    def _gone(self, place: PodStage, pod: Pod, bound: Pod | None) -> list[Instruction]:
+        if place is PodStage.ASSIGNED:
             self._cache.remove_pod(pod)
             return [Wake(events.ASSIGNED_POD_DELETE, pod)]
-        if place is Place.GONE or not self._serves(pod):
+        if place is PodStage.GONE or not self._serves(pod):
             return []
         self._cache.expect_no_more(pod.uid)
         if bound is not None:
@@ -147,7 +150,7 @@ class Handlers:
         if not self._serves(new):
             return []
         self._cache.expect(new)
-        instructions: list[Instruction] = [Update(old, new)]
+        instructions: list[Instruction] = [UpdateQueued(old, new)]
         if old.labels != new.labels:
             # A changed label may complete a group that others wait for.
             event = ClusterEvent(events.UNSCHEDULED_POD, ActionType.UPDATE_POD_LABEL)
@@ -193,3 +196,57 @@ def _plain_event(change: Change) -> ClusterEvent:
     else:
         action = ActionType.UPDATE if change.new is not None else ActionType.DELETE
     return ClusterEvent(event_resource(change.resource), action)
+
+
+_log = logs.get(__name__)
+
+REASON = "NodeOvercommitted"
+
+
+class OvercommitWatch:
+    """Asked about every pod that appears on a node without our doing."""
+
+    def __init__(
+        self,
+        cache: ClusterCache,
+        recorder: EventRecorder,
+        controller: str,
+        metrics: SchedulerMetrics | None = None,
+    ) -> None:
+        self._cache = cache
+        self._recorder = recorder
+        self._controller = controller
+        self._metrics = metrics
+
+    def appeared(self, pod: Pod) -> None:
+        """Look at the node that a pod was bound to by another scheduler."""
+        table, amounts = self._cache.table, self._cache.table.amounts
+        row = table.row_of(pod.spec.node_name)
+        if row < 0:
+            return
+        asked = (*self._cache.entry(pod).requests, PODS)
+        over = {
+            resource: (int(amounts.requested(resource)[row]), int(amounts.allocatable(resource)[row]))
+            for resource in asked
+            if amounts.requested(resource)[row] > amounts.allocatable(resource)[row]
+        }
+        if over:
+            self._report(pod, over)
+
+    def _report(self, pod: Pod, over: dict[str, tuple[int, int]]) -> None:
+        summary = ", ".join(f"{name} {have} of {most}" for name, (have, most) in sorted(over.items()))
+        _log.warning(
+            "Node overcommitted by another scheduler", node=pod.spec.node_name, pod=pod, requested=summary
+        )
+        if self._metrics is not None:
+            for resource in over:
+                self._metrics.overcommits.inc(resource)
+        self._recorder.event(
+            pod,
+            type="Warning",
+            reason=REASON,
+            action="Binding",
+            note=f"Node {pod.spec.node_name} is overcommitted since this pod was bound to it: "
+            f"requested {summary}",
+            controller=self._controller,
+        )

@@ -15,8 +15,7 @@ import msgspec
 from moorage.api.pod import Pod
 from moorage.framework.events import ClusterEvent, QueuedPod
 from moorage.queue.scheduling_queue import SchedulingQueue
-from moorage.scheduler.failing import FailureHandler
-from moorage.scheduler.outcome import Failure
+from moorage.scheduler.failing import Failure, FailureHandler
 from moorage.state.cache import ClusterCache
 
 
@@ -26,7 +25,7 @@ class Enqueue(msgspec.Struct, frozen=True):
     pod: Pod
 
 
-class Update(msgspec.Struct, frozen=True):
+class UpdateQueued(msgspec.Struct, frozen=True):
     """A pending pod has changed. One that is being bound is no longer the queue's."""
 
     old: Pod
@@ -84,10 +83,10 @@ class Inspect(msgspec.Struct, frozen=True):
     look: Callable[[], object]
 
 
-Instruction = Enqueue | Update | Remove | Wake | Activate | Resort | EndFlight | Requeue | Inspect
+Instruction = Enqueue | UpdateQueued | Remove | Wake | Activate | Resort | EndFlight | Requeue | Inspect
 
 
-class Executor:
+class InstructionExecutor:
     """Carries instructions out."""
 
     def __init__(self, queue: SchedulingQueue, cache: ClusterCache, failures: FailureHandler) -> None:
@@ -96,7 +95,7 @@ class Executor:
         self._failures = failures
         self._by_type: dict[type, Callable[[Any], object]] = {
             Enqueue: lambda it: queue.add(it.pod),
-            Update: self._update,
+            UpdateQueued: self._update,
             Remove: lambda it: queue.delete(it.pod),
             Wake: self._wake,
             Activate: lambda it: queue.activate(it.pods, it.plugin),
@@ -109,7 +108,7 @@ class Executor:
     def execute(self, instruction: Instruction) -> None:
         self._by_type[type(instruction)](instruction)
 
-    def _update(self, update: Update) -> None:
+    def _update(self, update: UpdateQueued) -> None:
         uid = update.new.uid
         if uid in self._queue or not self._cache.is_assumed(uid):
             self._queue.update(update.old, update.new)

@@ -11,9 +11,9 @@ from moorage.api.pod import Pod
 from moorage.framework.events import ASSIGNED_POD_DELETE
 from moorage.framework.ports import Change, Clock
 from moorage.runtime.binding import run_unreserve
-from moorage.scheduler.cycle import Placement
+from moorage.scheduler.cycle import PodPlacement
+from moorage.scheduler.failing import AttemptOutcome, Failure
 from moorage.scheduler.instructions import Activate, EndFlight, Instruction, Requeue, Wake
-from moorage.scheduler.outcome import Failure, Outcome
 from moorage.state.cache import ClusterCache
 from moorage.state.pod_entry import bound_to
 from moorage.telemetry.metrics import SchedulerMetrics
@@ -22,13 +22,13 @@ from moorage.telemetry.metrics import SchedulerMetrics
 class Permitted(msgspec.Struct, frozen=True):
     """The pod has passed Permit: whatever happens from now on, it returns by backoff."""
 
-    placement: Placement
+    placement: PodPlacement
 
 
 class Bound(msgspec.Struct, frozen=True):
     """The API server has bound the pod."""
 
-    placement: Placement
+    placement: PodPlacement
     answered: float
     """When it said so."""
 
@@ -36,14 +36,14 @@ class Bound(msgspec.Struct, frozen=True):
 class Failed(msgspec.Struct, frozen=True):
     """The pod is not bound: it gives its node back and is tried again."""
 
-    placement: Placement
+    placement: PodPlacement
     failure: Failure
 
 
 class Dropped(msgspec.Struct, frozen=True):
     """The pod was bound by another scheduler, or is gone: it gives its node back and is not tried again."""
 
-    placement: Placement
+    placement: PodPlacement
 
 
 BindingEvent = Permitted | Bound | Failed | Dropped
@@ -56,11 +56,11 @@ class Placements:
         self._cache = cache
         self._clock = clock
         self._metrics = metrics
-        self._newest: dict[str, Placement] = {}
+        self._newest: dict[str, PodPlacement] = {}
         self._bound_at: dict[str, float] = {}
         """UID → when its bind was answered, until the watch shows it; for the watch's lag."""
 
-    def begin(self, placement: Placement) -> None:
+    def begin(self, placement: PodPlacement) -> None:
         self._newest[placement.pod.uid] = placement
 
     def __contains__(self, uid: object) -> bool:
@@ -86,17 +86,17 @@ class Placements:
         requeue = Requeue(info, placement.profile.name, event.failure)
         return [requeue, Wake(ASSIGNED_POD_DELETE, leaving, besides=info.uid)]
 
-    def _bound(self, placement: Placement, answered: float) -> list[Instruction]:
+    def _bound(self, placement: PodPlacement, answered: float) -> list[Instruction]:
         self._end(placement)
         if self._metrics is not None:
             self._count_bound(self._metrics, placement, answered)
         chosen = placement.attempt.state.to_activate
         return [Activate(tuple(chosen.values()))] if chosen else []
 
-    def _count_bound(self, metrics: SchedulerMetrics, placement: Placement, answered: float) -> None:
+    def _count_bound(self, metrics: SchedulerMetrics, placement: PodPlacement, answered: float) -> None:
         info, meter = placement.attempt.info, placement.profile.meter
         if meter is not None:
-            meter.attempted(Outcome.SCHEDULED.value, answered - placement.attempt.started)
+            meter.attempted(AttemptOutcome.SCHEDULED.value, answered - placement.attempt.started)
         first = info.initial_attempt if info.initial_attempt is not None else answered
         metrics.bound(info.attempts, answered - first, info.was_flushed)
         if self._cache.is_assumed(info.uid):
@@ -113,13 +113,13 @@ class Placements:
         if answered is not None:
             self._metrics.watch_lag.observe(self._clock.now() - answered)
 
-    def _give_back(self, placement: Placement) -> None:
+    def _give_back(self, placement: PodPlacement) -> None:
         run_unreserve(placement.profile, placement.attempt.state, placement.pod, placement.node)
         # A pod that was confirmed meanwhile, or forgotten and placed anew, is not ours to forget.
         if self._end(placement) and self._cache.is_assumed(placement.pod.uid):
             self._cache.forget(placement.pod.uid)
 
-    def _end(self, placement: Placement) -> bool:
+    def _end(self, placement: PodPlacement) -> bool:
         """The placement is over; whether it was still the pod's newest."""
         newest = self._newest.get(placement.pod.uid) is placement
         if newest:

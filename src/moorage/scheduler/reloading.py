@@ -25,7 +25,7 @@ from moorage.framework.points import Plugin
 from moorage.queue.places import INFLIGHT
 from moorage.scheduler.engine import Engine
 from moorage.scheduler.generation import Generation
-from moorage.scheduler.handlers import Place, place_of
+from moorage.scheduler.handlers import PodStage, stage_of
 from moorage.scheduler.queue_hooks import sort_by
 
 SPAWNED_SECONDS = 60.0
@@ -87,7 +87,7 @@ def _take_up(engine: Engine, profiles: set[str]) -> None:
         return
     for pod in list(engine.stores.lister(PODS).list()):
         known = pod.uid in engine.queue or engine.cache.is_assumed(pod.uid)
-        if pod.scheduler_name in profiles and place_of(pod) is Place.PENDING and not known:
+        if pod.scheduler_name in profiles and stage_of(pod) is PodStage.PENDING and not known:
             engine.cache.expect(pod)
             engine.queue.add(pod)
 

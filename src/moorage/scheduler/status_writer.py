@@ -49,7 +49,7 @@ class StatusUpdate:
     nominated_node: str | None = None
 
 
-class StatusWriter:
+class PodStatusWriter:
     def __init__(self, client: ApiClient, clock: Clock, tasks: Tasks) -> None:
         self._client = client
         self._clock = clock

@@ -7,7 +7,7 @@ as they are in a kube-scheduler with those gates off.
 
 from __future__ import annotations
 
-from moorage.telemetry.instruments import Counter, Family, Gauge, Histogram, exponential
+from moorage.telemetry.instruments import Family, Gauge, Histogram, LabelCounter, exponential
 
 ATTEMPT = exponential(0.001, 2, 15)
 POINT = exponential(0.0001, 2, 12)
@@ -16,7 +16,7 @@ SLI = exponential(0.01, 2, 20)
 REST = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
 
 
-class Catalog:
+class MetricCatalog:
     """One process's metrics. Nothing here is global: two schedulers in one process do not meet."""
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class Catalog:
         return [value for value in vars(self).values() if isinstance(value, Family)]
 
     def _scheduling(self) -> None:
-        self.attempts = Counter(
+        self.attempts = LabelCounter(
             "scheduler_schedule_attempts_total",
             "[STABLE] Attempts to schedule pods by result: scheduled, unschedulable (no node fits) or error.",
             ("result", "profile"),
@@ -59,7 +59,7 @@ class Catalog:
             ("plugin", "extension_point", "status"),
             bounds=PLUGIN,
         )
-        self.evaluations = Counter(
+        self.evaluations = LabelCounter(
             "scheduler_plugin_evaluation_total",
             "[BETA] Attempts in which a plugin was asked, by extension point. One call judges all nodes.",
             ("plugin", "extension_point", "profile"),
@@ -75,7 +75,7 @@ class Catalog:
             "[STABLE] Attempts that it took to schedule a pod.",
             bounds=exponential(1, 2, 5),
         )
-        self.after_flush = Counter(
+        self.after_flush = LabelCounter(
             "scheduler_pod_scheduled_after_flush_total",
             "[ALPHA] Pods scheduled only after the timeout for parked pods: a wake-up is missing.",
         )
@@ -92,7 +92,7 @@ class Catalog:
             "[STABLE] Pending pods by place: active, backoff, unschedulable or gated.",
             ("queue",),
         )
-        self.incoming = Counter(
+        self.incoming = LabelCounter(
             "scheduler_queue_incoming_pods_total",
             "[STABLE] Pods that came to a place of the queue, by the event that brought them.",
             ("queue", "event"),
@@ -127,7 +127,7 @@ class Catalog:
         )
 
     def _preempting(self) -> None:
-        self.preemptions = Counter(
+        self.preemptions = LabelCounter(
             "scheduler_preemption_attempts_total", "[STABLE] Attempts that went as far as preemption."
         )
         self.victims = Histogram(
@@ -141,14 +141,14 @@ class Catalog:
             ("result",),
             bounds=SLI,
         )
-        self.preemption_runs = Counter(
+        self.preemption_runs = LabelCounter(
             "scheduler_preemption_goroutines_execution_total",
             "[ALPHA] How often victims were sent away, by result.",
             ("result",),
         )
 
     def _reusing(self) -> None:
-        self.batches = Counter(
+        self.batches = LabelCounter(
             "scheduler_batch_attempts_total",
             "[ALPHA] Attempts that stood on the evaluation of an earlier pod (hint_used) or not (no_hint).",
             ("profile", "result"),
@@ -160,12 +160,12 @@ class Catalog:
             "[ALPHA] 1 while this process holds the lease, else 0.",
             ("name",),
         )
-        self.slow_path = Counter(
+        self.slow_path = LabelCounter(
             "leader_election_slowpath_total",
             "[ALPHA] Renewals that met another version of the lease.",
             ("name",),
         )
-        self.requests = Counter(
+        self.requests = LabelCounter(
             "rest_client_requests_total",
             "[ALPHA] Requests to the API server by answer.",
             ("code", "method", "host"),
@@ -182,7 +182,7 @@ class Catalog:
             ("verb", "host"),
             bounds=REST,
         )
-        self.retries = Counter(
+        self.retries = LabelCounter(
             "rest_client_request_retries_total",
             "[ALPHA] Requests that were sent again.",
             ("code", "verb", "host"),
@@ -207,20 +207,20 @@ class Catalog:
         )
 
     def _own(self) -> None:
-        self.malformed = Counter(
+        self.malformed = LabelCounter(
             "moorage_malformed_objects_total",
             "Objects that were set aside because they could not be read.",
             ("resource",),
         )
-        self.differences = Counter(
+        self.differences = LabelCounter(
             "moorage_comparer_differences_total",
             "Differences between cache or queue and the API server that were found and repaired.",
             ("kind",),
         )
-        self.comparisons = Counter(
+        self.comparisons = LabelCounter(
             "moorage_comparer_rounds_total", "Complete comparisons of cache and queue with the API server."
         )
-        self.corrections = Counter(
+        self.corrections = LabelCounter(
             "moorage_cache_corrections_total",
             "Events that contradicted the cache, by what was wrong.",
             ("kind",),
@@ -230,7 +230,7 @@ class Catalog:
             "From the answer to a bind until the watch showed the bound pod.",
             bounds=exponential(0.001, 2, 16),
         )
-        self.slow_hooks = Counter(
+        self.slow_hooks = LabelCounter(
             "moorage_slow_hooks_total",
             "Calls that held the scheduling loop up, by plugin.",
             ("plugin", "hook"),
@@ -240,17 +240,17 @@ class Catalog:
             "How late the scheduling loop's heartbeat came, where it was late.",
             bounds=exponential(0.001, 2, 16),
         )
-        self.unknown_binds = Counter(
+        self.unknown_binds = LabelCounter(
             "moorage_binds_in_doubt_total",
             "Binds without a clear answer, by what the API server said afterwards.",
             ("outcome",),
         )
-        self.overcommits = Counter(
+        self.overcommits = LabelCounter(
             "moorage_overcommits_total",
             "Binds of other schedulers that left a node with more requested than it has, by resource.",
             ("resource",),
         )
-        self.extender_requests = Counter(
+        self.extender_requests = LabelCounter(
             "moorage_extender_requests_total",
             "Requests to extenders by outcome: success, not_sent, no_answer, bad_answer or cancelled.",
             ("extender", "verb", "outcome"),
@@ -261,15 +261,15 @@ class Catalog:
             ("extender", "verb"),
             bounds=REST,
         )
-        self.plugin_failures = Counter(
+        self.plugin_failures = LabelCounter(
             "moorage_plugin_failures_total", "Exceptions and wrong answers of plugins.", ("plugin", "point")
         )
-        self.plugin_run_failures = Counter(
+        self.plugin_run_failures = LabelCounter(
             "moorage_plugin_run_failures_total",
             "Failures of the background work of plugins, after each of which it is started again.",
             ("plugin",),
         )
-        self.config_reloads = Counter(
+        self.config_reloads = LabelCounter(
             "moorage_config_reloads_total",
             "Configurations that a running scheduler was given, by result: applied or failed.",
             ("result",),
@@ -277,6 +277,6 @@ class Catalog:
         self.config_generation = Gauge(
             "moorage_config_generation", "Number of the configuration in use; the first one is 1."
         )
-        self.events_dropped = Counter(
+        self.events_dropped = LabelCounter(
             "moorage_events_dropped_total", "Events for users that were not written."
         )

@@ -117,7 +117,7 @@ class _Values(Family):
         return family
 
 
-class Counter(_Values):
+class LabelCounter(_Values):
     """Counters; the name ends in `_total`."""
 
     _exposed = CounterMetricFamily

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
-from moorage.telemetry.catalog import POINT, Catalog
+from moorage.telemetry.catalog import POINT, MetricCatalog
 from moorage.telemetry.instruments import Buckets, Histogram, Labels
 
 SUCCESS = "Success"
@@ -30,7 +30,7 @@ Skipped = tuple[frozenset[str], frozenset[str] | None]
 nothing was scored."""
 
 
-class SchedulerMetrics(Catalog):
+class SchedulerMetrics(MetricCatalog):
     """All metrics of one scheduler. Called on its loop only; read from anywhere."""
 
     def __init__(self, now: Callable[[], float]) -> None:

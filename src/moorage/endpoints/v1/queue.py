@@ -19,7 +19,7 @@ from moorage.endpoints.cached import Kept
 from moorage.endpoints.loop_bridge import LoopDoor
 from moorage.endpoints.v1.routes import PLACES, QueueQuery
 from moorage.queue.pending import Location
-from moorage.queue.places import GATED, INFLIGHT, PARKED
+from moorage.queue.places import GATED, INFLIGHT, UNSCHEDULABLE
 
 PERMIT = "permit"
 """The place of a pod in flight that a Permit plugin asked to wait."""
@@ -128,7 +128,7 @@ def describe(scheduler: Scheduler, uid: str) -> dict[str, Any] | None:
         "nominatedNode": engine.queue.nominator.nominated_node(uid) or "",
         "wokenBy": info.woken_by,
         "wokenHint": info.woken_hint,
-        "wakes": _wakes(scheduler, info.pod, plugins) if place in (PARKED, GATED) else [],
+        "wakes": _wakes(scheduler, info.pod, plugins) if place in (UNSCHEDULABLE, GATED) else [],
     }
 
 

@@ -15,7 +15,7 @@ from moorage.api.times import parse_time
 from moorage.explain.loaded import LoadedCluster
 from moorage.framework.statuses import NodeStatuses
 from moorage.runtime.reuse.signatures import Signer
-from moorage.scheduler.outcome import fit_error
+from moorage.scheduler.failing import fit_error
 from moorage.scheduler.queue_hooks import run_pre_enqueue
 from moorage.web.source import Json, QueueQuery
 

@@ -52,7 +52,7 @@ def key_of(info: QueuedPod) -> GroupKey:
 
 
 @dataclass(slots=True, eq=False)
-class Group:
+class RejectedGroup:
     """Pods of one key, in order of arrival."""
 
     key: GroupKey
@@ -75,13 +75,13 @@ class Flush:
         return self._origin + periods * FLUSH_PERIOD
 
 
-class Parked:
+class UnschedulablePods:
     """All parked and gated pods, by UID, by group and by age."""
 
     def __init__(self) -> None:
-        self._groups: dict[GroupKey, Group] = {}
-        self._by_plugin: dict[str, dict[str, dict[GroupKey, Group]]] = {}
-        self._group_of: dict[str, Group] = {}
+        self._groups: dict[GroupKey, RejectedGroup] = {}
+        self._by_plugin: dict[str, dict[str, dict[GroupKey, RejectedGroup]]] = {}
+        self._group_of: dict[str, RejectedGroup] = {}
         # Ordered, because a plain dict that loses its first entries one by one finds the next ever slower.
         self._since: OrderedDict[str, float] = OrderedDict()
         self._gated = 0
@@ -106,7 +106,7 @@ class Parked:
             group = next(iter(next(iter(plugins.values())).values()))
             yield profile, next(iter(group.pods.values()))
 
-    def listening(self, profile: str, plugins: Iterable[str]) -> list[Group]:
+    def listening(self, profile: str, plugins: Iterable[str]) -> list[RejectedGroup]:
         """The groups that wait for one of these plugins, each once."""
         index = self._by_plugin.get(profile, {})
         found = {id(group): group for plugin in plugins for group in index.get(plugin, {}).values()}
@@ -166,7 +166,7 @@ class Parked:
         key = key_of(info)
         group = self._groups.get(key)
         if group is None:
-            group = self._groups[key] = Group(key)
+            group = self._groups[key] = RejectedGroup(key)
             index = self._by_plugin.setdefault(key.profile, {})
             for plugin in key.listens_to:
                 index.setdefault(plugin, {})[key] = group
