@@ -31,7 +31,7 @@ def test_every_place_explains_itself():
             ("Fit", "Ports"),
         ),
         "refused": Location("backoff", "Refused once, last by Fit; backs off.", START, START + 2, ("Fit",)),
-        "errored": Location("backoff", "Failed by an error once in a row; backs off.", START, START + 2),
+        "errored": Location("backoff", "Failed with an error once in a row; backs off.", START, START + 2),
         "gated": Location("gated", "Held back by Gate: the gate is closed.", START, START + 330, ("Gate",)),
         "flying": Location("inflight", "Attempt 1 is under way.", START),
     }

@@ -216,7 +216,7 @@ def test_item_4_a_callback_that_raises_is_logged_with_its_plugin_and_changes_not
             cluster.add(make_node("a"), make_pod("p"))
             cluster.settle(5)
             assert cluster.node_of("p") == "a"
-    failed = [record for record in caplog.records if record.msg == "A callback for changes failed"]
+    failed = [record for record in caplog.records if record.msg == "Change callback of plugin failed"]
     assert {record.__dict__[VALUES]["plugin"] for record in failed} == {"Watches"}
 
 

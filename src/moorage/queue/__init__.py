@@ -1,4 +1,7 @@
-"""Which pod is next: active, backoff, parked and gated pods, and the events that move them."""
+"""The scheduling queue: active, backoff, unschedulable and gated pods, and the events that move them.
+
+It follows pkg/scheduler/backend/queue of kube-scheduler v1.36.
+"""
 
 from moorage.queue.hints import QueueHooks
 from moorage.queue.pending import Location, PendingPodsView, QueueCorrupted

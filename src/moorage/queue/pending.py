@@ -1,6 +1,7 @@
-"""Questions about the pending pods: where each is and why, how many there are, which plugins hold them.
+"""Read access to the pending pods: where each pod is and why, how many there are, and which plugins hold
+them.
 
-Nothing here moves a pod; that is `scheduling_queue`'s part.
+This module never moves a pod; `scheduling_queue` does.
 """
 
 from __future__ import annotations
@@ -27,25 +28,25 @@ from moorage.queue.unschedulable import Flush
 
 
 class QueueCorrupted(RuntimeError):
-    """An invariant of the queue does not hold: a bug in it, never a fault of its callers' data."""
+    """An invariant of the queue is violated. This is a bug in the queue, never the fault of its input."""
 
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """One pod's place. Times are monotonic seconds of the queue's clock."""
+    """The place of a pod in the queue. Times are monotonic seconds of the queue's clock."""
 
     place: Place
     why: str
-    """A sentence for people."""
+    """Why the pod is there, as a sentence for users."""
     since: float
     until: float | None = None
-    """When it moves on by itself; None when only an event or its turn moves it."""
+    """When the pod moves without an event, or None if it moves only by an event or when it is popped."""
     plugins: tuple[str, ...] = ()
-    """Who holds it there, sorted."""
+    """The plugins that keep the pod there, sorted."""
 
 
 def locate(info: QueuedPod, place: Place, since: float, until: float | None) -> Location:
-    """Describe a place that has been found."""
+    """Describe the place of a pod."""
     plugins = (info.gating_plugin,) if place == GATED else tuple(sorted(info.unschedulable_plugins))
     return Location(place, _WHY[place](info), since, until, plugins)
 
@@ -62,7 +63,7 @@ def _backoff(info: QueuedPod) -> str:
     if info.unschedulable_plugins:
         refused = f"Refused {_times(info.unschedulable_count)}"
         return f"{refused}, last by {_names(info.unschedulable_plugins)}; backs off."
-    return f"Failed by an error {_times(info.consecutive_errors)} in a row; backs off."
+    return f"Failed with an error {_times(info.consecutive_errors)} in a row; backs off."
 
 
 def _unschedulable(info: QueuedPod) -> str:
@@ -90,7 +91,7 @@ def _times(count: int) -> str:
 
 
 class PendingPodsView:
-    """All pending pods by UID, those in flight included, as one reads them."""
+    """All pending pods by UID, including those in flight."""
 
     def __init__(
         self,
@@ -107,7 +108,7 @@ class PendingPodsView:
         self._flush = flush
 
     def where(self, uid: str) -> Location | None:
-        """Where a pod is and why; None for unknown pods and for those that will not come back."""
+        """Return where a pod is and why, or None for unknown pods and pods that will not be requeued."""
         slot = self._places.slots.get(uid)
         if slot is not None:
             return locate(slot.info, slot.place, slot.since, self._until(slot.info, slot.place))
@@ -117,6 +118,7 @@ class PendingPodsView:
         return locate(flight.info, INFLIGHT, flight.since, None)
 
     def get(self, uid: str) -> QueuedPod | None:
+        """Return the pending pod with this UID, or None."""
         slot = self._places.slots.get(uid)
         if slot is not None:
             return slot.info
@@ -124,7 +126,7 @@ class PendingPodsView:
         return flight.info if flight is not None and not flight.gone else None
 
     def newest(self, uid: str) -> Pod | None:
-        """The newest object that is known of a pod, also of one that will not come back."""
+        """Return the newest known object of a pod, even if the pod will not be requeued."""
         slot = self._places.slots.get(uid)
         if slot is not None:
             return slot.info.pod
@@ -132,7 +134,7 @@ class PendingPodsView:
         return (flight.latest or flight.info.pod) if flight is not None else None
 
     def __iter__(self) -> Iterator[tuple[QueuedPod, Location]]:
-        """Every pending pod with its location, those in flight last."""
+        """Iterate over all pending pods with their locations. Pods in flight come last."""
         flying = [flight.info.uid for flight in self._inflight]
         for uid in [*self._places.slots, *flying]:
             info, location = self.get(uid), self.where(uid)
@@ -140,28 +142,36 @@ class PendingPodsView:
                 yield info, location
 
     def copied(self) -> tuple[list[Slot], list[InFlightPod]]:
-        """All of them, for a reader on another thread: the lists are its own, what is in them goes on to
-        change. A copy of 50,000 costs less than an attempt."""
+        """Return copies of the lists of waiting pods and pods in flight, for a reader on another thread.
+
+        The elements are shared and keep changing. Copying 50,000 pods takes less time than an attempt.
+        """
         return list(self._places.slots.values()), [flight for flight in self._inflight if not flight.gone]
 
     def by_place(self) -> dict[str, int]:
-        """How many there are in each place."""
+        """Return the number of pods in each place."""
         found: dict[str, int] = dict(self._places.counts().items())
         found[INFLIGHT] = sum(not flight.gone for flight in self._inflight)
         return found
 
     def counts(self) -> dict[str, int]:
-        """Waiting pods by the labels of the metric pending_pods: active, backoff, unschedulable, gated."""
+        """Return the number of waiting pods by label of the metric pending_pods: active, backoff,
+        unschedulable, gated.
+        """
         return dict(self._places.counts().items())
 
     def inflight_events(self) -> dict[str, int]:
-        """Kept events by label, with the pods in flight as PodPopped; empty at rest."""
+        """Return the number of kept events by label, with the pods in flight as PodPopped. Empty if no pod is
+        in flight.
+        """
         return self._inflight.event_counts()
 
     def rejections(self) -> dict[tuple[str, str], int]:
-        """(plugin, scheduler name) → waiting pods that it has refused or holds back, for unschedulable_pods.
-        A plugin that has ever refused one is named, with 0 where none remains: gauges do not vanish. Costs a
-        look at every waiting pod."""
+        """Return (plugin, scheduler name) → number of waiting pods that the plugin rejected or gates.
+
+        The metric unschedulable_pods reports this. Plugins that rejected a pod earlier are listed with 0, so
+        that gauges do not disappear. Visits every waiting pod.
+        """
         found: Counter[tuple[str, str]] = Counter(dict.fromkeys(self._entrance.refusers, 0))
         for slot in self._places.slots.values():
             info = slot.info
@@ -173,9 +183,9 @@ class PendingPodsView:
         return dict(found)
 
     def validate(self) -> None:
-        """Raise QueueCorrupted with all that is wrong; costs a look at every pod."""
+        """Raise QueueCorrupted with all violated invariants. Visits every pod."""
         problems = [
-            f"{slot.info.key} waits in {slot.place} and is in flight"
+            f"{slot.info.key} is in {slot.place} and in flight"
             for uid, slot in self._places.slots.items()
             if uid in self._inflight
         ]

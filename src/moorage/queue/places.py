@@ -1,8 +1,8 @@
-"""The four places of waiting pods as one, in which a pod that enters one leaves the other; and the entrance,
-which is every way into a place, past PreEnqueue where that has a say.
+"""The places of waiting pods, and the entrance through which every pod enters one of them.
 
-Which pods come in, and why they move, is decided by `scheduling_queue`; pods under way are in `inflight`. The
-plugins that have refused a pod are remembered here.
+QueuePlaces keeps each pod in exactly one of the active, backoff, unschedulable and gated places. Entrance
+runs PreEnqueue before a pod enters active or backoff, and remembers which plugins have rejected pods.
+`scheduling_queue` decides which pods move and why; pods in flight are in `inflight`.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ UNSCHEDULABLE: Place = "unschedulable"
 GATED: Place = "gated"
 INFLIGHT: Place = "inflight"
 OnIncoming = Callable[[str, str], None]
-"""`on_incoming(queue, event label)`, for queue_incoming_pods_total."""
+"""`on_incoming(queue, event label)`, called for the metric queue_incoming_pods_total."""
 
 log = logs.get(__name__)
 
 
 @dataclass(slots=True)
 class Slot:
-    """One waiting pod."""
+    """A waiting pod and its place."""
 
     info: QueuedPod
     place: Place
     since: float
-    """When it came to this place."""
+    """When the pod entered this place."""
 
 
 class QueuePlaces:
-    """Active, backoff, parked and gated pods. `slots` says for each pod which of them it is in."""
+    """The active, backoff, unschedulable and gated pods. `slots` maps each pod to its place."""
 
     def __init__(self, order: Order, initial_backoff: float, max_backoff: float) -> None:
         self.active = PodHeap(order)
@@ -52,7 +52,7 @@ class QueuePlaces:
         self.slots: dict[str, Slot] = {}
 
     def put(self, info: QueuedPod, place: Place, now: float) -> bool:
-        """Move a pod to a place, from wherever it is; whether it was elsewhere before."""
+        """Move a pod to a place. Return whether it was in another place, or in none, before."""
         uid = info.uid
         before = self.slots.get(uid)
         if before is not None:
@@ -64,17 +64,18 @@ class QueuePlaces:
         return True
 
     def take(self, uid: str) -> None:
-        """Remove a pod from its place; unknown ones are ignored."""
+        """Remove a pod from its place. Unknown pods are ignored."""
         slot = self.slots.pop(uid, None)
         if slot is not None:
             self._leave(slot)
 
     def place_of(self, uid: str) -> Place | None:
+        """Return the place of a pod, or None."""
         slot = self.slots.get(uid)
         return slot.place if slot is not None else None
 
     def replaced(self, info: QueuedPod) -> None:
-        """The pod's object has changed."""
+        """Sort or group a pod again after its object has changed."""
         place = self.slots[info.uid].place
         if place == ACTIVE:
             self.active.replaced(info.uid)
@@ -84,15 +85,18 @@ class QueuePlaces:
             self.unschedulable.regroup(info)
 
     def resort(self, uids: Iterable[str]) -> None:
+        """Sort these pods again."""
         uids = list(uids)
         self.active.resort(uids)
         self.backoff.resort(uids)
 
     def sort_by(self, order: Order) -> None:
+        """Sort all pods by another order."""
         self.active.sort_by(order)
         self.backoff.sort_by(order)
 
     def counts(self) -> dict[Place, int]:
+        """Return the number of pods in each place."""
         gated = self.unschedulable.gated
         return {
             ACTIVE: len(self.active),
@@ -102,8 +106,9 @@ class QueuePlaces:
         }
 
     def validate(self) -> list[str]:
+        """Return the violated invariants as text."""
         problems = [
-            f"{info.key} waits in a place but has no slot" for info in self._all() if not self._owns(info)
+            f"{info.key} is in a place but has no slot" for info in self._all() if not self._owns(info)
         ]
         for uid, slot in self.slots.items():
             found = [place for place, holds in self._held(slot).items() if holds]
@@ -147,7 +152,7 @@ class QueuePlaces:
 
 
 class Entrance:
-    """Lets pods into `places`."""
+    """Admits pods to the places, running PreEnqueue where it applies."""
 
     def __init__(
         self,
@@ -163,14 +168,16 @@ class Entrance:
         self._nominator = nominator
         self._on_incoming = on_incoming
         self.refusers: set[tuple[str, str]] = set()
-        """(plugin, scheduler name) of all plugins that have refused or held back a pod."""
+        """(plugin, scheduler name) of all plugins that have rejected or gated a pod."""
 
     def refused(self, info: QueuedPod, plugins: Iterable[str]) -> None:
-        """These plugins have refused the pod."""
+        """Remember that these plugins rejected the pod."""
         self.refusers.update((plugin, info.pod.scheduler_name) for plugin in plugins)
 
     def release(self, info: QueuedPod, strategy: QueueingStrategy, event: ClusterEvent) -> bool:
-        """Let a pod into active or backoff, if PreEnqueue agrees; otherwise it is gated."""
+        """Move a pod to active or backoff if PreEnqueue allows it, otherwise to gated. Return whether it was
+        allowed.
+        """
         if not self._passes_gates(info):
             self.refused(info, (info.gating_plugin,))
             self.put(info, GATED, event)
@@ -180,7 +187,9 @@ class Entrance:
         return True
 
     def wake(self, info: QueuedPod, verdict: QueueingDecision, event: ClusterEvent) -> bool:
-        """Whether a parked or gated pod moved; a plugin may have moved it before, or a gate stay closed."""
+        """Requeue an unschedulable or gated pod. Return whether it moved: a plugin may have moved it before,
+        or PreEnqueue may still gate it.
+        """
         if self._places.place_of(info.uid) not in (UNSCHEDULABLE, GATED):
             return False
         moved = self.release(info, verdict.strategy, event)
@@ -189,8 +198,7 @@ class Entrance:
         return moved
 
     def activate(self, info: QueuedPod, place: Place, plugin: str = "") -> bool:
-        """Move a waiting pod from its place to the active queue, whatever it waits for; gates still count.
-        `plugin` wants it so."""
+        """Move a waiting pod to the active queue at the request of `plugin`, unless PreEnqueue gates it."""
         if place == ACTIVE:
             return False
         if place != BACKOFF:
@@ -202,20 +210,20 @@ class Entrance:
         return True
 
     def put(self, info: QueuedPod, place: Place, event: ClusterEvent) -> None:
-        """Into a place, without asking any plugin."""
+        """Move a pod to a place without running PreEnqueue."""
         now = self._clock.now()
         if place == ACTIVE and info.initial_attempt is None:
             info.initial_attempt = now
-            # Only now: a pod behind a gate must not hold space that others could use.
+            # Not earlier: a gated pod must not reserve space that other pods could use.
             if (node := info.pod.nominated_node_name) and not self._nominator.nominated_node(info.uid):
                 self._nominator.nominate(info.pod, node)
         if self._places.put(info, place, now):
             self.count(place, event)
             if log.enabled(5):
-                log.info(5, "Pod moved to a place of the queue", pod=info.pod, place=place, event=event.label)
+                log.info(5, "Pod moved within the queue", pod=info.pod, place=place, event=event.label)
 
     def count(self, place: Place, event: ClusterEvent) -> None:
-        """A pod has come to a place."""
+        """Report to metrics that a pod has entered a place."""
         if self._on_incoming is not None:
             self._on_incoming(UNSCHEDULABLE if place == GATED else place, event.label)
 

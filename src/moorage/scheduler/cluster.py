@@ -1,5 +1,8 @@
-"""The cluster as cycle, handlers and plugins see it: stores, cache, node table, and what is counted over
-them."""
+"""The state of the cluster, and the callbacks that plugins register for its changes.
+
+A change is noted when its store applies it. Callbacks run after all received changes have been applied, so
+they see a consistent state of the whole cluster.
+"""
 
 from __future__ import annotations
 
@@ -21,27 +24,28 @@ from moorage.telemetry import logs
 
 
 class ClusterState:
-    """One per process: the parts, each for those who need it."""
+    """The stores, cache, node table, counts and indexes of a process."""
 
     def __init__(self) -> None:
         self.stores = Stores()
         self.table = NodeTable()
         self.cache = ClusterCache(self.table)
         self.pod_indexes = RowPodIndexes()
-        """The pod indexes of the plugins of all generations."""
+        """The pod indexes that plugins of all generations use."""
         self.counting = Counting(self.table)
         self.topologies = Topologies(self.table)
         self._assumed: dict[Resource, AssumeStore] = {}
 
     def version(self, resource: Resource) -> int:
-        """A number that grows with every change of an object of this kind."""
+        """Return a number that increases with every change of an object of this kind."""
         return self.stores[resource].version
 
     def assume_cache(self, resource: Resource) -> AssumeStore:
+        """Return the assume cache of a kind, creating it on first use."""
         return self._assumed.setdefault(resource, AssumeStore(self.stores.lister(resource)))
 
     def dry_run_rows(self, node_names: Sequence[str]) -> DryRunRows:
-        """Copies of the rows of nodes, for a dry run."""
+        """Return copies of the rows of these nodes, for a dry run."""
         return DryRunRows(self.table, self.cache.entry, node_names)
 
 
@@ -50,6 +54,8 @@ _log = logs.get(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Noted:
+    """A change that a callback has not received yet."""
+
     plugin: str
     resource: Resource
     callback: OnChange
@@ -58,16 +64,16 @@ class _Noted:
 
 
 class ChangeCallbacks:
-    """Who wants to know of which kind. Costs nothing for kinds without a callback."""
+    """The callbacks of plugins by kind. Kinds without a callback cost nothing."""
 
     def __init__(self, stores: Stores) -> None:
         self._stores = stores
         self._watchers: list[tuple[Resource, Watcher]] = []
         self.noted: deque[_Noted] = deque()
-        """Changes that no callback has seen yet, in order."""
+        """Changes that no callback has received yet, in order."""
 
     def add(self, plugin: str, resource: Resource, callback: OnChange) -> None:
-        """From now on; what is in the store already counts as having appeared."""
+        """Register a callback. Objects that are already in the store are delivered as additions."""
 
         def note(old: Any | None, new: Any | None) -> None:
             self.noted.append(_Noted(plugin, resource, callback, old, new))
@@ -76,14 +82,14 @@ class ChangeCallbacks:
         self._watchers.append((resource, note))
 
     def close(self) -> None:
-        """Call no callback any more."""
+        """Unregister all callbacks."""
         for resource, watcher in self._watchers:
             self._stores[resource].ignore(watcher)
         self._watchers.clear()
         self.noted.clear()
 
     def call(self) -> None:
-        """Hand on everything that was noted. A callback that breaks loses that one change."""
+        """Deliver all noted changes. A callback that raises misses only that change."""
         while self.noted:
             change = self.noted.popleft()
             try:
@@ -91,7 +97,7 @@ class ChangeCallbacks:
             except Exception as error:
                 obj = change.new if change.new is not None else change.old
                 _log.error(
-                    "A callback for changes failed",
+                    "Change callback of plugin failed",
                     error=error,
                     stack=True,
                     plugin=change.plugin,

@@ -1,4 +1,9 @@
-"""What happens to a pod whose attempt or binding failed: back to the queue, an event, its status."""
+"""Failed attempts: their messages, and what happens to the pod afterwards.
+
+The messages are exactly those of kube-scheduler (FitError in pkg/scheduler/framework/types.go).
+FailureHandler follows handleSchedulingFailure in pkg/scheduler/schedule_one.go: it requeues the pod, emits an
+event and updates the pod's status.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +29,7 @@ NO_NODES = "no nodes available to schedule pods"
 
 
 class AttemptOutcome(enum.Enum):
-    """How an attempt ended; the values are the results that records and metrics use."""
+    """How an attempt ended. Decision records and metrics use the values as results."""
 
     SCHEDULED = record.SCHEDULED
     UNSCHEDULABLE = record.UNSCHEDULABLE
@@ -33,20 +38,23 @@ class AttemptOutcome(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why an attempt, or its binding, ended without a bound pod."""
+    """Why an attempt or its binding ended without a bound pod."""
 
     outcome: AttemptOutcome
     message: str
     plugins: frozenset[str] = frozenset()
     pending_plugins: frozenset[str] = frozenset()
     nominated_node: str | None = None
-    """None leaves the pod's nomination alone, "" clears it."""
+    """The node to nominate the pod to. None keeps the current nomination, "" clears it."""
     status: Status | None = None
-    """The plugin's answer behind it, where a single one decided."""
+    """The status of the plugin that caused the failure, if there is a single one."""
 
 
 def refusal(status: Status) -> Failure:
-    """Reserve or Permit said no: a rejection is reported as by a cluster of one node, an Error as it is."""
+    """Return the failure for a status of Reserve or Permit.
+
+    A rejection is reported as if the cluster had only the chosen node. An Error is reported unchanged.
+    """
     if not status.is_rejected:
         return Failure(AttemptOutcome.ERROR, status.message, nominated_node="", status=status)
     by = frozenset({status.plugin} if status.plugin else ())
@@ -62,14 +70,14 @@ def refusal(status: Status) -> Failure:
 
 
 def histogram(counts: Counter[str]) -> str:
-    """`1 reason a, 2 reason b`, sorted as strings: "10 x" stands before "2 y"."""
+    """Return `1 reason a, 2 reason b`, sorted as strings, so "10 x" comes before "2 y"."""
     return ", ".join(sorted(f"{count} {reason}" for reason, count in counts.items()))
 
 
 def fit_error(
     nodes: int, *, pre_filter: str = "", reasons: Counter[str] | None = None, post_filter: str = ""
 ) -> str:
-    """The FailedScheduling message."""
+    """Return the message of the FailedScheduling event."""
     text = f"0/{nodes} nodes are available:"
     if pre_filter:
         text += f" {pre_filter}."
@@ -79,16 +87,18 @@ def fit_error(
 
 
 def refused_after_choice(reasons: Iterable[str]) -> str:
-    """Reserve or Permit refused the chosen node: reported as if the cluster had only that one."""
+    """Return the message for a chosen node that Reserve or Permit rejected, as if it were the only node."""
     return fit_error(1, reasons=Counter(reasons))
 
 
 MAX_RETRY_AFTER_SECONDS = 60.0
-"""Seconds; a server that asks for more is asked again after this long."""
+"""Upper bound for the Retry-After of the API server, in seconds."""
 
 
 class FailureHandler:
-    """Runs between cycles only. The order is kube-scheduler's: requeue, nominator, event, status."""
+    """Handles failed attempts, between cycles only. The order is that of kube-scheduler: requeue, nominator,
+    event, status.
+    """
 
     def __init__(
         self,
@@ -104,15 +114,17 @@ class FailureHandler:
         self._recorder = recorder
         self._writer = writer
         self._serves = serves
-        """Whether one of the profiles schedules the pod."""
+        """Returns whether one of the profiles schedules the pod."""
 
     def handle(self, info: QueuedPod, profile: str, failure: Failure) -> None:
-        """Requeue the pod with the reason, unless it is no longer ours to schedule."""
+        """Requeue the pod with the reason for its failure, unless this scheduler no longer schedules it."""
         pod = info.pod
         _log_failure(pod, failure)
         current = self._pods.get(pod.name, pod.namespace)
         if not isinstance(current, Pod) or current.uid != pod.uid or current.is_assigned:
-            _log.info(3, "Pod is gone, replaced or assigned meanwhile; not requeued", pod=pod.key)
+            _log.info(
+                3, "Pod was deleted, replaced or assigned during the attempt; not requeueing it", pod=pod.key
+            )
             self._queue.done(pod.uid)
             return
         if not self._serves(current):
@@ -141,7 +153,7 @@ class FailureHandler:
         self._writer.submit(StatusUpdate(current, reason, failure.message, failure.nominated_node))
 
     def leave(self, pod: Pod) -> None:
-        """Tell a pod's owner that no profile schedules it any more."""
+        """Emit an event that tells users that no profile schedules the pod any more."""
         self._recorder.event(
             pod,
             type="Warning",
@@ -160,7 +172,7 @@ class FailureHandler:
 
 
 def _retry_after(failure: Failure) -> float:
-    """How long the API server has asked to be left alone; 0 when it has not."""
+    """Return the Retry-After of the API server in seconds, or 0."""
     cause = failure.status.cause if failure.status is not None else None
     asked = cause.retry_after if isinstance(cause, ApiError) else None
     return min(asked or 0.0, MAX_RETRY_AFTER_SECONDS)

@@ -1,6 +1,11 @@
-"""What a delivered change means: for the stores and the cache at once, for the queue as instructions.
+"""Handlers for changes of objects: they update stores and cache and return instructions for the queue.
 
-The informer splits a changed UID into a delete and an add, so old and new object of a change are one pod.
+They follow pkg/scheduler/eventhandlers.go. The informer splits a change of UID into a delete and an add, so
+the old and the new object of a change belong to the same pod.
+
+Two schedulers that share nodes cannot avoid overcommitting them, because each binds by the state that its own
+watch has shown. OvercommitWatch detects this when the watch shows the other scheduler's pod and reports it in
+the log, in an event and in a metric. The kubelet decides whether the pod can run.
 """
 
 from __future__ import annotations
@@ -37,12 +42,12 @@ EVENT_RESOURCES: dict[Resource, EventResource] = {
 
 
 def event_resource(resource: Resource) -> EventResource:
-    """How hints name a kind; a custom one is `<plural>.<version>.<group>`."""
+    """Return the name of a kind in events. A custom kind is `<plural>.<version>.<group>`."""
     return EVENT_RESOURCES.get(resource) or EventResource(str(resource))
 
 
 class PodStage(enum.Enum):
-    """Where a version of a pod belongs."""
+    """Whether a version of a pod is pending, assigned to a node, or gone."""
 
     GONE = "gone"
     PENDING = "pending"
@@ -50,13 +55,14 @@ class PodStage(enum.Enum):
 
 
 def stage_of(pod: Pod | None) -> PodStage:
+    """Return the stage of a version of a pod."""
     if pod is None or pod.is_terminal:
         return PodStage.GONE
     return PodStage.ASSIGNED if pod.is_assigned else PodStage.PENDING
 
 
 class Handlers:
-    """Brings stores and cache up to date with delivered changes, and says what they mean for the queue."""
+    """Updates stores and cache with changes, and returns what they mean for the queue."""
 
     def __init__(
         self,
@@ -70,14 +76,14 @@ class Handlers:
         self._cache = cache
         self._waiting = waiting
         self._serves = serves
-        """Whether one of our profiles schedules the pod."""
+        """Returns whether one of the profiles schedules the pod."""
         self._on_foreign = on_foreign
         """Called with each pod that another scheduler has bound."""
         self._foreign: Pod | None = None
-        """The one among the pods of this change."""
+        """The pod of the current change, if another scheduler has bound it."""
 
     def apply(self, change: Change) -> list[Instruction]:
-        """Bring stores and cache up to date; returns what to do with the queue afterwards."""
+        """Update stores and cache, and return the instructions for the queue."""
         self._stores.apply(change)
         if change.resource == kinds.PODS:
             instructions = self._pod(change.old, change.new)
@@ -91,8 +97,10 @@ class Handlers:
         return [Wake(_plain_event(change), change.old, change.new)]
 
     def serve(self, served: Served) -> list[Instruction]:
-        """A kind began or ceased to be served. There is no object to ask hints about, so all refused pods
-        are tried again; it happens when a definition is installed."""
+        """Handle a kind that the API server started or stopped serving, as when a CRD is installed.
+
+        There is no object to pass to hints, so all unschedulable pods are tried again.
+        """
         return [Wake(events.KIND_SERVED)] if self._stores[served.resource].serve(served.known) else []
 
     def _pod(self, old: Pod | None, new: Pod | None) -> list[Instruction]:
@@ -113,7 +121,7 @@ class Handlers:
         if place is PodStage.GONE or not self._serves(pod):
             return []
         self._cache.expect(pod)
-        # The new pod may be what another one waits for.
+        # Another pod may be waiting for the new one.
         return [Enqueue(pod), Wake(events.UNSCHEDULED_POD_ADD, None, pod, besides=pod.uid)]
 
     def _gone(self, place: PodStage, pod: Pod, bound: Pod | None) -> list[Instruction]:
@@ -128,11 +136,11 @@ class Handlers:
         return [Remove(pod), *self._pending_deleted(pod)]
 
     def _pending_deleted(self, pod: Pod) -> list[Instruction]:
-        """A pod that is deleted on its way to a node gives its place back at once."""
+        """Release the node of a pod that was deleted before it was bound."""
         cached = self._cache.get(pod.uid)
         if self._waiting.reject(pod.uid) or cached is None or not cached.assumed:
             return []
-        placed = cached.pod  # unlike the deleted object it says where
+        placed = cached.pod  # unlike the deleted object, it names the node
         self._cache.forget(pod.uid)
         return [Wake(events.ASSIGNED_POD_DELETE, placed)]
 
@@ -142,7 +150,7 @@ class Handlers:
             self._foreign = pod
         instructions: list[Instruction] = [Wake(events.ASSIGNED_POD_ADD, None, pod)]
         if added is Outcome.MOVED:
-            # Another scheduler bound it elsewhere: what was reserved for it here is free again.
+            # Another scheduler bound the pod elsewhere, so the space reserved here is free again.
             instructions.append(Wake(events.ASSIGNED_POD_DELETE, pod))
         return instructions
 
@@ -152,7 +160,7 @@ class Handlers:
         self._cache.expect(new)
         instructions: list[Instruction] = [UpdateQueued(old, new)]
         if old.labels != new.labels:
-            # A changed label may complete a group that others wait for.
+            # A changed label may complete a group that other pods wait for.
             event = ClusterEvent(events.UNSCHEDULED_POD, ActionType.UPDATE_POD_LABEL)
             instructions.append(Wake(event, old, new, besides=new.uid))
         return instructions
@@ -177,7 +185,7 @@ class Handlers:
 
 
 def event_label(change: Change) -> str:
-    """How metrics name what happened."""
+    """Return the label of a change in metrics."""
     action = "Add" if change.old is None else "Update" if change.new is not None else "Delete"
     if change.resource == kinds.PODS:
         pod = change.new if change.new is not None else change.old
@@ -204,7 +212,7 @@ REASON = "NodeOvercommitted"
 
 
 class OvercommitWatch:
-    """Asked about every pod that appears on a node without our doing."""
+    """Checks every pod that another scheduler has bound."""
 
     def __init__(
         self,
@@ -219,7 +227,7 @@ class OvercommitWatch:
         self._metrics = metrics
 
     def appeared(self, pod: Pod) -> None:
-        """Look at the node that a pod was bound to by another scheduler."""
+        """Report an overcommitted node after another scheduler has bound a pod to it."""
         table, amounts = self._cache.table, self._cache.table.amounts
         row = table.row_of(pod.spec.node_name)
         if row < 0:

@@ -1,7 +1,8 @@
-"""Pods on their way from a decision to the API server's confirmation, and what the end of a binding means.
+"""Placements in progress: pods between their assumption and the API server's confirmation.
 
-A binding task posts what has become of its pod; `Placements.apply` brings the cache up to date between two
-cycles and returns instructions for the queue."""
+A binding task posts its result. `Placements.apply` updates the cache between two cycles and returns
+instructions for the queue.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from moorage.telemetry.metrics import SchedulerMetrics
 
 
 class Permitted(msgspec.Struct, frozen=True):
-    """The pod has passed Permit: whatever happens from now on, it returns by backoff."""
+    """The pod has passed Permit. If it fails from now on, it is retried after backoff."""
 
     placement: PodPlacement
 
@@ -30,18 +31,18 @@ class Bound(msgspec.Struct, frozen=True):
 
     placement: PodPlacement
     answered: float
-    """When it said so."""
+    """When the API server responded."""
 
 
 class Failed(msgspec.Struct, frozen=True):
-    """The pod is not bound: it gives its node back and is tried again."""
+    """The pod was not bound. It releases its node and is tried again."""
 
     placement: PodPlacement
     failure: Failure
 
 
 class Dropped(msgspec.Struct, frozen=True):
-    """The pod was bound by another scheduler, or is gone: it gives its node back and is not tried again."""
+    """The pod was deleted or bound by another scheduler. It releases its node and is not tried again."""
 
     placement: PodPlacement
 
@@ -50,7 +51,7 @@ BindingEvent = Permitted | Bound | Failed | Dropped
 
 
 class Placements:
-    """The placements under way, by UID; an older one has no say about its pod any more."""
+    """The placements in progress by UID. An older placement of a pod no longer counts."""
 
     def __init__(self, cache: ClusterCache, clock: Clock, metrics: SchedulerMetrics | None = None) -> None:
         self._cache = cache
@@ -58,17 +59,20 @@ class Placements:
         self._metrics = metrics
         self._newest: dict[str, PodPlacement] = {}
         self._bound_at: dict[str, float] = {}
-        """UID → when its bind was answered, until the watch shows it; for the watch's lag."""
+        """UID → when the API server confirmed the bind, until the watch shows it. Used to measure the lag of
+        the watch.
+        """
 
     def begin(self, placement: PodPlacement) -> None:
+        """Add a placement."""
         self._newest[placement.pod.uid] = placement
 
     def __contains__(self, uid: object) -> bool:
-        """Whether the pod is on its way to a node, its bind not yet settled."""
+        """Return whether the pod is assumed and its bind is not settled."""
         return uid in self._newest
 
     def apply(self, event: BindingEvent) -> list[Instruction]:
-        """Bring the cache up to date; returns what to do with the queue afterwards."""
+        """Update the cache, and return the instructions for the queue."""
         placement = event.placement
         if isinstance(event, Permitted):
             return [EndFlight(placement.pod.uid)]
@@ -81,7 +85,7 @@ class Placements:
         if (meter := placement.profile.meter) is not None:
             meter.attempted(event.failure.outcome.value, self._clock.now() - placement.attempt.started)
         placement.note_failure(event.failure)
-        # The pod returns first, and the space that it leaves wakes the others only: its own must not wake it.
+        # Requeue the pod first. The space that it releases must requeue other pods, but not the pod itself.
         info = placement.attempt.info
         requeue = Requeue(info, placement.profile.name, event.failure)
         return [requeue, Wake(ASSIGNED_POD_DELETE, leaving, besides=info.uid)]
@@ -102,10 +106,10 @@ class Placements:
         if self._cache.is_assumed(info.uid):
             self._bound_at[info.uid] = answered
         else:
-            metrics.watch_lag.observe(0.0)  # the watch was faster than the answer
+            metrics.watch_lag.observe(0.0)  # the watch was faster than the response
 
     def seen(self, change: Change) -> None:
-        """A change of a pod: records how late the watch showed a bind of ours."""
+        """Record how long the watch took to show one of our binds."""
         if not self._bound_at or self._metrics is None:
             return
         pod: Pod = change.new if change.new is not None else change.old
@@ -115,12 +119,12 @@ class Placements:
 
     def _give_back(self, placement: PodPlacement) -> None:
         run_unreserve(placement.profile, placement.attempt.state, placement.pod, placement.node)
-        # A pod that was confirmed meanwhile, or forgotten and placed anew, is not ours to forget.
+        # Do not forget a pod that was confirmed, or forgotten and placed again.
         if self._end(placement) and self._cache.is_assumed(placement.pod.uid):
             self._cache.forget(placement.pod.uid)
 
     def _end(self, placement: PodPlacement) -> bool:
-        """The placement is over; whether it was still the pod's newest."""
+        """Remove a placement. Return whether it was the newest of its pod."""
         newest = self._newest.get(placement.pod.uid) is placement
         if newest:
             del self._newest[placement.pod.uid]
