@@ -17,7 +17,7 @@ from moorage.api.former_name import FORMER_NAME, FORMER_PREFIX, PREFIX
 from moorage.api.resources import NODES, PODS
 from moorage.embedded.durable.recovery import DATABASE, FORMER_DATABASE, DataDirError
 from moorage.runtime.registry import Registry
-from moorage.sim.records import Record, Recorded
+from moorage.sim.recordings import RecordedChange, Recording
 from moorage.up import kubeconfig
 from tests.embedded.durable.kit import open_dir
 from tests.store.kit import node
@@ -66,8 +66,8 @@ def test_a_record_of_that_time_is_read(tmp_path):
     line = {"time": "2026-01-01T00:00:00Z", "event": "Add", "resource": manifest}
     path = tmp_path / "record.jsonl"
     path.write_text(json.dumps(line) + "\n")
-    [(_, action)] = Record(path).actions(0)
-    assert isinstance(action, Recorded)
+    [(_, action)] = Recording(path).actions(0)
+    assert isinstance(action, RecordedChange)
     assert action.object.metadata.annotations == {ANNOTATION: "3"}
 
 

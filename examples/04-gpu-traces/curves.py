@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from moorage.sim.results import SUMMARY, Result, read_result
+from moorage.sim.results import SUMMARY, RunResult, read_result
 
 CAPACITY = 6_212_000
 """Milli of all cards of openb_node_list_gpu_node.csv.gz."""
@@ -35,7 +35,7 @@ class Measures(NamedTuple):
 class Curve:
     """What was measured, by whole per cent of load."""
 
-    def __init__(self, result: Result) -> None:
+    def __init__(self, result: RunResult) -> None:
         self.policy, self.seed = result.name, result.seed
         self.pods, self.failed = int(result["arrived"]), int(result["deleted"])
         self._events: dict[int, list[Measures]] = {}

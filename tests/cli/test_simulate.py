@@ -108,7 +108,7 @@ def test_a_speed_paces_the_run(folder, monkeypatch):
         speeds.append(speed)
         return seconds.append
 
-    monkeypatch.setattr("moorage.sim.jobs.Pace", pace)
+    monkeypatch.setattr("moorage.sim.jobs.RealTimePace", pace)
     assert invoke("s.yaml", "--speed", "10").exit_code == 0
     assert speeds == [10.0]
     assert seconds == sorted(seconds)

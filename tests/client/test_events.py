@@ -20,7 +20,7 @@ from moorage.client.event_series import cut
 from moorage.client.events import ApiEventRecorder
 from moorage.sim import loop
 from moorage.sim.loop import VirtualClock
-from moorage.telemetry.log_lines import VALUES
+from moorage.telemetry.logs import VALUES
 from tests.client.scripted import error, pod
 
 

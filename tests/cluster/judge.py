@@ -24,9 +24,9 @@ from moorage.runtime.attempt import Attempt
 from moorage.runtime.binding import run_unreserve
 from moorage.runtime.reuse.signatures import Signer
 from moorage.scheduler.assembly import assemble, needed_resources
-from moorage.scheduler.cycle import Placement
+from moorage.scheduler.cycle import PodPlacement
+from moorage.scheduler.failing import Failure
 from moorage.scheduler.generation import Ports
-from moorage.scheduler.outcome import Failure
 from tests.cluster.api import Api, Json
 
 
@@ -87,7 +87,7 @@ class Judge:
         self._take_back(result)
         return Verdict(node=result.node, scores=_scores(result.attempt))
 
-    def _take_back(self, placed: Placement) -> None:
+    def _take_back(self, placed: PodPlacement) -> None:
         run_unreserve(placed.profile, placed.attempt.state, placed.pod, placed.node)
         self.engine.cache.forget(placed.pod.uid)
 

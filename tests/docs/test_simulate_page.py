@@ -47,9 +47,9 @@ def test_the_mapping_is_read(tmp_path):
 
 
 KINDS = (
-    scenario.Scenario, scenario.NodeShape, scenario.PodWorkload, scenario.Event, scenario.AssertionFields,
-    scenario.LabelNodes, scenario.TaintNodes, scenario.Scale, scenario.ObjectName, scenario.Selected,
-    traces.TraceMapping, traces.NodeColumns, traces.PodColumns,
+    scenario.Scenario, scenario.NodeShape, scenario.PodWorkload, scenario.ScenarioEvent,
+    scenario.AssertionFields, scenario.LabelNodes, scenario.TaintNodes, scenario.ScaleWorkload,
+    scenario.ObjectName, scenario.Selected, traces.TraceMapping, traces.NodeColumns, traces.PodColumns,
 )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from moorage.explain.explanation import Explanation, explain
 from moorage.explain.judging import Judge
 from moorage.framework import Detail, ExplainingPlugin, FilterPlugin, Proposal, Status
 from moorage.snapshots.cluster import ClusterObjects
-from moorage.telemetry.log_lines import VALUES
+from moorage.telemetry.logs import VALUES
 from moorage.testing import make_node, make_pod
 
 TEAM = "team"

@@ -1,4 +1,4 @@
-"""Moves that no hint decides: activation, and the flush of pods parked too long."""
+"""Moves that no hint decides: activation, and the flush of pods unschedulable too long."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from tests.queue.kit import NODE_ADD, POD_ALL, START, World, a_pod, no, on
 
 
-def test_activation_moves_a_parked_pod_whatever_it_waits_for(world):
+def test_activation_moves_a_unschedulable_pod_whatever_it_waits_for(world):
     pod = a_pod("p")
     info = world.refuse(pod, "Fit")
     assert (world.queue.activate([pod]), world.place(pod)) == (1, "active")
@@ -38,15 +38,19 @@ def test_activation_during_the_attempt_brings_the_pod_back_by_backoff(world, plu
     world.queue.activate([pod])
     world.queue.requeue(info, unschedulable_plugins=frozenset(plugins))
     world.queue.requeue(neighbour, unschedulable_plugins=frozenset(plugins))
-    assert (world.place(pod), info.woken_by, world.place(other)) == ("backoff", "ForceActivate", "parked")
+    assert (world.place(pod), info.woken_by, world.place(other)) == (
+        "backoff",
+        "ForceActivate",
+        "unschedulable",
+    )
 
 
-def test_a_pod_parked_too_long_is_tried_again(world, flush_after):
+def test_a_pod_unschedulable_too_long_is_tried_again(world, flush_after):
     pod = a_pod("p")
     info = world.refuse(pod, "Unregistered")
     world.wait(400)
     if flush_after is None:
-        assert (world.place(pod), info.was_flushed) == ("parked", False)
+        assert (world.place(pod), info.was_flushed) == ("unschedulable", False)
         return
     assert (world.place(pod), info.was_flushed, info.woken_by) == ("active", True, "UnschedulableTimeout")
     assert world.incoming[-1] == ("active", "UnschedulableTimeout")
@@ -101,4 +105,4 @@ def test_the_flush_takes_only_pods_that_are_old_enough():
     world.wait(200)
     world.refuse(young, "Fit")
     world.wait(140)
-    assert (world.place(old), world.place(young)) == ("active", "parked")
+    assert (world.place(old), world.place(young)) == ("active", "unschedulable")

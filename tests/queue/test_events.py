@@ -1,4 +1,4 @@
-"""Which parked pods an event brings back, and how many questions that takes."""
+"""Which unschedulable pods an event brings back, and how many questions that takes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from moorage.framework.events import (
     QueueingHint,
 )
 from moorage.queue import SchedulingQueue
-from moorage.telemetry.log_lines import VALUES
+from moorage.telemetry.logs import VALUES
 from tests.queue.kit import (
     NODE_ADD,
     NODE_DELETE,
@@ -69,7 +69,7 @@ def test_an_event_wakes_pods_whose_rejector_registered_it(world, registered, eve
     world.refuse(pod, "Fit")
     world.wait(20)
     assert world.queue.on_event(event) == int(wakes)
-    assert world.place(pod) == ("active" if wakes else "parked")
+    assert world.place(pod) == ("active" if wakes else "unschedulable")
 
 
 @pytest.mark.parametrize(
@@ -235,7 +235,7 @@ def test_the_predicate_leaves_pods_out_also_those_in_flight(world):
     info = world.popped(flying)
     assert world.queue.on_event(NODE_ADD, only=lambda pod: pod.priority < 5) == 1
     world.queue.requeue(info, unschedulable_plugins=frozenset({"Fit"}))
-    assert [world.place(pod) for pod in (low, high, flying)] == ["backoff", "parked", "parked"]
+    assert [world.place(pod) for pod in (low, high, flying)] == ["backoff", "unschedulable", "unschedulable"]
 
 
 def test_a_wildcard_event_with_a_pod_moves_that_pod_only(world):
@@ -243,7 +243,7 @@ def test_a_wildcard_event_with_a_pod_moves_that_pod_only(world):
     world.refuse(a, "Fit")
     world.refuse(b, "Fit")
     assert world.queue.on_event(EVERYTHING, None, a) == 1
-    assert (world.place(a), world.place(b)) == ("backoff", "parked")
+    assert (world.place(a), world.place(b)) == ("backoff", "unschedulable")
 
 
 def test_new_registrations_hold_at_once_as_after_a_reload(world):
@@ -281,11 +281,11 @@ def test_a_pods_own_update_reaches_the_hint_that_registered_it(world, pod_before
     ("registered", "place"),
     [
         pytest.param([on(POD_ALL, yes())], "active", id="the rejector registered pod updates"),
-        pytest.param([on(POD_ALL, no())], "parked", id="its hint skips this one"),
-        pytest.param([on(NODE_ADD)], "parked", id="the rejector registered other events only"),
+        pytest.param([on(POD_ALL, no())], "unschedulable", id="its hint skips this one"),
+        pytest.param([on(NODE_ADD)], "unschedulable", id="the rejector registered other events only"),
     ],
 )
-@pytest.mark.parametrize("when", ["parked", "in flight"])
+@pytest.mark.parametrize("when", ["unschedulable", "in flight"])
 def test_a_pods_own_update_helps_only_if_a_rejector_says_so(world, registered, place, when):
     world.register(Fit=registered)
     pod = a_pod("p")
@@ -294,7 +294,7 @@ def test_a_pods_own_update_helps_only_if_a_rejector_says_so(world, registered, p
     if when == "in flight":
         world.queue.update(pod, newer)
     world.queue.requeue(info, unschedulable_plugins=frozenset({"Fit"}))
-    if when == "parked":
+    if when == "unschedulable":
         world.queue.update(pod, newer)
     world.wait(20)
     assert world.place(pod) == place
@@ -309,7 +309,7 @@ def test_a_pods_own_update_is_no_matter_of_others(world):
     world.popped(changing)
     world.queue.update(changing, changed(changing, labels={"a": "b"}))
     world.queue.requeue(flying, unschedulable_plugins=frozenset({"Fit"}))
-    assert (world.place(other), world.place(flying.pod), hint.asked) == ("parked", "parked", [])
+    assert (world.place(other), world.place(flying.pod), hint.asked) == ("unschedulable", "unschedulable", [])
 
 
 def test_an_update_with_the_same_version_is_ignored(world):
@@ -317,7 +317,7 @@ def test_an_update_with_the_same_version_is_ignored(world):
     pod = a_pod("p")
     world.refuse(pod, "Fit")
     world.queue.update(pod, changed(pod, version="1", labels={"a": "b"}))
-    assert world.place(pod) == "parked"
+    assert world.place(pod) == "unschedulable"
 
 
 def test_an_update_of_an_unknown_pod_adds_it(world):
@@ -370,7 +370,7 @@ def park_many(world: World, pods: int, signatures: int) -> None:
         world.queue.requeue(info, unschedulable_plugins=frozenset({"Fit"}))
 
 
-def test_an_event_over_50000_parked_pods_of_100_signatures_asks_100_hints():
+def test_an_event_over_50000_unschedulable_pods_of_100_signatures_asks_100_hints():
     world, hint = World(), no()
     world.register(
         Fit=[on(NODE_DELETE, hint), on(ClusterEvent(POD, ActionType.DELETE), hint)], Other=[on(NODE_ADD)]
@@ -405,4 +405,4 @@ def test_a_change_of_the_status_alone_does_not_wake_the_pod(world):
     info = world.refuse(pod, "Fit")
     newer = changed(pod, nominated="n1")
     world.queue.update(pod, newer)
-    assert (world.place(pod), info.pod) == ("parked", newer)
+    assert (world.place(pod), info.pod) == ("unschedulable", newer)

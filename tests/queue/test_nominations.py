@@ -59,7 +59,7 @@ def test_a_gated_pod_holds_no_space_until_its_gate_opens(world):
         pytest.param("n1", "", "n1", None, id="an old name does not bring a nomination back"),
     ],
 )
-@pytest.mark.parametrize("place", ["active", "parked"])
+@pytest.mark.parametrize("place", ["active", "unschedulable"])
 def test_an_update_changes_a_nomination_only_where_the_object_changed(
     world, before, in_memory, after, node, place
 ):
@@ -92,7 +92,7 @@ def test_a_pod_deleted_during_its_attempt_is_not_nominated_any_more(world):
 
 
 def waiting_for_space(world: World) -> tuple[list[Pod], list[tuple[str, str, None]]]:
-    """Three parked pods whose rejector is woken when a pod leaves a node, and what its hint saw."""
+    """Three unschedulable pods whose rejector is woken when a pod leaves a node, and what its hint saw."""
     seen: list[tuple[str, str, None]] = []
 
     def watch(pod, old, new):
@@ -114,7 +114,7 @@ def test_deleting_a_nominated_pod_frees_its_space_for_lower_and_equal_priorities
     world.queue.done(world.pop().uid)
     pods, seen = waiting_for_space(world)
     world.queue.delete(nominated)
-    assert [world.place(pod) for pod in pods] == ["backoff", "backoff", "parked"]
+    assert [world.place(pod) for pod in pods] == ["backoff", "backoff", "unschedulable"]
     assert seen == [("nominated", "n1", None)] * 2
     assert names(world, "n1") == []
 
@@ -133,7 +133,7 @@ def test_changing_a_nomination_frees_the_old_space(world, after, wakes):
     pods, _ = waiting_for_space(world)
     world.queue.update(nominated, changed(nominated, nominated=after, labels={"a": "b"}))
     assert [world.place(pod) for pod in pods] == (
-        ["backoff", "backoff", "parked"] if wakes else ["parked"] * 3
+        ["backoff", "backoff", "unschedulable"] if wakes else ["unschedulable"] * 3
     )
 
 
@@ -145,10 +145,10 @@ def test_a_pod_does_not_wake_itself_by_giving_up_its_nomination(world):
     pod = a_pod("p", nominated="n1")
     world.refuse(pod, "Fit")
     world.queue.update(pod, changed(pod, nominated=""))
-    assert world.place(pod) == "parked"
+    assert world.place(pod) == "unschedulable"
 
 
-@pytest.mark.parametrize(("bound_to", "place"), [("n1", "parked"), ("n2", "backoff")])
+@pytest.mark.parametrize(("bound_to", "place"), [("n1", "unschedulable"), ("n2", "backoff")])
 def test_a_nominated_pod_frees_space_only_if_it_was_bound_elsewhere(world, bound_to, place):
     """k/k#134859: bound by somebody else, its nomination held space that nobody was told of."""
     world.register(Fit=[on(POD_ALL, yes())])

@@ -23,8 +23,8 @@ EVERYTHING = ClusterEvent(WILDCARD, ActionType.ALL)
     ("plugins", "place"),
     [
         pytest.param([], "backoff", id="an attempt that broke is retried by backoff"),
-        pytest.param(["Fit"], "parked", id="a refused pod waits for an event"),
-        pytest.param(["Unregistered"], "parked", id="also when its rejector registered nothing"),
+        pytest.param(["Fit"], "unschedulable", id="a refused pod waits for an event"),
+        pytest.param(["Unregistered"], "unschedulable", id="also when its rejector registered nothing"),
     ],
 )
 def test_a_failed_pod_goes_where_its_failure_sends_it(world, plugins, place):
@@ -38,12 +38,12 @@ def test_a_failed_pod_goes_where_its_failure_sends_it(world, plugins, place):
 @pytest.mark.parametrize(
     ("unschedulable", "pending", "events", "place", "woken"),
     [
-        pytest.param("Fit", "", [], "parked", ("", ""), id="nothing happened"),
-        pytest.param("Fit", "", [NODE_LABEL], "parked", ("", ""), id="an event nobody registered"),
-        pytest.param("Fit", "", [NODE_DELETE], "parked", ("", ""), id="the hint skips it"),
+        pytest.param("Fit", "", [], "unschedulable", ("", ""), id="nothing happened"),
+        pytest.param("Fit", "", [NODE_LABEL], "unschedulable", ("", ""), id="an event nobody registered"),
+        pytest.param("Fit", "", [NODE_DELETE], "unschedulable", ("", ""), id="the hint skips it"),
         pytest.param("Fit", "", [NODE_ADD], "backoff", ("NodeAdd", "Fit"), id="the hint queues it"),
         pytest.param("Fit", "", [NODE_DELETE, NODE_ADD], "backoff", ("NodeAdd", "Fit"), id="the second one"),
-        pytest.param("Other", "", [NODE_ADD], "parked", ("", ""), id="only the rejectors are asked"),
+        pytest.param("Other", "", [NODE_ADD], "unschedulable", ("", ""), id="only the rejectors are asked"),
         pytest.param("", "Fit", [NODE_ADD], "active", ("NodeAdd", "Fit"), id="Pending skips the backoff"),
         pytest.param(
             "Fit", "Gang", [NODE_ADD, ASSIGNED_POD_DELETE], "active", ("AssignedPodDelete", "Gang"),
@@ -76,7 +76,7 @@ def test_events_from_before_the_pop_are_not_replayed(world):
     world.queue.on_event(NODE_ADD)
     two = world.pop()
     world.queue.requeue(two, unschedulable_plugins=frozenset({"Fit"}))
-    assert (world.place(second), hint.asked) == ("parked", [])
+    assert (world.place(second), hint.asked) == ("unschedulable", [])
     world.queue.requeue(one, unschedulable_plugins=frozenset({"Fit"}))
     assert (world.place(first), hint.asked) == ("backoff", ["first"])
 
@@ -205,7 +205,7 @@ def test_members_of_a_pod_group_retry_by_backoff_only(flush_after, gate_on):
     world = World(flush_after, pod_groups=gate_on)
     pod = changed(a_pod("p"), scheduling_group=PodSchedulingGroup(pod_group_name="gang"))
     world.refuse(pod, "Fit")
-    assert world.place(pod) == ("backoff" if gate_on else "parked")
+    assert world.place(pod) == ("backoff" if gate_on else "unschedulable")
 
 
 def test_a_returning_pod_can_be_gated(world):

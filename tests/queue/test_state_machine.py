@@ -141,7 +141,7 @@ class QueueLife(RuleBasedStateMachine):
             assert returned is None
             return
         if plugins and not woken_by and not forced:
-            self.places[uid] = "parked"
+            self.places[uid] = "unschedulable"
         elif info.pod.name in self.world.hooks.gates:
             self.places[uid] = "gated"
         else:
@@ -157,7 +157,11 @@ class QueueLife(RuleBasedStateMachine):
         plugin = EVENTS[event]
         for uid, place in list(self.places.items()):
             info = self._info(uid)
-            if place == "parked" and plugin in info.unschedulable_plugins and info.pod.labels["app"] == app:
+            if (
+                place == "unschedulable"
+                and plugin in info.unschedulable_plugins
+                and info.pod.labels["app"] == app
+            ):
                 self.places[uid] = self._after_wake(uid, at_once=plugin in info.pending_plugins)
         for _, events, _ in self.flying.values():
             events.append((plugin, "event"))
@@ -177,7 +181,7 @@ class QueueLife(RuleBasedStateMachine):
             self.flying[uid][1].append(("", "force"))
         elif self.places[uid] == "backoff":
             self.places[uid] = "active"
-        elif self.places[uid] in ("parked", "gated"):
+        elif self.places[uid] in ("unschedulable", "gated"):
             self.places[uid] = self._after_wake(uid, at_once=True)
         self.queue.activate([uid])
 
@@ -193,7 +197,9 @@ class QueueLife(RuleBasedStateMachine):
         self.world.wait(seconds)
         now = self.world.clock.now()
         for uid, place in self.places.items():
-            flushed = self.flush_after is not None and seconds == 400.0 and place in ("parked", "gated")
+            flushed = (
+                self.flush_after is not None and seconds == 400.0 and place in ("unschedulable", "gated")
+            )
             if place == "backoff" and self._info(uid).backoff_until <= now:
                 self.places[uid] = "active"
             elif flushed and self._info(uid).pod.name in self.world.hooks.gates:
@@ -207,7 +213,7 @@ class QueueLife(RuleBasedStateMachine):
         self.queue.pending.validate()
         for uid, place in self.places.items():
             seen = self._seen(uid)
-            if self.flush_after is not None and place == "parked" and seen == "gated":
+            if self.flush_after is not None and place == "unschedulable" and seen == "gated":
                 self.places[uid] = place = "gated"
             assert seen == place, f"{uid} is in {seen}, not in {place}"
         wanted = {uid for uid, (_, _, alive) in self.flying.items() if alive}

@@ -12,24 +12,26 @@ def test_every_place_explains_itself():
     world = World(300.0)
     world.register(Fit=[on(NODE_ADD)])
     world.hooks.gates["gated"] = "Gate"
-    pods = {name: a_pod(name) for name in ("parked", "refused", "errored", "gated", "flying", "active")}
+    pods = {
+        name: a_pod(name) for name in ("unschedulable", "refused", "errored", "gated", "flying", "active")
+    }
     world.refuse(pods["refused"], "Fit")
     world.queue.on_event(NODE_ADD)
-    world.refuse(pods["parked"], "Ports", "Fit")
+    world.refuse(pods["unschedulable"], "Ports", "Fit")
     world.fail(pods["errored"])
     world.popped(pods["flying"])
     world.add(pods["gated"], pods["active"])
     assert {name: world.queue.pending.where(pod.uid) for name, pod in pods.items()} == {
         "active": Location("active", "Waits for its turn, moved by UnschedulablePodAdd.", START),
-        "parked": Location(
-            "parked",
+        "unschedulable": Location(
+            "unschedulable",
             "Refused by Fit, Ports; waits for an event that may change that.",
             START,
             START + 330,
             ("Fit", "Ports"),
         ),
         "refused": Location("backoff", "Refused once, last by Fit; backs off.", START, START + 2, ("Fit",)),
-        "errored": Location("backoff", "Failed by an error once in a row; backs off.", START, START + 2),
+        "errored": Location("backoff", "Failed with an error once in a row; backs off.", START, START + 2),
         "gated": Location("gated", "Held back by Gate: the gate is closed.", START, START + 330, ("Gate",)),
         "flying": Location("inflight", "Attempt 1 is under way.", START),
     }

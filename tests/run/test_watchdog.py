@@ -11,7 +11,7 @@ import time
 from moorage.framework import FilterPlugin
 from moorage.run.endpoints import LOOP_TOLERANCE, loop_check
 from moorage.run.watchdog import INTERVAL, STOPPING, Heart, Watchdog, hook_of
-from moorage.telemetry.log_lines import VALUES
+from moorage.telemetry.logs import VALUES
 from moorage.telemetry.metrics import SchedulerMetrics
 
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import pytest
 
 from moorage.framework import PostBindPlugin
-from moorage.telemetry.log_lines import VALUES
+from moorage.telemetry.logs import VALUES
 from moorage.testing import Cluster, make_node, make_pod
 from tests.runtime.kit import cluster_with, handle_of
 from tests.scheduler.kit import config

@@ -11,7 +11,7 @@ import pytest
 from moorage.framework import PreBindPlugin, PreBindPreFlight, Status
 from moorage.runtime.binding import pre_flight
 from moorage.runtime.services import WaitingPods, permit_timeout
-from moorage.telemetry.log_lines import VALUES
+from moorage.telemetry.logs import VALUES
 from moorage.testing import Cluster, VirtualClock, VirtualLoop, make_node, make_pod
 from tests.runtime.kit import cluster_with, handle_of
 from tests.scheduler.kit import built, config

@@ -381,10 +381,10 @@ def test_a_pod_refused_by_an_extender_is_woken_by_any_event(happen):
     with cluster_of(Fake(filter=lambda names: names if open_[0] else [])) as cluster:
         cluster.add(*THREE, make_pod("p"))
         cluster.settle(20)
-        assert place(cluster, "p") == "parked"
+        assert place(cluster, "p") == "unschedulable"
         open_[0] = True
         cluster.settle(3600)
-        assert place(cluster, "p") == "parked", "no timer does it"
+        assert place(cluster, "p") == "unschedulable", "no timer does it"
         happen(cluster)
         cluster.settle(2)
         assert cluster.node_of("p") == "a"

@@ -19,7 +19,7 @@ from moorage.framework.events import ActionType, ClusterEvent, EventResource
 from moorage.framework.ports import Change
 from moorage.runtime.services import WaitingPods
 from moorage.scheduler.handlers import Handlers
-from moorage.scheduler.instructions import Enqueue, Instruction, Remove, Update, Wake
+from moorage.scheduler.instructions import Enqueue, Instruction, Remove, UpdateQueued, Wake
 from moorage.state.cache import ClusterCache
 from moorage.state.node_table import NodeTable
 from moorage.state.pod_entry import bound_to
@@ -94,10 +94,10 @@ CASES = {
     "a bound pod": Case(PODS, None, BOUND, [Wake(events.ASSIGNED_POD_ADD, None, BOUND)]),
     "a pending pod changes": Case(
         PODS, LABELLED, changed(P, labels={"app": "x"}, cpu="1"),
-        [Update(LABELLED, changed(P, labels={"app": "x"}, cpu="1"))], seen(LABELLED),
+        [UpdateQueued(LABELLED, changed(P, labels={"app": "x"}, cpu="1"))], seen(LABELLED),
     ),
     "a pending pod gets labels": Case(
-        PODS, P, LABELLED, [Update(P, LABELLED), Wake(LABEL, P, LABELLED, besides=P.uid)], seen(P)
+        PODS, P, LABELLED, [UpdateQueued(P, LABELLED), Wake(LABEL, P, LABELLED, besides=P.uid)], seen(P)
     ),
     "a pending pod of another scheduler changes": Case(
         PODS, FOREIGN, changed(FOREIGN, scheduler=OTHER, cpu="1"), [], seen(FOREIGN)

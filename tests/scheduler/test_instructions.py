@@ -8,25 +8,25 @@ import pytest
 
 from moorage.framework import events
 from moorage.framework.events import QueuedPod
+from moorage.scheduler.failing import AttemptOutcome, Failure
 from moorage.scheduler.instructions import (
     Activate,
     EndFlight,
     Enqueue,
-    Executor,
     Inspect,
     Instruction,
+    InstructionExecutor,
     Remove,
     Requeue,
     Resort,
-    Update,
+    UpdateQueued,
     Wake,
 )
-from moorage.scheduler.outcome import Failure, Outcome
 from moorage.testing import make_pod
 
 P, Q = make_pod("p"), make_pod("q")
 INFO = QueuedPod(P, 0.0)
-FAILURE = Failure(Outcome.ERROR, "broken")
+FAILURE = Failure(AttemptOutcome.ERROR, "broken")
 
 
 class Recorder:
@@ -52,7 +52,7 @@ class Recorder:
 
 def executed(instruction: Instruction, **options: bool) -> list[tuple[Any, ...]]:
     recorder: Any = Recorder(**options)
-    Executor(recorder, recorder, recorder).execute(instruction)
+    InstructionExecutor(recorder, recorder, recorder).execute(instruction)
     calls: list[tuple[Any, ...]] = recorder.calls
     return calls
 
@@ -83,7 +83,7 @@ def test_an_instruction_is_executed(instruction, calls):
     [(True, False, True), (True, True, True), (False, False, True), (False, True, False)],
 )
 def test_a_pod_that_is_being_bound_is_no_longer_the_queues(known, assumed, updated):
-    calls = executed(Update(P, Q), known=known, assumed=assumed)
+    calls = executed(UpdateQueued(P, Q), known=known, assumed=assumed)
     assert calls == ([("update", P, Q)] if updated else [])
 
 

@@ -22,7 +22,7 @@ from moorage.framework import (
 )
 from moorage.framework.events import NODE
 from moorage.runtime.registry import PluginError
-from moorage.telemetry.log_lines import VALUES
+from moorage.telemetry.logs import VALUES
 from moorage.testing import Cluster, make_node, make_pod
 from moorage.testing.builders import make_namespace
 from tests.scheduler.kit import config, place, where
@@ -80,12 +80,12 @@ def test_item_4_wake_brings_back_the_pods_that_the_plugin_refused_where_its_hint
         cluster.add(make_pod("q", labels={"below": "0.1"}))
         cluster.add(make_pod("r", labels={"below": "0.5", "never": ""}))
         cluster.settle(3600)
-        assert [place(cluster, name) for name in "pqr"] == ["parked"] * 3
+        assert [place(cluster, name) for name in "pqr"] == ["unschedulable"] * 3
         plugin = plugin_of(cluster)
         plugin.measured(0.4)
         cluster.settle()
         assert cluster.bound() == {"default/p": "a"}
-        assert [place(cluster, name) for name in "qr"] == ["parked"] * 2
+        assert [place(cluster, name) for name in "qr"] == ["unschedulable"] * 2
         assert sorted(plugin.hinted) == [("p", 0.9, 0.4), ("q", 0.9, 0.4)]
         record = cluster.record("p")
         assert (record.attempt, record.woken_by, record.woken_hint) == (2, "LoadUpdate", "Load")
@@ -95,7 +95,7 @@ def test_item_4_wake_keeps_the_backoff_that_activate_leaves_out():
     with Cluster(config=config("Load"), plugins=[load()], flush_after=None) as cluster:
         cluster.add(make_node("a"), make_pod("p", labels={"below": "0.5"}))
         cluster.add(make_pod("q", labels={"below": "0.5"}))
-        cluster.until(lambda: place(cluster, "p") == place(cluster, "q") == "parked")
+        cluster.until(lambda: place(cluster, "p") == place(cluster, "q") == "unschedulable")
         plugin = plugin_of(cluster)
         cluster.scheduler.engine.inbox.drain()
         plugin.handle.wake(LOAD, 0.9, 0.4)
@@ -216,7 +216,7 @@ def test_item_4_a_callback_that_raises_is_logged_with_its_plugin_and_changes_not
             cluster.add(make_node("a"), make_pod("p"))
             cluster.settle(5)
             assert cluster.node_of("p") == "a"
-    failed = [record for record in caplog.records if record.msg == "A callback for changes failed"]
+    failed = [record for record in caplog.records if record.msg == "Change callback of plugin failed"]
     assert {record.__dict__[VALUES]["plugin"] for record in failed} == {"Watches"}
 
 

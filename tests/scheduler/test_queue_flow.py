@@ -117,7 +117,7 @@ def test_an_error_is_not_tried_early_but_a_refusal_is():
         assert place(cluster, "broken") == "backoff", "idle, and yet it waits"
         cluster.add(wanting("refused", "x"))
         cluster.settle(0.1)
-        assert place(cluster, "refused") == "parked"
+        assert place(cluster, "refused") == "unschedulable"
         cluster.label_node("a", x="1")
         cluster.settle(0.1)
         assert cluster.node_of("refused") == "a", "woken and taken before its backoff is over"
@@ -134,7 +134,10 @@ def test_only_those_whom_a_new_node_helps_are_tried_again():
         cluster.settle(5)
         assert sorted(set(plugin.tried)) == ["y", "z"]
         assert len(plugin.hinted) == 2, "once per signature"
-        assert (place(cluster, "x"), cluster.bound()) == ("parked", {"default/y": "b", "default/z": "b"})
+        assert (place(cluster, "x"), cluster.bound()) == (
+            "unschedulable",
+            {"default/y": "b", "default/z": "b"},
+        )
         assert cluster.record("y").woken_by == "NodeAdd"
 
 
@@ -188,7 +191,7 @@ def test_pods_to_activate_are_tried_when_the_attempt_has_succeeded():
         cluster.add(make_node("a"), make_pod("follower"))
         cluster.settle(3600)
         follower.append(the_pod(cluster, "follower"))
-        assert place(cluster, "follower") == "parked", "no event ever wakes it"
+        assert place(cluster, "follower") == "unschedulable", "no event ever wakes it"
         cluster.add(make_pod("leader"))
         cluster.settle(0.1)
         assert cluster.pending() == []
@@ -207,7 +210,7 @@ def test_a_plugin_activates_pods_through_its_handle():
         cluster.settle(5)
         cluster.label_node("a", x="1")
         cluster.settle(3600)
-        assert place(cluster, "p") == "parked"
+        assert place(cluster, "p") == "unschedulable"
         handle = cluster.scheduler.engine.profiles["default-scheduler"].plugins["wants"].handle
         handle.activate([the_pod(cluster, "p")])
         cluster.settle(0.1)
@@ -221,7 +224,11 @@ def test_profiles_live_side_by_side_and_strangers_are_left_alone():
         pods = [wanting(f"{name}-p", "x", scheduler=name) for name in ("one", "two", "three")]
         cluster.add(make_node("a"), *pods)
         cluster.settle(5)
-        assert [place(cluster, f"{name}-p") for name in ("one", "two", "three")] == ["parked", "parked", ""]
+        assert [place(cluster, f"{name}-p") for name in ("one", "two", "three")] == [
+            "unschedulable",
+            "unschedulable",
+            "",
+        ]
         assert cluster.events("three-p") == []
         cluster.label_node("a", x="1")
         cluster.settle(5)
@@ -232,7 +239,7 @@ def test_profiles_live_side_by_side_and_strangers_are_left_alone():
         assert instances[0] is not instances[1]
 
 
-def test_a_pod_deleted_while_parked_leaves_nothing_behind():
+def test_a_pod_deleted_while_unschedulable_leaves_nothing_behind():
     plugin = wants()
     with Cluster(config=config("wants"), plugins=[plugin], flush_after=None) as cluster:
         cluster.add(make_node("a"), wanting("p", "x"))
@@ -259,7 +266,7 @@ def test_another_pod_under_the_same_name_starts_afresh(cut):
         cluster.add(wanting("p", "y", uid="new"))
         cluster.settle(60)
         assert the_pod(cluster, "p").uid == "new"
-        assert place(cluster, "p") == "parked"
+        assert place(cluster, "p") == "unschedulable"
         assert len(cluster.scheduler.engine.queue) == 1
         assert cluster.record("p").attempt == 1
         cluster.label_node("a", y="1")

@@ -84,11 +84,11 @@ def pods(*names: str, **options: Any) -> list[Any]:
 # Pods
 
 
-def test_parked_pods_are_tried_again_by_the_new_plugins_after_their_backoff():
+def test_unschedulable_pods_are_tried_again_by_the_new_plugins_after_their_backoff():
     with Cluster(config=config("refuses"), plugins=[Refuses], flush_after=None) as cluster:
         cluster.add(make_node("a"), make_pod("p"))
         cluster.settle(60)
-        assert place(cluster, "p") == "parked"
+        assert place(cluster, "p") == "unschedulable"
         cluster.reload(config("refuses"), plugins=[Allows])
         cluster.settle(0.1)
         assert cluster.node_of("p") == "a"

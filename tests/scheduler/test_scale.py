@@ -1,4 +1,4 @@
-"""Many pods: all are bound, and one event over a crowd of parked pods asks each question once."""
+"""Many pods: all are bound, and one event over a crowd of unschedulable pods asks each question once."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def shy(signs: bool) -> type[Shy]:
     ("signs", "pods"),
     [pytest.param(True, 50_000, id="with sign"), pytest.param(False, 10_000, id="by template")],
 )
-def test_one_deletion_over_50000_parked_pods_of_100_signatures_asks_100_hints(signs, pods):
+def test_one_deletion_over_50000_unschedulable_pods_of_100_signatures_asks_100_hints(signs, pods):
     plugin = shy(signs)
     with Cluster(config=config("shy"), plugins=[plugin], flush_after=None) as cluster:
         cluster.add(make_node("a"), make_node("b"), make_pod("running", node="b", scheduler="somebody"))

@@ -63,7 +63,7 @@ def test_the_pod_rests_until_something_changes(cluster):
     cluster.settle(3600)
     assert cluster.record("test").attempt == 1
     where = cluster.scheduler.where(cluster.pod("test"))
-    assert where.place == "parked"
+    assert where.place == "unschedulable"
     assert "sample" in where.why
 
 

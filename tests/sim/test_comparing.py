@@ -8,7 +8,7 @@ import pytest
 from moorage import Simulation
 from moorage.api.errors import MoorageError
 from moorage.sim.comparing import compare
-from moorage.sim.jobs import Setup, Source, plan, run_jobs
+from moorage.sim.jobs import Setup, WorkloadSource, plan, run_jobs
 from moorage.sim.loading import load_workload
 
 SCENARIO = """
@@ -29,7 +29,7 @@ def planned(tmp_path):
     for name, text in (("s.yaml", SCENARIO), ("plain.yaml", EMPTY), ("packed.yaml", PACKED)):
         (tmp_path / name).write_text(text)
     setups = [Setup(name, tmp_path / f"{name}.yaml") for name in ("plain", "packed")]
-    return plan(Source(tmp_path / "s.yaml"), setups, [1, 2], tmp_path / "out")
+    return plan(WorkloadSource(tmp_path / "s.yaml"), setups, [1, 2], tmp_path / "out")
 
 
 def test_a_comparison_has_means_over_seeds_and_changes_to_the_first(planned, tmp_path):
@@ -114,7 +114,7 @@ def test_the_runs_of_a_process_that_dies_are_done_again(tmp_path):
         "        return 0.0\n"
         "    os._exit(1)\n"
     )
-    source = Source(tmp_path / "s.yaml", measures={"once": "dying:once"})
+    source = WorkloadSource(tmp_path / "s.yaml", measures={"once": "dying:once"})
     jobs = plan(source, [Setup("a", folders=(str(tmp_path),))], [1, 2, 3], tmp_path / "out")
     results = run_jobs(jobs, 2, lambda: None)
     assert (tmp_path / "died").exists()

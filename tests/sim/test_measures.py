@@ -12,7 +12,7 @@ from moorage.app.configuration import configure
 from moorage.app.offline import offline_engine
 from moorage.framework.ports import Change
 from moorage.runtime.record import KeptScores, TopScores, pack
-from moorage.sim.measures import MOST_SAMPLES, Series, largest_pod, utilisation, waiting, zone_skew
+from moorage.sim.measures import MAX_SAMPLES, SampleSeries, largest_pod, utilisation, waiting, zone_skew
 from moorage.sim.tally import decisive
 from moorage.testing import make_node, make_pod
 
@@ -73,22 +73,22 @@ def test_waiting_is_nothing_without_pods():
 
 
 def test_a_series_without_an_interval_stays_small_and_keeps_even_distances():
-    series = Series()
+    series = SampleSeries()
     time = 0.0
-    for _ in range(5 * MOST_SAMPLES):
+    for _ in range(5 * MAX_SAMPLES):
         series.add(time, {"a": time})
         time += series.interval
-    assert MOST_SAMPLES / 2 <= len(series) <= MOST_SAMPLES
+    assert MAX_SAMPLES / 2 <= len(series) <= MAX_SAMPLES
     times = series.columns["time"]
     assert list(times) == list(series.columns["a"])
     assert {b - a for a, b in pairwise(times)} == {series.interval}
 
 
 def test_a_series_with_an_interval_keeps_all_and_fills_in_what_comes_later():
-    series = Series(2.0)
-    for number in range(MOST_SAMPLES + 10):
+    series = SampleSeries(2.0)
+    for number in range(MAX_SAMPLES + 10):
         series.add(2.0 * number, {"late": 1.0} if number > 5 else {})
-    assert len(series) == MOST_SAMPLES + 10
+    assert len(series) == MAX_SAMPLES + 10
     assert series.interval == 2.0
     assert [isnan(value) for value in series.columns["late"]].count(True) == 6
 

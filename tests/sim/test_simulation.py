@@ -8,7 +8,7 @@ from moorage.api.resources import PODS
 from moorage.framework.points import FilterPlugin
 from moorage.framework.status import Status
 from moorage.scheduler import assembly
-from moorage.sim import engine as engine_module
+from moorage.sim import simulation as simulation_module
 from moorage.sim.results import read_result
 
 NODES = "nodes: [{name: node, count: 4, zones: 2, allocatable: {cpu: 4, memory: 16Gi}}]\n"
@@ -185,7 +185,7 @@ def test_nothing_of_pods_that_are_gone_is_kept(monkeypatch):
         engines.append(assembly.assemble(*args, **options))
         return engines[-1]
 
-    monkeypatch.setattr(engine_module, "assemble", assemble)
+    monkeypatch.setattr(simulation_module, "assemble", assemble)
     result = run("workloads: [{name: a, count: 300, rate: 10/s, shape: {cpu: 1}, lifetime: {fixed: 1s}}]")
     [engine] = engines
     assert result["ended"] == 300

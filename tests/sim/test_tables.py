@@ -8,7 +8,16 @@ import pytest
 
 from moorage.api.errors import MoorageError
 from moorage.sim import tables
-from moorage.sim.tables import MEASURE, NUMBER, SECONDS, TEXT, Table, TableFormat, check_format, read_table
+from moorage.sim.tables import (
+    MEASURE,
+    NUMBER,
+    SECONDS,
+    TEXT,
+    ResultTable,
+    TableFormat,
+    check_format,
+    read_table,
+)
 
 PARQUET = pytest.param(
     TableFormat.PARQUET,
@@ -20,7 +29,7 @@ ROWS = [(1, 'a,"b"', 0.5, 0.25), (2, "", 1e6, nan), (-3, "ü\n", 0.0, 1e-9)]
 
 
 def written(folder, form, rows=ROWS, columns=COLUMNS):
-    with Table(folder, "t", columns, form) as table:
+    with ResultTable(folder, "t", columns, form) as table:
         for row in rows:
             table.add(row)
 

@@ -8,7 +8,7 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from moorage.telemetry.instruments import Counter, Exposed, Gauge, Histogram, exponential
+from moorage.telemetry.instruments import Exposed, Gauge, Histogram, LabelCounter, exponential
 
 
 def exposed(*families):
@@ -40,7 +40,7 @@ def test_buckets_are_those_of_go():
 
 
 def test_labels_are_escaped_and_counters_end_in_total():
-    counter = Counter("c_total", "Help.", ("name",))
+    counter = LabelCounter("c_total", "Help.", ("name",))
     counter.inc('a"b\\c\nd', by=2)
     (family,) = text_string_to_metric_families(exposed(counter))
     assert (family.type, family.samples[0].name) == ("counter", "c_total")
@@ -48,13 +48,13 @@ def test_labels_are_escaped_and_counters_end_in_total():
 
 
 def test_what_has_no_labels_is_there_from_the_start():
-    assert "c_total 0.0" in exposed(Counter("c_total", "Help."))
+    assert "c_total 0.0" in exposed(LabelCounter("c_total", "Help."))
     assert "h_count 0.0" in exposed(Histogram("h", "Help.", bounds=(1.0,)))
 
 
 def test_the_wrong_number_of_labels_is_refused():
     with pytest.raises(ValueError, match="c_total"):
-        Counter("c_total", "Help.", ("a", "b")).inc("x")
+        LabelCounter("c_total", "Help.", ("a", "b")).inc("x")
 
 
 def test_gauges_that_are_replaced_forget_what_is_gone():

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moorage.telemetry import logs
-from moorage.telemetry.log_lines import MAX_VALUE, quote
+from moorage.telemetry.logs import MAX_VALUE, quote
 
 MOMENT = 1690794884.663787  # 2023-07-31 09:14:44.663787 UTC
 

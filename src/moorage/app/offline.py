@@ -24,7 +24,7 @@ from moorage.scheduler.assembly import assemble
 from moorage.scheduler.engine import Engine, Inbox
 from moorage.scheduler.generation import Builder, Generation, Ports
 from moorage.scheduler.handlers import Handlers
-from moorage.scheduler.instructions import Enqueue, Instruction, Remove, Update
+from moorage.scheduler.instructions import Enqueue, Instruction, Remove, UpdateQueued
 from moorage.scheduler.queue_hooks import run_pre_enqueue
 from moorage.state.cache import ClusterCache
 from moorage.state.cluster import ClusterState
@@ -106,7 +106,7 @@ class QuestionEngine:
             case Enqueue(pod) if node := pod.nominated_node_name:
                 if run_pre_enqueue(self.profiles[pod.scheduler_name], pod) is None:
                     self.nominator.nominate(pod, node)
-            case Update(old, new):
+            case UpdateQueued(old, new):
                 self.nominator.updated(old, new)
             case Remove(pod):
                 self.nominator.forget(pod.uid)

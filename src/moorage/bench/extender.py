@@ -25,7 +25,7 @@ from moorage.bench.world import World
 from moorage.config import Extender
 from moorage.extender.client import HttpExtender
 from moorage.extender.connecting import make_extenders
-from moorage.scheduler.cycle import Placement
+from moorage.scheduler.cycle import PodPlacement
 
 WARM_UP = 10
 RESPONDER, SERVED = "moorage.bench.responder", "moorage.bench.served"
@@ -123,7 +123,7 @@ async def _one(world: World, pod: dict[str, Any]) -> int:
     assert info is not None, "a plain pod is refused by no PreEnqueue plugin of the default profile"
     placed = await engine.cycle.run(info, world.profile)
     took = time.perf_counter_ns() - began
-    if not isinstance(placed, Placement):
+    if not isinstance(placed, PodPlacement):
         raise NoAnswer(f"{info.key} was not placed: {placed.message}")
     board = placed.attempt.board
     if board is None or not board.extended:

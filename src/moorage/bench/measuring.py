@@ -28,7 +28,7 @@ from moorage.framework.events import QueuedPod
 from moorage.framework.nodes import FloatArray, IntArray
 from moorage.runtime.attempt import Attempt
 from moorage.scheduler.choosing import NodeChooser
-from moorage.scheduler.outcome import Failure
+from moorage.scheduler.failing import Failure
 
 
 class Kernel:

@@ -21,8 +21,8 @@ from moorage.sim.loading import read_scenario
 from moorage.sim.objects import node
 from moorage.sim.scenario import NodeShape
 from moorage.sim.simulation import Simulation
-from moorage.sim.tally import Tally
-from moorage.sim.workload import Add, Settings, Timed, Workload
+from moorage.sim.tally import RunTally
+from moorage.sim.workload import AddObject, Settings, Timed, Workload
 
 DAY = 86_400
 ZONES = 10
@@ -70,7 +70,7 @@ class PlainPods:
         for number in range(self._pods):
             cpu, memory = random.randrange(50, 400), random.randrange(50, 1000)
             raw = make(f"plain-{number}", cpu=cpu, memory=memory, labels={"app": f"app-{number}"})
-            yield 0.0, Add(decoding.convert(PODS, raw))
+            yield 0.0, AddObject(decoding.convert(PODS, raw))
 
 
 def day(nodes: int, pods: int) -> Workload:
@@ -97,7 +97,7 @@ def measure(
     """Run it once, by the default profile; its result goes to a folder that is removed."""
     shown = 0
 
-    def on_progress(_: float, tally: Tally) -> None:
+    def on_progress(_: float, tally: RunTally) -> None:
         nonlocal shown
         progress(tally.scheduled - shown)
         shown = tally.scheduled

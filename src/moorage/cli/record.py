@@ -32,7 +32,7 @@ from moorage.cli.options import (
 )
 from moorage.cli.printing import console, fail, line
 from moorage.client.connection import connect, default_user_agent, find
-from moorage.sim.recording import Recording, RecordOptions, Written
+from moorage.sim.recorder import ClusterRecorder, RecordingOptions, Written
 
 
 def record(
@@ -70,7 +70,7 @@ def record(
     own = configured(config, profile, plugins, plugin_path) or configure()
     try:
         size, seconds = _rotation(rotate)
-        options = RecordOptions(
+        options = RecordingOptions(
             output,
             duration=_seconds("--duration", duration),
             rotate_bytes=size,
@@ -91,7 +91,7 @@ def record(
 
 async def _record(
     own: Configuration,
-    options: RecordOptions,
+    options: RecordingOptions,
     kubeconfig: str,
     context: str,
     show: Callable[[Written], None],
@@ -99,7 +99,7 @@ async def _record(
     credentials = await find(kubeconfig, context)
     clock = SystemClock()
     client = connect(credentials, clock, user_agent=default_user_agent("record"))
-    recording = Recording(
+    recording = ClusterRecorder(
         client,
         own.resources(),
         options,

@@ -20,10 +20,10 @@ from moorage.app.configuration import plugin_folders
 from moorage.cli.printing import Form, complain, console, current_folder, fail, line, print_data
 from moorage.config import ConfigError
 from moorage.sim.comparing import DIFFERENCES, Comparison, compare
-from moorage.sim.jobs import Job, Setup, Source, plan, run_jobs
-from moorage.sim.results import Result
+from moorage.sim.jobs import Job, Setup, WorkloadSource, plan, run_jobs
+from moorage.sim.results import RunResult
 from moorage.sim.tables import TableFormat, check_format
-from moorage.sim.tally import Tally
+from moorage.sim.tally import RunTally
 
 SHOWN = 20
 """Pods placed differently, and problems, that are printed."""
@@ -119,7 +119,7 @@ def simulate(
         check_format(form)
         folders = tuple(plugin_folders(plugin_path) if plugin_path else current_folder())
         own = _measures(measure or [])
-        source = Source(workload, mapping, as_scheduled, until, own, since)
+        source = WorkloadSource(workload, mapping, as_scheduled, until, own, since)
         setups = _setups(config or [], tuple(plugins or ()), folders)
         for setup in setups:
             setup.configuration()  # mistakes are found before the first run
@@ -198,7 +198,7 @@ def _kept(folder: Path | None) -> Iterator[Path]:
             yield Path(made)
 
 
-def _run(planned: list[Job], jobs: int, backend: str) -> list[Result]:
+def _run(planned: list[Job], jobs: int, backend: str) -> list[RunResult]:
     if len(planned) == 1 and not backend:
         with _time_bar() as progress:
             return [planned[0].run(progress)]
@@ -216,20 +216,20 @@ def _run(planned: list[Job], jobs: int, backend: str) -> list[Result]:
 
 
 @contextmanager
-def _time_bar() -> Iterator[Callable[[float, Tally], None]]:
+def _time_bar() -> Iterator[Callable[[float, RunTally], None]]:
     """What is yielded shows how far virtual time is."""
     columns = (TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=console(stderr=True), transient=True) as progress:
         task = progress.add_task("starting")
 
-        def show(time: float, tally: Tally) -> None:
+        def show(time: float, tally: RunTally) -> None:
             text = f"{format_duration(round(time))}: {tally.scheduled} scheduled, {tally.pending} pending"
             progress.update(task, description=text)
 
         yield show
 
 
-def _print(results: list[Result], comparison: Comparison, output: Form, form: TableFormat) -> None:
+def _print(results: list[RunResult], comparison: Comparison, output: Form, form: TableFormat) -> None:
     if output is not Form.TABLE:
         runs = [result.summary() for result in results]
         print_data({"runs": runs, "comparison": comparison.to_dict()}, output)

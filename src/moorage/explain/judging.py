@@ -30,7 +30,7 @@ from moorage.runtime.profile import Profile
 from moorage.runtime.questions import PluginVerdict
 from moorage.runtime.score_board import ScoreBoard
 from moorage.scheduler.choosing import EMPTY_CLUSTER, NodeChooser
-from moorage.scheduler.outcome import fit_error
+from moorage.scheduler.failing import fit_error
 from moorage.scheduler.queue_hooks import run_pre_enqueue
 
 

@@ -23,10 +23,10 @@ from moorage.explain.explanation import Explanation, explain
 from moorage.explain.judging import Judge, find_pod, unassigned
 from moorage.explain.remedies import changed, node_like
 from moorage.framework.ports import Served
-from moorage.sim.engine import simulated_engine
+from moorage.sim.cluster import SimulatedCluster
 from moorage.sim.loop import VirtualClock, VirtualLoop, finish
 from moorage.sim.objects import typed
-from moorage.sim.world import World
+from moorage.sim.simulation import simulated_engine
 from moorage.snapshots.cluster import ClusterObjects
 
 T = TypeVar("T")
@@ -70,7 +70,7 @@ class ClusterCopy:
         self.namespace = cluster.namespace
         self._loop = VirtualLoop()
         asyncio.set_event_loop(self._loop)
-        self._world = World(VirtualClock(self._loop))
+        self._world = SimulatedCluster(VirtualClock(self._loop))
         self.engine = simulated_engine(configured.looking_at_all_nodes(), self._world, seed, NoEvents())
         for resource in (*cluster.unserved, *cluster.unread):
             self.engine.inbox.post(Served(resource, known=False))

@@ -1,13 +1,15 @@
-"""The heaps in which pods wait: for their turn, and for the end of their backoff.
+"""The heaps of the active queue and the backoff queue.
 
-A heap owns the order inside one place of the queue, and can also lose, replace and re-sort any of its pods;
-ties are broken by arrival, so equal input gives equal output. Which place a pod is in, and when it moves, is
-decided by `scheduling_queue`.
+Like pkg/scheduler/backend/heap, a heap finds its pods by UID, so any pod can be removed, replaced or
+re-sorted. Ties are broken by arrival, so the same input always gives the same order. `scheduling_queue`
+decides which queue a pod is in and when it moves.
 
-Pods that back off are in two heaps. Those that plugins refused may be taken early when nothing else is to do;
-those that failed by an error never are, because what broke for them (the API server, say) needs the pause.
-Waits end on whole seconds, so that the pods of one second come out in the order of the active queue instead
-of in the order in which they failed (KEP-5142)."""
+The backoff queue follows pkg/scheduler/backend/queue/backoff_queue.go and consists of two heaps. Pods that
+plugins rejected may be popped early while the active queue is empty (KEP-5142). Pods whose attempt failed
+with an error are never popped early, because the cause of the error (for example, the API server) needs the
+pause. Backoff ends on whole seconds, so pods whose backoff ends in the same second are popped in QueueSort's
+order and not in the order of their failures.
+"""
 
 from __future__ import annotations
 
@@ -25,32 +27,35 @@ from moorage.framework.events import QueuedPod
 Less = Callable[[QueuedPod, QueuedPod], bool]
 Key = Callable[[QueuedPod], Any]
 
-_MOST_DEAD = 64
-"""Dead entries a heap may hold beside as many as there are live ones before it is rebuilt."""
+_MAX_DEAD_ENTRIES = 64
+"""A heap is rebuilt when its dead entries outnumber the live ones by more than this."""
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """How pods are ranked: values that sort as the pods should."""
+    """An order of pods: the ranks compare the way the pods should be sorted."""
 
     rank: Key
     frozen: bool
-    """False when comparing asks a plugin again each time, so that old ranks change with what it reads."""
+    """False if comparing two ranks calls a plugin, so that ranks computed earlier can change."""
 
 
 def order_of(*, key: Key | None = None, less: Less | None = None) -> Order:
-    """The order of a QueueSort plugin; `key` wins over `less`, and without either PrioritySort's holds."""
+    """Return the order of a QueueSort plugin.
+
+    `key` takes precedence over `less`. Without either, pods are sorted as PrioritySort does.
+    """
     if key is not None:
         return Order(key, frozen=True)
     if less is None:
         return Order(by_priority, frozen=True)
     ranked = functools.cmp_to_key(functools.partial(_compare, less))
-    # A copy, because the heap may still hold the old rank of a pod whose object was replaced.
+    # Copy the pod, because the heap may still hold the old rank of a pod whose object was replaced.
     return Order(lambda pod: ranked(copy.copy(pod)), frozen=False)
 
 
 def by_priority(pod: QueuedPod) -> tuple[int, float]:
-    """Higher priority first, then who has waited longest since it was last put into the queue."""
+    """Rank pods by priority, highest first, then by the time at which they were last queued."""
     return (-pod.pod.priority, pod.timestamp)
 
 
@@ -60,8 +65,10 @@ def _compare(less: Less, a: QueuedPod, b: QueuedPod) -> int:
     return 1 if less(b, a) else 0
 
 
-class _Entry(NamedTuple):
-    """Compared as a plain tuple, which is what makes the heap fast; `serial` keeps the rest out of it."""
+class _HeapEntry(NamedTuple):
+    """An entry of the heap. Python compares it as a plain tuple, which is fast; the unique `serial` ends
+    every comparison before it reaches `uid` and `info`.
+    """
 
     rank: Any
     arrival: int
@@ -71,24 +78,27 @@ class _Entry(NamedTuple):
 
 
 class PodHeap:
-    """Pods by UID, the least rank first. Removed entries stay in the list until they surface."""
+    """A heap of pods with the lowest rank first. Entries of removed pods stay in the list until they reach
+    the top.
+    """
 
     def __init__(self, order: Order) -> None:
         self._order = order
-        self._live: dict[str, _Entry] = {}
-        self._entries: list[_Entry] = []
+        self._live: dict[str, _HeapEntry] = {}
+        self._entries: list[_HeapEntry] = []
         self._serials = itertools.count()
 
     def add(self, info: QueuedPod) -> None:
-        """Put a pod in; it must not be there yet."""
+        """Add a pod that is not in the heap yet."""
         self._push(info, next(self._serials))
 
     def remove(self, uid: str) -> None:
+        """Remove the pod with this UID."""
         del self._live[uid]
         self._tidy()
 
     def pop(self) -> QueuedPod | None:
-        """Take the first pod out."""
+        """Remove and return the first pod."""
         entries, live = self._entries, self._live
         while entries:
             entry = heapq.heappop(entries)
@@ -98,18 +108,19 @@ class PodHeap:
         return None
 
     def peek(self) -> QueuedPod | None:
+        """Return the first pod without removing it."""
         entries = self._entries
         while entries and self._live.get(entries[0].uid) is not entries[0]:
             heapq.heappop(entries)
         return entries[0].info if entries else None
 
     def replaced(self, uid: str) -> None:
-        """The pod's object has changed, and perhaps its rank; its arrival stays."""
+        """Sort a pod again after its object has changed. Its arrival stays the same."""
         self._push(self._live[uid].info, self._live[uid].arrival)
         self._tidy()
 
     def resort(self, uids: Iterable[str]) -> None:
-        """What the order reads beside the pods has changed for these."""
+        """Sort these pods again after something other than their objects has changed their rank."""
         here = [uid for uid in uids if uid in self._live]
         if here and not self._order.frozen:
             self._rebuild()
@@ -118,6 +129,7 @@ class PodHeap:
             self.replaced(uid)
 
     def sort_by(self, order: Order) -> None:
+        """Sort all pods by another order."""
         self._order = order
         self._rebuild()
 
@@ -128,11 +140,11 @@ class PodHeap:
         return uid in self._live
 
     def __iter__(self) -> Iterator[QueuedPod]:
-        """In order of arrival, not of rank."""
+        """Iterate in order of arrival, not of rank."""
         return (entry.info for entry in self._live.values())
 
     def validate(self) -> list[str]:
-        """What is wrong, in words; empty when all is well."""
+        """Return the violated invariants as text; the list is empty if the heap is intact."""
         held = {id(entry) for entry in self._entries}
         lost = [f"{uid} is not in its heap" for uid, entry in self._live.items() if id(entry) not in held]
         unsorted = [
@@ -144,11 +156,11 @@ class PodHeap:
 
     def _push(self, info: QueuedPod, arrival: int) -> None:
         uid = info.uid
-        entry = self._live[uid] = _Entry(self._order.rank(info), arrival, next(self._serials), uid, info)
+        entry = self._live[uid] = _HeapEntry(self._order.rank(info), arrival, next(self._serials), uid, info)
         heapq.heappush(self._entries, entry)
 
     def _tidy(self) -> None:
-        if len(self._entries) > 2 * len(self._live) + _MOST_DEAD:
+        if len(self._entries) > 2 * len(self._live) + _MAX_DEAD_ENTRIES:
             self._entries = list(self._live.values())
             heapq.heapify(self._entries)
 
@@ -160,12 +172,12 @@ class PodHeap:
 
 
 WINDOW = 1.0
-"""Seconds; all waits that end within one window end together, at its end."""
+"""Length in seconds of a backoff window. Backoffs that end within a window all end at its end."""
 _MAX_DOUBLINGS = 62
 
 
-class Backoff:
-    """Pods that wait for a moment, by the end of their wait and then by QueueSort."""
+class BackoffQueue:
+    """Pods in backoff, sorted by the end of their backoff and then by QueueSort."""
 
     def __init__(self, order: Order, initial: float, longest: float) -> None:
         self.configure(initial, longest)
@@ -173,13 +185,16 @@ class Backoff:
         self._errored = PodHeap(_by_end(order))
 
     def configure(self, initial: float, longest: float) -> None:
-        """Seconds of the first wait and of the longest; waits that have begun end as they would."""
+        """Set the initial and the maximum backoff in seconds. Backoffs that have started keep their end."""
         self._initial = initial
         self._longest = longest
 
     def until(self, info: QueuedPod, at_least: float = 0.0) -> float:
-        """When the wait of a pod ends that failed at `info.timestamp`; 0 when it never failed. `at_least` is
-        the wait that a server has asked for."""
+        """Return when the backoff of a pod that failed at `info.timestamp` ends, or 0 if the pod never
+        failed.
+
+        `at_least` is the number of seconds that the API server asked for (Retry-After).
+        """
         failures = info.consecutive_errors or info.unschedulable_count
         if not failures:
             return 0.0
@@ -187,30 +202,34 @@ class Backoff:
         return (math.floor((info.timestamp + wait) / WINDOW) + 1) * WINDOW
 
     def add(self, info: QueuedPod) -> None:
-        """`info.backoff_until` says until when."""
+        """Add a pod whose `backoff_until` is set."""
         (self._refused if info.unschedulable_plugins else self._errored).add(info)
 
     def remove(self, uid: str) -> None:
+        """Remove the pod with this UID."""
         self._heap_of(uid).remove(uid)
 
     def replaced(self, uid: str) -> None:
+        """Sort a pod again after its object has changed."""
         self._heap_of(uid).replaced(uid)
 
     def resort(self, uids: Iterable[str]) -> None:
+        """Sort these pods again, in either heap."""
         uids = list(uids)
         self._refused.resort(uids)
         self._errored.resort(uids)
 
     def sort_by(self, order: Order) -> None:
+        """Sort all pods by another order, within their backoff windows."""
         self._refused.sort_by(_by_end(order))
         self._errored.sort_by(_by_end(order))
 
     def pop_refused(self) -> QueuedPod | None:
-        """Who may be taken early when nothing else is to do."""
+        """Pop the first pod that plugins rejected, before its backoff has ended."""
         return self._refused.pop()
 
     def first_completed(self, now: float) -> QueuedPod | None:
-        """A pod whose wait is over, the refused ones first."""
+        """Return a pod whose backoff has ended. Rejected pods come before pods that failed with an error."""
         for heap in (self._refused, self._errored):
             info = heap.peek()
             if info is not None and info.backoff_until <= now:
@@ -218,6 +237,7 @@ class Backoff:
         return None
 
     def next_deadline(self) -> float | None:
+        """Return when the next backoff ends, or None if the queue is empty."""
         heads = (self._refused.peek(), self._errored.peek())
         return min((info.backoff_until for info in heads if info is not None), default=None)
 
@@ -232,6 +252,7 @@ class Backoff:
         yield from self._errored
 
     def validate(self) -> list[str]:
+        """Return the violated invariants as text."""
         both = [f"{info.key} is in both backoff heaps" for info in self._refused if info.uid in self._errored]
         return both + self._refused.validate() + self._errored.validate()
 

@@ -1,7 +1,8 @@
-"""Does this event help that pod? Matches events with registrations and asks the hints.
+"""Queueing hints (KEP-4247): decides whether an event may make an unschedulable pod schedulable.
 
-Knows what the rejectors of a pod registered, asks each hint once per signature, and turns the answers into a
-verdict. Which pods are asked about, and where they go then, is decided by `scheduling_queue`.
+This module matches events with the registrations of the plugins that rejected a pod, calls each hint once per
+pod signature, and turns the answers into a decision. It corresponds to isPodWorthRequeuing in
+pkg/scheduler/backend/queue/scheduling_queue.go. `scheduling_queue` chooses the pods and moves them.
 """
 
 from __future__ import annotations
@@ -23,73 +24,81 @@ from moorage.framework.events import (
 from moorage.framework.ports import Clock
 from moorage.framework.status import Status
 from moorage.queue.changes import POD_CHANGES
-from moorage.queue.inflight import Happening
-from moorage.queue.parked import Group, GroupKey, Parked, key_of
+from moorage.queue.inflight import ReceivedEvent
+from moorage.queue.unschedulable import GroupKey, RejectedGroup, UnschedulablePods, key_of
 from moorage.telemetry import logs
 
 log = logs.get(__name__)
 
 Registrations = Mapping[str, Sequence[Registration]]
 MatchingRegistrations = Mapping[str, Sequence[Registration]]
-"""Plugin to those of its registrations that match one event; plugins without any are left out."""
+"""Plugin → its registrations that match one event. Plugins without a matching registration are left out."""
 OnHint = Callable[[str, str, str, float], None]
-"""`on_hint(plugin, event label, "Queue" | "QueueSkip" | "Error", seconds)`, for metrics."""
+"""`on_hint(plugin, event label, "Queue" | "QueueSkip" | "Error", seconds)`, called for metrics."""
 
 HINT_ERROR = "Error"
 
 
 class QueueHooks(Protocol):
-    """How the queue reaches the plugins of a pod's profile."""
+    """The queue's access to the plugins of a pod's profile."""
 
     def pre_enqueue(self, pod: Pod, first: str = "") -> Status | None:
-        """The refusal of a PreEnqueue plugin, with `plugin` set, or None. `first` names the plugin that held
-        the pod back last time; it is asked before the others."""
+        """Return the rejection of a PreEnqueue plugin, with `plugin` set, or None.
+
+        `first` names the plugin that gated the pod last time. It is called before the others.
+        """
         ...
 
     def registrations(self, pod: Pod) -> Registrations:
-        """Plugin to the events that it registered, defaults included, in the order of the configuration."""
+        """Return the events that each plugin registered, including defaults, in the order of the
+        configuration.
+        """
         ...
 
     def signature(self, pod: Pod) -> Hashable:
-        """Pods with equal signatures share hint answers; None shares with no other pod."""
+        """Return the signature of a pod. Pods with equal signatures share hint results; None is never
+        shared.
+        """
         ...
 
 
-class Strategy(enum.IntEnum):
-    """What to do with a pod after an event; the larger one wins."""
+class QueueingStrategy(enum.IntEnum):
+    """How to requeue a pod after an event. If several hints answer, the larger value wins."""
 
     SKIP = 0
     AFTER_BACKOFF = 1
-    AT_ONCE = 2
-    """A plugin that had answered Pending is satisfied: no backoff, the pod did nothing wrong."""
+    IMMEDIATELY = 2
+    """A plugin that had returned Pending is satisfied. The pod skips backoff, because it was not rejected."""
 
 
-class Verdict(NamedTuple):
-    """A strategy, and the plugin whose hint led to it."""
+class QueueingDecision(NamedTuple):
+    """A strategy and the plugin whose hint led to it."""
 
-    strategy: Strategy
+    strategy: QueueingStrategy
     plugin: str = ""
 
 
-SKIP = Verdict(Strategy.SKIP)
-WANTED = Verdict(Strategy.AFTER_BACKOFF)
-"""For events that no hint is asked about: wildcards, errors."""
+SKIP = QueueingDecision(QueueingStrategy.SKIP)
+WANTED = QueueingDecision(QueueingStrategy.AFTER_BACKOFF)
+"""The decision for events for which no hint is called, such as wildcard events and errors."""
 
 
-class Hints:
-    """The registrations of all profiles, arranged by event."""
+class HintEvaluator:
+    """Finds the registrations that match an event and calls their hints."""
 
     def __init__(self, hooks: QueueHooks, clock: Clock, on_hint: OnHint | None = None) -> None:
         self._hooks = hooks
         self._clock = clock
         self._on_hint = on_hint
         self._complained: set[tuple[str, str]] = set()
-        """Plugin and event of the wrong answers that are in the log already."""
+        """Plugins and events whose wrong hint results have been logged."""
         self._known: dict[str, tuple[Registrations, dict[ClusterEvent, MatchingRegistrations]]] = {}
 
     def matching(self, pod: Pod, event: ClusterEvent) -> MatchingRegistrations:
-        """The plugins of the pod's profile that registered this event. Remembered until the registrations are
-        exchanged, as a reload does."""
+        """Return the registrations of the pod's profile that match an event.
+
+        The result is cached until a reload replaces the registrations.
+        """
         registrations = self._hooks.registrations(pod)
         known = self._known.get(pod.scheduler_name)
         if known is None or known[0] is not registrations:
@@ -99,8 +108,8 @@ class Hints:
             found = known[1][event] = _matching(registrations, event)
         return found
 
-    def ask(self, plugin: str, registration: Registration, pod: Pod, about: Happening) -> bool:
-        """Whether the hint says Queue; without a hint every event does."""
+    def ask(self, plugin: str, registration: Registration, pod: Pod, about: ReceivedEvent) -> bool:
+        """Return whether the hint answers Queue. A registration without a hint always does."""
         if registration.hint is None:
             return True
         start = self._clock.now() if self._on_hint else 0.0
@@ -117,57 +126,61 @@ class Hints:
         if self._on_hint:
             label = answer.value if isinstance(answer, QueueingHint) else HINT_ERROR
             self._on_hint(plugin, about.event.label, label, self._clock.now() - start)
-        # Whatever is not a clear no wakes the pod: a broken hint costs an attempt, never a lost pod.
+        # Only a clear Skip leaves the pod in place. A broken hint costs an attempt but never strands a pod.
         return answer is not QueueingHint.SKIP
 
     def _complain(self, plugin: str, event: str, answer: object) -> None:
-        """Log a wrong answer once per plugin and event: it comes with every such event."""
+        """Log a wrong hint result once per plugin and event, because the hint repeats it with every such
+        event.
+        """
         if (plugin, event) not in self._complained:
             self._complained.add((plugin, event))
             log.error(
-                "Queueing hint must return QueueingHint.QUEUE or QueueingHint.SKIP; the pod is woken",
+                "Queueing hint must return QueueingHint.QUEUE or QueueingHint.SKIP; requeueing the pod",
                 plugin=plugin,
                 event=event,
                 got=without_addresses(repr(answer)),
             )
 
-    def helped(self, about: Happening, parked: Parked) -> Iterator[tuple[QueuedPod, Verdict]]:
-        """The parked and gated pods that an event may help."""
+    def helped(
+        self, about: ReceivedEvent, unschedulable: UnschedulablePods
+    ) -> Iterator[tuple[QueuedPod, QueueingDecision]]:
+        """Yield the unschedulable and gated pods that an event may make schedulable."""
         if about.event.is_wildcard:
-            yield from ((info, WANTED) for info in parked if about.concerns(info.pod))
+            yield from ((info, WANTED) for info in unschedulable if about.concerns(info.pod))
             return
         inquiry = Inquiry(self, about)
-        for profile, info in parked.profiles():
-            for group in parked.listening(profile, self.matching(info.pod, about.event)):
+        for profile, info in unschedulable.profiles():
+            for group in unschedulable.listening(profile, self.matching(info.pod, about.event)):
                 yield from inquiry.about_group(group)
 
 
 class Inquiry:
-    """All questions about one event. Answers are remembered per signature, plugin and registration."""
+    """All hint calls for one event. Results are cached per signature, plugin and registration."""
 
-    def __init__(self, hints: Hints, about: Happening) -> None:
+    def __init__(self, hints: HintEvaluator, about: ReceivedEvent) -> None:
         self._hints = hints
         self._about = about
         self._answers: dict[tuple[Hashable, ...], bool] = {}
         self._splits: dict[tuple[Hashable, ...], tuple[list[_Question], list[_Question]]] = {}
 
-    def about_group(self, group: Group) -> Iterator[tuple[QueuedPod, Verdict]]:
-        """The pods of a parked group that the event concerns and helps."""
+    def about_group(self, group: RejectedGroup) -> Iterator[tuple[QueuedPod, QueueingDecision]]:
+        """Yield the pods of a group that the event concerns and may make schedulable."""
         first = next((info for info in group.pods.values() if self._about.concerns(info.pod)), None)
         if first is None:
             return
         shared, single = self._split(group.key, first.pod)
         common = self._judge(group.key, first.pod, shared)
-        if common.strategy is Strategy.SKIP and not single:
+        if common.strategy is QueueingStrategy.SKIP and not single:
             return
         for info in group.pods.values():
             if self._about.concerns(info.pod):
                 verdict = self._complete(group.key, info.pod, common, single)
-                if verdict.strategy is not Strategy.SKIP:
+                if verdict.strategy is not QueueingStrategy.SKIP:
                     yield info, verdict
 
-    def about_pod(self, info: QueuedPod) -> Verdict:
-        """The verdict for one pod: an event of its own, or one that it missed while in flight."""
+    def about_pod(self, info: QueuedPod) -> QueueingDecision:
+        """Decide about one pod, for a change of the pod itself or an event that it missed while in flight."""
         if not self._about.concerns(info.pod):
             return SKIP
         if self._about.event.is_wildcard:
@@ -177,7 +190,7 @@ class Inquiry:
         return self._complete(key, info.pod, self._judge(key, info.pod, shared), single)
 
     def _split(self, key: GroupKey, pod: Pod) -> tuple[list[_Question], list[_Question]]:
-        """What to ask the rejectors: once for all pods of the group, and for each pod."""
+        """Return the hints to call once for the whole group, and those to call for each pod."""
         refused_by = (key.profile, key.unschedulable, key.gating)
         if refused_by not in self._splits:
             questions = self._questions(key, self._hints.matching(pod, self._about.event))
@@ -196,21 +209,25 @@ class Inquiry:
             for number, registration in enumerate(registrations)
         ]
 
-    def _judge(self, key: GroupKey, pod: Pod, questions: Sequence[_Question]) -> Verdict:
+    def _judge(self, key: GroupKey, pod: Pod, questions: Sequence[_Question]) -> QueueingDecision:
         best = SKIP
         for question in questions:
             if not self._answer(key, pod, question):
                 continue
             at_once = question.plugin in key.pending
-            found = Verdict(Strategy.AT_ONCE if at_once else Strategy.AFTER_BACKOFF, question.plugin)
+            found = QueueingDecision(
+                QueueingStrategy.IMMEDIATELY if at_once else QueueingStrategy.AFTER_BACKOFF, question.plugin
+            )
             if found.strategy > best.strategy:
                 best = found
             if _is_final(key, best):
                 break
         return best
 
-    def _complete(self, key: GroupKey, pod: Pod, common: Verdict, single: Sequence[_Question]) -> Verdict:
-        """Add the answers about this very pod to the one that it shares."""
+    def _complete(
+        self, key: GroupKey, pod: Pod, common: QueueingDecision, single: Sequence[_Question]
+    ) -> QueueingDecision:
+        """Combine the shared decision with the hints that must be called for this pod."""
         if not single or _is_final(key, common):
             return common
         own = self._judge(key, pod, single)
@@ -227,6 +244,8 @@ class Inquiry:
 
 
 class _Question(NamedTuple):
+    """A hint to call: the plugin and its registration."""
+
     plugin: str
     number: int
     registration: Registration
@@ -240,17 +259,21 @@ def _matching(registrations: Registrations, event: ClusterEvent) -> MatchingRegi
     return {plugin: entries for plugin, entries in found.items() if entries}
 
 
-def _is_final(key: GroupKey, verdict: Verdict) -> bool:
-    """No other answer can change it: only Pending plugins have anything to add to a Queue."""
-    return verdict.strategy is Strategy.AT_ONCE or (verdict.strategy is not Strategy.SKIP and not key.pending)
+def _is_final(key: GroupKey, verdict: QueueingDecision) -> bool:
+    """Return whether no other hint can change the decision. After a Queue, only plugins that returned Pending
+    matter.
+    """
+    return verdict.strategy is QueueingStrategy.IMMEDIATELY or (
+        verdict.strategy is not QueueingStrategy.SKIP and not key.pending
+    )
 
 
 def own_changes(old: Pod, new: Pod) -> list[ClusterEvent]:
-    """What changed in a pending pod, as the events that hints know: one per kind of change, in
-    kube-scheduler's order; any other change is a plain Update.
+    """Return the changes of a pending pod as the events that hints know.
 
-    A change of the status alone is none: most of them are the scheduler's own condition, and would wake the
-    pod that has just been refused (kube-scheduler does try it once more then).
+    There is one event per kind of change, in kube-scheduler's order; any other change is a plain Update. A
+    change of the status alone is not an event: most of these are the scheduler's own condition and would
+    requeue the pod that was just rejected. (kube-scheduler does try the pod once more in that case.)
     """
     actions = [action for action, changed in POD_CHANGES.items() if changed(old, new)]
     if not actions and _set_by_owner(old) != _set_by_owner(new):
@@ -259,6 +282,6 @@ def own_changes(old: Pod, new: Pod) -> list[ClusterEvent]:
 
 
 def _set_by_owner(pod: Pod) -> tuple[object, ...]:
-    """What the pod's owner can say about it."""
+    """Return the parts of a pod that its owner can change."""
     meta = pod.metadata
     return pod.spec, meta.annotations, meta.owner_references, meta.finalizers, meta.deletion_timestamp

@@ -1,6 +1,7 @@
-"""Questions about the pending pods: where each is and why, how many there are, which plugins hold them.
+"""Read access to the pending pods: where each pod is and why, how many there are, and which plugins hold
+them.
 
-Nothing here moves a pod; that is `scheduling_queue`'s part.
+This module never moves a pod; `scheduling_queue` does.
 """
 
 from __future__ import annotations
@@ -11,42 +12,41 @@ from dataclasses import dataclass
 
 from moorage.api.pod import Pod
 from moorage.framework.events import FORCE_ACTIVATE, QueuedPod
-from moorage.queue.inflight import Flight, InFlight, PodNominator
-from moorage.queue.parked import Flush
+from moorage.queue.inflight import InFlight, InFlightPod, PodNominator
 from moorage.queue.places import (
     ACTIVE,
     BACKOFF,
     GATED,
     INFLIGHT,
-    METRIC_LABELS,
-    PARKED,
+    UNSCHEDULABLE,
     Entrance,
     Place,
-    Places,
+    QueuePlaces,
     Slot,
 )
+from moorage.queue.unschedulable import Flush
 
 
 class QueueCorrupted(RuntimeError):
-    """An invariant of the queue does not hold: a bug in it, never a fault of its callers' data."""
+    """An invariant of the queue is violated. This is a bug in the queue, never the fault of its input."""
 
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """One pod's place. Times are monotonic seconds of the queue's clock."""
+    """The place of a pod in the queue. Times are monotonic seconds of the queue's clock."""
 
     place: Place
     why: str
-    """A sentence for people."""
+    """Why the pod is there, as a sentence for users."""
     since: float
     until: float | None = None
-    """When it moves on by itself; None when only an event or its turn moves it."""
+    """When the pod moves without an event, or None if it moves only by an event or when it is popped."""
     plugins: tuple[str, ...] = ()
-    """Who holds it there, sorted."""
+    """The plugins that keep the pod there, sorted."""
 
 
 def locate(info: QueuedPod, place: Place, since: float, until: float | None) -> Location:
-    """Describe a place that has been found."""
+    """Describe the place of a pod."""
     plugins = (info.gating_plugin,) if place == GATED else tuple(sorted(info.unschedulable_plugins))
     return Location(place, _WHY[place](info), since, until, plugins)
 
@@ -63,10 +63,10 @@ def _backoff(info: QueuedPod) -> str:
     if info.unschedulable_plugins:
         refused = f"Refused {_times(info.unschedulable_count)}"
         return f"{refused}, last by {_names(info.unschedulable_plugins)}; backs off."
-    return f"Failed by an error {_times(info.consecutive_errors)} in a row; backs off."
+    return f"Failed with an error {_times(info.consecutive_errors)} in a row; backs off."
 
 
-def _parked(info: QueuedPod) -> str:
+def _unschedulable(info: QueuedPod) -> str:
     return f"Refused by {_names(info.unschedulable_plugins)}; waits for an event that may change that."
 
 
@@ -79,7 +79,7 @@ def _inflight(info: QueuedPod) -> str:
     return f"Attempt {info.attempts} is under way."
 
 
-_WHY = {ACTIVE: _active, BACKOFF: _backoff, PARKED: _parked, GATED: _gated, INFLIGHT: _inflight}
+_WHY = {ACTIVE: _active, BACKOFF: _backoff, UNSCHEDULABLE: _unschedulable, GATED: _gated, INFLIGHT: _inflight}
 
 
 def _names(plugins: Iterable[str]) -> str:
@@ -90,12 +90,12 @@ def _times(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
 
 
-class PendingPods:
-    """All pending pods by UID, those in flight included, as one reads them."""
+class PendingPodsView:
+    """All pending pods by UID, including those in flight."""
 
     def __init__(
         self,
-        places: Places,
+        places: QueuePlaces,
         inflight: InFlight,
         nominator: PodNominator,
         entrance: Entrance,
@@ -108,7 +108,7 @@ class PendingPods:
         self._flush = flush
 
     def where(self, uid: str) -> Location | None:
-        """Where a pod is and why; None for unknown pods and for those that will not come back."""
+        """Return where a pod is and why, or None for unknown pods and pods that will not be requeued."""
         slot = self._places.slots.get(uid)
         if slot is not None:
             return locate(slot.info, slot.place, slot.since, self._until(slot.info, slot.place))
@@ -118,6 +118,7 @@ class PendingPods:
         return locate(flight.info, INFLIGHT, flight.since, None)
 
     def get(self, uid: str) -> QueuedPod | None:
+        """Return the pending pod with this UID, or None."""
         slot = self._places.slots.get(uid)
         if slot is not None:
             return slot.info
@@ -125,7 +126,7 @@ class PendingPods:
         return flight.info if flight is not None and not flight.gone else None
 
     def newest(self, uid: str) -> Pod | None:
-        """The newest object that is known of a pod, also of one that will not come back."""
+        """Return the newest known object of a pod, even if the pod will not be requeued."""
         slot = self._places.slots.get(uid)
         if slot is not None:
             return slot.info.pod
@@ -133,36 +134,44 @@ class PendingPods:
         return (flight.latest or flight.info.pod) if flight is not None else None
 
     def __iter__(self) -> Iterator[tuple[QueuedPod, Location]]:
-        """Every pending pod with its location, those in flight last."""
+        """Iterate over all pending pods with their locations. Pods in flight come last."""
         flying = [flight.info.uid for flight in self._inflight]
         for uid in [*self._places.slots, *flying]:
             info, location = self.get(uid), self.where(uid)
             if info is not None and location is not None:
                 yield info, location
 
-    def copied(self) -> tuple[list[Slot], list[Flight]]:
-        """All of them, for a reader on another thread: the lists are its own, what is in them goes on to
-        change. A copy of 50,000 costs less than an attempt."""
+    def copied(self) -> tuple[list[Slot], list[InFlightPod]]:
+        """Return copies of the lists of waiting pods and pods in flight, for a reader on another thread.
+
+        The elements are shared and keep changing. Copying 50,000 pods takes less time than an attempt.
+        """
         return list(self._places.slots.values()), [flight for flight in self._inflight if not flight.gone]
 
     def by_place(self) -> dict[str, int]:
-        """How many there are in each place."""
+        """Return the number of pods in each place."""
         found: dict[str, int] = dict(self._places.counts().items())
         found[INFLIGHT] = sum(not flight.gone for flight in self._inflight)
         return found
 
     def counts(self) -> dict[str, int]:
-        """Waiting pods by the labels of the metric pending_pods: active, backoff, unschedulable, gated."""
-        return {METRIC_LABELS[place]: count for place, count in self._places.counts().items()}
+        """Return the number of waiting pods by label of the metric pending_pods: active, backoff,
+        unschedulable, gated.
+        """
+        return dict(self._places.counts().items())
 
     def inflight_events(self) -> dict[str, int]:
-        """Kept events by label, with the pods in flight as PodPopped; empty at rest."""
+        """Return the number of kept events by label, with the pods in flight as PodPopped. Empty if no pod is
+        in flight.
+        """
         return self._inflight.event_counts()
 
     def rejections(self) -> dict[tuple[str, str], int]:
-        """(plugin, scheduler name) → waiting pods that it has refused or holds back, for unschedulable_pods.
-        A plugin that has ever refused one is named, with 0 where none remains: gauges do not vanish. Costs a
-        look at every waiting pod."""
+        """Return (plugin, scheduler name) → number of waiting pods that the plugin rejected or gates.
+
+        The metric unschedulable_pods reports this. Plugins that rejected a pod earlier are listed with 0, so
+        that gauges do not disappear. Visits every waiting pod.
+        """
         found: Counter[tuple[str, str]] = Counter(dict.fromkeys(self._entrance.refusers, 0))
         for slot in self._places.slots.values():
             info = slot.info
@@ -174,9 +183,9 @@ class PendingPods:
         return dict(found)
 
     def validate(self) -> None:
-        """Raise QueueCorrupted with all that is wrong; costs a look at every pod."""
+        """Raise QueueCorrupted with all violated invariants. Visits every pod."""
         problems = [
-            f"{slot.info.key} waits in {slot.place} and is in flight"
+            f"{slot.info.key} is in {slot.place} and in flight"
             for uid, slot in self._places.slots.items()
             if uid in self._inflight
         ]
@@ -187,4 +196,8 @@ class PendingPods:
     def _until(self, info: QueuedPod, place: Place) -> float | None:
         if place == BACKOFF:
             return info.backoff_until
-        return self._flush.due(self._places.parked.since(info.uid)) if place in (PARKED, GATED) else None
+        return (
+            self._flush.due(self._places.unschedulable.since(info.uid))
+            if place in (UNSCHEDULABLE, GATED)
+            else None
+        )

@@ -1,27 +1,29 @@
-"""The scheduling queue: which pod is tried next, and what brings a refused pod back.
+"""The scheduling queue: decides which pod is tried next, and when a rejected pod is tried again.
 
 A pending pod is in exactly one place:
 
                 add, update of an unknown pod
                            │ PreEnqueue
-                ┌─refuses──┴──passes──┐
+                ┌─rejects──┴──passes──┐
                 ▼                     ▼
               gated ───────────▶   active ──pop──▶ in flight ──done──▶ out (bound or deleted)
                 ▲   passes now      ▲   ▲              │
                 │                   │   │              │ requeue
-       PreEnqueue refuses           │   │              ├─ error ───────────▶ backoff
+       PreEnqueue rejects           │   │              ├─ error ───────────▶ backoff
      on any way to active           │   │              ├─ an event helps ──▶ active or backoff
-       or backoff              wait │   │ hint: Queue, └─ refused ─────────▶ parked
-                          over, or  │   │ wait is over                        │ │
+       or backoff           backoff │   │ hint: Queue, └─ rejected ────────▶ unschedulable
+                          over, or  │   │ backoff over                        │ │
                         idle: early │   └─────────────────────────────────────┘ │
                                  backoff ◀──────────────────────────────────────┘
-                                            hint: Queue, still waiting
+                                            hint: Queue, still in backoff
 
-Activation and the flush move like a hint that says Queue, also gated pods if their gate opens.
-The queue is passive and synchronous. The scheduler's coroutine calls it between cycles: it has no timer (call
-`tick` at `next_deadline`), no thread and no lock. Where the rules come from: `pkg/scheduler/backend/queue` of
-kube-scheduler v1.36. Bookkeeping of the places is in `places`, questions to plugins are asked in `hints`,
-questions about the pods answered in `pending`.
+Activation and the flush requeue pods as a hint that answers Queue does; gated pods move only if PreEnqueue
+now lets them pass.
+
+The queue is passive and synchronous. The engine's coroutine calls it between cycles. It has no timer (the
+engine calls `tick` at `next_deadline`), no thread and no lock. The rules are those of
+pkg/scheduler/backend/queue/scheduling_queue.go of kube-scheduler v1.36. `places` keeps track of the places,
+`hints` calls the plugins' hints, and `pending` answers questions about pods.
 """
 
 from __future__ import annotations
@@ -34,11 +36,29 @@ from moorage.framework import events
 from moorage.framework.events import ActionType, ClusterEvent, QueuedPod
 from moorage.framework.ports import Clock
 from moorage.queue.heaps import Key, Less, order_of
-from moorage.queue.hints import WANTED, Hints, Inquiry, OnHint, QueueHooks, Strategy, Verdict, own_changes
-from moorage.queue.inflight import Flight, Happening, InFlight, PodNominator, holding
-from moorage.queue.parked import Flush
-from moorage.queue.pending import PendingPods
-from moorage.queue.places import ACTIVE, BACKOFF, GATED, PARKED, Entrance, OnIncoming, Place, Places
+from moorage.queue.hints import (
+    WANTED,
+    HintEvaluator,
+    Inquiry,
+    OnHint,
+    QueueHooks,
+    QueueingDecision,
+    QueueingStrategy,
+    own_changes,
+)
+from moorage.queue.inflight import InFlight, InFlightPod, PodNominator, ReceivedEvent, holding
+from moorage.queue.pending import PendingPodsView
+from moorage.queue.places import (
+    ACTIVE,
+    BACKOFF,
+    GATED,
+    UNSCHEDULABLE,
+    Entrance,
+    OnIncoming,
+    Place,
+    QueuePlaces,
+)
+from moorage.queue.unschedulable import Flush
 from moorage.telemetry import logs
 
 log = logs.get(__name__)
@@ -48,8 +68,12 @@ _NO_PLUGINS: frozenset[str] = frozenset()
 
 
 class SchedulingQueue:
-    """All pending pods. `less` or `key` is the QueueSort plugin's; `flush_after` None switches the flush off.
-    `pod_groups`: members of a pod group retry by backoff only, because no hint speaks for a whole group."""
+    """All pending pods.
+
+    `less` or `key` comes from the QueueSort plugin. A `flush_after` of None disables the flush. With
+    `pod_groups`, members of a pod group are retried by backoff only, because a hint cannot answer for a whole
+    group.
+    """
 
     def __init__(
         self,
@@ -67,35 +91,38 @@ class SchedulingQueue:
     ) -> None:
         self._clock = clock
         self._hooks = hooks
-        self._hints = Hints(hooks, clock, on_hint)
-        self._places = Places(order_of(key=key, less=less), initial_backoff, max_backoff)
+        self._hints = HintEvaluator(hooks, clock, on_hint)
+        self._places = QueuePlaces(order_of(key=key, less=less), initial_backoff, max_backoff)
         self._inflight = InFlight()
         self._flush = Flush(flush_after, clock.now())
         self._pod_groups = pod_groups
         self.nominator = PodNominator(self._inflight.is_gone)
         self._entrance = Entrance(self._places, hooks, clock, self.nominator, on_incoming)
-        self.pending = PendingPods(self._places, self._inflight, self.nominator, self._entrance, self._flush)
-        """All questions about the pods that are here."""
+        self.pending = PendingPodsView(
+            self._places, self._inflight, self.nominator, self._entrance, self._flush
+        )
+        """Read access to the pods in the queue."""
 
     def __len__(self) -> int:
-        """Pending pods, those in flight included."""
+        """Return the number of pending pods, including those in flight."""
         return len(self._places.slots) + sum(not flight.gone for flight in self._inflight)
 
     def __contains__(self, uid: object) -> bool:
         return isinstance(uid, str) and self.pending.get(uid) is not None
 
-    # Pods come, change and go.
+    # Adding, updating and deleting pods.
 
     def add(self, pod: Pod) -> None:
-        """A pending pod was added. One that is known already counts as updated."""
+        """Add a pending pod. A pod that is already known is updated."""
         self.update(None, pod)
 
     def update(self, old: Pod | None, new: Pod) -> None:
-        """A pending pod has changed. `old` None: compare with the object that is known here. Another UID is
-        another pod, which never arrives as an update (`framework.ports.Change`).
+        """Handle a change of a pending pod. If `old` is None, the object known to the queue is used.
 
-        A pod that waits for its turn is re-sorted. A refused one comes back if the change interests one of
-        its rejectors. One in flight gets the change considered on its return. An unknown one is added.
+        An active pod, or one in backoff, is sorted again. An unschedulable pod is requeued if the change may
+        satisfy one of the plugins that rejected it. For a pod in flight the change is considered when it is
+        requeued. An unknown pod is added. A recreated pod has another UID and never arrives as an update
+        (`framework.ports.Change`).
         """
         known = self.pending.newest(new.uid)
         if known is None:
@@ -110,9 +137,11 @@ class SchedulingQueue:
             self._announce_free_space(old, old.nominated_node_name)
 
     def delete(self, pod: Pod) -> None:
-        """A pod was deleted, or placed by any scheduler: hand in the newest object, so that space which it
-        gives up elsewhere is offered to others. An attempt under way goes on, but the pod will not come
-        back."""
+        """Remove a pod that was deleted, or bound by any scheduler.
+
+        Pass the newest object: if the pod was nominated to a node other than the one it is bound to, that
+        space is offered to other pods. An attempt in progress continues, but the pod is not requeued.
+        """
         node = self.nominator.nominated_node(pod.uid) or pod.nominated_node_name
         self.nominator.forget(pod.uid)
         self._places.take(pod.uid)
@@ -122,11 +151,14 @@ class SchedulingQueue:
         if node and pod.spec.node_name != node:
             self._announce_free_space(pod, node)
 
-    # One attempt.
+    # Attempts.
 
     def pop(self) -> QueuedPod | None:
-        """The next pod to try, or None. With nothing active, the first refused pod that still backs off is
-        taken early; pods that failed by an error never are."""
+        """Pop the next pod to try, or return None.
+
+        If the active queue is empty, the first rejected pod in backoff is popped early. Pods that failed with
+        an error are never popped early.
+        """
         places = self._places
         info = places.active.pop()
         if info is None:
@@ -140,14 +172,16 @@ class SchedulingQueue:
         if info.initial_attempt is None:
             info.initial_attempt = now
         info.backoff_until = 0.0
-        # The plugins that refused it in an earlier attempt have no say in this one (k/k#120334).
+        # Plugins that rejected the pod in an earlier attempt no longer matter (k/k#120334).
         info.unschedulable_plugins = info.pending_plugins = _NO_PLUGINS
         self._inflight.begin(info, now)
         return info
 
     def done(self, uid: str) -> None:
-        """The attempt of the pod with this UID (as it was popped) has ended; events need no longer be kept
-        for it. `requeue` does this by itself. May be called twice, but not after the pod's next pop."""
+        """End the attempt of the pod that was popped with this UID, so that no more events are kept for it.
+
+        `requeue` calls this itself. It may be called twice, but not after the pod's next pop.
+        """
         self._inflight.end(uid)
 
     def requeue(
@@ -158,11 +192,12 @@ class SchedulingQueue:
         pending_plugins: frozenset[str] = frozenset(),
         retry_after: float = 0.0,
     ) -> Place | None:
-        """Take a failed pod back and end its flight. Returns where it went, None if it was gone meanwhile.
-        `retry_after` lengthens its backoff to so many seconds.
+        """Put a pod back after a failed attempt. Return its new place, or None if the pod is gone.
 
-        Without any rejector the attempt broke: backoff. Otherwise the events that it missed are replayed; if
-        none helps, it is parked. Where it is not known what was missed (`done` came first), it backs off.
+        If no plugin rejected the pod, the attempt failed with an error and the pod goes to backoff. Otherwise
+        the events that it missed are replayed; if none of them helps, the pod becomes unschedulable. If the
+        missed events are unknown because `done` was called first, the pod goes to backoff. `retry_after` is a
+        minimum for the backoff in seconds.
         """
         uid = self._inflight.popped_as(info)
         flight = self._inflight.get(uid) if uid is not None else None
@@ -170,7 +205,7 @@ class SchedulingQueue:
         if self._may_return(info, flight):
             if flight is not None and flight.latest is not None:
                 info.pod = flight.latest
-            self._sign(info)  # the pod may have changed while it was away
+            self._sign(info)  # the pod may have changed during the attempt
             self._note_failure(info, unschedulable_plugins | pending_plugins, pending_plugins, retry_after)
             self._take_back(info, flight)
             place = self._places.place_of(info.uid)
@@ -188,85 +223,98 @@ class SchedulingQueue:
         *,
         only: Callable[[Pod], bool] | None = None,
     ) -> int:
-        """Something happened in the cluster. Brings back the refused pods that it may help and returns their
-        number; pods in flight get it considered on their return. `only` leaves pods out.
+        """Requeue the pods that an event may make schedulable, and return their number.
 
-        A wildcard event moves all pods, or the one that is its `new`.
+        For pods in flight the event is considered when they are requeued. Pods for which `only` returns False
+        are left out. A wildcard event moves all pods, or only the pod passed as `new`.
         """
-        if not self._places.parked and not self._inflight:
-            return 0  # as for every object of the first listing
+        if not self._places.unschedulable and not self._inflight:
+            return 0  # usual during the first listing
         target = new.uid if event.is_wildcard and isinstance(new, Pod) else ""
-        happening = Happening(event, old, new, target, only)
+        happening = ReceivedEvent(event, old, new, target, only)
         if any(
             event.is_wildcard or self._hints.matching(pod, event) for pod in self._inflight.one_per_profile()
         ):
             self._inflight.record(happening)
-        helped = list(self._hints.helped(happening, self._places.parked))
+        helped = list(self._hints.helped(happening, self._places.unschedulable))
         return sum(self._entrance.wake(info, verdict, event) for info, verdict in helped)
 
     def activate(self, pods: Iterable[Pod | str], plugin: str = "") -> int:
-        """Move these pods (or UIDs) to the active queue now, whatever they wait for; gates still count. A pod
-        in flight will be tried again on its return. Returns how many moved. `plugin` wants it so."""
+        """Move these pods (or UIDs) to the active queue at the request of `plugin`, and return how many
+        moved.
+
+        PreEnqueue still applies. A pod in flight is tried again when it is requeued.
+        """
         uids = [pod if isinstance(pod, str) else pod.uid for pod in pods]
         return sum(self._activate(uid, plugin) for uid in uids)
 
     def resort(self, uids: Iterable[str]) -> None:
-        """The QueueSort key of these pods has changed; unknown ones are ignored."""
+        """Sort these pods again because their QueueSort key has changed. Unknown pods are ignored."""
         self._places.resort(uids)
 
     def sort_by(self, *, key: Key | None = None, less: Less | None = None) -> None:
-        """Order by another QueueSort plugin from now on, the waiting pods included."""
+        """Sort all pods by another QueueSort plugin from now on."""
         self._places.sort_by(order_of(key=key, less=less))
 
     def reconfigure(self, initial_backoff: float, max_backoff: float) -> None:
-        """Other plugins decide from now on: what they read of the pods is read anew, their PreEnqueue is
-        asked about every pod, and all refused pods are tried again after their backoff."""
+        """Apply a new configuration: compute signatures again, run PreEnqueue for every pod, and requeue all
+        unschedulable pods after their backoff.
+        """
         self._places.backoff.configure(initial_backoff, max_backoff)
         for slot in list(self._places.slots.values()):
             self._sign(slot.info)
             self._places.replaced(slot.info)
             if slot.place in (ACTIVE, BACKOFF):
-                strategy = Strategy.AT_ONCE if slot.place == ACTIVE else Strategy.AFTER_BACKOFF
+                strategy = (
+                    QueueingStrategy.IMMEDIATELY if slot.place == ACTIVE else QueueingStrategy.AFTER_BACKOFF
+                )
                 self._entrance.release(slot.info, strategy, events.CONFIGURATION_RELOADED)
         self.on_event(events.CONFIGURATION_RELOADED)
 
     # Time.
 
     def tick(self) -> int:
-        """Do what time alone brings: end backoffs, flush long parked pods. Returns how many pods moved."""
+        """Complete backoffs and flush pods that have been unschedulable for too long. Return how many pods
+        moved.
+        """
         now = self._clock.now()
         moved = 0
         while (info := self._places.backoff.first_completed(now)) is not None:
-            # PreEnqueue was asked when the pod came into backoff.
+            # PreEnqueue ran when the pod entered backoff.
             self._entrance.put(info, ACTIVE, events.BACKOFF_COMPLETE)
             moved += 1
-        return moved + self._flush_parked(now)
+        return moved + self._flush_unschedulable(now)
 
     def next_deadline(self) -> float | None:
-        """When `tick` will have something to do; None: never, as things are."""
-        oldest = self._places.parked.oldest()
+        """Return when `tick` next has something to do, or None."""
+        oldest = self._places.unschedulable.oldest()
         flush = self._flush.due(oldest[1]) if oldest is not None else None
         return min(
             (at for at in (self._places.backoff.next_deadline(), flush) if at is not None), default=None
         )
 
-    # How pods come in.
+    # Adding pods.
 
     def _begin(self, pod: Pod, event: ClusterEvent) -> None:
         info = QueuedPod(pod, self._clock.now(), woken_by=event.label)
         self._sign(info)
-        self._entrance.release(info, Strategy.AT_ONCE, event)
+        self._entrance.release(info, QueueingStrategy.IMMEDIATELY, event)
 
     def _sign(self, info: QueuedPod) -> None:
-        """Computed when the pod comes in: its hints and its evaluation are shared by it."""
+        """Compute the signature of a pod. Pods with equal signatures share hint results and evaluations."""
         try:
             info.signature = self._hooks.signature(info.pod)
             hash(info.signature)
         except Exception as error:
             info.signature = None
-            log.error("No signature, the pod shares its hints with no other", error, stack=True, pod=info.pod)
+            log.error(
+                "Cannot compute the pod's signature; it does not share hint results with other pods",
+                error,
+                stack=True,
+                pod=info.pod,
+            )
 
-    # How pods change.
+    # Changing pods.
 
     def _change(self, old: Pod, new: Pod) -> None:
         flight = self._inflight.get(new.uid)
@@ -278,37 +326,41 @@ class SchedulingQueue:
         self._sign(slot.info)
         self._places.replaced(slot.info)
         self.nominator.updated(old, new)
-        if slot.place in (PARKED, GATED):
+        if slot.place in (UNSCHEDULABLE, GATED):
             self._offer_own_change(slot.info, old, new)
 
-    def _change_in_flight(self, flight: Flight, old: Pod, new: Pod) -> None:
-        """The attempt may have reserved or given up space already: the nomination is its business."""
+    def _change_in_flight(self, flight: InFlightPod, old: Pod, new: Pod) -> None:
+        """Keep the change until the pod is requeued. The nomination is left to the attempt, which may have
+        reserved or released space.
+        """
         flight.latest = new
         self.nominator.refresh(new)
         for event in own_changes(old, new):
-            self._inflight.record(Happening(event, old, new, new.uid))
+            self._inflight.record(ReceivedEvent(event, old, new, new.uid))
 
     def _offer_own_change(self, info: QueuedPod, old: Pod, new: Pod) -> None:
         for event in own_changes(old, new):
-            verdict = Inquiry(self._hints, Happening(event, old, new, new.uid)).about_pod(info)
-            if verdict.strategy is not Strategy.SKIP and self._entrance.wake(info, verdict, event):
+            verdict = Inquiry(self._hints, ReceivedEvent(event, old, new, new.uid)).about_pod(info)
+            if verdict.strategy is not QueueingStrategy.SKIP and self._entrance.wake(info, verdict, event):
                 return
 
     def _announce_free_space(self, pod: Pod, node_name: str) -> None:
-        """A nomination held space against pods of lower or equal priority; for them its end is a deletion."""
+        """Requeue pods that the end of a nomination may help. It held space against pods of equal or lower
+        priority, so for them it is like the deletion of a pod.
+        """
 
         def may_use(other: Pod) -> bool:
             return other.priority <= pod.priority and other.uid != pod.uid
 
         self.on_event(events.ASSIGNED_POD_DELETE, holding(pod, node_name), None, only=may_use)
 
-    # How pods come back.
+    # Requeueing pods.
 
-    def _may_return(self, info: QueuedPod, flight: Flight | None) -> bool:
+    def _may_return(self, info: QueuedPod, flight: InFlightPod | None) -> bool:
         if flight is not None and (flight.gone or flight.uid != info.uid):
-            return False  # deleted, or recreated; the new pod came in by itself (k/k#138316)
+            return False  # deleted or recreated; the new pod was added separately (k/k#138316)
         if info.uid in self._places.slots or (flight is None and info.uid in self._inflight):
-            log.error("A pod that is pending already was returned", pod=info.pod)
+            log.error("Not requeueing a pod that is already pending", pod=info.pod)
             return False
         return True
 
@@ -327,23 +379,23 @@ class SchedulingQueue:
         info.woken_by = info.woken_hint = ""
         info.was_flushed = False
 
-    def _take_back(self, info: QueuedPod, flight: Flight | None) -> None:
+    def _take_back(self, info: QueuedPod, flight: InFlightPod | None) -> None:
         verdict, event = self._missed(info, flight)
-        if verdict.strategy is Strategy.SKIP:
-            self._entrance.put(info, PARKED, events.SCHEDULE_ATTEMPT_FAILURE)
+        if verdict.strategy is QueueingStrategy.SKIP:
+            self._entrance.put(info, UNSCHEDULABLE, events.SCHEDULE_ATTEMPT_FAILURE)
         elif self._entrance.release(info, verdict.strategy, events.SCHEDULE_ATTEMPT_FAILURE):
             info.woken_by, info.woken_hint = event.label, verdict.plugin
 
-    def _missed(self, info: QueuedPod, flight: Flight | None) -> tuple[Verdict, ClusterEvent]:
-        """The strongest verdict of the events that came while the pod was in flight, and its event."""
-        best, cause = Verdict(Strategy.SKIP), events.SCHEDULE_ATTEMPT_FAILURE
+    def _missed(self, info: QueuedPod, flight: InFlightPod | None) -> tuple[QueueingDecision, ClusterEvent]:
+        """Return the strongest decision among the events that the pod missed in flight, and its event."""
+        best, cause = QueueingDecision(QueueingStrategy.SKIP), events.SCHEDULE_ATTEMPT_FAILURE
         if flight is None or not info.unschedulable_plugins or self._retries_by_backoff(info.pod):
             return WANTED, cause
         for happening in self._inflight.since(flight):
             verdict = Inquiry(self._hints, happening).about_pod(info)
             if verdict.strategy > best.strategy:
                 best, cause = verdict, happening.event
-            if best.strategy is Strategy.AT_ONCE or (best.strategy and not info.pending_plugins):
+            if best.strategy is QueueingStrategy.IMMEDIATELY or (best.strategy and not info.pending_plugins):
                 break
         return best, cause
 
@@ -351,24 +403,24 @@ class SchedulingQueue:
         group = pod.spec.scheduling_group
         return self._pod_groups and group is not None and bool(group.pod_group_name)
 
-    # How pods move.
+    # Activating pods.
 
     def _activate(self, uid: str, plugin: str) -> bool:
         flight, slot = self._inflight.get(uid), self._places.slots.get(uid)
         if flight is not None:
-            self._inflight.record(Happening(events.FORCE_ACTIVATE, target=uid))
+            self._inflight.record(ReceivedEvent(events.FORCE_ACTIVATE, target=uid))
         return slot is not None and self._entrance.activate(slot.info, slot.place, plugin)
 
-    # The flush.
+    # Flushing pods.
 
-    def _flush_parked(self, now: float) -> int:
+    def _flush_unschedulable(self, now: float) -> int:
         moved = 0
-        while (oldest := self._places.parked.oldest()) is not None:
+        while (oldest := self._places.unschedulable.oldest()) is not None:
             uid, since = oldest
             due = self._flush.due(since)
             if due is None or due > now:
                 break
-            info = self._places.parked.get(uid)
+            info = self._places.unschedulable.get(uid)
             if self._entrance.wake(info, WANTED, events.UNSCHEDULABLE_TIMEOUT):
                 info.was_flushed = True
                 moved += 1

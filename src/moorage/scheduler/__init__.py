@@ -1,1 +1,4 @@
-"""The scheduling cycle, the binding cycle, and the assembly of a scheduler from configuration and ports."""
+"""The engine with its scheduling cycle and binding cycle, and its assembly from a configuration and ports.
+
+It follows pkg/scheduler of kube-scheduler v1.36: schedule_one.go and eventhandlers.go.
+"""

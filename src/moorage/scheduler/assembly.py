@@ -1,4 +1,4 @@
-"""Builds an engine from a resolved configuration, the known plugins and the ports to the world."""
+"""Builds an engine from a resolved configuration, the known plugins and the ports."""
 
 from __future__ import annotations
 
@@ -20,17 +20,16 @@ from moorage.scheduler.cycle import SchedulingCycle
 from moorage.scheduler.engine import Engine, Inbox
 from moorage.scheduler.failing import FailureHandler
 from moorage.scheduler.generation import Builder, Ports
-from moorage.scheduler.handlers import Handlers
-from moorage.scheduler.instructions import Executor
-from moorage.scheduler.overcommitting import OvercommitWatch
+from moorage.scheduler.handlers import Handlers, OvercommitWatch
+from moorage.scheduler.instructions import InstructionExecutor
 from moorage.scheduler.placements import Placements
 from moorage.scheduler.queue_hooks import ProfileHooks, sort_by
 from moorage.scheduler.records import RecordRing
-from moorage.scheduler.status_writer import StatusWriter
+from moorage.scheduler.status_writer import PodStatusWriter
 from moorage.state.cluster import ClusterState
 
 FLUSH_AFTER = 300.0
-"""Seconds that a pod may stay parked before it is tried again without a reason."""
+"""Seconds after which an unschedulable pod is tried again without an event."""
 
 
 def assemble(
@@ -42,8 +41,11 @@ def assemble(
     flush_after: float | None = FLUSH_AFTER,
     records: RecordRing | None = None,
 ) -> Engine:
-    """An engine that is ready to run: profiles built, queue empty, nothing started. `records` is where
-    decision records go, if not to a ring of the usual size."""
+    """Build an engine that is ready to run: its profiles are built, its queue is empty, and nothing is
+    started.
+
+    Decision records go to `records`, or to a ring of the default size.
+    """
     ports = dataclasses.replace(ports, client=FencedClient(ports.client, ports.may_bind))
     inbox, tasks, bindings, cluster = Inbox(), Tasks(), Tasks(), ClusterState()
     profiles: dict[str, Profile] = {}
@@ -57,7 +59,7 @@ def assemble(
         on_incoming=ports.metrics.came if ports.metrics is not None else None,
         on_hint=ports.metrics.hinted if ports.metrics is not None else None,
     )
-    writer, waiting = StatusWriter(ports.client, ports.clock, tasks), WaitingPods(ports.clock)
+    writer, waiting = PodStatusWriter(ports.client, ports.clock, tasks), WaitingPods(ports.clock)
     binding = BindingCycle(
         ports.client, ports.clock, ports.recorder, writer, waiting, inbox.post, ports.may_bind
     )
@@ -65,13 +67,13 @@ def assemble(
     generation = builder.build(resolved, registry, ports.extenders)
     profiles.update(generation.profiles)
     sort_by(queue, next(iter(profiles.values())))
-    records = RecordRing() if records is None else records  # an empty one is false
+    records = RecordRing() if records is None else records  # an empty ring is false
     chooser = NodeChooser(ReuseCache(cluster.version))
     overcommits = OvercommitWatch(cluster.cache, ports.recorder, next(iter(profiles)), ports.metrics)
     failures = FailureHandler(queue, cluster.stores.lister(PODS), ports.recorder, writer, hooks.serves)
 
     def serves(pod: Pod) -> bool:
-        """Also what a profile that is no longer there has under way: it is given back if the pod goes."""
+        """Return whether a profile schedules the pod, or a removed profile is still binding it."""
         return hooks.serves(pod) or cluster.cache.is_assumed(pod.uid)
 
     return Engine(
@@ -92,7 +94,7 @@ def assemble(
         ),
         placements=Placements(cluster.cache, ports.clock, ports.metrics),
         failures=failures,
-        executor=Executor(queue, cluster.cache, failures),
+        executor=InstructionExecutor(queue, cluster.cache, failures),
         cycle=SchedulingCycle(cluster.cache, queue.nominator, ports.clock, ports.recorder, records, chooser),
         binding=binding,
         records=records,
@@ -106,7 +108,7 @@ def assemble(
 
 
 def needed_resources(plugins: Iterable[type[Plugin]]) -> list[Resource]:
-    """The kinds that informers must keep: pods, nodes, and whatever plugins declare that they read."""
+    """Return the kinds that informers must watch: pods, nodes, and the kinds that plugins declare to read."""
     needs = [need for plugin in plugins for need in plugin.needs]
     wanted = {need.resource for need in needs if need.reads} - {PODS, NODES}
     return [NODES, PODS, *sorted(wanted, key=str)]

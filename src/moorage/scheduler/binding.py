@@ -1,11 +1,12 @@
-"""The binding cycle: a task a pod, from the wait on Permit to PostBind.
+"""The binding cycle: one task per pod, from waiting on Permit to PostBind.
 
     wait on Permit ─▶ (queue done) ─▶ PreBind ─▶ Bind ─▶ PostBind
-          │                              │         │ answer lost or contested: ask the API what is true
-          └──────────────────────────────┴─────────┴─▶ Unreserve, forget, wake others, requeue
+          │                              │         │ no response or a conflict: get the pod from the API
+          └──────────────────────────────┴─────────┴─▶ Unreserve, forget, requeue this pod and others
 
-State is changed only through the inbox, between cycles. A bind that has been sent is shielded from
-cancellation: its outcome is always learned.
+It follows bindingCycle in pkg/scheduler/schedule_one.go, with two differences. State changes only through the
+inbox, between cycles. A bind request that was sent is shielded from cancellation, so its outcome is always
+determined.
 """
 
 from __future__ import annotations
@@ -32,32 +33,36 @@ from moorage.framework.status import SUCCESS, Status
 from moorage.runtime.binding import Flight, pre_flight, run_bind, run_post_bind, run_pre_bind
 from moorage.runtime.profile import Profile
 from moorage.runtime.services import NOT_LEADING, HeldPod, MayWrite, WaitingPods, always
-from moorage.scheduler.cycle import Placement
-from moorage.scheduler.outcome import Failure, Outcome, refusal
+from moorage.scheduler.cycle import PodPlacement
+from moorage.scheduler.failing import AttemptOutcome, Failure, refusal
 from moorage.scheduler.placements import BindingEvent, Bound, Dropped, Failed, Permitted
-from moorage.scheduler.status_writer import StatusWriter
+from moorage.scheduler.status_writer import PodStatusWriter
 from moorage.telemetry import logs
 
 _log = logs.get(__name__)
 
 
 class BindOutcome(enum.Enum):
-    """What the API says about a pod whose bind is in doubt; the values are a metric's labels."""
+    """The state of a pod whose bind is in doubt, according to the API server. The values are metric
+    labels.
+    """
 
     BOUND_HERE = "bound_here"
     BOUND_ELSEWHERE = "bound_elsewhere"
     GONE = "gone"
-    """Deleted, being deleted, or replaced by another pod of that name."""
+    """The pod was deleted, is terminating, or was replaced by another pod with the same name."""
     UNBOUND = "unbound"
 
 
 class BindingCycle:
+    """Runs binding cycles and keeps track of those in progress."""
+
     def __init__(
         self,
         client: ApiClient,
         clock: Clock,
         recorder: EventRecorder,
-        writer: StatusWriter,
+        writer: PodStatusWriter,
         waiting: WaitingPods,
         post: Callable[[BindingEvent], None],
         may_bind: MayWrite = always,
@@ -68,18 +73,20 @@ class BindingCycle:
         self._writer = writer
         self._waiting = waiting
         self._post = post
-        """Hands the scheduler what has become of a pod, for the time between two cycles."""
+        """Posts the result of a binding cycle to the inbox."""
         self._may_bind = may_bind
         self._pre_binding: dict[str, asyncio.Task[Status]] = {}
-        """UID → the PreBind under way, which preemption may cancel."""
+        """UID → the PreBind in progress, which preemption may cancel."""
         self._stopped: dict[str, str] = {}
-        """UID → why, of those that it has cancelled."""
+        """UID → the reason, for pods whose PreBind preemption has cancelled."""
         self._sent: set[asyncio.Task[None]] = set()
         """Binds whose outcome is not known yet."""
 
     async def drain(self, seconds: float) -> bool:
-        """Wait until the outcome of every bind that was sent is known; False when time ran out. Then the
-        rest is cancelled: the pods stay as the API has them."""
+        """Wait until the outcome of every bind is known. Return False if `seconds` pass first.
+
+        Remaining tasks are then cancelled, and their pods stay as the API server has them.
+        """
         over = asyncio.ensure_future(self._clock.sleep(seconds))
         try:
             while self._sent and not over.done():
@@ -92,8 +99,8 @@ class BindingCycle:
         await asyncio.gather(over, *unknown, return_exceptions=True)
         return not unknown
 
-    async def run(self, placement: Placement) -> None:
-        """Bind the pod, or give everything back."""
+    async def run(self, placement: PodPlacement) -> None:
+        """Bind the pod, or undo everything that the scheduling cycle reserved for it."""
         try:
             flight, status = await self._announce(placement)
             if status.is_success and placement.held is not None:
@@ -106,22 +113,24 @@ class BindingCycle:
         status = await self._pre_bind(placement, flight)
         if not status.is_success:
             return self._post(Failed(placement, _error(status)))
-        # From here on cancellation must not lose the outcome of a request that may be on its way.
+        # From here on, cancellation must not lose the outcome of a request that may have been sent.
         sent = asyncio.ensure_future(self._bind(placement))
         self._sent.add(sent)
         sent.add_done_callback(self._sent.discard)
         return await asyncio.shield(sent)
 
-    async def _wait(self, placement: Placement, held: HeldPod) -> Status:
-        """Until Permit has decided."""
+    async def _wait(self, placement: PodPlacement, held: HeldPod) -> Status:
+        """Wait until the Permit plugins have allowed or rejected the pod."""
         began = self._clock.now()
         status = await held.outcome()
         if (meter := placement.profile.meter) is not None:
             meter.metrics.permit_seconds.observe(self._clock.now() - began, status.code.label)
         return status
 
-    async def _announce(self, placement: Placement) -> tuple[Flight, Status]:
-        """Pre-flight; where work or waiting lies ahead, the node that the pod is going to is published."""
+    async def _announce(self, placement: PodPlacement) -> tuple[Flight, Status]:
+        """Run PreBindPreFlight, and set nominatedNodeName if PreBind has work to do or the pod waits on
+        Permit (KEP-5278).
+        """
         began = self._clock.now()
         flight, status = pre_flight(placement.profile, placement.attempt.state, placement.pod, placement.node)
         _observe(placement, PRE_FLIGHT, began, SKIPPED if status.is_success and not flight.groups else status)
@@ -129,7 +138,7 @@ class BindingCycle:
             await self._writer.announce(placement.pod, placement.node)
         return flight, status
 
-    async def _pre_bind(self, placement: Placement, flight: Flight) -> Status:
+    async def _pre_bind(self, placement: PodPlacement, flight: Flight) -> Status:
         if not flight.groups:
             if (meter := placement.profile.meter) is not None:
                 meter.empty(PRE_BIND)
@@ -149,11 +158,11 @@ class BindingCycle:
             del self._pre_binding[uid]
             reason = self._stopped.pop(uid, None)
             _observe(placement, PRE_BIND, began, status)
-        # Whatever PreBind made of being cancelled: the pod's place is given to another pod.
+        # However PreBind reacted to the cancellation, the pod's space is given to another pod.
         return status if reason is None else Status.error(reason)
 
     def stop_pre_bind(self, uid: str, reason: str) -> bool:
-        """Preemption: stop the pod if it is still in PreBind; False when there is nothing to stop."""
+        """Cancel the PreBind of a pod for preemption. Return False if the pod is not in PreBind."""
         task = self._pre_binding.get(uid)
         if task is None or task.done():
             return False
@@ -161,7 +170,7 @@ class BindingCycle:
         task.cancel()
         return True
 
-    async def _bind(self, placement: Placement) -> None:
+    async def _bind(self, placement: PodPlacement) -> None:
         began = self._clock.now()
         try:
             status = await self._send(placement)
@@ -169,7 +178,7 @@ class BindingCycle:
         except OutcomeUnknown as error:
             _observe(placement, BIND, began, UNKNOWN)
             _log.warning(
-                "Answer to bind lost; asking the API",
+                "No response to bind; getting the pod from the API server",
                 pod=placement.pod.key,
                 node=placement.node,
                 err=str(error),
@@ -186,11 +195,16 @@ class BindingCycle:
             case BindOutcome.UNBOUND:
                 self._post(Failed(placement, _error(status)))
             case _:
-                _log.info(2, "Pod is no longer ours to bind", pod=placement.pod.key, outcome=outcome.value)
+                _log.info(
+                    2,
+                    "Pod was deleted or bound by another scheduler; not binding it",
+                    pod=placement.pod.key,
+                    outcome=outcome.value,
+                )
                 self._post(Dropped(placement))
 
-    async def _send(self, placement: Placement) -> Status:
-        """The first interested binding extender, else the Bind plugins."""
+    async def _send(self, placement: PodPlacement) -> Status:
+        """Bind by the first interested extender that binds, or else by the Bind plugins."""
         profile, pod = placement.profile, placement.pod
         if not self._may_bind():
             return Status.error(NOT_LEADING)
@@ -211,8 +225,10 @@ class BindingCycle:
                     extender.warn(error)
         return await run_bind(profile, placement.attempt.state, pod, placement.node)
 
-    async def _settle(self, placement: Placement) -> BindOutcome:
-        """Ask until there is an answer; the pod stays assumed all the while."""
+    async def _settle(self, placement: PodPlacement) -> BindOutcome:
+        """Get the pod from the API server, with retries, until the outcome is known. The pod stays
+        assumed.
+        """
         pod, delay = placement.pod, 0.5
         while True:
             try:
@@ -220,7 +236,11 @@ class BindingCycle:
             except NotFound:
                 outcome = BindOutcome.GONE
             except MoorageError as error:
-                _log.warning("Cannot learn the outcome of a bind yet", pod=pod.key, err=str(error))
+                _log.warning(
+                    "Cannot get the pod to learn the outcome of its bind; retrying",
+                    pod=pod.key,
+                    err=str(error),
+                )
                 await self._clock.sleep(delay)
                 delay = min(delay * 2, 10.0)
                 continue
@@ -228,7 +248,7 @@ class BindingCycle:
                 meter.metrics.unknown_binds.inc(outcome.value)
             return outcome
 
-    async def _bound(self, placement: Placement) -> None:
+    async def _bound(self, placement: PodPlacement) -> None:
         attempt, pod = placement.attempt, placement.pod
         _log.info(
             2,
@@ -252,12 +272,12 @@ class BindingCycle:
         _observe(placement, POST_BIND, began, SUCCESS)
 
 
-UNKNOWN = Status.error("no answer")
+UNKNOWN = Status.error("no response")
 SKIPPED = Status.skip()
-"""No plugin has anything to do in PreBind."""
+"""The status if no plugin has work to do in PreBind."""
 
 
-def _observe(placement: Placement, point: str, began: float, status: Status) -> None:
+def _observe(placement: PodPlacement, point: str, began: float, status: Status) -> None:
     if (meter := placement.profile.meter) is not None:
         if status is SUCCESS:
             meter.observe(point, began)
@@ -266,15 +286,18 @@ def _observe(placement: Placement, point: str, began: float, status: Status) -> 
 
 
 def is_in_doubt(error: object) -> bool:
-    """Whether a bind may have happened although it was refused: by an earlier try of ours, by another
-    scheduler, or before the server failed."""
+    """Return whether a bind may have succeeded although the API server returned this error.
+
+    An earlier try of ours may have bound the pod, another scheduler may have, or the server may have failed
+    after binding it.
+    """
     if isinstance(error, ServerError):
         return not isinstance(error, ServiceUnavailable)
     return isinstance(error, Conflict | NotFound)
 
 
-def judge(current: Pod, placement: Placement) -> BindOutcome:
-    """What a freshly read pod tells about our bind."""
+def judge(current: Pod, placement: PodPlacement) -> BindOutcome:
+    """Derive the outcome of our bind from a pod that was just read from the API server."""
     if current.uid != placement.pod.uid:
         return BindOutcome.GONE
     if current.spec.node_name == placement.node:
@@ -285,8 +308,8 @@ def judge(current: Pod, placement: Placement) -> BindOutcome:
 
 
 def _error(status: Status) -> Failure:
-    """After Permit every failure is an error: the pod retries by backoff."""
-    return Failure(Outcome.ERROR, status.message, nominated_node="", status=status)
+    """Return an error, as every failure after Permit is one: the pod is retried after backoff."""
+    return Failure(AttemptOutcome.ERROR, status.message, nominated_node="", status=status)
 
 
 CORDON = Taint(key=TAINT_UNSCHEDULABLE, effect=NO_SCHEDULE)
@@ -295,9 +318,11 @@ HEEDS_CORDONS = "NodeUnschedulable"
 
 
 def objection(profile: Profile, pod: Pod, name: str) -> str:
-    """Why the pod must not be bound to the node any more; empty when it may. Permit and PreBind may take
-    minutes, and the API server checks neither whether the node still exists nor whether it is cordoned. What
-    else has changed is left to the kubelet, which judges a pod before it starts it."""
+    """Return why the pod must no longer be bound to the node, or an empty string.
+
+    Permit and PreBind may take minutes, and the API server checks neither whether the node still exists nor
+    whether it is cordoned. Other changes are left to the kubelet, which admits a pod before it starts it.
+    """
     node = profile.services.lister(NODES).get(name)
     if not isinstance(node, Node):
         return f'node "{name}" is gone'

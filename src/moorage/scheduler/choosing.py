@@ -1,6 +1,7 @@
-"""From a pod to a node: PreFilter, Filter, extenders, Score. Steps 5 to 13 of kube-scheduler's cycle.
+"""Chooses a node for a pod: PreFilter, Filter, extenders, PreScore and Score.
 
-Reads the state of the cluster and changes nothing. Suspends only at extenders.
+It follows schedulePod in pkg/scheduler/schedule_one.go. It reads the state of the cluster and changes
+nothing. It suspends only while it waits for extenders.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from moorage.runtime.reuse.cache import NoReuse, leave_baseline
 from moorage.runtime.score_board import Buffers, Ranker, ScoreBoard
 from moorage.runtime.scoring import Scoring, TimedScoring, run_pre_score
 from moorage.scheduler.extending import any_decides, ask_extenders, prioritize
-from moorage.scheduler.outcome import NO_NODES
+from moorage.scheduler.failing import NO_NODES
 from moorage.scheduler.sampling import NOT_EXAMINED, beside_nominated, sample, sample_size
 from moorage.telemetry import logs
 
@@ -25,18 +26,24 @@ _log = logs.get(__name__)
 
 
 class NodeChooser:
-    """Keeps what outlives an attempt: the baselines, and where the next search starts (compatible mode)."""
+    """Chooses nodes. Between attempts it keeps the baselines and the start of the next search (compatible
+    mode).
+    """
 
     def __init__(self, reuse: NoReuse | None = None) -> None:
         self.next_start = 0
         self.reuse = NoReuse() if reuse is None else reuse
         self._decided = 0
-        """Attempts in which the baseline had the whole answer."""
+        """Number of attempts that a baseline decided alone."""
         self._buffers = Buffers()
         self._ranker = Ranker()
 
     async def choose(self, attempt: Attempt) -> Status:
-        """Success: `attempt.node` is chosen. A rejection: no node fits. Error: something broke."""
+        """Choose a node for the attempt.
+
+        On success, `attempt.node` is set. A rejection means that no node fits, an Error that something
+        failed.
+        """
         baseline = attempt.baseline = self.reuse.find(attempt)
         if baseline.by_template:
             status = self._decide(attempt, baseline)
@@ -45,13 +52,13 @@ class NodeChooser:
         return await self._search(attempt)
 
     def _decide(self, attempt: Attempt, baseline: Baseline) -> Status | None:
-        """The choice without asking a plugin about any node; None: they have to be asked after all."""
+        """Choose a node from the baseline without calling a plugin. Return None if plugins must be called."""
         services = attempt.profile.services
         if services.nominator.nodes() or (services.extenders and any_decides(attempt)):
             return None
         board, row = None, -1
-        # The record of every tenth attempt has the ten best nodes; for all of them that would cost more than
-        # choosing.
+        # Every tenth attempt records the ten best nodes. Recording them for every attempt would take longer
+        # than choosing.
         if self._decided % 10:
             found = baseline.best_row(attempt)
             if found is None:
@@ -65,7 +72,7 @@ class NodeChooser:
             attempt.state = baseline.state.child(asked=False)
         self._decided += 1
         attempt.evaluated, attempt.feasible = len(attempt.nodes.rows), baseline.feasible
-        # As they are, without a copy: nothing in this attempt refuses a node any more.
+        # Not copied, because this attempt rejects no more nodes.
         attempt.statuses, attempt.ok = baseline.statuses, baseline.ok
         if board is not None:
             self._take_best(attempt, board)
@@ -76,7 +83,7 @@ class NodeChooser:
         return SUCCESS
 
     async def _search(self, attempt: Attempt) -> Status:
-        """The choice where plugins have to be asked: those that the baseline does not answer for."""
+        """Choose a node by calling the plugins that the baseline does not cover."""
         if not len(attempt.nodes.rows):
             return EMPTY_CLUSTER
         status = await self._find_feasible(attempt)
@@ -85,7 +92,7 @@ class NodeChooser:
         if attempt.statuses.is_lent:
             attempt.feasible = (
                 attempt.baseline.feasible
-            )  # nothing was refused beyond what the baseline refuses
+            )  # no node was rejected besides those that the baseline rejects
         else:
             attempt.feasible = int(np.count_nonzero(attempt.ok))
         if attempt.feasible == 0:
@@ -99,7 +106,7 @@ class NodeChooser:
         return status
 
     async def _find_feasible(self, attempt: Attempt) -> Status:
-        """Everything up to the extenders; refusals end up in `attempt.statuses`."""
+        """Run PreFilter, Filter and the filtering extenders. Rejections are stored in `attempt.statuses`."""
         baseline = attempt.baseline
         baseline.begin(attempt)
         plugins = baseline.remaining.pre_filters
@@ -135,7 +142,7 @@ class NodeChooser:
         attempt.refuse(attempt.ok & ~attempt.every.nodes.named(*names), outside(attempt.narrowed_by))
 
     async def _nominated_fits(self, attempt: Attempt) -> bool:
-        """The node that the pod is nominated to is tried alone; if it fits no other is looked at."""
+        """Try only the node to which the pod is nominated. If it fits, no other node is tried."""
         name = attempt.pod.nominated_node_name
         trial = Attempt(attempt.info, attempt.profile, attempt.nodes)
         trial.baseline, trial.state = attempt.baseline, attempt.state
@@ -168,7 +175,7 @@ class NodeChooser:
         return self._filter_all(attempt)
 
     def _filter_all(self, attempt: Attempt) -> Status:
-        """Every row that is in play."""
+        """Filter all rows that are still feasible."""
         if attempt.profile.services.nominator.nodes():
             status = beside_nominated(attempt, attempt.every.nodes, attempt.ok)
             if status is not SUCCESS:
@@ -219,7 +226,7 @@ class NodeChooser:
 
 
 def lap(attempt: Attempt, point: str, status: Status) -> None:
-    """An extension point is over: record its duration."""
+    """Record the duration of an extension point that has finished."""
     meter = attempt.profile.meter
     if meter is not None:
         if status is SUCCESS:
@@ -230,7 +237,7 @@ def lap(attempt: Attempt, point: str, status: Status) -> None:
 
 NO_FIT = Status.unschedulable("no node fits")
 EMPTY_CLUSTER = Status.unschedulable(NO_NODES)
-"""No plugin is asked about a pod where there is no node."""
+"""In a cluster without nodes, no plugin is called."""
 
 
 def _log_scores(attempt: Attempt, board: ScoreBoard) -> None:

@@ -1,6 +1,7 @@
-"""The scheduling cycle: one popped pod, from the snapshot to an assumed pod or a refusal.
+"""The scheduling cycle: takes a popped pod and ends with an assumed pod or a failure.
 
-One at a time. Everything up to Permit runs here; the binding cycle takes over in a task of its own.
+It follows schedulingCycle in pkg/scheduler/schedule_one.go. Cycles run one at a time, up to and including
+Permit. The binding cycle then continues in a separate task.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from moorage.runtime.profile import Profile
 from moorage.runtime.record import SCHEDULED, DecisionRecord
 from moorage.runtime.services import HeldPod
 from moorage.scheduler.choosing import EMPTY_CLUSTER, NodeChooser, lap
-from moorage.scheduler.outcome import Failure, Outcome, fit_error, refusal
+from moorage.scheduler.failing import AttemptOutcome, Failure, fit_error, refusal
 from moorage.scheduler.records import RecordRing, make_record
 from moorage.state.cache import ClusterCache
 from moorage.telemetry import logs
@@ -30,19 +31,19 @@ _log = logs.get(__name__)
 
 
 @dataclass(slots=True)
-class Placement:
-    """A pod that is assumed on a node, on its way to be bound."""
+class PodPlacement:
+    """A pod that is assumed on a node but not bound yet."""
 
     attempt: Attempt
     pod: Pod
     """The pod as it was when it was popped."""
     node: str
     held: HeldPod | None
-    """Set when a Permit plugin asked to wait."""
+    """Set if a Permit plugin returned Wait."""
     record: DecisionRecord | None = None
 
     def note_failure(self, failure: Failure) -> None:
-        """The decision did not come true; its record says so."""
+        """Store a failure of the binding cycle in the decision record."""
         if self.record is not None:
             self.record.result = failure.outcome.value
             self.record.message = failure.message
@@ -50,10 +51,13 @@ class Placement:
 
     @property
     def profile(self) -> Profile:
+        """The profile that scheduled the pod."""
         return self.attempt.profile
 
 
 class SchedulingCycle:
+    """Runs scheduling cycles and stores their decision records."""
+
     def __init__(
         self,
         cache: ClusterCache,
@@ -75,7 +79,7 @@ class SchedulingCycle:
         self._ask_verbosity = float("-inf")
 
     def must_skip(self, pod: Pod, profile: Profile) -> bool:
-        """Pods that are not scheduled although they were popped: being deleted, or assumed already."""
+        """Return whether to skip a popped pod because it is terminating or already assumed."""
         if pod.is_terminating:
             note = f"skip schedule deleting pod: {pod.key}"
             self._recorder.event(
@@ -90,12 +94,17 @@ class SchedulingCycle:
             return True
         return self._cache.is_assumed(pod.uid)
 
-    async def run(self, info: QueuedPod, profile: Profile) -> Placement | Failure:
-        """Try to place the pod. A Placement is assumed and reserved; a Failure has left no trace but its
-        decision record."""
+    async def run(self, info: QueuedPod, profile: Profile) -> PodPlacement | Failure:
+        """Run one scheduling cycle for a popped pod.
+
+        Returns a PodPlacement if the pod was assumed and reserved on a node; the binding cycle takes over
+        from there. Returns a Failure otherwise; everything that the cycle changed has been rolled back, and
+        only the decision record remains.
+        """
         pod = info.pod
         started, wall = self._clock.now(), self._clock.wall()
-        if started >= self._ask_verbosity:  # once a second; for every pod it would cost as much as a plugin
+        # once a second; asking for every pod would cost as much as a plugin
+        if started >= self._ask_verbosity:
             self._verbose, self._ask_verbosity = _log.enabled(3), started + 1.0
         if self._verbose:
             _log.info(3, "Attempting to schedule pod", pod=pod)
@@ -104,43 +113,43 @@ class SchedulingCycle:
         meter = profile.meter
         if meter is not None:
             meter.begin(started)
-        result: Placement | Failure
+        result: PodPlacement | Failure
         try:
             status = await self.chooser.choose(attempt)
             if meter is not None and status is not EMPTY_CLUSTER:
                 meter.chose(started, attempt.baseline.by_template)
             result = self._commit(attempt) if status is SUCCESS else await self._refused(attempt, status)
         except Exception as error:
-            _log.error("The scheduling cycle broke", error=error, stack=True, pod=pod.key)
+            _log.error("Scheduling cycle failed", error=error, stack=True, pod=pod.key)
             attempt.node = ""
             text = f"scheduling cycle: {type(error).__name__}: {error}"
-            result = Failure(Outcome.ERROR, text, nominated_node="")
+            result = Failure(AttemptOutcome.ERROR, text, nominated_node="")
         duration = self._clock.now() - started
         if meter is not None:
             _measure(meter, attempt, result, duration)
         try:
             record = make_record(attempt, wall, duration, self._listing.epoch)
-            if isinstance(result, Placement):
+            if isinstance(result, PodPlacement):
                 record.result = SCHEDULED
                 result.record = record
             else:
                 _record_failure(record, result)
             self._records.add(record)
-        except Exception as error:  # a record that cannot be made must not cost an assumed pod
-            _log.error("No decision record", error=error, stack=True, pod=pod.key)
+        except Exception as error:  # failing to make a record must not lose an assumed pod
+            _log.error("Cannot make a decision record", error=error, stack=True, pod=pod.key)
         return result
 
     async def _refused(self, attempt: Attempt, status: Status) -> Failure:
-        """No node was chosen: there is none, something broke, or none fits and PostFilter is asked."""
+        """Return why no node was chosen. If no node fits, run PostFilter."""
         if status is EMPTY_CLUSTER:
-            return Failure(Outcome.UNSCHEDULABLE, status.message, nominated_node="")
+            return Failure(AttemptOutcome.UNSCHEDULABLE, status.message, nominated_node="")
         if status.code is Code.ERROR:
             attempt.node = ""
-            return Failure(Outcome.ERROR, status.message, nominated_node="", status=status)
+            return Failure(AttemptOutcome.ERROR, status.message, nominated_node="", status=status)
         return await self._post_filter(attempt)
 
     async def _post_filter(self, attempt: Attempt) -> Failure:
-        """No node fits: PostFilter may make room. The attempt ends unschedulable in every case."""
+        """Run PostFilter, which may preempt pods. The attempt ends as unschedulable in every case."""
         profile = attempt.profile
         refused, pending = attempt.rejectors()
         nominated: str | None = ""
@@ -160,13 +169,13 @@ class SchedulingCycle:
             reasons=attempt.statuses.histogram(),
             post_filter=attempt.post_filter_message,
         )
-        return Failure(Outcome.UNSCHEDULABLE, message, refused, pending, nominated)
+        return Failure(AttemptOutcome.UNSCHEDULABLE, message, refused, pending, nominated)
 
-    def _commit(self, attempt: Attempt) -> Placement | Failure:
-        """Assume, Reserve, Permit; any refusal takes everything back."""
+    def _commit(self, attempt: Attempt) -> PodPlacement | Failure:
+        """Assume the pod and run Reserve and Permit. If one of them rejects it, undo everything."""
         pod, node, profile = attempt.pod, attempt.node, attempt.profile
         self._cache.assume(pod, node)
-        self._nominator.forget(pod.metadata.uid)  # its nomination has served its purpose
+        self._nominator.forget(pod.metadata.uid)  # the nomination is no longer needed
         held: HeldPod | None = None
         status = run_reserve(profile, attempt.state, pod, node)
         meter = profile.meter
@@ -178,21 +187,21 @@ class SchedulingCycle:
         elif status is SUCCESS and meter is not None:
             meter.empty(PERMIT)
         if status is SUCCESS or status.is_wait:
-            return Placement(attempt, pod, node, held)
+            return PodPlacement(attempt, pod, node, held)
         run_unreserve(profile, attempt.state, pod, node)
         lap(attempt, UNRESERVE, SUCCESS)
         self._cache.forget(pod.uid)
         return refusal(status)
 
 
-def _measure(meter: ProfileMeter, attempt: Attempt, result: Placement | Failure, seconds: float) -> None:
-    """What is known when the cycle is over; a placement is counted when it is bound."""
+def _measure(meter: ProfileMeter, attempt: Attempt, result: PodPlacement | Failure, seconds: float) -> None:
+    """Record the metrics of a cycle. A placement is counted when it is bound."""
     if isinstance(result, Failure):
         meter.attempted(result.outcome.value, seconds)
         if attempt.victims:
             meter.metrics.victims.observe(len(attempt.victims))
     if not attempt.baseline.by_template:
-        # The plugins that a node set's baseline answers for count as asked: it holds their answers.
+        # Plugins whose results the baseline of a node set holds count as called.
         state, shared = attempt.state, attempt.baseline.state
         scored = state.skip_score | shared.skip_score if attempt.board is not None else None
         meter.evaluated(state.skip_filter | shared.skip_filter, scored)

@@ -1,10 +1,10 @@
-"""The engine: the single coroutine that drains the inbox, pops a pod, and runs its cycle.
+"""The engine: the coroutine that drains the inbox, pops a pod, and runs its scheduling cycle.
 
     inbox ──drain──▶ stores, cache ──then──▶ queue ──pop──▶ cycle ──▶ binding task
       ▲                                                                  │
       └──────────────── permitted, bound, failed, dropped ◀──────────────┘
 
-Nothing else changes stores, cache or queue, and nothing does while a cycle runs.
+Only the engine changes stores, cache and queue, and it never does so while a cycle runs.
 """
 
 from __future__ import annotations
@@ -22,11 +22,10 @@ from moorage.runtime.profile import Profile
 from moorage.runtime.services import MayWrite, Services, Tasks, always
 from moorage.scheduler.binding import BindingCycle
 from moorage.scheduler.cycle import SchedulingCycle
-from moorage.scheduler.failing import FailureHandler
+from moorage.scheduler.failing import Failure, FailureHandler
 from moorage.scheduler.generation import Builder, Generation
 from moorage.scheduler.handlers import Handlers, event_label
-from moorage.scheduler.instructions import Executor, Instruction, Requeue
-from moorage.scheduler.outcome import Failure
+from moorage.scheduler.instructions import Instruction, InstructionExecutor, Requeue
 from moorage.scheduler.placements import BindingEvent, Placements
 from moorage.scheduler.queue_hooks import ProfileHooks
 from moorage.scheduler.records import RecordRing
@@ -40,34 +39,37 @@ from moorage.telemetry.tracing import Tracing
 _log = logs.get(__name__)
 
 SLICE_SECONDS = 0.005
-"""Work between two turns of the event loop."""
+"""Maximum seconds of work before the event loop gets its turn."""
 GRACE_SECONDS = 20.0
 """How long a stopping engine waits for the outcome of binds."""
 SLICE_CYCLES = 16
-"""Cycles between two turns under virtual time, where work takes none."""
+"""Maximum cycles before the event loop gets its turn. Needed in virtual time, where work takes no time."""
 
 Item = Change | Served | BindingEvent | Instruction
 
 
 class Inbox:
-    """Everything that wants to change stores, cache or queue waits here until no cycle runs: changes of
-    informers, events of binding tasks, instructions of plugins. Ordered and unbounded: what is dropped here
-    would be lost."""
+    """Holds everything that will change stores, cache or queue until no cycle runs.
+
+    Informers post changes, binding tasks post their results, and plugins post instructions. The inbox is
+    ordered and unbounded, because a dropped item would be lost.
+    """
 
     def __init__(self) -> None:
         self._items: deque[Item] = deque()
         self._arrived = asyncio.Event()
 
     def post(self, item: Item) -> None:
+        """Add an item and wake the engine."""
         self._items.append(item)
         self._arrived.set()
 
     def wake(self) -> None:
-        """End the engine's idling although nothing has arrived."""
+        """Wake the engine although nothing was posted."""
         self._arrived.set()
 
     def drain(self) -> list[Item]:
-        """All that has arrived, in order."""
+        """Remove and return all items, in order."""
         items = list(self._items)
         self._items.clear()
         self._arrived.clear()
@@ -77,8 +79,11 @@ class Inbox:
         return len(self._items)
 
     async def wait(self) -> None:
-        """Until something has arrived. What is there already was posted by plugins while they were called
-        between cycles; a plugin that always posts more must not hold the loop up."""
+        """Wait until something is posted.
+
+        If items are present already, plugins posted them between cycles. The event loop gets its turn first,
+        so that a plugin that keeps posting does not block it.
+        """
         if self._items:
             await asyncio.sleep(0)
         await self._arrived.wait()
@@ -86,59 +91,65 @@ class Inbox:
 
 @dataclass(slots=True)
 class Engine:
-    """A scheduler that runs. Built by `assembly.assemble`; fed through `inbox`."""
+    """A scheduler. `assembly.assemble` builds it, and `inbox` feeds it."""
 
     inbox: Inbox
     stores: Stores
     cache: ClusterCache
     queue: SchedulingQueue
     profiles: dict[str, Profile]
-    """Those of the generation; the same dictionary over all reloads."""
+    """The profiles of the current generation. The dictionary stays the same object across reloads."""
     hooks: ProfileHooks
     builder: Builder
     generation: Generation
     handlers: Handlers
     placements: Placements
     failures: FailureHandler
-    executor: Executor
+    executor: InstructionExecutor
     cycle: SchedulingCycle
     binding: BindingCycle
     records: RecordRing
     clock: Clock
     tasks: Tasks
-    """Background work of plugins and status writes."""
+    """Background tasks of plugins, and writes of pod status."""
     bindings: Tasks
-    """Binding cycles under way."""
+    """Binding cycles in progress."""
     metrics: SchedulerMetrics | None = None
     tracing: Tracing | None = None
     may_bind: MayWrite = always
-    """Whether this replica leads. Without that nothing is popped."""
+    """Returns whether this replica leads. Only the leader pops pods."""
     _stopping: bool = False
     _leads: bool = False
-    """Whether `run` of the plugins is to be running."""
+    """Whether the `run` methods of plugins should be running."""
     _between: deque[tuple[Callable[[], object], asyncio.Future[None]]] = field(default_factory=deque)
 
     @property
     def services(self) -> Services:
-        """What plugins reach through their Handle."""
+        """The services that plugins use through their Handle."""
         return self.generation.services
 
     async def between_cycles(self, work: Callable[[], object]) -> None:
-        """Do `work` when no cycle runs, before anything that has arrived is applied. Raises what it raises;
-        cancelled when the engine stops first."""
+        """Call `work` when no cycle runs, before received changes are applied.
+
+        Raises what `work` raises. The call is cancelled if the engine stops first.
+        """
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._between.append((work, done))
         self.inbox.wake()
         await done
 
     async def stand_by(self) -> None:
-        """Keep stores, cache and queue current without scheduling, until cancelled: another replica leads."""
+        """Keep stores, cache and queue current without scheduling, until cancelled. Used while another
+        replica leads.
+        """
         while True:
             self.drain()
             await self.inbox.wait()
 
     async def run(self) -> None:
-        """Schedule until `stop`. The informers' first listing should be in the inbox before this starts."""
+        """Schedule pods until `stop` is called. The first listing of the informers should be in the inbox
+        before this starts.
+        """
         self._leads = True
         self.start_runs()
         began, cycles = self.clock.now(), 0
@@ -157,18 +168,21 @@ class Engine:
                 began, cycles = self.clock.now(), 0
 
     def start_runs(self) -> None:
-        """Start `run` of the generation's plugins, on the leader."""
+        """Start the `run` methods of the generation's plugins if this replica leads."""
         if self._leads and not self._stopping:
             self.generation.start(self.clock, self.metrics)
 
     async def stop(self, grace: float = GRACE_SECONDS) -> None:
-        """No new attempts. Binds that have been sent are waited for, `grace` seconds at most: while the API
-        is away it is not known what became of them. Everything else is cancelled."""
+        """Stop scheduling, and wait up to `grace` seconds for binds that were sent.
+
+        If the API server does not respond in time, the outcome of these binds stays unknown. Everything else
+        is cancelled.
+        """
         self._stopping = True
         self.inbox.wake()
         await self.bindings.stop()
         if not await self.binding.drain(grace):
-            _log.warning("Stopped without knowing the outcome of every bind", seconds=grace)
+            _log.warning("Stopped before the outcome of every bind was known", seconds=grace)
         self.drain()
         while self._between:
             self._between.popleft()[1].cancel()
@@ -177,7 +191,7 @@ class Engine:
             await extender.close()
 
     async def _idle(self) -> None:
-        """Until something arrives or the queue has something due."""
+        """Wait until something is posted or the queue has a deadline."""
         deadline = self.queue.next_deadline()
         if deadline is None:
             await self.inbox.wait()
@@ -189,8 +203,9 @@ class Engine:
             timer.cancel()
 
     def drain(self) -> None:
-        """Apply everything that has arrived: all caches first, then the callbacks of plugins, then the
-        instructions, each in order."""
+        """Apply everything in the inbox: update all caches, then call the plugins' callbacks, then execute
+        the instructions, each in order.
+        """
         while self._between and not self._stopping:
             self._do(*self._between.popleft())
         applied: list[tuple[Buckets | None, float, Sequence[Instruction]]] = []
@@ -201,8 +216,8 @@ class Engine:
             try:
                 instructions = self._apply(item)
             except Exception as error:
-                # One object must not stop the scheduler; the comparer finds what stays wrong.
-                _log.error("Applying a change failed", error=error, stack=True, item=_describe(item))
+                # A single object must not stop the scheduler. The comparer finds what stays wrong.
+                _log.error("Cannot apply a change", error=error, stack=True, item=_describe(item))
             histogram = self._histogram_of(item)
             if instructions or histogram is not None:
                 applied.append((histogram, now() - began if timed else 0.0, instructions))
@@ -215,7 +230,7 @@ class Engine:
                     self.executor.execute(instruction)
                 except Exception as error:
                     name = type(instruction).__name__
-                    _log.error("An instruction failed", error=error, stack=True, instruction=name)
+                    _log.error("Cannot execute an instruction", error=error, stack=True, instruction=name)
             if histogram is not None:
                 histogram.observe(seconds + now() - began)
 
@@ -238,7 +253,7 @@ class Engine:
         return (item,)
 
     def _histogram_of(self, item: Item) -> Buckets | None:
-        """Where the time of a change is recorded."""
+        """Return the histogram that records the handling time of a change."""
         if self.metrics is None or not isinstance(item, Change):
             return None
         if item.resource == PODS:
@@ -246,13 +261,13 @@ class Engine:
         return self.metrics.event_seconds.child(event_label(item))
 
     async def _trace_one(self, info: QueuedPod, tracing: Tracing) -> None:
-        """`schedule_one` in a span, which the binding belongs to as well."""
+        """Run `schedule_one` in a span that also covers the binding."""
         pod = info.pod
 
         def outcome() -> dict[str, str | int]:
             record = self.records.last(pod.key)
             if record is None or (record.uid, record.attempt) != (pod.uid, info.attempts):
-                return {}  # it was skipped
+                return {}  # the pod was skipped
             counts = {
                 "moorage.nodes.evaluated": record.evaluated_nodes,
                 "moorage.nodes.feasible": record.feasible_nodes,
@@ -270,14 +285,14 @@ class Engine:
         await tracing.attempt(self.schedule_one(info), pod.annotations, attributes, outcome)
 
     async def schedule_one(self, info: QueuedPod) -> None:
-        """One attempt, and its binding started or its failure handled."""
+        """Run one attempt, then start the binding or handle the failure."""
         profile = self.profiles.get(info.pod.scheduler_name)
         if profile is None or self.cycle.must_skip(info.pod, profile):
             self.queue.done(info.uid)
             return
         result = await self.cycle.run(info, profile)
         if self._stopping:
-            return  # an extender or PostFilter took its time; nothing is sent any more
+            return  # the engine stopped during an extender call or PostFilter; nothing is sent any more
         if isinstance(result, Failure):
             self.executor.execute(Requeue(info, profile.name, result))
             return

@@ -1,4 +1,7 @@
-"""Extenders in a cycle: whom to ask, and what their answers are worth. Talking to them is the port's part."""
+"""Calls extenders during a scheduling cycle and checks their results. The port does the HTTP requests.
+
+It follows findNodesThatPassExtenders and prioritizeNodes in pkg/scheduler/schedule_one.go.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from moorage.runtime.score_board import EXTENDER_SCORE_FACTOR, ExtenderColumn, S
 
 
 def any_decides(attempt: Attempt) -> bool:
-    """Whether an extender filters or scores nodes for this pod."""
+    """Return whether an extender filters or scores nodes for this pod."""
     return any(
         (extender.filters or extender.prioritizes) and extender.is_interested(attempt.pod)
         for extender in attempt.profile.services.extenders
@@ -27,7 +30,7 @@ def any_decides(attempt: Attempt) -> bool:
 
 
 async def ask_extenders(attempt: Attempt) -> Status:
-    """Filter extenders one after another, each on what the previous left."""
+    """Call the filtering extenders in order, each with the nodes that the previous one accepted."""
     for extender in attempt.profile.services.extenders:
         if not attempt.ok.any():
             break
@@ -39,7 +42,7 @@ async def ask_extenders(attempt: Attempt) -> Status:
 
 
 async def _ask(extender: Extender, attempt: Attempt, nodes: Nodes) -> Status:
-    """One extender's verdict. Whatever it answers can only narrow the nodes."""
+    """Call one extender. Its result can only remove nodes."""
     removed, problem = 0, ""
     try:
         result = await extender.filter(attempt.pod, nodes)
@@ -60,7 +63,7 @@ async def _ask(extender: Extender, attempt: Attempt, nodes: Nodes) -> Status:
 
 
 def _remove(attempt: Attempt, nodes: Nodes, result: ExtenderFilterResult) -> int:
-    """Take what the extender refuses out of play; how many nodes that are."""
+    """Mark the nodes that the extender rejected as infeasible, and return their number."""
     failed, unresolvable = result.failed, result.failed_and_unresolvable
     passing = result.names.difference(failed, unresolvable)
     refused: defaultdict[tuple[Code, str], list[int]] = defaultdict(list)
@@ -69,7 +72,7 @@ def _remove(attempt: Attempt, nodes: Nodes, result: ExtenderFilterResult) -> int
             continue
         if name in failed and name not in unresolvable:
             refused[Code.UNSCHEDULABLE, failed[name]].append(row)
-        else:  # without a text: left out without a word
+        else:  # left out without a message
             refused[Code.UNSCHEDULABLE_AND_UNRESOLVABLE, unresolvable.get(name, "")].append(row)
     for (code, text), rows in refused.items():
         attempt.statuses.set_rows(np.array(rows), Status(code, (text,) if text else (), EXTENDER))
@@ -78,7 +81,9 @@ def _remove(attempt: Attempt, nodes: Nodes, result: ExtenderFilterResult) -> int
 
 
 async def prioritize(attempt: Attempt, board: ScoreBoard) -> None:
-    """Add the scores of prioritizing extenders, which are asked at once; their errors count for nothing."""
+    """Add the scores of the prioritizing extenders, which are called concurrently. Extenders that fail add
+    nothing.
+    """
     services, pod = attempt.profile.services, attempt.pod
     asked = [each for each in services.extenders if each.prioritizes and each.is_interested(pod)]
     if not asked:
@@ -106,7 +111,7 @@ async def _scores(extender: Extender, pod: Pod, nodes: Nodes) -> Mapping[str, in
 
 
 def checked_scores(scores: object) -> Mapping[str, int]:
-    """Scores that are integers from 0 to 10; kube-scheduler adds up whatever it gets."""
+    """Return the scores if all are integers from 0 to 10. (kube-scheduler adds up any numbers.)"""
     if not isinstance(scores, Mapping):
         raise ExtenderError(f"expected a score per node, got {scores!r}")
     for name, score in scores.items():

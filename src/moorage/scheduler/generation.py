@@ -1,11 +1,11 @@
 """A generation: the profiles of one configuration, with everything that their plugins registered or started.
 
-    build ──▶ serves ──next one is built──▶ leave ──its pods are bound or given back──▶ end
+    build ──▶ serves ──next one is built──▶ leaves ──its pods are bound or requeued──▶ ends
                                               │                                          │
                             callbacks and `run` stop here      tasks, indexes and extenders stop here
 
-Stores, cache, queue, waiting pods and `handle.shared` belong to the process and outlive it. When one
-generation takes the place of another is decided by `reloading`.
+Stores, cache, queue, waiting pods and `handle.shared` belong to the process and outlive generations.
+`reloading` replaces one generation by the next.
 """
 
 from __future__ import annotations
@@ -25,9 +25,8 @@ from moorage.runtime.building import build_profile
 from moorage.runtime.profile import Profile
 from moorage.runtime.registry import PluginError
 from moorage.runtime.services import MayWrite, Services, Tasks, WaitingPods, always
-from moorage.scheduler.callbacks import ChangeCallbacks
 from moorage.scheduler.instructions import Activate, Instruction, Resort, Wake
-from moorage.state.cluster import ClusterState
+from moorage.state.cluster import ChangeCallbacks, ClusterState
 from moorage.state.indexes import Indexes, ObjectIndexes
 from moorage.telemetry.metrics import METRICS, ProfileMeter, SchedulerMetrics
 from moorage.telemetry.tracing import Tracing
@@ -35,38 +34,38 @@ from moorage.telemetry.tracing import Tracing
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """The world outside."""
+    """The interfaces through which the engine reaches the outside world."""
 
     client: ApiClient
     clock: Clock
     random: random.Random
     recorder: EventRecorder
     extenders: Sequence[Extender] = ()
-    """Those of the first generation."""
+    """The extenders of the first generation."""
     metrics: SchedulerMetrics | None = None
-    """None: nothing is measured."""
+    """None disables metrics."""
     tracing: Tracing | None = None
-    """None: there are no traces."""
+    """None disables traces."""
     may_bind: MayWrite = always
-    """Asked right before every write; False once this replica no longer leads."""
+    """Called right before every write. Returns False once this replica no longer leads."""
 
 
 @dataclass(slots=True)
 class Generation:
-    """Built by `Builder`."""
+    """The profiles of one configuration. `Builder` builds it."""
 
     profiles: Mapping[str, Profile]
     services: Services
     callbacks: ChangeCallbacks
     tasks: Tasks
-    """What plugins have spawned."""
+    """Tasks that plugins have spawned."""
     runs: Tasks
-    """`run` of the plugins."""
+    """The `run` methods of the plugins."""
     run_failures: dict[str, tuple[int, float]] = field(default_factory=dict)
-    """Plugin → how often its `run` has failed, and when last."""
+    """Plugin → how often its `run` has failed, and when it last failed."""
 
     def start(self, clock: Clock, metrics: SchedulerMetrics | None) -> None:
-        """Start `run` of every plugin that has one; on the leader only."""
+        """Start the `run` method of every plugin that has one. Called on the leader only."""
 
         def failed(plugin: str, error: BaseException) -> None:
             if metrics is not None:
@@ -81,7 +80,7 @@ class Generation:
                     self.runs.spawn(keep_running(plugin, clock, failed), plugin.name, "run")
 
     def forget(self) -> None:
-        """Undo what its plugins have registered, and cancel their tasks."""
+        """Unregister what the plugins have registered, and cancel their tasks."""
         self.callbacks.close()
         self.services.indexes.close()
         self.services.object_indexes.close()
@@ -89,7 +88,9 @@ class Generation:
             task.cancel()
 
     async def end(self) -> None:
-        """It decides no longer and no pod needs it: stop whatever its plugins have begun."""
+        """Stop everything that the plugins have started. Called when no pod needs this generation any
+        more.
+        """
         await self.runs.stop()
         self.forget()
         await self.tasks.stop()
@@ -99,11 +100,11 @@ class Generation:
 
 @dataclass(slots=True)
 class Builder:
-    """What all generations of a process share."""
+    """Builds generations from the parts that all generations of a process share."""
 
     ports: Ports
     post: Callable[[Instruction], None]
-    """Into the inbox."""
+    """Posts an instruction to the inbox."""
     cluster: ClusterState
     nominator: Nominator
     tasks: Tasks
@@ -118,7 +119,9 @@ class Builder:
         registry: Mapping[str, type[Plugin]],
         extenders: Sequence[Extender],
     ) -> Generation:
-        """All profiles, or a PluginError with what is wrong in any of them; then no trace is left."""
+        """Build all profiles. Raise a PluginError with the problems of all of them, leaving nothing
+        registered.
+        """
         made = self._empty(extenders)
         built: dict[str, Profile] = {}
         problems: list[str] = []

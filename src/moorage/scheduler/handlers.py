@@ -1,6 +1,11 @@
-"""What a delivered change means: for the stores and the cache at once, for the queue as instructions.
+"""Handlers for changes of objects: they update stores and cache and return instructions for the queue.
 
-The informer splits a changed UID into a delete and an add, so old and new object of a change are one pod.
+They follow pkg/scheduler/eventhandlers.go. The informer splits a change of UID into a delete and an add, so
+the old and the new object of a change belong to the same pod.
+
+Two schedulers that share nodes cannot avoid overcommitting them, because each binds by the state that its own
+watch has shown. OvercommitWatch detects this when the watch shows the other scheduler's pod and reports it in
+the log, in an event and in a metric. The kubelet decides whether the pod can run.
 """
 
 from __future__ import annotations
@@ -11,15 +16,18 @@ from collections.abc import Callable
 from moorage.api import resources as kinds
 from moorage.api.node import Node
 from moorage.api.pod import Pod
+from moorage.api.requests import PODS
 from moorage.api.resources import Resource
 from moorage.framework import events
 from moorage.framework.events import ActionType, ClusterEvent, EventResource
-from moorage.framework.ports import Change, Served
+from moorage.framework.ports import Change, EventRecorder, Served
 from moorage.queue.changes import node_changes, pod_changes
 from moorage.runtime.services import WaitingPods
-from moorage.scheduler.instructions import Enqueue, Instruction, Remove, Update, Wake
+from moorage.scheduler.instructions import Enqueue, Instruction, Remove, UpdateQueued, Wake
 from moorage.state.cache import ClusterCache, Outcome
 from moorage.state.stores import Stores
+from moorage.telemetry import logs
+from moorage.telemetry.metrics import SchedulerMetrics
 
 EVENT_RESOURCES: dict[Resource, EventResource] = {
     kinds.PERSISTENT_VOLUMES: events.PERSISTENT_VOLUME,
@@ -34,26 +42,27 @@ EVENT_RESOURCES: dict[Resource, EventResource] = {
 
 
 def event_resource(resource: Resource) -> EventResource:
-    """How hints name a kind; a custom one is `<plural>.<version>.<group>`."""
+    """Return the name of a kind in events. A custom kind is `<plural>.<version>.<group>`."""
     return EVENT_RESOURCES.get(resource) or EventResource(str(resource))
 
 
-class Place(enum.Enum):
-    """Where a version of a pod belongs."""
+class PodStage(enum.Enum):
+    """Whether a version of a pod is pending, assigned to a node, or gone."""
 
     GONE = "gone"
     PENDING = "pending"
     ASSIGNED = "assigned"
 
 
-def place_of(pod: Pod | None) -> Place:
+def stage_of(pod: Pod | None) -> PodStage:
+    """Return the stage of a version of a pod."""
     if pod is None or pod.is_terminal:
-        return Place.GONE
-    return Place.ASSIGNED if pod.is_assigned else Place.PENDING
+        return PodStage.GONE
+    return PodStage.ASSIGNED if pod.is_assigned else PodStage.PENDING
 
 
 class Handlers:
-    """Brings stores and cache up to date with delivered changes, and says what they mean for the queue."""
+    """Updates stores and cache with changes, and returns what they mean for the queue."""
 
     def __init__(
         self,
@@ -67,14 +76,14 @@ class Handlers:
         self._cache = cache
         self._waiting = waiting
         self._serves = serves
-        """Whether one of our profiles schedules the pod."""
+        """Returns whether one of the profiles schedules the pod."""
         self._on_foreign = on_foreign
         """Called with each pod that another scheduler has bound."""
         self._foreign: Pod | None = None
-        """The one among the pods of this change."""
+        """The pod of the current change, if another scheduler has bound it."""
 
     def apply(self, change: Change) -> list[Instruction]:
-        """Bring stores and cache up to date; returns what to do with the queue afterwards."""
+        """Update stores and cache, and return the instructions for the queue."""
         self._stores.apply(change)
         if change.resource == kinds.PODS:
             instructions = self._pod(change.old, change.new)
@@ -88,36 +97,38 @@ class Handlers:
         return [Wake(_plain_event(change), change.old, change.new)]
 
     def serve(self, served: Served) -> list[Instruction]:
-        """A kind began or ceased to be served. There is no object to ask hints about, so all refused pods
-        are tried again; it happens when a definition is installed."""
+        """Handle a kind that the API server started or stopped serving, as when a CRD is installed.
+
+        There is no object to pass to hints, so all unschedulable pods are tried again.
+        """
         return [Wake(events.KIND_SERVED)] if self._stores[served.resource].serve(served.known) else []
 
     def _pod(self, old: Pod | None, new: Pod | None) -> list[Instruction]:
-        before, after = place_of(old), place_of(new)
+        before, after = stage_of(old), stage_of(new)
         if old is not None and new is not None and before is after:
             match after:
-                case Place.PENDING:
+                case PodStage.PENDING:
                     return self._pending_updated(old, new)
-                case Place.ASSIGNED:
+                case PodStage.ASSIGNED:
                     return self._assigned_updated(old, new)
-        bound = new if after is Place.ASSIGNED else None
+        bound = new if after is PodStage.ASSIGNED else None
         instructions = self._gone(before, old, bound) if old is not None else []
         return instructions + (self._came(after, new) if new is not None else [])
 
-    def _came(self, place: Place, pod: Pod) -> list[Instruction]:
-        if place is Place.ASSIGNED:
+    def _came(self, place: PodStage, pod: Pod) -> list[Instruction]:
+        if place is PodStage.ASSIGNED:
             return self._assigned_added(pod)
-        if place is Place.GONE or not self._serves(pod):
+        if place is PodStage.GONE or not self._serves(pod):
             return []
         self._cache.expect(pod)
-        # The new pod may be what another one waits for.
+        # Another pod may be waiting for the new one.
         return [Enqueue(pod), Wake(events.UNSCHEDULED_POD_ADD, None, pod, besides=pod.uid)]
 
-    def _gone(self, place: Place, pod: Pod, bound: Pod | None) -> list[Instruction]:
-        if place is Place.ASSIGNED:
+    def _gone(self, place: PodStage, pod: Pod, bound: Pod | None) -> list[Instruction]:
+        if place is PodStage.ASSIGNED:
             self._cache.remove_pod(pod)
             return [Wake(events.ASSIGNED_POD_DELETE, pod)]
-        if place is Place.GONE or not self._serves(pod):
+        if place is PodStage.GONE or not self._serves(pod):
             return []
         self._cache.expect_no_more(pod.uid)
         if bound is not None:
@@ -125,11 +136,11 @@ class Handlers:
         return [Remove(pod), *self._pending_deleted(pod)]
 
     def _pending_deleted(self, pod: Pod) -> list[Instruction]:
-        """A pod that is deleted on its way to a node gives its place back at once."""
+        """Release the node of a pod that was deleted before it was bound."""
         cached = self._cache.get(pod.uid)
         if self._waiting.reject(pod.uid) or cached is None or not cached.assumed:
             return []
-        placed = cached.pod  # unlike the deleted object it says where
+        placed = cached.pod  # unlike the deleted object, it names the node
         self._cache.forget(pod.uid)
         return [Wake(events.ASSIGNED_POD_DELETE, placed)]
 
@@ -139,7 +150,7 @@ class Handlers:
             self._foreign = pod
         instructions: list[Instruction] = [Wake(events.ASSIGNED_POD_ADD, None, pod)]
         if added is Outcome.MOVED:
-            # Another scheduler bound it elsewhere: what was reserved for it here is free again.
+            # Another scheduler bound the pod elsewhere, so the space reserved here is free again.
             instructions.append(Wake(events.ASSIGNED_POD_DELETE, pod))
         return instructions
 
@@ -147,9 +158,9 @@ class Handlers:
         if not self._serves(new):
             return []
         self._cache.expect(new)
-        instructions: list[Instruction] = [Update(old, new)]
+        instructions: list[Instruction] = [UpdateQueued(old, new)]
         if old.labels != new.labels:
-            # A changed label may complete a group that others wait for.
+            # A changed label may complete a group that other pods wait for.
             event = ClusterEvent(events.UNSCHEDULED_POD, ActionType.UPDATE_POD_LABEL)
             instructions.append(Wake(event, old, new, besides=new.uid))
         return instructions
@@ -174,7 +185,7 @@ class Handlers:
 
 
 def event_label(change: Change) -> str:
-    """How metrics name what happened."""
+    """Return the label of a change in metrics."""
     action = "Add" if change.old is None else "Update" if change.new is not None else "Delete"
     if change.resource == kinds.PODS:
         pod = change.new if change.new is not None else change.old
@@ -193,3 +204,57 @@ def _plain_event(change: Change) -> ClusterEvent:
     else:
         action = ActionType.UPDATE if change.new is not None else ActionType.DELETE
     return ClusterEvent(event_resource(change.resource), action)
+
+
+_log = logs.get(__name__)
+
+REASON = "NodeOvercommitted"
+
+
+class OvercommitWatch:
+    """Checks every pod that another scheduler has bound."""
+
+    def __init__(
+        self,
+        cache: ClusterCache,
+        recorder: EventRecorder,
+        controller: str,
+        metrics: SchedulerMetrics | None = None,
+    ) -> None:
+        self._cache = cache
+        self._recorder = recorder
+        self._controller = controller
+        self._metrics = metrics
+
+    def appeared(self, pod: Pod) -> None:
+        """Report an overcommitted node after another scheduler has bound a pod to it."""
+        table, amounts = self._cache.table, self._cache.table.amounts
+        row = table.row_of(pod.spec.node_name)
+        if row < 0:
+            return
+        asked = (*self._cache.entry(pod).requests, PODS)
+        over = {
+            resource: (int(amounts.requested(resource)[row]), int(amounts.allocatable(resource)[row]))
+            for resource in asked
+            if amounts.requested(resource)[row] > amounts.allocatable(resource)[row]
+        }
+        if over:
+            self._report(pod, over)
+
+    def _report(self, pod: Pod, over: dict[str, tuple[int, int]]) -> None:
+        summary = ", ".join(f"{name} {have} of {most}" for name, (have, most) in sorted(over.items()))
+        _log.warning(
+            "Node overcommitted by another scheduler", node=pod.spec.node_name, pod=pod, requested=summary
+        )
+        if self._metrics is not None:
+            for resource in over:
+                self._metrics.overcommits.inc(resource)
+        self._recorder.event(
+            pod,
+            type="Warning",
+            reason=REASON,
+            action="Binding",
+            note=f"Node {pod.spec.node_name} is overcommitted since this pod was bound to it: "
+            f"requested {summary}",
+            controller=self._controller,
+        )

@@ -1,9 +1,9 @@
-"""What is done between two cycles, as values: they are compared in tests, printed in logs, and executed in
-order.
+"""Instructions: the work to do between two cycles, as values that tests can compare and logs can print.
 
-Changes of objects (`handlers`), the ends of bindings (`placements`) and plugins lead to instructions. The
-engine first brings stores and cache up to date for everything that has arrived, and then executes the
-instructions: so no pod is woken into a state that does not yet show what woke it."""
+Changes of objects (`handlers`), results of bindings (`placements`) and plugins produce instructions. The
+engine first applies everything that has arrived to stores and cache, and then executes the instructions. So a
+pod is never requeued into a state that does not show the event that requeued it.
+"""
 
 from __future__ import annotations
 
@@ -15,62 +15,63 @@ import msgspec
 from moorage.api.pod import Pod
 from moorage.framework.events import ClusterEvent, QueuedPod
 from moorage.queue.scheduling_queue import SchedulingQueue
-from moorage.scheduler.failing import FailureHandler
-from moorage.scheduler.outcome import Failure
+from moorage.scheduler.failing import Failure, FailureHandler
 from moorage.state.cache import ClusterCache
 
 
 class Enqueue(msgspec.Struct, frozen=True):
-    """A pending pod has appeared."""
+    """Add a pending pod to the queue."""
 
     pod: Pod
 
 
-class Update(msgspec.Struct, frozen=True):
-    """A pending pod has changed. One that is being bound is no longer the queue's."""
+class UpdateQueued(msgspec.Struct, frozen=True):
+    """Update a pending pod. A pod that is being bound is no longer in the queue."""
 
     old: Pod
     new: Pod
 
 
 class Remove(msgspec.Struct, frozen=True):
-    """A pod is no longer pending: deleted, or bound. `pod` is its newest object, so that a pod which is bound
-    where it was nominated gives no space up."""
+    """Remove a pod that was deleted or bound.
+
+    `pod` is the newest object, so that a pod bound to the node it was nominated to releases no space.
+    """
 
     pod: Pod
 
 
 class Wake(msgspec.Struct, frozen=True):
-    """Something happened that may make refused pods schedulable."""
+    """Requeue the unschedulable pods that an event may help."""
 
     event: ClusterEvent
     old: Any = None
     new: Any = None
     besides: str = ""
-    """UID of a pod that the event is not for: its own."""
+    """UID of a pod that the event does not concern: the pod that caused it."""
 
 
 class Activate(msgspec.Struct, frozen=True):
-    """A plugin wants these pods in the active queue now."""
+    """Move pods to the active queue at the request of a plugin."""
 
     pods: tuple[Pod, ...]
     plugin: str = ""
 
 
 class Resort(msgspec.Struct, frozen=True):
-    """The QueueSort keys of the pods with these UIDs have changed."""
+    """Sort the pods with these UIDs again, because their QueueSort keys have changed."""
 
     uids: tuple[str, ...]
 
 
 class EndFlight(msgspec.Struct, frozen=True):
-    """The events that a pod missed are no longer needed: it will not come back by itself."""
+    """Stop keeping events for a pod that will not be requeued with them."""
 
     uid: str
 
 
 class Requeue(msgspec.Struct, frozen=True):
-    """An attempt ended without a bound pod: back to the queue, with an event and a condition for the user."""
+    """Requeue a pod whose attempt failed, with an event and a condition."""
 
     info: QueuedPod
     profile: str
@@ -78,17 +79,17 @@ class Requeue(msgspec.Struct, frozen=True):
 
 
 class Inspect(msgspec.Struct, frozen=True):
-    """Look at stores, cache and queue while they are all up to date and no cycle runs."""
+    """Look at stores, cache and queue while all are up to date and no cycle runs."""
 
     name: str
     look: Callable[[], object]
 
 
-Instruction = Enqueue | Update | Remove | Wake | Activate | Resort | EndFlight | Requeue | Inspect
+Instruction = Enqueue | UpdateQueued | Remove | Wake | Activate | Resort | EndFlight | Requeue | Inspect
 
 
-class Executor:
-    """Carries instructions out."""
+class InstructionExecutor:
+    """Executes instructions."""
 
     def __init__(self, queue: SchedulingQueue, cache: ClusterCache, failures: FailureHandler) -> None:
         self._queue = queue
@@ -96,7 +97,7 @@ class Executor:
         self._failures = failures
         self._by_type: dict[type, Callable[[Any], object]] = {
             Enqueue: lambda it: queue.add(it.pod),
-            Update: self._update,
+            UpdateQueued: self._update,
             Remove: lambda it: queue.delete(it.pod),
             Wake: self._wake,
             Activate: lambda it: queue.activate(it.pods, it.plugin),
@@ -107,9 +108,10 @@ class Executor:
         }
 
     def execute(self, instruction: Instruction) -> None:
+        """Execute one instruction."""
         self._by_type[type(instruction)](instruction)
 
-    def _update(self, update: Update) -> None:
+    def _update(self, update: UpdateQueued) -> None:
         uid = update.new.uid
         if uid in self._queue or not self._cache.is_assumed(uid):
             self._queue.update(update.old, update.new)

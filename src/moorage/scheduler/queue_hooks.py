@@ -1,4 +1,4 @@
-"""PreEnqueue, QueueSort and signatures, as the queue calls them for the profile of a pod."""
+"""Calls PreEnqueue, QueueSort and the signatures of a pod's profile for the queue."""
 
 from __future__ import annotations
 
@@ -19,15 +19,17 @@ _NO_REGISTRATIONS: Mapping[str, Sequence[Registration]] = {}
 
 
 class ProfileHooks:
-    """Implements `queue.hints.QueueHooks`. The profiles may be replaced between cycles; a pod on its way to a
-    node may then be left without one."""
+    """Implements `queue.hints.QueueHooks`.
+
+    Profiles may be replaced between cycles, so a pod that is being bound may no longer have a profile.
+    """
 
     def __init__(self, profiles: Mapping[str, Profile]) -> None:
         self.profiles = profiles
         self._signers: dict[Profile, Signer] = {}
 
     def serves(self, pod: Pod) -> bool:
-        """Whether one of the profiles schedules the pod."""
+        """Return whether one of the profiles schedules the pod."""
         return pod.scheduler_name in self.profiles
 
     def pre_enqueue(self, pod: Pod, first: str = "") -> Status | None:
@@ -36,7 +38,7 @@ class ProfileHooks:
             return run_pre_enqueue(profile, pod, first)
         began = profile.meter.metrics.now()
         answer = run_pre_enqueue(profile, pod, first)
-        # Always as a success: so it is with kube-scheduler, and dashboards are made for it.
+        # Always reported as a success, as kube-scheduler does; dashboards rely on it.
         profile.meter.observe(PRE_ENQUEUE, began)
         return answer
 
@@ -45,7 +47,7 @@ class ProfileHooks:
         return profile.registrations if profile is not None else _NO_REGISTRATIONS
 
     def forget(self) -> None:
-        """The profiles were replaced."""
+        """Drop everything that was cached for the replaced profiles."""
         self._signers.clear()
 
     def signature(self, pod: Pod) -> Hashable:
@@ -62,8 +64,9 @@ class ProfileHooks:
 
 
 def run_pre_enqueue(profile: Profile, pod: Pod, first: str = "") -> Status | None:
-    """The first refusal, or None. The plugin that held the pod back last time is asked first: most likely it
-    still does."""
+    """Return the first rejection, or None. The plugin that gated the pod last time runs first, because it
+    most likely still does.
+    """
     order = sorted(profile.pre_enqueue, key=lambda plugin: plugin.name != first)
     for plugin in order:
         try:
@@ -76,7 +79,7 @@ def run_pre_enqueue(profile: Profile, pod: Pod, first: str = "") -> Status | Non
 
 
 class Last:
-    """A sort key that goes after every other, for a pod whose own could not be computed."""
+    """A sort key that comes after every other, for a pod whose key cannot be computed."""
 
     def __lt__(self, other: object) -> bool:
         return False
@@ -91,7 +94,9 @@ class Last:
 
 
 def sort_key(sort: SortKeyPlugin, pod: QueuedPod) -> Any:
-    """QueueSort's key. A plugin that fails puts the pod last: the queue must never lose one."""
+    """Return the QueueSort key of a pod. If the plugin fails, the pod is sorted last, so that it is never
+    lost.
+    """
     try:
         return sort.key(pod)
     except Exception as error:
@@ -100,7 +105,7 @@ def sort_key(sort: SortKeyPlugin, pod: QueuedPod) -> Any:
 
 
 def goes_before(profile: Profile, a: QueuedPod, b: QueuedPod) -> bool:
-    """QueueSort's `less`. A plugin that fails leaves the two to the order of their arrival."""
+    """Call QueueSort's `less`. If the plugin fails, the pods are sorted by arrival."""
     try:
         return bool(profile.queue_sort.less(a, b))
     except Exception as error:
@@ -109,7 +114,7 @@ def goes_before(profile: Profile, a: QueuedPod, b: QueuedPod) -> bool:
 
 
 def sort_by(queue: SchedulingQueue, profile: Profile) -> None:
-    """All profiles have the same QueueSort; the first one's instance orders the queue."""
+    """Sort the queue by the QueueSort plugin of this profile. All profiles have the same QueueSort plugin."""
     sort = profile.queue_sort
     if isinstance(sort, SortKeyPlugin):
         queue.sort_by(key=functools.partial(sort_key, sort))

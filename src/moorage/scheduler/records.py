@@ -1,4 +1,4 @@
-"""Decision records: made of finished attempts, and kept in a ring that is bounded in bytes."""
+"""Decision records: makes them from finished attempts and keeps them in a ring that is bounded in bytes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DEFAULT_BYTES = 32 * 1024 * 1024
 
 
 class RecordRing:
-    """Newest last. When the bound is passed the oldest go."""
+    """A ring of decision records, newest last. When it exceeds its bound, the oldest records are dropped."""
 
     def __init__(self, max_bytes: int = DEFAULT_BYTES) -> None:
         self._max_bytes = max_bytes
@@ -26,11 +26,14 @@ class RecordRing:
         self._bytes = 0
         self._sequence = 0
         self._diagnosis = NOTHING_SEEN
-        """What the newest record shares with those before it; the first one of them pays for it."""
+        """The diagnosis that the newest record shares with earlier ones. Its size is counted for the first of
+        them.
+        """
 
     def add(self, record: DecisionRecord) -> None:
+        """Add a record and give it the next sequence."""
         self._sequence = record.sequence = self._sequence + 1
-        # Most records share everything that is large.
+        # Most records share their large parts.
         size = SMALL_RECORD if record.top is None and not record.message else record.size
         if record.diagnosis is not self._diagnosis:
             size += self._size_of(record.diagnosis)
@@ -42,21 +45,23 @@ class RecordRing:
             self._shrink()
 
     def _size_of(self, diagnosis: Diagnosis) -> int:
-        """What a record costs that is the first to have seen this."""
+        """Return the size of a record that is the first with this diagnosis."""
         epoch, size = diagnosis.epoch, 0
         if epoch is not None and epoch is not self._diagnosis.epoch:
             size = 8 * len(epoch.names)
         return size if diagnosis.refusals is self._diagnosis.refusals else size + diagnosis.size
 
     def _shrink(self) -> None:
-        """A few at a time: freeing one alone costs three times as much, because nothing of it is in the
-        processor's cache."""
+        """Drop several records at once. Freeing them one by one takes three times as long, because none of
+        their memory is in the processor's cache.
+        """
         most = self._max_bytes - self._max_bytes // 1024
         while self._bytes > most and len(self._ring) > 1:
             self._bytes -= self._ring.popleft().kept_bytes
 
     @property
     def bytes(self) -> int:
+        """The size of all records in bytes."""
         return self._bytes
 
     def __len__(self) -> int:
@@ -69,31 +74,31 @@ class RecordRing:
         return reversed(self._ring)
 
     def of(self, pod_key: str) -> list[DecisionRecord]:
-        """All kept attempts of one pod, oldest first."""
+        """Return all kept records of one pod, oldest first."""
         return [record for record in self if record.pod == pod_key]
 
     def get(self, sequence: int) -> DecisionRecord | None:
-        """The record with this sequence; None when it is not kept any more, or not yet made."""
+        """Return the record with this sequence, or None if it was dropped or does not exist yet."""
         found = next(self.newest(sequence + 1), None)
         return found if found is not None and found.sequence == sequence else None
 
     def newest(self, before: int) -> Iterator[DecisionRecord]:
-        """Records with a smaller sequence, newest first. Sequences have no gaps, so none is looked at in
-        vain."""
+        """Yield records with a smaller sequence, newest first. Sequences have no gaps."""
         later = max(0, self._sequence + 1 - before)
         return islice(reversed(self._ring), later, None)
 
     @property
     def last_sequence(self) -> int:
+        """The sequence of the newest record."""
         return self._sequence
 
     @property
     def first_sequence(self) -> int:
-        """The smallest sequence that is kept; one more than the last where nothing is."""
+        """The smallest sequence in the ring, or the next sequence if the ring is empty."""
         return self._sequence + 1 - len(self._ring)
 
     def copy(self, after: int = 0) -> RecordRing:
-        """The records of this moment with a greater sequence, for a reader on another thread."""
+        """Return a copy of the records with a greater sequence, for a reader on another thread."""
         made = RecordRing(self._max_bytes)
         made._sequence = self._sequence
         if after < self.first_sequence:
@@ -103,17 +108,19 @@ class RecordRing:
         return made
 
     def last(self, pod_key: str) -> DecisionRecord | None:
+        """Return the newest record of a pod, or None."""
         return next((record for record in reversed(self) if record.pod == pod_key), None)
 
 
 def make_record(
     attempt: Attempt, wall: float, duration: float, epoch: Callable[[], NodeEpoch]
 ) -> DecisionRecord:
-    """What the attempt found; small arrays only, names stay in the shared epoch."""
+    """Return the record of an attempt. It holds small arrays only; names are in the shared epoch."""
     info, meta = attempt.info, attempt.pod.metadata
     baseline, statuses = attempt.baseline, attempt.statuses
     if statuses is baseline.statuses or (statuses.is_lent and attempt.feasible == baseline.feasible):
-        # Shared by all attempts that refuse nothing beyond what their baseline does, and did not break.
+        # Shared by all attempts that succeeded and rejected no node besides those that their baseline
+        # rejects.
         diagnosis = baseline.diagnosis
         if diagnosis is None:
             diagnosis = baseline.diagnosis = _diagnosis(attempt, epoch(), keep=True)
@@ -142,8 +149,9 @@ def make_record(
 
 
 def _diagnosis(attempt: Attempt, epoch: NodeEpoch, keep: bool = False) -> Diagnosis:
-    """What the attempt found out. `keep`: its statuses belong to a baseline, which changes; records do
-    not."""
+    """Return the diagnosis of an attempt. With `keep`, copy the statuses, because they belong to a baseline
+    that will change.
+    """
     statuses = attempt.statuses
     refusals: tuple[RefusalCount, ...] = ()
     ids: npt.NDArray[np.unsignedinteger[Any]] | None = None

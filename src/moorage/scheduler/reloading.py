@@ -1,14 +1,14 @@
-"""One generation in the place of another, between two cycles.
+"""Replaces one generation by the next, between two cycles.
 
-The next generation is built in full before anything changes; if a plugin cannot be built, the present one
-stays. What happens to pods:
+The next generation is built completely before anything changes. If a plugin cannot be built, the current
+generation stays. Pods are treated as follows:
 
-    active, backoff    stay, unless a PreEnqueue plugin of the new profile holds them back
-    parked, gated      are tried again, after their backoff
-    waiting in Permit  stay held; a plugin of the same name may allow or reject them
-    being bound        go on with the plugins that placed them; if they fail they return to the new ones
-    of a new profile   come into the queue
-    of a gone profile  leave the queue, with an event that says so
+    active, backoff       stay, unless a PreEnqueue plugin of the new profile gates them
+    unschedulable, gated  are tried again after their backoff
+    waiting on Permit     keep waiting; a plugin of the same name may allow or reject them
+    being bound           continue with the plugins that placed them, and return to the new ones if they fail
+    of a new profile      are added to the queue
+    of a removed profile  leave the queue, with an event that says so
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from moorage.framework.ports import Extender
 from moorage.queue.places import INFLIGHT
 from moorage.scheduler.engine import Engine
 from moorage.scheduler.generation import Generation
-from moorage.scheduler.handlers import Place, place_of
+from moorage.scheduler.handlers import PodStage, stage_of
 from moorage.scheduler.queue_hooks import sort_by
 
 SPAWNED_SECONDS = 60.0
-"""How long tasks that plugins of a replaced generation have spawned may go on."""
+"""How long tasks that plugins of a replaced generation have spawned may continue, in seconds."""
 
 
 async def reload(
@@ -39,8 +39,11 @@ async def reload(
     registry: Mapping[str, type[Plugin]],
     extenders: Sequence[Extender],
 ) -> None:
-    """Returns when the engine schedules by the new configuration. A PluginError: it goes on by the present
-    one. `extenders` are the engine's to close in both cases."""
+    """Switch the engine to a new configuration, and return once it schedules by it.
+
+    If a PluginError is raised, the engine keeps its current configuration. In both cases the engine closes
+    `extenders`.
+    """
 
     def swap() -> None:
         _swap(engine, engine.builder.build(resolved, registry, extenders), config)
@@ -69,7 +72,7 @@ def _swap(engine: Engine, new: Generation, config: KubeSchedulerConfiguration) -
 
 
 def _let_go(engine: Engine) -> None:
-    """Of the pods whose profile is gone. Those in flight follow if they come back."""
+    """Drop the pods whose profile was removed. Pods in flight are dropped when they are requeued."""
     orphans = [
         info.pod
         for info, location in engine.queue.pending
@@ -82,12 +85,12 @@ def _let_go(engine: Engine) -> None:
 
 
 def _take_up(engine: Engine, profiles: set[str]) -> None:
-    """Enqueue the pods that have waited for these profiles."""
+    """Enqueue the pods that have been waiting for these profiles."""
     if not profiles:
         return
     for pod in list(engine.stores.lister(PODS).list()):
         known = pod.uid in engine.queue or engine.cache.is_assumed(pod.uid)
-        if pod.scheduler_name in profiles and place_of(pod) is Place.PENDING and not known:
+        if pod.scheduler_name in profiles and stage_of(pod) is PodStage.PENDING and not known:
             engine.cache.expect(pod)
             engine.queue.add(pod)
 
@@ -95,7 +98,7 @@ def _take_up(engine: Engine, profiles: set[str]) -> None:
 async def _hand_over(
     engine: Engine, old: Generation, new: Generation, on_their_way: set[asyncio.Task[Any]]
 ) -> None:
-    """Exchange what runs in the background, and end the old generation when no pod needs it any more."""
+    """Start the new `run` methods, and end the old generation when no pod needs it any more."""
     try:
         await old.runs.stop()
         if engine.generation is new:

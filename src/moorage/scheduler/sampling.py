@@ -1,5 +1,8 @@
-"""Filtering a part of the nodes: the compatible mode (`percentageOfNodesToScore`), and the pass beside pods
-that are nominated to a node."""
+"""Filters a part of the nodes: samples for `percentageOfNodesToScore`, and nodes with nominated pods.
+
+It follows findNodesThatPassFilters and numFeasibleNodesToFind in pkg/scheduler/schedule_one.go, and
+RunFilterPluginsWithNominatedPods in pkg/scheduler/framework/runtime/framework.go.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +15,15 @@ from moorage.runtime.dry_run import Session, rivals
 from moorage.runtime.filtering import run_filters
 
 NOT_EXAMINED = Status.unresolvable()
-"""For nodes that the search did not come to. Without a reason, so it is not counted in any message."""
+"""The status of nodes that the search did not reach. It has no reason, so messages do not count it."""
 
 
 def sample(attempt: Attempt, wanted: int, start: int) -> tuple[Status, int]:
-    """Walk from `start` until more than `wanted` nodes fit; that one more is where the next attempt starts,
-    which is returned. A block is never larger than what is still missing, so no node beyond it is looked at.
-    Among equals the first one met wins."""
+    """Filter nodes from `start` on until more than `wanted` fit, and return where the next attempt starts.
+
+    The next attempt starts with the one node too many. A block is never larger than the number of missing
+    nodes, so no node is filtered in vain. Among nodes with equal scores, the first one wins.
+    """
     candidates = attempt.every.dense(attempt.ok)
     rows = rotate(candidates.rows, start % len(candidates))
     attempt.walk = rows
@@ -33,7 +38,7 @@ def sample(attempt: Attempt, wanted: int, start: int) -> tuple[Status, int]:
         seen += len(block)
         kept += len(fitting)
     if kept > wanted:
-        # The block ended with the node that was one too many.
+        # The last node of the block was one too many.
         seen -= 1
         attempt.ok[rows[seen]] = False
     attempt.statuses.set_rows(rows[seen:], NOT_EXAMINED)
@@ -42,7 +47,7 @@ def sample(attempt: Attempt, wanted: int, start: int) -> tuple[Status, int]:
 
 
 def _filter_block(attempt: Attempt, nodes: Nodes) -> tuple[Nodes, Status]:
-    """Both passes: beside nominated pods where there are any, then as the nodes are."""
+    """Filter a block twice: with the nominated pods, if there are any, and without them."""
     ok = np.ones(len(nodes), dtype=np.bool_)
     status = beside_nominated(attempt, nodes, ok)
     if not status.is_success:
@@ -52,7 +57,7 @@ def _filter_block(attempt: Attempt, nodes: Nodes) -> tuple[Nodes, Status]:
 
 
 def beside_nominated(attempt: Attempt, nodes: Nodes, ok: BoolArray) -> Status:
-    """Nodes that others are nominated to must also fit the pod beside them."""
+    """Reject nodes on which the pod does not fit together with the pods nominated to them."""
     profile, pod = attempt.profile, attempt.pod
     nominated = profile.services.nominator.nodes()
     if not nominated:
@@ -72,12 +77,12 @@ def beside_nominated(attempt: Attempt, nodes: Nodes, ok: BoolArray) -> Status:
 
 
 def sample_size(percentage: int, nodes: int) -> int:
-    """How many feasible nodes to look for in the compatible mode."""
+    """Return how many feasible nodes to look for."""
     if nodes < 100 or percentage >= 100:
         return nodes
     return max(100, nodes * percentage // 100)
 
 
 def rotate(rows: IntArray, start: int) -> IntArray:
-    """`rows` from index `start` on, wrapped round."""
+    """Return `rows` starting at index `start`, wrapping around."""
     return rows if start == 0 else np.concatenate((rows[start:], rows[:start]))

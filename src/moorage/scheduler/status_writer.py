@@ -1,7 +1,8 @@
-"""Writes the scheduler's view into pods: the PodScheduled condition and nominatedNodeName.
+"""Writes the PodScheduled condition and nominatedNodeName to the status of pods.
 
-One patch under way per pod; what comes meanwhile replaces what waits, so a pod never has a backlog. Writes
-are retried on conflicts and outages and given up when the pod is gone. The cycle never waits for them.
+At most one patch per pod is in progress. A newer update replaces one that is waiting, so a pod never builds
+up a backlog. Writes are retried after conflicts and outages, and dropped if the pod is gone. The scheduling
+cycle never waits for them.
 """
 
 from __future__ import annotations
@@ -34,33 +35,37 @@ POD_SCHEDULED = "PodScheduled"
 UNSCHEDULABLE = "Unschedulable"
 SCHEDULER_ERROR = "SchedulerError"
 RETRIES = 10
-"""With growing pauses, about two minutes: a status that stays wrong misleads more than people."""
+"""Number of tries. With growing delays they take about two minutes, because controllers also rely on the
+status.
+"""
 REMEMBERED = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class StatusUpdate:
-    """What the pod's status should say. `None` leaves that part alone."""
+    """The intended status of a pod. None leaves a part unchanged."""
 
     pod: Pod
     reason: str | None = None
-    """Reason of PodScheduled=False."""
+    """Reason of the condition PodScheduled=False."""
     message: str = ""
     nominated_node: str | None = None
 
 
-class StatusWriter:
+class PodStatusWriter:
+    """Writes status updates in background tasks."""
+
     def __init__(self, client: ApiClient, clock: Clock, tasks: Tasks) -> None:
         self._client = client
         self._clock = clock
         self._tasks = tasks
         self._waiting: dict[str, StatusUpdate | None] = {}
-        """UID → what to write after the patch under way; None: nothing yet."""
+        """UID → the update to write after the patch in progress, or None if there is none."""
         self._sent: dict[str, str] = {}
-        """UID → the nomination that was sent last, the newest pods only."""
+        """UID → the nomination that was last sent, for the most recent pods."""
 
     def submit(self, update: StatusUpdate) -> None:
-        """Write soon. Nothing is sent when the pod already says so."""
+        """Write an update in the background, unless the pod already has this status."""
         uid = update.pod.uid
         if uid in self._waiting:
             self._waiting[uid] = merge(self._waiting[uid], update)
@@ -69,8 +74,11 @@ class StatusWriter:
             self._tasks.spawn(self._write(uid, update, patch), "status", update.pod.key)
 
     def _patch_for(self, update: StatusUpdate) -> dict[str, Any]:
-        """What to send. A nomination is compared with what was sent last as well: the object may not show it
-        yet, and would show it for ever if it were not taken back."""
+        """Return the patch to send.
+
+        The nomination is compared with the last one sent as well: the object may not show that one yet, and
+        would show it forever if it were not cleared.
+        """
         pod, sent = update.pod, self._sent.get(update.pod.uid)
         if sent is not None and sent != pod.nominated_node_name == update.nominated_node:
             status = msgspec.structs.replace(pod.status, nominated_node_name=sent)
@@ -78,7 +86,7 @@ class StatusWriter:
         return patch_for(update, self._clock.wall())
 
     def _note(self, pod: Pod, patch: dict[str, Any]) -> None:
-        """Remember a nomination that is being sent, whatever becomes of it."""
+        """Remember a nomination that is being sent, whether or not the write succeeds."""
         if "nominatedNodeName" in patch["status"]:
             self._sent.pop(pod.uid, None)
             self._sent[pod.uid] = patch["status"]["nominatedNodeName"] or ""
@@ -86,8 +94,9 @@ class StatusWriter:
                 del self._sent[next(iter(self._sent))]
 
     async def announce(self, pod: Pod, node: str) -> None:
-        """Publish where the pod is going, before it gets there: after the binding it would be untrue.
-        One try; a failure costs nothing but the news."""
+        """Set nominatedNodeName before the pod is bound. Tries once, because a failure only hides the
+        expected node.
+        """
         if pod.nominated_node_name == node:
             return
         patch = {"metadata": {"uid": pod.uid}, "status": {"nominatedNodeName": node}}
@@ -95,7 +104,7 @@ class StatusWriter:
         try:
             await self._client.patch(PODS, pod.name, patch, namespace=pod.namespace, subresource="status")
         except (ApiError, TransportError) as error:
-            _log.warning("Cannot announce the nominated node", pod=pod.key, node=node, err=str(error))
+            _log.warning("Cannot set nominatedNodeName", pod=pod.key, node=node, err=str(error))
 
     async def _write(self, uid: str, update: StatusUpdate, patch: dict[str, Any]) -> None:
         try:
@@ -114,7 +123,7 @@ class StatusWriter:
             del self._waiting[uid]
 
     async def _send(self, pod: Pod, patch: dict[str, Any]) -> Pod | None:
-        """The pod after the patch; None when it could not be written."""
+        """Send a patch. Return the patched pod, or None if it could not be written."""
         for attempt in range(1, RETRIES + 1):
             try:
                 updated: Pod = await self._client.patch(
@@ -122,7 +131,7 @@ class StatusWriter:
                 )
                 return updated
             except (NotFound, Invalid):
-                return None  # gone, or the API server knows better
+                return None  # the pod is gone, or the API server rejects the patch
             except (Conflict, ServerError, TooManyRequests, TransportError) as error:
                 delay = getattr(error, "retry_after", None) or backoff(attempt, 0.1, 60.0)
                 await self._clock.sleep(min(delay, 60.0))
@@ -134,7 +143,7 @@ class StatusWriter:
 
 
 def merge(first: StatusUpdate | None, second: StatusUpdate) -> StatusUpdate:
-    """The later update, with what only the earlier one had to say."""
+    """Return the second update, completed with the parts that only the first one sets."""
     if first is None:
         return second
     reason, message = (
@@ -145,7 +154,7 @@ def merge(first: StatusUpdate | None, second: StatusUpdate) -> StatusUpdate:
 
 
 def patch_for(update: StatusUpdate, wall: float) -> dict[str, Any]:
-    """A strategic merge patch of pods/status; empty when nothing would change."""
+    """Return a strategic merge patch of pods/status, or an empty one if nothing changes."""
     status: dict[str, Any] = {}
     if update.reason is not None and (condition := changed_condition(update, wall)):
         status["conditions"] = [condition]
@@ -155,7 +164,7 @@ def patch_for(update: StatusUpdate, wall: float) -> dict[str, Any]:
 
 
 def changed_condition(update: StatusUpdate, wall: float) -> dict[str, Any]:
-    """The PodScheduled condition as it should be; empty when the pod has just that."""
+    """Return the new PodScheduled condition, or an empty one if the pod already has it."""
     current = next((c for c in update.pod.status.conditions if c.type == POD_SCHEDULED), PodCondition())
     generation = update.pod.metadata.generation
     same = (current.status, current.reason, current.message, current.observed_generation)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from html import escape
+from itertools import pairwise
+from math import isnan
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any, NamedTuple
 
-from moorage.sim.report import report
-from moorage.sim.results import Result
-from moorage.sim.tables import NUMBER, TEXT, Table, TableFormat
+from moorage.api.times import format_duration
+from moorage.sim.results import RunResult
+from moorage.sim.tables import NUMBER, TEXT, ResultTable, TableFormat
 
 DIFFERENCES, REPORT = "differences", "report.html"
 OVER_TIME = ("running", "pending", "utilisation.", "largestPod", "zoneSkew")
@@ -46,7 +49,7 @@ class Comparison:
     """Results of several configurations, the first being what the others are compared with."""
 
     names: tuple[str, ...]
-    results: dict[str, list[Result]]
+    results: dict[str, list[RunResult]]
     """Configuration → one result for each seed, in the same order for all."""
 
     def figures(self) -> Iterator[tuple[str, list[Figure]]]:
@@ -93,7 +96,7 @@ class Comparison:
     def write_differences(self, folder: Path, form: TableFormat = TableFormat.CSV) -> None:
         """differences.csv."""
         columns = {name: NUMBER if name == "seed" else TEXT for name in Different._fields}
-        with Table(folder, DIFFERENCES, columns, form) as table:
+        with ResultTable(folder, DIFFERENCES, columns, form) as table:
             for different in self.differences():
                 table.add(different)
 
@@ -130,15 +133,15 @@ class Comparison:
         }
 
 
-def compare(results: Sequence[Result]) -> Comparison:
+def compare(results: Sequence[RunResult]) -> Comparison:
     """Results of all configurations with all seeds."""
-    by_name: dict[str, list[Result]] = {}
+    by_name: dict[str, list[RunResult]] = {}
     for result in results:
         by_name.setdefault(result.name, []).append(result)
     return Comparison(tuple(by_name), by_name)
 
 
-def _last(result: Result) -> Iterator[Any]:
+def _last(result: RunResult) -> Iterator[Any]:
     """The last placement of every pod."""
     yield from {placed.pod: placed for placed in result.placements()}.values()
 
@@ -147,5 +150,109 @@ def _number(value: float) -> str:
     return f"{value:.0f}" if value == int(value) else f"{value:.4g}"
 
 
-def _mean(run: Result, name: str) -> float:
+def _mean(run: RunResult, name: str) -> float:
     return run.mean(name) if name in run.series else 0.0
+
+
+COLOURS = ("#1565c0", "#c62828", "#2e7d32", "#f9a825", "#6a1b9a", "#00838f", "#8d6e63", "#455a64")
+WIDTH, HEIGHT = 560, 200
+LEFT, RIGHT, TOP, BOTTOM = 64, 12, 10, 26
+"""Margins of a plot."""
+TICKS = 4
+MIN_POINTS = 2
+
+_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>
+body {{ font: 14px/1.4 system-ui, sans-serif; margin: 2em auto; max-width: 1200px; color: #222 }}
+table {{ border-collapse: collapse; margin: 1em 0 }}
+th, td {{ padding: 2px 10px; border-bottom: 1px solid #ddd; text-align: right }}
+th:first-child, td:first-child {{ text-align: left }}
+.plots {{ display: flex; flex-wrap: wrap; gap: 16px }}
+figure {{ margin: 0 }} figcaption {{ font-weight: 600 }}
+svg text {{ font: 11px system-ui, sans-serif; fill: #555 }}
+.failed {{ color: #c62828 }}
+</style></head><body><h1>{title}</h1>
+{body}
+</body></html>
+"""
+
+
+def report(title: str, results: Sequence[RunResult], table: Iterable[Sequence[str]]) -> str:
+    """The page. `table` has a heading and rows of text; every measure that was sampled gets a plot."""
+    names = list(dict.fromkeys(result.name for result in results))
+    colours = {name: COLOURS[place % len(COLOURS)] for place, name in enumerate(names)}
+    parts = [_assertions(results), _table(table), _legend(colours), '<div class="plots">']
+    measured = dict.fromkeys(name for result in results for name in result.series if name != "time")
+    parts += [plot(name, results, colours) for name in measured]
+    return _PAGE.format(title=escape(title), body="\n".join([*parts, "</div>"]))
+
+
+def plot(measure: str, results: Sequence[RunResult], colours: dict[str, str]) -> str:
+    """One measure of all results over time; nothing where there are too few samples."""
+    lines = [(colours[result.name], _points(result, measure)) for result in results]
+    points = [point for _, found in lines for point in found]
+    if len(points) < MIN_POINTS:
+        return ""
+    last = max(time for time, _ in points) or 1.0
+    low, high = min(0.0, *(value for _, value in points)), max(value for _, value in points)
+    high = high if high > low else low + 1.0
+
+    def x(time: float) -> float:
+        return round(LEFT + (WIDTH - LEFT - RIGHT) * time / last, 1)
+
+    def y(value: float) -> float:
+        return round(TOP + (HEIGHT - TOP - BOTTOM) * (high - value) / (high - low), 1)
+
+    shapes = []
+    for tick in range(TICKS + 1):
+        value, time = low + (high - low) * tick / TICKS, last * tick / TICKS
+        shapes.append(f'<path d="M{LEFT} {y(value)}H{WIDTH - RIGHT}" stroke="#e0e0e0"/>')
+        shapes.append(f'<text x="{LEFT - 6}" y="{y(value) + 4}" text-anchor="end">{value:.4g}</text>')
+        moment = format_duration(round(time))
+        shapes.append(f'<text x="{x(time)}" y="{HEIGHT - 8}" text-anchor="middle">{moment}</text>')
+    for colour, found in lines:
+        if found:
+            path = "M" + "L".join(f"{x(time)} {y(value)}" for time, value in _thinned(found))
+            shapes.append(f'<path d="{path}" fill="none" stroke="{colour}" stroke-opacity="0.8"/>')
+    drawn = "".join(shapes)
+    svg = f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}">{drawn}</svg>'
+    return f"<figure><figcaption>{escape(measure)}</figcaption>{svg}</figure>"
+
+
+def _points(result: RunResult, measure: str) -> list[tuple[float, float]]:
+    column = result.series.get(measure, ())
+    pairs = zip(result.series["time"], column, strict=False)
+    return [(time, value) for time, value in pairs if not isnan(value)]
+
+
+def _thinned(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Without the inner points of level stretches, which change nothing."""
+    kept = [points[0]]
+    for before, here in pairwise(points):
+        if here[1] != kept[-1][1]:
+            kept += [before, here] if before != kept[-1] else [here]
+    return kept if kept[-1] == points[-1] else [*kept, points[-1]]
+
+
+def _table(rows: Iterable[Sequence[str]]) -> str:
+    heading, *others = rows
+    lines = [_row("th", heading), *(_row("td", row) for row in others)]
+    return "<table>" + "\n".join(lines) + "</table>"
+
+
+def _row(tag: str, cells: Sequence[str]) -> str:
+    return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+
+
+def _legend(colours: dict[str, str]) -> str:
+    items = (f'<span style="color:{colour}">■</span> {escape(name)}' for name, colour in colours.items())
+    return f"<p>{' &nbsp; '.join(items)}</p>"
+
+
+def _assertions(results: Sequence[RunResult]) -> str:
+    failed = [(result, text) for result in results for text in result.failed]
+    items = (
+        f'<li class="failed">{escape(f"{result.name}, seed {result.seed}: {text}")}</li>'
+        for result, text in failed
+    )
+    return f"<h2>Assertions that do not hold</h2><ul>{''.join(items)}</ul>" if failed else ""

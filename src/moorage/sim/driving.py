@@ -10,17 +10,18 @@ import asyncio
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from time import monotonic, sleep
 
 from moorage.api.errors import MoorageError
 from moorage.scheduler.engine import Engine
-from moorage.sim.measures import Sample, Sampler, Series
-from moorage.sim.tally import Tally
-from moorage.sim.workload import Action, Add, Assertion, Settings, Workload
-from moorage.sim.world import World
+from moorage.sim.cluster import SimulatedCluster
+from moorage.sim.measures import Sample, Sampler, SampleSeries
+from moorage.sim.tally import RunTally
+from moorage.sim.workload import Action, AddObject, Assertion, Settings, Workload
 
 MOMENT = 1e-6
 """Seconds; after it everything of an instant is over."""
-MOST_PROBLEMS = 1000
+MAX_PROBLEMS = 1000
 QUIET = 600.0
 """Seconds without a bind after which pods that are tried again and again, such as those of a cluster without
 nodes, do not keep a run going: twice the time after which parked pods are tried in any case."""
@@ -31,7 +32,7 @@ OPERATORS: dict[str, Callable[[float, float], bool]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class AssertionResult:
     """What became of an assertion."""
 
     assertion: Assertion
@@ -55,7 +56,7 @@ class Verdict:
 
 
 @dataclass(slots=True)
-class Problems:
+class ProblemLog:
     """What went wrong with actions; the run went on."""
 
     kept: list[str] = field(default_factory=list)
@@ -63,7 +64,7 @@ class Problems:
 
     def add(self, text: str) -> None:
         self.count += 1
-        if len(self.kept) < MOST_PROBLEMS:
+        if len(self.kept) < MAX_PROBLEMS:
             self.kept.append(text)
 
 
@@ -73,21 +74,21 @@ class Driver:
     def __init__(
         self,
         engine: Engine,
-        world: World,
-        tally: Tally,
+        cluster: SimulatedCluster,
+        tally: RunTally,
         sampler: Sampler,
         settings: Settings,
-        on_progress: Callable[[float, Tally], None] | None = None,
+        on_progress: Callable[[float, RunTally], None] | None = None,
     ) -> None:
         self._engine = engine
-        self._world = world
+        self._cluster = cluster
         self._tally = tally
         self._sampler = sampler
         self._settings = settings
         self._on_progress = on_progress
-        self.series = Series(settings.sample_interval)
-        self.verdicts: list[Verdict] = []
-        self.problems = Problems()
+        self.series = SampleSeries(settings.sample_interval)
+        self.verdicts: list[AssertionResult] = []
+        self.problems = ProblemLog()
         self._fed = False
         self._last_scheduled, self._quiet_since = 0, 0.0
         self.last: Sample = {}
@@ -97,7 +98,7 @@ class Driver:
     async def run(self, workload: Workload, seed: int) -> None:
         """To the end."""
         for obj in workload.start(seed):
-            self._try(Add(obj))
+            self._try(AddObject(obj))
         self._engine.drain()
         tasks = [
             asyncio.ensure_future(work)
@@ -120,7 +121,7 @@ class Driver:
         self._verdict_at_the_end()
 
     async def _feed(self, workload: Workload, seed: int) -> None:
-        clock = self._world.clock
+        clock = self._cluster.clock
         for time, action in workload.actions(seed):
             if (ahead := time - clock.now()) > 0:
                 await clock.sleep(ahead)
@@ -129,7 +130,7 @@ class Driver:
 
     async def _sample(self) -> None:
         """Until the end: that of the duration, or when nothing more will happen."""
-        end, clock, number = self._settings.duration, self._world.clock, 0.0
+        end, clock, number = self._settings.duration, self._cluster.clock, 0.0
         while True:
             time = number if end is None else min(number, end)
             await clock.sleep(max(0.0, time + MOMENT - clock.now()))
@@ -139,7 +140,7 @@ class Driver:
             number = time + self.series.interval
 
     async def _check(self) -> None:
-        clock = self._world.clock
+        clock = self._cluster.clock
         timed = [each for each in self._settings.assertions if each.at is not None]
         for assertion in sorted(timed, key=lambda each: each.at or 0.0):
             await clock.sleep(max(0.0, (assertion.at or 0.0) + MOMENT - clock.now()))
@@ -155,31 +156,55 @@ class Driver:
     def _is_over(self) -> bool:
         """Everything has arrived, no pod will end, and none is tried but by the flush of parked pods, or in
         vain."""
-        waiting, now = self._engine.queue.pending.counts(), self._world.clock.now()
+        waiting, now = self._engine.queue.pending.counts(), self._cluster.clock.now()
         busy = waiting["active"] + waiting["backoff"] + len(self._engine.bindings)
-        if not self._fed or self._world.ending or self._tally.scheduled != self._last_scheduled:
+        if not self._fed or self._cluster.ending or self._tally.scheduled != self._last_scheduled:
             self._last_scheduled, self._quiet_since = self._tally.scheduled, now
-        return self._fed and not self._world.ending and (not busy or now - self._quiet_since > QUIET)
+        return self._fed and not self._cluster.ending and (not busy or now - self._quiet_since > QUIET)
 
     def _verdict_at_the_end(self) -> None:
         judged = {verdict.assertion for verdict in self.verdicts}
         for assertion in self._settings.assertions:
             if assertion not in judged:
-                self._judge(assertion, self._world.clock.now() - MOMENT)
+                self._judge(assertion, self._cluster.clock.now() - MOMENT)
 
     def _judge(self, assertion: Assertion, time: float) -> None:
         self.last.update(self._sampler.waits())
         found = self.last.get(assertion.measure)
         known = () if found is not None else tuple(sorted(self.last))
-        self.verdicts.append(Verdict(assertion, round(time, 6), found, known))
+        self.verdicts.append(AssertionResult(assertion, round(time, 6), found, known))
 
     def _try(self, action: Action) -> None:
         try:
-            action(self._world)
+            action(self._cluster)
         except MoorageError as error:
-            self.problems.add(f"at {self._world.clock.now():g} s: {error}")
+            self.problems.add(f"at {self._cluster.clock.now():g} s: {error}")
 
     def _give_up(self, key: str) -> None:
-        pod = self._world.pods.get(key)
+        pod = self._cluster.pods.get(key)
         if pod is not None:
-            self._world.delete_pod(pod)
+            self._cluster.delete_pod(pod)
+
+
+class RealTimePace:
+    """Keeps virtual time from passing more than `speed` times as fast as the real one. A run that needs
+    longer for an instant catches up afterwards."""
+
+    def __init__(
+        self,
+        speed: float,
+        now: Callable[[], float] = monotonic,
+        sleep: Callable[[float], None] = sleep,
+    ) -> None:
+        self._speed = speed
+        self._now = now
+        self._sleep = sleep
+        self._began: float | None = None
+
+    def __call__(self, virtual: float) -> None:
+        """Waits until the virtual second is due; the first call begins to count."""
+        now = self._now()
+        if self._began is None:
+            self._began = now
+        if (ahead := self._began + virtual / self._speed - now) > 0:
+            self._sleep(ahead)

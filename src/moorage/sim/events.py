@@ -14,25 +14,25 @@ from msgspec.structs import replace
 from moorage.api.errors import AlreadyExists, MoorageError
 from moorage.api.node import Node
 from moorage.api.resources import NODES, by_kind
+from moorage.sim.cluster import LOST, SimulatedCluster, key_of
 from moorage.sim.objects import node, typed
 from moorage.sim.scenario import (
-    Event,
     LabelNodes,
     NodeShape,
     NodesNamed,
     ObjectName,
-    Scale,
+    ScaleWorkload,
+    ScenarioEvent,
     Selected,
     TaintNodes,
 )
 from moorage.sim.workload import Timed
-from moorage.sim.world import LOST, World, key_of
 
 
-class Happening:
+class ScheduledEvent:
     """One event when its time has come."""
 
-    def __init__(self, event: Event, random: Random, scale: Callable[[str, int], None]) -> None:
+    def __init__(self, event: ScenarioEvent, random: Random, scale: Callable[[str, int], None]) -> None:
         self._event = event
         self._random = random
         self._scale = scale
@@ -44,72 +44,72 @@ class Happening:
         if self._event.back_after is not None:
             yield self._event.at + self._event.back_after, self.bring_back
 
-    def __call__(self, world: World) -> None:
+    def __call__(self, cluster: SimulatedCluster) -> None:
         match self._event.action:
             case str(name), (str() | tuple() | Selected()) as named if name in ON_NODES:
-                found = self._nodes(world, named)
+                found = self._nodes(cluster, named)
                 self._failed = found if name == "failNode" else []
                 for node_name in [each.name for each in found]:
-                    ON_NODES[name](world, node_name)
+                    ON_NODES[name](cluster, node_name)
             case _, (LabelNodes() | TaintNodes()) as change:
-                for each in self._nodes(world, change.nodes):
-                    world.update(NODES, each.name, partial(edited, change))
+                for each in self._nodes(cluster, change.nodes):
+                    cluster.update(NODES, each.name, partial(edited, change))
             case _, NodeShape() as shape:
-                add_nodes(world, shape)
-            case _, Scale(workload=workload, count=number):
+                add_nodes(cluster, shape)
+            case _, ScaleWorkload(workload=workload, count=number):
                 self._scale(workload, number)
             case _, ObjectName() as name:
-                delete(world, name)
+                delete(cluster, name)
             case _, manifests:
                 for manifest in manifests:
-                    apply(world, manifest)
+                    apply(cluster, manifest)
 
-    def bring_back(self, world: World) -> None:
+    def bring_back(self, cluster: SimulatedCluster) -> None:
         """The nodes that had failed are there again, empty."""
         for found in self._failed:
-            world.add(replace(found, metadata=replace(found.metadata, uid="", creation_timestamp=None)))
+            cluster.add(replace(found, metadata=replace(found.metadata, uid="", creation_timestamp=None)))
 
-    def _nodes(self, world: World, named: NodesNamed) -> list[Node]:
+    def _nodes(self, cluster: SimulatedCluster, named: NodesNamed) -> list[Node]:
         """Those that are meant; a name that no node has is a mistake."""
         if isinstance(named, str | tuple):
             names = (named,) if isinstance(named, str) else named
-            if missing := [name for name in names if name not in world.nodes]:
+            if missing := [name for name in names if name not in cluster.nodes]:
                 raise MoorageError(f"there is no node {missing[0]!r}")
-            return [world.nodes[name] for name in names]
+            return [cluster.nodes[name] for name in names]
         wanted = named.match_labels.items()
-        found = [each for each in world.nodes.values() if wanted <= each.labels.items()]
+        found = [each for each in cluster.nodes.values() if wanted <= each.labels.items()]
         if named.random is None:
             return found
         return self._random.sample(found, min(named.random, len(found)))
 
 
-def fail_node(world: World, name: str) -> None:
+def fail_node(cluster: SimulatedCluster, name: str) -> None:
     """The node and its pods are gone at once."""
-    pods = world.pods_on(name)
-    world.remove(NODES, name)
+    pods = cluster.pods_on(name)
+    cluster.remove(NODES, name)
     for pod in pods:
-        world.remove_pod(pod, LOST)
+        cluster.remove_pod(pod, LOST)
 
 
-def remove_node(world: World, name: str) -> None:
+def remove_node(cluster: SimulatedCluster, name: str) -> None:
     """The pods are deleted first."""
-    for pod in world.pods_on(name):
-        world.delete_pod(pod)
-    world.remove(NODES, name)
+    for pod in cluster.pods_on(name):
+        cluster.delete_pod(pod)
+    cluster.remove(NODES, name)
 
 
-def drain(world: World, name: str) -> None:
+def drain(cluster: SimulatedCluster, name: str) -> None:
     """Cordon, and delete the pods."""
-    cordon(world, name)
-    for pod in world.pods_on(name):
-        world.delete_pod(pod)
+    cordon(cluster, name)
+    for pod in cluster.pods_on(name):
+        cluster.delete_pod(pod)
 
 
-def cordon(world: World, name: str, on: bool = True) -> None:
-    world.update(NODES, name, lambda old: replace(old, spec=replace(old.spec, unschedulable=on)))
+def cordon(cluster: SimulatedCluster, name: str, on: bool = True) -> None:
+    cluster.update(NODES, name, lambda old: replace(old, spec=replace(old.spec, unschedulable=on)))
 
 
-ON_NODES: dict[str, Callable[[World, str], None]] = {
+ON_NODES: dict[str, Callable[[SimulatedCluster, str], None]] = {
     "failNode": fail_node,
     "removeNodes": remove_node,
     "drain": drain,
@@ -132,35 +132,37 @@ def edited(change: LabelNodes | TaintNodes, old: Node) -> Node:
     return replace(old, spec=replace(old.spec, taints=(*kept, *change.add)))
 
 
-def add_nodes(world: World, shape: NodeShape) -> None:
+def add_nodes(cluster: SimulatedCluster, shape: NodeShape) -> None:
     """More nodes of a shape; numbers that are taken are left out."""
     if shape.count is None:
-        world.add(node(shape, shape.name))
+        cluster.add(node(shape, shape.name))
         return
-    free = (number for number in count() if f"{shape.name}-{number}" not in world.nodes)
+    free = (number for number in count() if f"{shape.name}-{number}" not in cluster.nodes)
     for _, number in zip(range(shape.count), free, strict=False):
-        world.add(node(shape, f"{shape.name}-{number}", number))
+        cluster.add(node(shape, f"{shape.name}-{number}", number))
 
 
-def apply(world: World, manifest: Any) -> None:
+def apply(cluster: SimulatedCluster, manifest: Any) -> None:
     """Add the object, or put it in the place of the one that is there."""
     obj = typed(manifest)
     try:
-        world.add(obj)
+        cluster.add(obj)
     except AlreadyExists:
-        world.put(obj)
+        cluster.put(obj)
 
 
-def delete(world: World, name: ObjectName) -> None:
+def delete(cluster: SimulatedCluster, name: ObjectName) -> None:
     resource = by_kind(name.kind, name.api_version or None) or next(
-        (found for (kind, _), found in world.custom.items() if kind == name.kind), None
+        (found for (kind, _), found in cluster.custom.items() if kind == name.kind), None
     )
     if resource is None:
         raise MoorageError(f"delete: no plugin reads the kind {name.kind!r}")
-    world.remove(resource, key_of(name.name, (name.namespace or "default") if resource.namespaced else ""))
+    cluster.remove(resource, key_of(name.name, (name.namespace or "default") if resource.namespaced else ""))
 
 
-def in_order(events: Iterable[Event], random: Random, scale: Callable[[str, int], None]) -> list[Timed]:
+def in_order(
+    events: Iterable[ScenarioEvent], random: Random, scale: Callable[[str, int], None]
+) -> list[Timed]:
     """What all events of a scenario do, by time; `scale` is called with a workload and its new count."""
-    found = [timed for event in events for timed in Happening(event, random, scale).actions()]
+    found = [timed for event in events for timed in ScheduledEvent(event, random, scale).actions()]
     return sorted(found, key=itemgetter(0))

@@ -12,10 +12,10 @@ from moorage.api.pod import Pod
 from moorage.api.resources import AnyObject
 from moorage.sim import events
 from moorage.sim.arrivals import arrival_times
+from moorage.sim.cluster import ENDED, PodLife, SimulatedCluster
 from moorage.sim.objects import node, pod_template, replica_set, typed
 from moorage.sim.scenario import PodWorkload, Scenario
 from moorage.sim.workload import Assertion, Settings, Timed, merge
-from moorage.sim.world import ENDED, Life, World
 
 
 class ScenarioWorkload:
@@ -74,7 +74,7 @@ class PodSource:
         self._later_lifetimes = Random(f"{seed}/later")
         """Of pods that come for others."""
         self._numbers, self._later_numbers = count(), count()
-        self._world: World | None = None
+        self._cluster: SimulatedCluster | None = None
         self._wanted = workload.count or 0
         self._live: dict[str, None] = {}
         """Keys of a deployment's pods, the newest last."""
@@ -96,40 +96,40 @@ class PodSource:
     def scale(self, number: int) -> None:
         """A deployment has so many pods from now on."""
         self._wanted = number
-        while self._world is not None and len(self._live) > number:
+        while self._cluster is not None and len(self._live) > number:
             key, _ = self._live.popitem()
-            self._world.delete_pod(self._world.pods[key])
+            self._cluster.delete_pod(self._cluster.pods[key])
         self._refill()
 
-    def gone(self, pod: Pod, why: str, life: Life) -> None:
+    def gone(self, pod: Pod, why: str, life: PodLife) -> None:
         """A pod is gone; another one may come for it."""
         if self._workload.kind == "deployment":
             self._live.pop(pod.key, None)
             self._refill()
-        elif self._workload.kind == "job" and why != ENDED and self._world is not None:
-            self._add_later(self._world, life.seconds)
+        elif self._workload.kind == "job" and why != ENDED and self._cluster is not None:
+            self._add_later(self._cluster, life.seconds)
 
-    def _arrive(self, world: World) -> None:
-        self._world = world
+    def _arrive(self, cluster: SimulatedCluster) -> None:
+        self._cluster = cluster
         if self._workload.kind != "deployment" or len(self._live) < self._wanted:
-            self._add(world, str(next(self._numbers)), self._lifetime(self._lifetimes))
+            self._add(cluster, str(next(self._numbers)), self._lifetime(self._lifetimes))
 
     def _refill(self) -> None:
-        while self._world is not None and len(self._live) < self._wanted:
-            self._add_later(self._world, self._lifetime(self._later_lifetimes))
+        while self._cluster is not None and len(self._live) < self._wanted:
+            self._add_later(self._cluster, self._lifetime(self._later_lifetimes))
 
     def _lifetime(self, random: Random) -> float | None:
         lifetime = self._workload.lifetime
         return None if lifetime is None else lifetime.draw(random)
 
-    def _add_later(self, world: World, seconds: float | None) -> None:
-        self._add(world, f"again-{next(self._later_numbers)}", seconds)
+    def _add_later(self, cluster: SimulatedCluster, seconds: float | None) -> None:
+        self._add(cluster, f"again-{next(self._later_numbers)}", seconds)
 
-    def _add(self, world: World, ending: str, seconds: float | None) -> None:
+    def _add(self, cluster: SimulatedCluster, ending: str, seconds: float | None) -> None:
         template = self._template
         name = f"{template.metadata.name}-{ending}"
         key = f"{template.metadata.namespace}/{name}"
-        metadata = replace(template.metadata, name=name, uid=key, creation_timestamp=world.time_text())
+        metadata = replace(template.metadata, name=name, uid=key, creation_timestamp=cluster.time_text())
         if self._workload.kind == "deployment":
             self._live[key] = None
-        world.add(replace(template, metadata=metadata), Life(seconds, self))
+        cluster.add(replace(template, metadata=metadata), PodLife(seconds, self))

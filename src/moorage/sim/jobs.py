@@ -14,9 +14,9 @@ from moorage.api.errors import MoorageError
 from moorage.app.configuration import Configuration, configure, configure_file, find_plugin
 from moorage.runtime.registry import look_in
 from moorage.sim.backends import spread
+from moorage.sim.driving import RealTimePace
 from moorage.sim.loading import end_of, load_workload
-from moorage.sim.pacing import Pace
-from moorage.sim.results import SUMMARY, Result, read_result
+from moorage.sim.results import SUMMARY, RunResult, read_result
 from moorage.sim.simulation import OnProgress, Simulation, find_measure
 from moorage.sim.tables import TableFormat
 
@@ -25,7 +25,7 @@ TRIES = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class WorkloadSource:
     """Where a workload comes from."""
 
     file: Path
@@ -61,7 +61,7 @@ class Setup:
 class Job:
     """One run."""
 
-    source: Source
+    source: WorkloadSource
     setup: Setup
     seed: int | None
     """None: the workload's own."""
@@ -75,7 +75,7 @@ class Job:
     def into(self, folder: Path) -> Job:
         return replace(self, folder=folder)
 
-    def run(self, on_progress: OnProgress | None = None) -> Result:
+    def run(self, on_progress: OnProgress | None = None) -> RunResult:
         source = self.source
         look_in(self.setup.folders)
         workload = load_workload(
@@ -89,14 +89,14 @@ class Job:
             measures={name: find_measure(reference) for name, reference in source.measures.items()},
             name=self.setup.name,
         )
-        pace = Pace(self.speed) if self.speed is not None else None
+        pace = RealTimePace(self.speed) if self.speed is not None else None
         return simulation.run(
             self.folder, on_progress=on_progress, record=self.record, pace=pace, form=self.form
         )
 
 
 def plan(
-    source: Source,
+    source: WorkloadSource,
     setups: Sequence[Setup],
     seeds: Sequence[int | None],
     folder: Path,
@@ -114,7 +114,7 @@ def plan(
 
 def run_jobs(
     jobs: Sequence[Job], workers: int, on_done: Callable[[], None], backend: str = ""
-) -> list[Result]:
+) -> list[RunResult]:
     """All runs, in order; see `backends.spread`."""
     for job in jobs:
         (job.folder / SUMMARY).unlink(missing_ok=True)  # its presence says that the run is done

@@ -10,8 +10,8 @@ from moorage.api.errors import MoorageError
 from moorage.api.times import DurationError, format_time, parse_duration, parse_time
 from moorage.sim import scenario
 from moorage.sim.generating import ScenarioWorkload
-from moorage.sim.record_files import ENDINGS, snapshot_before
-from moorage.sim.records import Record
+from moorage.sim.recording_files import ENDINGS, snapshot_before
+from moorage.sim.recordings import Recording
 from moorage.sim.traces import Trace, read_mapping
 from moorage.sim.workload import Workload
 from moorage.snapshots.manifests import read_manifest
@@ -46,9 +46,9 @@ def load_workload(
     )
 
 
-def _record(path: Path, as_scheduled: bool, since: str) -> Record:
+def _record(path: Path, as_scheduled: bool, since: str) -> Recording:
     """From its beginning, or from a moment on: a time, or a duration after the beginning."""
-    record = Record(path, as_scheduled=as_scheduled)
+    record = Recording(path, as_scheduled=as_scheduled)
     if not since:
         return record
     moment = parse_time(since)
@@ -69,7 +69,7 @@ def end_of(workload: Workload, until: str) -> float | None:
     moment = parse_time(until)
     if moment is None:
         return _seconds("--until", until)
-    if not isinstance(workload, Record):
+    if not isinstance(workload, Recording):
         raise MoorageError(f"--until: only a record has a time such as {until}; write 90s, 15m or 1h30m")
     if moment <= workload.began:
         began = format_time(workload.began)

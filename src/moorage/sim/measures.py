@@ -1,7 +1,7 @@
 """What is measured of a simulated cluster, and the series that the samples make.
 
 A sample is taken now and then, in columns over the nodes; nothing here runs for every attempt. Names have
-parts: `utilisation.cpu.stddev`. Own measures are functions of a `View`.
+parts: `utilisation.cpu.stddev`. Own measures are functions of a `ClusterView`.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from moorage.api.pod import Pod
 from moorage.api.requests import CPU, MEMORY
 from moorage.framework.nodes import FloatArray, Nodes
 from moorage.scheduler.engine import Engine
-from moorage.sim.tally import Tally
-from moorage.sim.world import World
+from moorage.sim.cluster import SimulatedCluster
+from moorage.sim.tally import RunTally
 
 PODS = "pods"
-MOST_SAMPLES = 1000
+MAX_SAMPLES = 1000
 """In a series without a set interval; then every second one is dropped and the interval doubles."""
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class ClusterView:
     """The cluster at one moment, for own measures. Read it, and keep nothing of it."""
 
     time: float
@@ -37,7 +37,7 @@ class View:
     """All nodes in columns."""
     pods: Collection[Pod]
     """All pods, pending ones included."""
-    tally: Tally
+    tally: RunTally
     """What was counted so far."""
     arrived: Sequence[Pod]
     """Pods that have come since the last sample."""
@@ -47,13 +47,13 @@ class View:
     """Pods that have gone since the last sample, pending ones included."""
 
 
-Measure = Callable[[View], float]
+Measure = Callable[[ClusterView], float]
 OwnMeasure = Measure | type[Any]
 """A class is instantiated for every run, and its instance called: so it may keep sums."""
 Sample = dict[str, float]
 
 
-class News:
+class PodChanges:
     """Implements `PodWatcher`: what has happened to pods between two samples."""
 
     def __init__(self) -> None:
@@ -75,17 +75,21 @@ class Sampler:
     """Takes samples of one run."""
 
     def __init__(
-        self, engine: Engine, world: World, tally: Tally, own: Mapping[str, OwnMeasure] | None = None
+        self,
+        engine: Engine,
+        cluster: SimulatedCluster,
+        tally: RunTally,
+        own: Mapping[str, OwnMeasure] | None = None,
     ) -> None:
         self._engine = engine
-        self._world = world
+        self._cluster = cluster
         self._tally = tally
         self._own: dict[str, Measure] = {
             name: made() if isinstance(made, type) else made for name, made in (own or {}).items()
         }
-        self._news = News()
+        self._news = PodChanges()
         if self._own:
-            world.watchers.append(self._news)
+            cluster.watchers.append(self._news)
         self._resources: list[str] = []
         self._node_generation = -1
         self._waits_seen = 0
@@ -114,8 +118,10 @@ class Sampler:
 
     def _own_measures(self, nodes: Nodes) -> Iterator[tuple[str, float]]:
         news = self._news
-        time, pods = self._world.clock.now(), self._world.pods.values()
-        view = View(time, nodes, pods, self._tally, tuple(news.came), tuple(news.ran), tuple(news.went))
+        time, pods = self._cluster.clock.now(), self._cluster.pods.values()
+        view = ClusterView(
+            time, nodes, pods, self._tally, tuple(news.came), tuple(news.ran), tuple(news.went)
+        )
         for changed in (news.came, news.ran, news.went):
             changed.clear()
         for name, measure in self._own.items():
@@ -189,7 +195,7 @@ def zone_skew(nodes: Nodes) -> float:
     return float(pods.max() - pods.min())
 
 
-class Series:
+class SampleSeries:
     """Samples by name, all of one length. With a set interval all are kept; without, at most so many that a
     plot needs."""
 
@@ -212,6 +218,6 @@ class Series:
         for column in self.columns.values():
             if len(column) == length:
                 column.append(nan)
-        if self._thins and length >= MOST_SAMPLES:
+        if self._thins and length >= MAX_SAMPLES:
             self.interval *= 2
             self.columns = {name: column[::2] for name, column in self.columns.items()}

@@ -23,16 +23,16 @@ from typing import Any
 import numpy as np
 
 from moorage.api.errors import MoorageError
-from moorage.sim.tables import MEASURE, SECONDS, TEXT, Table, TableFormat, read_table
-from moorage.sim.tally import Placed
+from moorage.sim.tables import MEASURE, SECONDS, TEXT, ResultTable, TableFormat, read_table
+from moorage.sim.tally import PlacedPod
 
 SUMMARY, SERIES, PLACEMENTS = "summary.json", "series", "placements"
-PLACED = dict(zip(Placed._fields, (SECONDS, TEXT, TEXT, SECONDS, TEXT), strict=True))
+PLACED = dict(zip(PlacedPod._fields, (SECONDS, TEXT, TEXT, SECONDS, TEXT), strict=True))
 """Columns of the placements."""
 
 
 @dataclass(slots=True)
-class Result:
+class RunResult:
     """One run."""
 
     name: str
@@ -48,7 +48,7 @@ class Result:
     problems: list[str] = field(default_factory=list)
     """Actions that could not be done; the first thousand."""
     problem_count: int = 0
-    placed: list[Placed] | None = None
+    placed: list[PlacedPod] | None = None
     """None: they are in the folder."""
     folder: Path | None = None
 
@@ -68,12 +68,12 @@ class Result:
         """The assertions that do not hold, a sentence each."""
         return [verdict["text"] for verdict in self.verdicts if not verdict["holds"]]
 
-    def placements(self) -> Iterator[Placed]:
+    def placements(self) -> Iterator[PlacedPod]:
         """In the order in which the pods were bound; those that are pending come last."""
         if self.placed is not None:
             yield from self.placed
         elif self.folder is not None:
-            yield from map(Placed._make, read_table(self.folder, PLACEMENTS, PLACED)[1])
+            yield from map(PlacedPod._make, read_table(self.folder, PLACEMENTS, PLACED)[1])
 
     def nodes(self) -> dict[str, str]:
         """Pod → the node it was bound to last; empty for one that is pending."""
@@ -112,11 +112,11 @@ class Result:
     def write(self, folder: Path, form: TableFormat = TableFormat.CSV) -> None:
         """Put it into a folder; placements that are there already stay."""
         folder.mkdir(parents=True, exist_ok=True)
-        with Table(folder, SERIES, dict.fromkeys(self.series, MEASURE), form) as samples:
+        with ResultTable(folder, SERIES, dict.fromkeys(self.series, MEASURE), form) as samples:
             for sample in zip(*self.series.values(), strict=True):
                 samples.add(sample)
         if self.placed is not None:
-            with Table(folder, PLACEMENTS, PLACED, form) as placements:
+            with ResultTable(folder, PLACEMENTS, PLACED, form) as placements:
                 for placed in self.placed:
                     placements.add(placed)
         (folder / SUMMARY).write_text(json.dumps(self.summary(), indent=2) + "\n")
@@ -127,7 +127,7 @@ def _unknown(measure: str, known: Iterable[str]) -> KeyError:
     return KeyError(f"there is no measure {measure!r}; there are {', '.join(known)}")
 
 
-def read_result(folder: Path) -> Result:
+def read_result(folder: Path) -> RunResult:
     """What `write` has put into a folder."""
     try:
         summary = json.loads((folder / SUMMARY).read_text())
@@ -137,7 +137,7 @@ def read_result(folder: Path) -> Result:
         raise MoorageError(f"{folder} has no result of a simulation: {error}") from error
     columns = zip(*rows, strict=True) if rows else ([] for _ in names)
     series = {name: array("d", column) for name, column in zip(names, columns, strict=True)}
-    return Result(
+    return RunResult(
         name=summary["name"],
         seed=summary["seed"],
         measures=summary["measures"],

@@ -96,7 +96,7 @@ class TaintNodes(Fields):
     """Keys of taints to take away."""
 
 
-class Scale(Fields):
+class ScaleWorkload(Fields):
     workload: str
     count: int
 
@@ -108,7 +108,7 @@ class ObjectName(Fields):
     api_version: str = ""
 
 
-class Event(Fields):
+class ScenarioEvent(Fields):
     """Something that happens at a time. One field beside `at` and `for` is set."""
 
     at: Seconds
@@ -125,7 +125,7 @@ class Event(Fields):
     label: LabelNodes | None = None
     taint: TaintNodes | None = None
     add_nodes: NodeShape | None = None
-    scale: Scale | None = None
+    scale: ScaleWorkload | None = None
     apply: tuple[str | dict[str, Any], ...] | None = None
     """Objects, or files of objects; one that is there is replaced."""
     delete: ObjectName | None = None
@@ -143,7 +143,7 @@ class Event(Fields):
 
 ACTIONS = {
     field.name: field.encode_name
-    for field in msgspec.structs.fields(Event)
+    for field in msgspec.structs.fields(ScenarioEvent)
     if field.encode_name not in ("at", "for")
 }
 """Attribute → field, of what may happen."""
@@ -164,7 +164,7 @@ class Scenario(Fields):
     objects: tuple[str | dict[str, Any], ...] = ()
     """Objects, or files of objects, that are there from the start."""
     workloads: tuple[PodWorkload, ...] = ()
-    events: tuple[Event, ...] = ()
+    events: tuple[ScenarioEvent, ...] = ()
     assertions: tuple[AssertionFields, ...] = ()
     duration: Seconds | None = None
     seed: int = 0
@@ -246,7 +246,7 @@ def _workload_problems(path: str, workload: PodWorkload, duration: float | None)
         yield f"{path}: pods would come again for ever; say the duration of the scenario"
 
 
-def _event_problems(path: str, event: Event, scenario: Scenario) -> Iterator[str]:
+def _event_problems(path: str, event: ScenarioEvent, scenario: Scenario) -> Iterator[str]:
     given = [name for name, _ in event.given()]
     if len(given) != 1:
         yield f"{path}: needs one of {', '.join(ACTIONS.values())}; has {', '.join(given) or 'none'}"

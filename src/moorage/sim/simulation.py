@@ -5,31 +5,36 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import importlib
+import random
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
 from moorage.api.errors import MoorageError
+from moorage.api.resources import Unstructured
 from moorage.app.configuration import Configuration, configure, configure_file
 from moorage.app.gc_tuning import collected_as_when_running
 from moorage.framework.points import Plugin
-from moorage.sim.driving import Driver
-from moorage.sim.engine import simulated_engine
+from moorage.framework.ports import EventRecorder
+from moorage.scheduler.assembly import assemble
+from moorage.scheduler.engine import Engine
+from moorage.scheduler.generation import Ports
+from moorage.scheduler.records import RecordRing
+from moorage.sim.cluster import SimulatedCluster
+from moorage.sim.driving import Driver, RealTimePace
 from moorage.sim.loading import load_workload, read_scenario
 from moorage.sim.loop import VirtualClock, VirtualLoop, finish
 from moorage.sim.measures import OwnMeasure, Sampler
-from moorage.sim.pacing import Pace
-from moorage.sim.records import Recorder
-from moorage.sim.results import PLACED, PLACEMENTS, Result
-from moorage.sim.tables import Table, TableFormat
-from moorage.sim.tally import AttemptRing, Placed, Tally
+from moorage.sim.recordings import ChangeRecorder
+from moorage.sim.results import PLACED, PLACEMENTS, RunResult
+from moorage.sim.tables import ResultTable, TableFormat
+from moorage.sim.tally import AttemptRing, PlacedPod, RunTally
 from moorage.sim.workload import Settings, Workload
-from moorage.sim.world import World
 
 SPIN_LIMIT = 1_000_000_000
 """Callbacks at one instant before that counts as going round in circles; a pod takes about ten."""
-OnProgress = Callable[[float, Tally], None]
+OnProgress = Callable[[float, RunTally], None]
 """Called with the virtual time and what was counted so far."""
 
 
@@ -71,19 +76,19 @@ class Simulation:
         *,
         on_progress: OnProgress | None = None,
         record: Path | None = None,
-        pace: Pace | None = None,
+        pace: RealTimePace | None = None,
         form: TableFormat = TableFormat.CSV,
-    ) -> Result:
+    ) -> RunResult:
         """From the start to the end. The result is in the folder, or without one in memory; `record` is a
         file for all changes of objects, to be replayed. Without a pace it goes as fast as possible."""
         with ExitStack() as stack:
-            placed: list[Placed] | None = None
+            placed: list[PlacedPod] | None = None
             if folder is None:
                 placed = []
                 note = placed.append
             else:
                 folder.mkdir(parents=True, exist_ok=True)
-                note = stack.enter_context(Table(folder, PLACEMENTS, PLACED, form)).add
+                note = stack.enter_context(ResultTable(folder, PLACEMENTS, PLACED, form)).add
             result = self._run(note, on_progress, record, pace)
         result.placed = placed
         if folder is not None:
@@ -92,27 +97,29 @@ class Simulation:
 
     def _run(
         self,
-        note: Callable[[Placed], None],
+        note: Callable[[PlacedPod], None],
         on_progress: OnProgress | None,
         record: Path | None,
-        pace: Pace | None,
-    ) -> Result:
+        pace: RealTimePace | None,
+    ) -> RunResult:
         began = time.perf_counter()
         loop = VirtualLoop(spin_limit=SPIN_LIMIT)
         loop.on_move = pace
         try:
             asyncio.set_event_loop(loop)
             clock = VirtualClock(loop, epoch=self._settings.epoch)
-            world = World(clock, grace=self._settings.grace, adopts_pods=self._settings.adopts_pods)
-            tally = Tally(clock, note, self._settings.attempts)
+            cluster = SimulatedCluster(
+                clock, grace=self._settings.grace, adopts_pods=self._settings.adopts_pods
+            )
+            tally = RunTally(clock, note, self._settings.attempts)
             records = AttemptRing(tally.attempted)
-            engine = simulated_engine(self.configuration, world, self.seed, tally, records)
-            world.watchers.append(tally)
-            sampler = Sampler(engine, world, tally, self._measures)
-            driver = Driver(engine, world, tally, sampler, self._settings, on_progress)
+            engine = simulated_engine(self.configuration, cluster, self.seed, tally, records)
+            cluster.watchers.append(tally)
+            sampler = Sampler(engine, cluster, tally, self._measures)
+            driver = Driver(engine, cluster, tally, sampler, self._settings, on_progress)
             with ExitStack() as stack:
                 if record is not None:
-                    world.post = stack.enter_context(Recorder(record, clock, world.post)).post
+                    cluster.post = stack.enter_context(ChangeRecorder(record, clock, cluster.post)).post
                 stack.enter_context(collected_as_when_running())
                 loop.run_until_complete(driver.run(self.workload, self.seed))
         finally:
@@ -121,9 +128,9 @@ class Simulation:
             loop.close()
         if loop.failures:
             raise BaseExceptionGroup("failures of background work", loop.failures)
-        for kind, number in world.set_aside.items():
+        for kind, number in cluster.set_aside.items():
             driver.problems.add(f"{number} objects of the kind {kind} were left out: no plugin reads them")
-        return Result(
+        return RunResult(
             name=self.name,
             seed=self.seed,
             measures=driver.last,
@@ -176,3 +183,22 @@ def _configuration(
             return configure(given, plugins=plugins)
         case None:
             return configure(plugins=plugins)
+
+
+def simulated_engine(
+    configured: Configuration,
+    cluster: SimulatedCluster,
+    seed: int,
+    recorder: EventRecorder,
+    records: RecordRing | None = None,
+) -> Engine:
+    """An engine with all profiles of the configuration, connected with a world in memory: what it writes
+    happens there, and comes back to it."""
+    ports = Ports(cluster, cluster.clock, random.Random(seed), recorder)
+    engine = assemble(configured.config, configured.profiles, configured.registry, ports, records=records)
+    cluster.post, cluster.profiles = engine.inbox.post, engine.profiles
+    for plugin in configured.plugins():
+        for need in plugin.needs:
+            if need.resource.type is Unstructured:
+                cluster.custom[need.resource.kind, need.resource.api_version] = need.resource
+    return engine

@@ -28,7 +28,7 @@ class TableFormat(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ColumnType:
     """What a column has."""
 
     arrow: str
@@ -39,19 +39,19 @@ class Kind:
     """A value from the text."""
 
 
-MEASURE = Kind(
+MEASURE = ColumnType(
     "float64",
     lambda value: "" if isnan(value) else f"{value:.9g}",
     lambda text: float(text) if text else nan,
 )
 """Not a number, where there is none: empty in CSV, null in Parquet."""
-SECONDS = Kind("float64", "{:.6f}".format, float)
-NUMBER = Kind("int64", str, int)
-TEXT = Kind("string", str, str)
-Columns = Mapping[str, Kind]
+SECONDS = ColumnType("float64", "{:.6f}".format, float)
+NUMBER = ColumnType("int64", str, int)
+TEXT = ColumnType("string", str, str)
+Columns = Mapping[str, ColumnType]
 
 
-class Table:
+class ResultTable:
     """A table in a folder, written row by row. One of that name in the other format is removed."""
 
     def __init__(self, folder: Path, name: str, columns: Columns, form: TableFormat) -> None:
@@ -65,7 +65,7 @@ class Table:
     def add(self, row: Iterable[Any]) -> None:
         self._rows.add(row)
 
-    def __enter__(self) -> Table:
+    def __enter__(self) -> ResultTable:
         return self
 
     def __exit__(self, *_: object) -> None:

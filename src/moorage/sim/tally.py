@@ -15,13 +15,13 @@ from moorage.api.pod import Pod
 from moorage.framework.ports import Clock
 from moorage.runtime.record import SCHEDULED, DecisionRecord, TopScores
 from moorage.scheduler.records import RecordRing
-from moorage.sim.world import DELETED, ENDED, LOST
+from moorage.sim.cluster import DELETED, ENDED, LOST
 
 RECORD_BYTES = 1 << 20
 """Of decision records that are kept."""
 
 
-class Placed(NamedTuple):
+class PlacedPod(NamedTuple):
     """A pod on its node; or, at the end of a run, one that is still pending."""
 
     time: float
@@ -35,7 +35,7 @@ class Placed(NamedTuple):
     """The plugin whose score made the most difference to the second-best node, where scores are on record."""
 
 
-OnPlaced = Callable[[Placed], None]
+OnPlaced = Callable[[PlacedPod], None]
 
 
 class AttemptRing(RecordRing):
@@ -50,7 +50,7 @@ class AttemptRing(RecordRing):
         self._listener(record)
 
 
-class Tally:
+class RunTally:
     """Implements `PodWatcher` and `EventRecorder`; `attempted` hears of attempts."""
 
     def __init__(self, clock: Clock, on_placed: OnPlaced, give_up: int | None = None) -> None:
@@ -96,7 +96,7 @@ class Tally:
         self.waits.append(now - came[1])
         self._no_longer_refused(uid)
         decided_by = self._decided_by.pop(uid, "")
-        self._on_placed(Placed(now, came[0], pod.spec.node_name, now - came[1], decided_by))
+        self._on_placed(PlacedPod(now, came[0], pod.spec.node_name, now - came[1], decided_by))
 
     def gone(self, pod: Pod, why: str) -> None:
         self.departed[why] += 1
@@ -110,7 +110,7 @@ class Tally:
         """The run is over: note the pods that are still pending."""
         now = self._clock.now()
         for key, came in self._came.values():
-            self._on_placed(Placed(now, key, "", now - came))
+            self._on_placed(PlacedPod(now, key, "", now - came))
 
     def _no_longer_refused(self, uid: str) -> None:
         if (plugins := self._refused_by.pop(uid, None)) is not None:

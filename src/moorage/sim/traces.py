@@ -19,10 +19,10 @@ from moorage.api.errors import MoorageError
 from moorage.api.node import HOSTNAME
 from moorage.api.resources import NODES, PODS, AnyObject
 from moorage.api.times import parse_time
+from moorage.sim.cluster import PodLife
 from moorage.sim.fields import FieldError, Fields, Seconds, parse_yaml, read_fields
 from moorage.sim.objects import PODS_PER_NODE, typed
-from moorage.sim.workload import Add, Settings, Timed
-from moorage.sim.world import Life
+from moorage.sim.workload import AddObject, Settings, Timed
 
 Row = Mapping[str, str]
 Texts = Mapping[str, str | int | float]
@@ -121,7 +121,7 @@ class Trace:
 
     def actions(self, seed: int) -> Iterator[Timed]:
         for number, (time, row) in enumerate(self._arrivals(seed)):
-            yield time, Add(self._pod(row, number), self._life(row, time))
+            yield time, AddObject(self._pod(row, number), self._life(row, time))
 
     def _arrivals(self, seed: int) -> Iterator[tuple[float, Row]]:
         pods = self._mapping.pods
@@ -195,14 +195,14 @@ class Trace:
             spec["priority"] = int(priority)
         return decoding.convert(PODS, {"metadata": metadata, "spec": spec})
 
-    def _life(self, row: Row, arrival: float) -> Life:
+    def _life(self, row: Row, arrival: float) -> PodLife:
         pods = self._mapping.pods
         if pods.lifetime:
             text = self._text(pods.lifetime, row)
-            return Life(float(text)) if text else Life()
+            return PodLife(float(text)) if text else PodLife()
         if pods.end and self._text(pods.end, row):
-            return Life(max(0.0, self._time(pods.end, row) - self._time(pods.arrival, row)))
-        return Life()
+            return PodLife(max(0.0, self._time(pods.end, row) - self._time(pods.arrival, row)))
+        return PodLife()
 
     def _time(self, text: str, row: Row) -> float:
         written = self._text(text, row)

@@ -13,48 +13,48 @@ from operator import itemgetter
 from typing import Any, Literal, Protocol, TypeAlias
 
 from moorage.api.resources import AnyObject, Resource
+from moorage.sim.cluster import DELETED, NO_LIFE, PodLife, SimulatedCluster
 from moorage.sim.loop import EPOCH
-from moorage.sim.world import DELETED, NO_LIFE, Life, World
 
-Action: TypeAlias = Callable[[World], None]
+Action: TypeAlias = Callable[[SimulatedCluster], None]
 """Done at its time. What it raises as a MoorageError is collected, and the simulation goes on."""
 Timed: TypeAlias = tuple[float, Action]
 """Virtual seconds since the start, and what happens then."""
 
 
 @dataclass(frozen=True, slots=True)
-class Add:
+class AddObject:
     """An object comes."""
 
     object: AnyObject
-    life: Life = NO_LIFE
+    life: PodLife = NO_LIFE
 
-    def __call__(self, world: World) -> None:
-        world.add(self.object, self.life)
+    def __call__(self, cluster: SimulatedCluster) -> None:
+        cluster.add(self.object, self.life)
 
 
 @dataclass(frozen=True, slots=True)
-class Update:
+class UpdateObject:
     """An object changes."""
 
     resource: Resource
     key: str
     edit: Callable[[Any], Any]
 
-    def __call__(self, world: World) -> None:
-        world.update(self.resource, self.key, self.edit)
+    def __call__(self, cluster: SimulatedCluster) -> None:
+        cluster.update(self.resource, self.key, self.edit)
 
 
 @dataclass(frozen=True, slots=True)
-class Delete:
+class DeleteObject:
     """An object goes."""
 
     resource: Resource
     key: str
     why: str = DELETED
 
-    def __call__(self, world: World) -> None:
-        world.remove(self.resource, self.key, self.why)
+    def __call__(self, cluster: SimulatedCluster) -> None:
+        cluster.remove(self.resource, self.key, self.why)
 
 
 Comparison = Literal["<", "<=", "==", "!=", ">=", ">"]

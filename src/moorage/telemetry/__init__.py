@@ -1,1 +1,1 @@
-"""Logging and metrics. Imports no other package of Moorage."""
+"""Logs, metrics and traces. This package imports no other package of Moorage."""

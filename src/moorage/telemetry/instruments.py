@@ -1,8 +1,9 @@
-"""Counters, gauges and histograms that cost the scheduler next to nothing, exposed through prometheus-client.
+"""Counters, gauges and histograms with a low overhead, exposed through prometheus-client.
 
-One thread writes, any thread reads: a reading may miss the newest observation and is never torn apart further
-than that. prometheus-client's own instruments take a lock and walk the buckets for every observation, about
-two microseconds; these take a tenth of that. Names, labels and the exposition format are its business.
+One thread writes, and any thread reads. A reader may miss the newest observation, but nothing else can be
+inconsistent. The instruments of prometheus-client take a lock and walk the buckets for every observation,
+which takes about two microseconds; these take a tenth of that. prometheus-client still provides the
+exposition format.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ Labels = tuple[str, ...]
 
 
 def exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
-    """Upper bounds of buckets: each `factor` times the one before, reckoned as Go does."""
+    """Return the upper bounds of buckets, each `factor` times the previous one, computed as Go does."""
     bounds = []
     for _ in range(count):
         bounds.append(start)
@@ -29,7 +30,7 @@ def exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
 
 
 class Value:
-    """One counter or gauge of a family; write `value`."""
+    """A counter or gauge of a family. Write `value`."""
 
     __slots__ = ("value",)
 
@@ -38,27 +39,29 @@ class Value:
 
 
 class Buckets:
-    """One histogram of a family."""
+    """A histogram of a family."""
 
     __slots__ = ("bounds", "counts", "total")
 
     def __init__(self, bounds: tuple[float, ...]) -> None:
         self.bounds = bounds
         self.counts = [0] * (len(bounds) + 1)
-        """Per bucket, not added up; the last one has what lies above all bounds."""
+        """Observations per bucket, not cumulative. The last bucket holds values above all bounds."""
         self.total = 0.0
 
     def observe(self, value: float) -> None:
+        """Record a value."""
         self.counts[bisect_left(self.bounds, value)] += 1
         self.total += value
 
     @property
     def count(self) -> int:
+        """The number of observations."""
         return sum(self.counts)
 
 
 class Family(ABC):
-    """A metric of some kind: children by the values of its labels."""
+    """A metric, with one child per combination of label values."""
 
     def __init__(self, name: str, help: str, labels: Sequence[str] = ()) -> None:  # noqa: A002
         self.name = name
@@ -67,11 +70,11 @@ class Family(ABC):
 
     @abstractmethod
     def collect(self) -> Metric:
-        """All children as they are now, for exposition."""
+        """Return the current values of all children, for exposition."""
 
 
 class _Values(Family):
-    """What counters and gauges have in common."""
+    """The common parts of counters and gauges."""
 
     _exposed: type[CounterMetricFamily | GaugeMetricFamily]
 
@@ -83,7 +86,9 @@ class _Values(Family):
             self.child()
 
     def child(self, *values: str) -> Value:
-        """The one with these label values, made at its first use. Keep it where it is used often."""
+        """Return the child with these label values, creating it on first use. Keep it where it is used
+        often.
+        """
         found = self._children.get(values)
         if found is None:
             if len(values) != len(self.labels):
@@ -92,11 +97,11 @@ class _Values(Family):
         return found
 
     def read_from(self, source: Callable[[], Iterable[tuple[Labels, float]]]) -> None:
-        """Values that are reckoned when the metrics are read, besides the children."""
+        """Add values that `source` computes whenever the metrics are read."""
         self._sources.append(source)
 
     def replace(self, values: Iterable[tuple[Labels, float]]) -> None:
-        """Exactly these children from now on; for values that are kept elsewhere."""
+        """Replace all children by these values, which are kept elsewhere."""
         fresh: dict[Labels, Value] = {}
         for labels, value in values:
             fresh[labels] = Value()
@@ -117,26 +122,28 @@ class _Values(Family):
         return family
 
 
-class Counter(_Values):
-    """Counters; the name ends in `_total`."""
+class LabelCounter(_Values):
+    """A family of counters. The name ends in `_total`."""
 
     _exposed = CounterMetricFamily
 
     def inc(self, *values: str, by: float = 1) -> None:
+        """Increase the counter with these label values."""
         self.child(*values).value += by
 
 
 class Gauge(_Values):
-    """Gauges."""
+    """A family of gauges."""
 
     _exposed = GaugeMetricFamily
 
     def set(self, *values: str, to: float) -> None:
+        """Set the gauge with these label values."""
         self.child(*values).value = to
 
 
 class Histogram(Family):
-    """Histograms with the same buckets."""
+    """A family of histograms with the same buckets."""
 
     def __init__(
         self,
@@ -153,6 +160,7 @@ class Histogram(Family):
             self.child()
 
     def child(self, *values: str) -> Buckets:
+        """Return the histogram with these label values, creating it on first use."""
         found = self._children.get(values)
         if found is None:
             if len(values) != len(self.labels):
@@ -161,6 +169,7 @@ class Histogram(Family):
         return found
 
     def observe(self, value: float, *values: str) -> None:
+        """Record a value in the histogram with these label values."""
         self.child(*values).observe(value)
 
     def collect(self) -> Metric:
@@ -172,19 +181,19 @@ class Histogram(Family):
                 seen += count
                 buckets.append((edge, float(seen)))
             if self.labels and not seen:
-                continue  # made ahead of its first use
+                continue  # created before its first use
             family.add_metric(labels, buckets=buckets, sum_value=child.total)
         return family
 
 
 def _edge(bound: float) -> str:
-    """As Go writes it: 1, not 1.0. Prometheus 2 tells buckets apart by the text."""
+    """Format a bound as Go does: 1, not 1.0. Prometheus 2 identifies buckets by this text."""
     text: str = floatToGoString(bound)  # type: ignore[no-untyped-call]  # the library has no types there
     return text.removesuffix(".0")
 
 
 class Exposed(Collector):
-    """Families as a collector of prometheus-client; `without` leaves some out by name."""
+    """A collector of prometheus-client for these families, except those named in `without`."""
 
     def __init__(self, families: Iterable[Family], without: frozenset[str] = frozenset()) -> None:
         self.families = [family for family in families if family.name not in without]
@@ -194,5 +203,5 @@ class Exposed(Collector):
             yield family.collect()
 
     def describe(self) -> Iterator[Metric]:
-        """Nothing: registering must not collect what is reckoned on demand."""
+        """Return nothing, so that registering the collector does not compute any values."""
         return iter(())

@@ -1,8 +1,8 @@
-"""What the scheduler reports to its metrics: one object per process, one meter per profile.
+"""The scheduler's interface to its metrics: one object per process and one meter per profile.
 
-The scheduling cycle runs one pod at a time, so a meter is a stopwatch that laps at each extension point: one
-reading of the clock and two additions. What can be reckoned later is: evaluations of plugins are kept as
-counts of equal attempts and multiplied out when they are read.
+The scheduling cycle runs one pod at a time, so a meter is a stopwatch with a lap per extension point: one
+clock reading and two additions. Everything else is computed when the metrics are read. For example,
+evaluations of plugins are kept as counts of equal attempts.
 """
 
 from __future__ import annotations
@@ -12,54 +12,59 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
-from moorage.telemetry.catalog import POINT, Catalog
+from moorage.telemetry.catalog import POINT, MetricCatalog
 from moorage.telemetry.instruments import Buckets, Histogram, Labels
 
 SUCCESS = "Success"
 METRICS = "moorage.metrics"
-"""The key under which plugins find the metrics among what the process shares."""
+"""The key of the metrics in `handle.shared`."""
 SAMPLE = 10
-"""In one cycle of so many the plugins are timed one by one."""
+"""Plugins are timed individually in one of this many cycles."""
 MANY_ATTEMPTS = 15
 
 P = TypeVar("P")
 Plugins = Mapping[str, Sequence[str]]
 """Label of an extension point → the names of its plugins."""
 Skipped = tuple[frozenset[str], frozenset[str] | None]
-"""The plugins that PreFilter, and so Filter, had nothing to do for, and the same of PreScore and Score; None:
-nothing was scored."""
+"""The plugins that returned Skip in PreFilter, and so skip Filter, and the same for PreScore and Score. The
+second is None if nothing was scored.
+"""
 
 
-class SchedulerMetrics(Catalog):
-    """All metrics of one scheduler. Called on its loop only; read from anywhere."""
+class SchedulerMetrics(MetricCatalog):
+    """All metrics of one scheduler. Written on its event loop only; read from any thread."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         super().__init__()
         self.now = now
-        """A monotonic clock, in seconds."""
+        """A monotonic clock in seconds."""
         self.profiles: dict[str, ProfileMeter] = {}
         self.make_meter: MakeMeter = ProfileMeter
         self._past: Counter[Labels] = Counter()
-        """Evaluations that meters counted which were replaced: a counter never runs backwards."""
+        """Evaluations counted by meters that were replaced. A counter must never decrease."""
         self.evaluations.read_from(self._evaluations)
         self._incoming: Counter[tuple[str, str]] = Counter()
         self.incoming.read_from(lambda: list(self._incoming.items()))
 
     def profile(self, name: str, filters: Plugins, scores: Plugins) -> ProfileMeter:
-        """The meter of a profile; `filters` and `scores` are its plugins whose evaluations are counted."""
+        """Return the meter of a profile. `filters` and `scores` are the plugins whose evaluations are
+        counted.
+        """
         if (known := self.profiles.get(name)) is not None:
             self._past.update(dict(known.evaluations()))
         self.profiles[name] = made = self.make_meter(self, name, filters, scores)
         return made
 
     def came(self, queue: str, event: str) -> None:
+        """Count a pod that was added to a queue."""
         self._incoming[queue, event] += 1
 
     def hinted(self, plugin: str, event: str, answer: str, seconds: float) -> None:
+        """Record a call of a queueing hint."""
         self.hint_seconds.observe(seconds, plugin, event, answer)
 
     def bound(self, attempts: int, waited: float, after_flush: bool) -> None:
-        """A pod is bound, after so many attempts and so many seconds since it could first be tried."""
+        """Record a bound pod: its number of attempts, and the seconds since it first became active."""
         label = str(attempts) if attempts < MANY_ATTEMPTS else f"{MANY_ATTEMPTS}+"
         self.sli_seconds.observe(waited, label)
         self.pod_attempts.observe(attempts)
@@ -67,7 +72,7 @@ class SchedulerMetrics(Catalog):
             self.after_flush.inc()
 
     def preempted(self, seconds: float, result: str) -> None:
-        """Victims were sent away in the background."""
+        """Record the deletion of victims in the background."""
         self.preemption_seconds.observe(seconds, result)
         self.preemption_runs.inc(result)
 
@@ -79,7 +84,7 @@ class SchedulerMetrics(Catalog):
 
 
 class _Successes(dict[str, Buckets]):
-    """Label of an extension point → where its duration goes when it succeeds; made at its first use."""
+    """Label of an extension point → the histogram of its successful runs, created on first use."""
 
     def __init__(self, seconds: Histogram, profile: str) -> None:
         super().__init__()
@@ -98,7 +103,7 @@ class ProfileMeter:
         self.metrics = metrics
         self.name = name
         self.sampled = False
-        """Whether this cycle's plugins are timed one by one."""
+        """Whether plugins are timed individually in this cycle."""
         self._now = metrics.now
         self._filters = filters
         self._scores = scores
@@ -107,19 +112,19 @@ class ProfileMeter:
         self._success = _Successes(metrics.point_seconds, name)
         self._skipped: dict[Skipped, int] = {}
         self._timed: dict[str, dict[str, Buckets]] = {}
-        """Point → plugin → where its duration goes; for the cycles in which plugins are timed."""
+        """Extension point → plugin → histogram, for the cycles in which plugins are timed."""
         self._warm = metrics.batches.child(name, "hint_used")
         self._cold = metrics.batches.child(name, "no_hint")
         self._algorithm = metrics.algorithm_seconds.child()
 
     def begin(self, now: float) -> None:
-        """A cycle begins."""
+        """Start a cycle."""
         self._last = now
         self._cycles += 1
         self.sampled = self._cycles % SAMPLE == 1
 
     def lap(self, point: str, status: str = SUCCESS) -> None:
-        """An extension point has ended, the one before it having ended at the last lap."""
+        """End an extension point that started at the last lap."""
         now = self._now()
         seconds = now - self._last
         self._last = now
@@ -128,22 +133,22 @@ class ProfileMeter:
         buckets.total += seconds
 
     def skip(self) -> None:
-        """Time that belongs to no extension point."""
+        """Leave out the time since the last lap, which belongs to no extension point."""
         self._last = self._now()
 
     def observe(self, point: str, since: float, status: str = SUCCESS) -> float:
-        """An extension point outside the cycle, which began at `since`; returns the present."""
+        """Record an extension point outside the cycle that started at `since`. Return the current time."""
         now = self._now()
         buckets = self._success[point] if status is SUCCESS else self._other(point, status)
         buckets.observe(now - since)
         return now
 
     def empty(self, point: str) -> None:
-        """An extension point without plugins was passed."""
+        """Record an extension point without plugins."""
         self._success[point].counts[0] += 1
 
     def chose(self, started: float, warm: bool) -> None:
-        """The search for a node is over; where plugins ran, that was at the last lap."""
+        """Record the choice of a node. If plugins ran, it ended at the last lap."""
         if warm:
             self._warm.value += 1
             self._last = self._now()
@@ -152,18 +157,19 @@ class ProfileMeter:
         self._algorithm.observe(self._last - started)
 
     def evaluated(self, skip_filter: Iterable[str], skip_score: Iterable[str] | None) -> None:
-        """All plugins but these were asked in this attempt."""
+        """Count an attempt in which all plugins but these ran."""
         key = (frozenset(skip_filter), None if skip_score is None else frozenset(skip_score))
         self._skipped[key] = self._skipped.get(key, 0) + 1
 
     def attempted(self, result: str, seconds: float) -> None:
-        """An attempt has ended, its binding included."""
+        """Record a finished attempt, including its binding."""
         self.metrics.attempts.child(result, self.name).value += 1
         self.metrics.attempt_seconds.child(result, self.name).observe(seconds)
 
     def timed(self, plugins: Iterable[P], point: str) -> Iterable[P]:
-        """The plugins, one after the other; each is timed until the next one is asked for. One that ends the
-        loop is not timed."""
+        """Yield the plugins, timing each until the next one is requested. A plugin that ends the loop is not
+        timed.
+        """
         buckets_of, began = self._timed.setdefault(point, {}), self._now()
         for plugin in plugins:
             yield plugin
@@ -176,13 +182,16 @@ class ProfileMeter:
             began = now
 
     def plugin(self, name: str, point: str, seconds: float, status: str = SUCCESS) -> None:
+        """Record the duration of a plugin."""
         self.metrics.plugin_seconds.child(name, point, status).observe(seconds)
 
     def _other(self, point: str, status: str) -> Buckets:
         return self.metrics.point_seconds.child(point, status, self.name)
 
     def evaluations(self) -> Iterator[tuple[Labels, float]]:
-        """Every plugin has a row at each of its points from the start. One that skips was not asked."""
+        """Yield the number of evaluations per plugin and extension point, starting with 0. A plugin that
+        skipped did not run.
+        """
         found = {
             (plugin, point): 0
             for plugins in (self._filters, self._scores)
@@ -205,4 +214,4 @@ def _add(found: dict[tuple[str, str], int], plugins: Plugins, skipped: frozenset
 
 
 MakeMeter = Callable[[SchedulerMetrics, str, Plugins, Plugins], ProfileMeter]
-"""Makes the meter of a profile: metrics, its name, and the plugins whose evaluations are counted."""
+"""Makes the meter of a profile from the metrics, the profile's name, and the plugins to count."""

@@ -1,8 +1,8 @@
-"""Traces by OpenTelemetry: a span per attempt with its extension points, and one per write to the API server.
+"""OpenTelemetry traces: one span per attempt with its extension points, and one per write to the API server.
 
-Off unless the usual environment variables name an exporter; then the extra `otel` is needed. Times are those
-of the meters. An attempt belongs to the trace that its pod names in the annotation `traceparent`, if it has
-one. Whether it is sampled is decided once, at its beginning: what is not sampled is not even noted.
+Tracing is off unless the standard environment variables name an exporter; it then needs the extra `otel`.
+Times are those of the meters. An attempt belongs to the trace in the pod's annotation `traceparent`, if
+present. Sampling is decided once, when the attempt starts; unsampled attempts record nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from moorage.telemetry.metrics import SUCCESS, Plugins, ProfileMeter, SchedulerM
 
 NAME = "moorage"
 DEFAULT_RATIO = 0.01
-"""Of the attempts without a trace of their own, where OTEL_TRACES_SAMPLER says nothing."""
+"""Share of sampled attempts without a `traceparent` if OTEL_TRACES_SAMPLER is not set."""
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 
 T = TypeVar("T")
@@ -24,8 +24,11 @@ _log = logs.get(__name__)
 
 
 class Tracing:
-    """The spans of one scheduler. `provider` is a TracerProvider of OpenTelemetry's SDK; `now` and `wall` are
-    clocks in seconds, the first one that of the meters."""
+    """The spans of one scheduler.
+
+    `provider` is a TracerProvider of the OpenTelemetry SDK. `now` and `wall` are clocks in seconds; `now` is
+    the clock of the meters.
+    """
 
     def __init__(self, provider: Any, now: Callable[[], float], wall: Callable[[], float]) -> None:
         from opentelemetry import context, trace
@@ -44,8 +47,10 @@ class Tracing:
         attributes: Mapping[str, Any],
         outcome: Callable[[], Mapping[str, Any]],
     ) -> T:
-        """Do the work of an attempt in a span. What it starts, such as the binding, belongs to the span, too;
-        `outcome` gives attributes that are known afterwards."""
+        """Run an attempt in a span, which also covers what the attempt starts, such as the binding.
+
+        `outcome` returns the attributes that are known afterwards.
+        """
         parent = self._extract(annotations) if "traceparent" in annotations else self._context.Context()
         span = self._tracer.start_span(
             "attempt", parent, attributes=dict(attributes), start_time=_nanoseconds(self._wall())
@@ -58,12 +63,12 @@ class Tracing:
             if span.is_recording():
                 try:
                     span.set_attributes(dict(outcome()))
-                except Exception as error:  # a span must not cost the scheduler its loop
-                    _log.error("A span lacks its outcome", error=error, stack=True)
+                except Exception as error:  # an error in a span must not stop the scheduler
+                    _log.error("Cannot add the outcome to a span", error=error, stack=True)
             span.end(_nanoseconds(self._wall()))
 
     def point(self, name: str, since: float, until: float, status: str) -> None:
-        """An extension point of the attempt that is under way is over."""
+        """Add a span for an extension point of the current attempt."""
         if not self._is_sampled():
             return
         offset = self._wall() - self._now()
@@ -74,7 +79,7 @@ class Tracing:
 
     @contextmanager
     def write(self, name: str, attributes: Mapping[str, Any]) -> Iterator[None]:
-        """A request that writes. One that belongs to no attempt has no span."""
+        """Add a span for a write request. A write outside an attempt gets no span."""
         if not self._is_sampled():
             yield
             return
@@ -83,20 +88,20 @@ class Tracing:
             yield
 
     def meter(self, metrics: SchedulerMetrics, name: str, filters: Plugins, scores: Plugins) -> ProfileMeter:
-        """A meter whose laps are spans as well."""
+        """Return a meter whose laps are also spans."""
         return TracedMeter(self, metrics, name, filters, scores)
 
     def _is_sampled(self) -> bool:
-        """Whether the attempt is; its span may have ended while it is being bound."""
+        """Return whether the attempt is sampled. Its span may have ended while the pod is being bound."""
         return bool(self._trace.get_current_span().get_span_context().trace_flags.sampled)
 
     def close(self) -> None:
-        """Send what has not been sent yet."""
+        """Export the remaining spans."""
         self._provider.shutdown()
 
 
 class TracedMeter(ProfileMeter):
-    """A stopwatch that makes spans."""
+    """A meter that also makes spans."""
 
     def __init__(
         self, tracing: Tracing, metrics: SchedulerMetrics, name: str, filters: Plugins, scores: Plugins
@@ -118,17 +123,21 @@ class TracedMeter(ProfileMeter):
 def from_environment(
     environ: Mapping[str, str], now: Callable[[], float], wall: Callable[[], float]
 ) -> Tracing | None:
-    """Tracing as the variables OTEL_* ask for it; None when they do not, or the extra is missing."""
+    """Return tracing as the OTEL_* variables request, or None if they do not or the extra is missing."""
     exporter = environ.get("OTEL_TRACES_EXPORTER") or ("otlp" if any(map(environ.get, ENDPOINTS)) else "none")
     if exporter == "none" or environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
         return None
     if exporter not in EXPORTERS:
-        _log.warning("No traces: OTEL_TRACES_EXPORTER is otlp, console or none", found=exporter)
+        _log.warning(
+            "Traces are disabled: OTEL_TRACES_EXPORTER must be otlp, console or none", found=exporter
+        )
         return None
     try:
         return Tracing(_provider(exporter, environ), now, wall)
     except ImportError as error:
-        _log.warning("No traces: pip install 'moorage[otel]'", missing=error.name, exporter=exporter)
+        _log.warning(
+            "Traces are disabled: run pip install 'moorage[otel]'", missing=error.name, exporter=exporter
+        )
         return None
 
 
@@ -136,7 +145,9 @@ EXPORTERS = ("otlp", "console")
 
 
 def _provider(exporter: str, environ: Mapping[str, str]) -> Any:
-    """The SDK reads the other variables itself: endpoint, headers, sampler, batches, resource."""
+    """Build the provider. The SDK itself reads the other variables: endpoint, headers, sampler, batches,
+    resource.
+    """
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import TracerProvider

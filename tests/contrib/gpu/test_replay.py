@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from moorage.sim.jobs import Job, Setup, Source
+from moorage.sim.jobs import Job, Setup, WorkloadSource
 from tests.docs.snippets import ROOT
 
 FOLDER = ROOT.parent / "shared" / "traces" / "openb"
@@ -40,7 +40,7 @@ def published(file: str, policy: str, **wanted: str) -> dict[str, Any]:
 
 def simulated(policy: str, seed: int, folder: Any, until: str = "") -> Any:
     setup = Setup(policy, EXAMPLE / f"{policy}.yaml", folders=(str(EXAMPLE),))
-    source = Source(PODS, EXAMPLE / "openb.yaml", until=until)
+    source = WorkloadSource(PODS, EXAMPLE / "openb.yaml", until=until)
     return Job(source, setup, seed, folder).run()
 
 

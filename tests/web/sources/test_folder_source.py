@@ -9,21 +9,21 @@ from dataclasses import replace
 import pytest
 
 from moorage.api.errors import MoorageError
-from moorage.sim.results import Result
-from moorage.sim.tally import Placed
+from moorage.sim.results import RunResult
+from moorage.sim.tally import PlacedPod
 from moorage.web.sources.folder_source import FolderSource
 
-RUN = Result(
+RUN = RunResult(
     name="plain",
     seed=0,
     measures={"pending": 1.0},
     series={"time": array("d", [0.0, 60.0]), "pending": array("d", [0.0, 1.0])},
-    placed=[Placed(1.0, "default/web", "node-0", 0.0, "NodeResourcesFit")],
+    placed=[PlacedPod(1.0, "default/web", "node-0", 0.0, "NodeResourcesFit")],
 )
 
 
 def test_configurations_in_one_folder_are_compared(tmp_path):
-    other = replace(RUN, name="packed", placed=[Placed(1.0, "default/web", "node-1", 0.0, "Own")])
+    other = replace(RUN, name="packed", placed=[PlacedPod(1.0, "default/web", "node-1", 0.0, "Own")])
     RUN.write(tmp_path / "a")
     other.write(tmp_path / "b")
     found = asyncio.run(FolderSource([tmp_path]).results())

@@ -18,13 +18,12 @@ from moorage.app.scheduler import Scheduler
 from moorage.endpoints.answers import PLACES, PendingPod, QueueAnswer, QueueGroup, WakingEvents
 from moorage.endpoints.loop_bridge import Cached, LoopBridge
 from moorage.endpoints.queries import QueueQuery
-from moorage.queue.inflight import Flight
+from moorage.queue.inflight import InFlightPod
 from moorage.queue.pending import Location
-from moorage.queue.places import GATED, INFLIGHT, PARKED, Slot
+from moorage.queue.places import GATED, INFLIGHT, UNSCHEDULABLE, Slot
 
 PERMIT = "permit"
 """The place of a pod in flight that waits in Permit."""
-UNSCHEDULABLE = "unschedulable"
 
 Entry = tuple[str, str, str, str]
 """The fields of a pending pod that a search can match: key, place, the plugins that hold it, UID."""
@@ -35,7 +34,7 @@ class CopiedQueue:
     """What the scheduler's loop copies for a listing."""
 
     slots: Sequence[Slot]
-    flights: Sequence[Flight]
+    flights: Sequence[InFlightPod]
     permit_plugins: dict[str, str]
     """UID of a pod that waits in Permit → the plugins that it waits for."""
 
@@ -87,11 +86,6 @@ class QueueView:
         return CopiedQueue(*self._scheduler.engine.queue.pending.copied(), plugins)
 
 
-def place_name(place: str) -> str:
-    """Return the name of a place of the queue in answers."""
-    return UNSCHEDULABLE if place == PARKED else place
-
-
 def _listing(copied: CopiedQueue) -> Listing:
     names: dict[frozenset[str], str] = {}
     entries: list[Entry] = []
@@ -101,7 +95,7 @@ def _listing(copied: CopiedQueue) -> Listing:
             reason = info.gating_plugin
         elif plugins := info.unschedulable_plugins:
             reason = names.get(plugins) or names.setdefault(plugins, ",".join(sorted(plugins)))
-        entries.append((info.pod.key, place_name(slot.place), reason, info.pod.uid))
+        entries.append((info.pod.key, slot.place, reason, info.pod.uid))
     for flight in copied.flights:
         uid = flight.info.pod.uid
         held = copied.permit_plugins.get(uid)
@@ -148,7 +142,7 @@ def _in_permit(
     """Return place, why, plugins and end: those of the queue, unless the pod waits in Permit."""
     held = scheduler.engine.services.waiting.get(uid) if location.place == INFLIGHT else None
     if held is None:
-        return place_name(location.place), location.why, location.plugins, location.until
+        return location.place, location.why, location.plugins, location.until
     plugins = tuple(sorted(held.pending_plugins()))
     why = f"Waiting in Permit for {', '.join(plugins)}, to be bound to {held.node_name}."
     return PERMIT, why, plugins, held.until

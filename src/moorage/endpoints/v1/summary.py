@@ -14,7 +14,7 @@ from moorage.api.version import VERSION
 from moorage.app.scheduler import Scheduler
 from moorage.endpoints.answers import RESULTS, SummaryAnswer, SummaryStep
 from moorage.endpoints.loop_bridge import Cached, LoopBridge
-from moorage.endpoints.v1.queue import PERMIT, place_name
+from moorage.endpoints.v1.queue import PERMIT
 from moorage.queue.places import INFLIGHT
 from moorage.scheduler.records import RecordRing
 
@@ -50,7 +50,7 @@ class SummaryView:
 
     def _count(self) -> tuple[dict[str, int], int]:
         engine = self._scheduler.engine
-        places = {place_name(place): count for place, count in engine.queue.pending.by_place().items()}
+        places = dict(engine.queue.pending.by_place())
         places[PERMIT] = sum(1 for _ in engine.services.waiting)
         places[INFLIGHT] -= places[PERMIT]
         assumed = sum(1 for _ in engine.cache.assumed())

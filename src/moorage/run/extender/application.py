@@ -22,7 +22,7 @@ from moorage.run.extender.verbs import ExtenderVerbs
 from moorage.serving.access import HEADERS
 from moorage.telemetry import logs
 from moorage.telemetry.catalog import REST
-from moorage.telemetry.instruments import Counter, Family, Histogram
+from moorage.telemetry.instruments import Family, Histogram, LabelCounter
 
 _log = logs.get(__name__)
 
@@ -49,7 +49,7 @@ class ServerMetrics:
     """Requests by verb."""
 
     def __init__(self) -> None:
-        self.requests = Counter(
+        self.requests = LabelCounter(
             "moorage_extender_server_requests_total",
             "Requests of kube-scheduler by outcome: success, error (a plugin failed), refused (the request "
             "is wrong) or unavailable.",

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from moorage.api.errors import MoorageError
 from moorage.sim.comparing import Comparison, compare
-from moorage.sim.results import SUMMARY, Result, read_result
+from moorage.sim.results import SUMMARY, RunResult, read_result
 from moorage.web.source import Json
 
 MOST_POINTS = 1000
@@ -58,7 +58,7 @@ def _with_results(folder: Path) -> list[Path]:
     return found
 
 
-def _by_folder(results: list[Result]) -> list[Result]:
+def _by_folder(results: list[RunResult]) -> list[RunResult]:
     """Runs with equal names and seeds come from several simulations: they are called as their folders are."""
     alike = Counter((result.name, result.seed) for result in results)
     return [
@@ -69,7 +69,7 @@ def _by_folder(results: list[Result]) -> list[Result]:
     ]
 
 
-def _curve(run: Result, measure: str) -> Json:
+def _curve(run: RunResult, measure: str) -> Json:
     points = [
         [time, value]
         for time, value in zip(run.series["time"], run.series[measure], strict=True)

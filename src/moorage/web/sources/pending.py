@@ -18,7 +18,7 @@ from moorage.endpoints.queries import QueueQuery
 from moorage.explain.judging import Judge
 from moorage.framework.statuses import NodeStatuses
 from moorage.runtime.reuse.signatures import Signer
-from moorage.scheduler.outcome import fit_error
+from moorage.scheduler.failing import fit_error
 from moorage.scheduler.queue_hooks import run_pre_enqueue
 from moorage.web.source import RefusedPods
 

@@ -7,7 +7,7 @@ import pytest
 
 from moorage import Simulation
 from moorage.api.errors import MoorageError
-from moorage.sim.records import Record
+from moorage.sim.recordings import Recording
 
 SCENARIO = """
 nodes: [{name: node, count: 5, zones: 2, allocatable: {cpu: 4, memory: 16Gi}}]
@@ -49,7 +49,7 @@ def recorded(tmp_path_factory):
 def test_a_record_replays_to_the_recorded_placements(recorded):
     original, path = recorded
     # Another policy would place otherwise; as scheduled, it has no say.
-    replayed = Simulation(Record(path, as_scheduled=True), config=PACKED).run()
+    replayed = Simulation(Recording(path, as_scheduled=True), config=PACKED).run()
     assert replayed.problems == []
     assert bound(replayed) == bound(original)
     assert len(bound(original)) > 100
@@ -71,7 +71,7 @@ profiles:
 
 def test_a_record_is_decided_anew_and_twice_the_same(recorded):
     original, path = recorded
-    first, second = (Simulation(Record(path), config=PACKED).run() for _ in range(2))
+    first, second = (Simulation(Recording(path), config=PACKED).run() for _ in range(2))
     assert bound(first) == bound(second) != bound(original)
     assert first["attempts"] > 0
 
@@ -83,7 +83,7 @@ def test_a_record_that_is_cut_off_is_used_up_to_there(recorded, tmp_path):
     plain.write_bytes(text[: len(text) // 2])
     packed.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     for file, words in ((plain, "the file is cut off here"), (packed, "is cut off after line")):
-        result = Simulation(Record(file, as_scheduled=True)).run()
+        result = Simulation(Recording(file, as_scheduled=True)).run()
         assert result["scheduled"] > 10
         [problem] = result.problems
         assert words in problem
@@ -105,7 +105,7 @@ def test_a_record_that_is_cut_off_is_used_up_to_there(recorded, tmp_path):
 )
 def test_lines_that_cannot_be_used_are_problems_and_the_others_go_on(tmp_path, bad, message):
     later = line("Add", {**HEAD[1], "metadata": {"name": "q"}}, 5)
-    result = Simulation(Record(written(tmp_path / "r.jsonl", bad, later))).run()
+    result = Simulation(Recording(written(tmp_path / "r.jsonl", bad, later))).run()
     assert {pod for pod, _ in bound(result)} == {"default/p", "default/q"}
     [problem] = result.problems
     assert message in problem
@@ -118,7 +118,7 @@ def test_adds_of_what_is_there_and_updates_of_what_is_not_come_after_a_broken_wa
         line("Update", {**HEAD[1], "metadata": {"name": "q"}}, 2),
         line("Add", HEAD[1], 3),
     ]
-    result = Simulation(Record(written(tmp_path / "r.jsonl", *lines))).run()
+    result = Simulation(Recording(written(tmp_path / "r.jsonl", *lines))).run()
     assert result.problems == []
     assert (result["nodes"], result["scheduled"]) == (1, 2)
 
@@ -128,7 +128,7 @@ def test_pods_that_ran_at_the_beginning_keep_their_node_and_end(tmp_path, as_sch
     runs = {**HEAD[1], "metadata": {"name": "r"}, "spec": {"nodeName": "n"}, "status": {"phase": "Running"}}
     done = {**runs, "status": {"phase": "Succeeded"}}
     lines = [line("Add", runs), line("Update", done, 30)]
-    result = Simulation(Record(written(tmp_path / "r.jsonl", *lines), as_scheduled=as_scheduled)).run()
+    result = Simulation(Recording(written(tmp_path / "r.jsonl", *lines), as_scheduled=as_scheduled)).run()
     assert (result["ended"], result.maximum("running")) == (1, 1 if as_scheduled else 2)
     assert result["pending"] == (1 if as_scheduled else 0)
 
@@ -136,7 +136,7 @@ def test_pods_that_ran_at_the_beginning_keep_their_node_and_end(tmp_path, as_sch
 def test_pending_pods_change_as_recorded(tmp_path):
     gated = {**HEAD[1], "metadata": {"name": "g"}, "spec": {"schedulingGates": [{"name": "wait"}]}}
     lines = [line("Add", gated), line("Update", {**gated, "spec": {}}, 20)]
-    result = Simulation(Record(written(tmp_path / "r.jsonl", *lines))).run()
+    result = Simulation(Recording(written(tmp_path / "r.jsonl", *lines))).run()
     [placed] = [placed for placed in result.placements() if placed.pod == "default/g"]
     assert placed.time == 20.0
 
@@ -146,4 +146,4 @@ def test_a_file_without_a_usable_line_is_refused(tmp_path, text):
     path = tmp_path / "r.jsonl"
     path.write_text(text)
     with pytest.raises(MoorageError, match="is no record"):
-        Record(path)
+        Recording(path)

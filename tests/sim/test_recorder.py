@@ -21,9 +21,9 @@ from moorage.api.resources import NODES, PODS, PRIORITY_CLASSES, SERVICES, Resou
 from moorage.sim import loop
 from moorage.sim.loading import load_workload
 from moorage.sim.loop import VirtualClock
-from moorage.sim.record_files import RecordFile, snapshot_folder
-from moorage.sim.recording import Recording, RecordOptions
-from moorage.sim.records import Record
+from moorage.sim.recorder import ClusterRecorder, RecordingOptions
+from moorage.sim.recording_files import RecordingFile, snapshot_folder
+from moorage.sim.recordings import Recording
 from moorage.sim.simulation import Simulation
 from moorage.store import faults, refusals
 from moorage.store.faults import Fault, Faults
@@ -51,10 +51,10 @@ class Recorded:
         self.clock = VirtualClock()
         self.store = Store(self.clock.wall, Random(seed), history_limit=20)
         self.faults = Faults(Random(seed))
-        self.recording = Recording(
+        self.recording = ClusterRecorder(
             LocalClient(self.store, self.clock, self.faults),
             resources,
-            RecordOptions(path, **options),
+            RecordingOptions(path, **options),
             clock=self.clock,
             random=Random(seed),
             aside=at_once,
@@ -373,7 +373,7 @@ def test_zstandard_that_is_not_installed_is_named_before_anything_is_read(tmp_pa
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_a_record_cut_anywhere_replays_up_to_there(tmp_path, ending):
     path = tmp_path / f"day{ending}"
-    file = RecordFile(path)
+    file = RecordingFile(path)
     for number in range(20):
         pod = {
             "apiVersion": "v1",
@@ -462,10 +462,10 @@ def test_a_full_disk_ends_the_recording_with_the_name_of_the_file(tmp_path, monk
         world = Recorded(tmp_path / "day.jsonl")
         await world.start()
 
-        def full(self: RecordFile) -> None:
+        def full(self: RecordingFile) -> None:
             raise self._failed(OSError(errno.ENOSPC, "No space left on device"))
 
-        monkeypatch.setattr(RecordFile, "_write", full)
+        monkeypatch.setattr(RecordingFile, "_write", full)
         await world.task
 
     with pytest.raises(MoorageError, match=r"day.jsonl cannot be written: No space left on device"):
@@ -476,10 +476,10 @@ def test_a_scheduler_at_work_is_recorded_and_replayed_as_it_was(tmp_path):
     path = tmp_path / "day.jsonl.gz"
     with Cluster() as cluster:
         cluster.add(make_node(f"n-{number}", cpu="4") for number in range(4))
-        recording = Recording(
+        recording = ClusterRecorder(
             LocalClient(cluster.store, cluster.clock),
             [],
-            RecordOptions(path),
+            RecordingOptions(path),
             clock=cluster.clock,
             random=Random(0),
         )
@@ -491,14 +491,14 @@ def test_a_scheduler_at_work_is_recorded_and_replayed_as_it_was(tmp_path):
                 cluster.delete(cluster.pod(f"p-{number - 2}") or make_pod("none"))
         expected, pending = cluster.bound(), cluster.pending()
         cluster.run(end(task))
-    replayed = Simulation(Record(path, as_scheduled=True)).run()
+    replayed = Simulation(Recording(path, as_scheduled=True)).run()
     found = {pod: node for pod, node in replayed.nodes().items() if pod in expected}
     assert found == expected
     assert [pod for pod, node in replayed.nodes().items() if not node] == pending
     assert replayed.problems == []
 
 
-async def begin(recording: Recording) -> asyncio.Task[None]:
+async def begin(recording: ClusterRecorder) -> asyncio.Task[None]:
     task = asyncio.ensure_future(recording.run())
     await asyncio.sleep(1)
     return task

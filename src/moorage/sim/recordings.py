@@ -30,17 +30,17 @@ from moorage.api.pod import Pod
 from moorage.api.resources import AnyObject, Unstructured, by_kind
 from moorage.api.times import format_time, parse_time
 from moorage.framework.ports import Change, Clock
-from moorage.sim.compression import opened, packing
+from moorage.sim.cluster import ENDED, SimulatedCluster
 from moorage.sim.objects import typed
+from moorage.sim.recording_files import opened, packing
 from moorage.sim.workload import Settings, Timed
-from moorage.sim.world import ENDED, World
 
 ADD, UPDATE, DELETE = "Add", "Update", "Delete"
 RECORDED = "recorded"
 """The scheduler of pods whose recorded placements are kept."""
 
 
-class Record:
+class Recording:
     """Implements `Workload`. With `since`, it begins at that moment with what was there then; a snapshot from
     before spares reading the lines up to it."""
 
@@ -72,15 +72,15 @@ class Record:
                 latest = max(latest, time - self.began)
             yield latest, action
 
-    def _later(self) -> Iterator[tuple[float | None, Callable[[World], None]]]:
+    def _later(self) -> Iterator[tuple[float | None, Callable[[SimulatedCluster], None]]]:
         """What was there at the moment, then what came after it."""
         there = {_identity(obj): obj for obj in self._snapshot[1]}
         begun = False
         for time, action in self._lines(self._snapshot[0]):
             if not begun and time is not None and time > self._since:
                 begun = True
-                yield from ((None, Recorded(ADD, obj, self._as_scheduled)) for obj in there.values())
-            if begun or not isinstance(action, Recorded):
+                yield from ((None, RecordedChange(ADD, obj, self._as_scheduled)) for obj in there.values())
+            if begun or not isinstance(action, RecordedChange):
                 yield time, action
             elif action.event == DELETE:
                 there.pop(_identity(action.object), None)
@@ -89,7 +89,9 @@ class Record:
         if not begun:
             raise MoorageError(f"{self._path} has nothing after {format_time(self._since)}; begin earlier")
 
-    def _lines(self, after: float = -inf) -> Iterator[tuple[float | None, Callable[[World], None]]]:
+    def _lines(
+        self, after: float = -inf
+    ) -> Iterator[tuple[float | None, Callable[[SimulatedCluster], None]]]:
         """The time of every line, None where it cannot be read, and what it means."""
         number = 0
         try:
@@ -98,22 +100,25 @@ class Record:
                     if line.strip() and (found := self._line(number, line, after)) is not None:
                         yield found
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            yield None, Unusable(f"{self._path} is cut off after line {number}: {error}; used up to there")
+            yield (
+                None,
+                UnusableLine(f"{self._path} is cut off after line {number}: {error}; used up to there"),
+            )
         except OSError as error:
             raise MoorageError(f"{self._path} cannot be read: {error}") from error
 
     def _line(
         self, number: int, line: bytes, after: float
-    ) -> tuple[float | None, Callable[[World], None]] | None:
+    ) -> tuple[float | None, Callable[[SimulatedCluster], None]] | None:
         """None for a line that is not later than `after`."""
         where = f"{self._path}, line {number}"
         try:
             raw = _decode(with_current_prefix(line))
         except msgspec.ValidationError:
-            raw = Line()
+            raw = RecordedLine()
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             torn = "" if line.endswith(b"\n") else "; the file is cut off here, and is used up to here"
-            return None, Unusable(f"{where}: not JSON: {error}{torn}")
+            return None, UnusableLine(f"{where}: not JSON: {error}{torn}")
         time = parse_time(raw.time)
         if time is not None and time <= after:
             return None
@@ -122,14 +127,14 @@ class Record:
         except (ValueError, RecursionError):
             resource = None
         if raw.event not in (ADD, UPDATE, DELETE) or not isinstance(resource, dict) or time is None:
-            return None, Unusable(f"{where}: needs time, event (Add, Update or Delete) and resource")
+            return None, UnusableLine(f"{where}: needs time, event (Add, Update or Delete) and resource")
         try:
-            return time, Recorded(raw.event, typed(_with_namespace(resource)), self._as_scheduled)
+            return time, RecordedChange(raw.event, typed(_with_namespace(resource)), self._as_scheduled)
         except ObjectError as error:
-            return time, Unusable(f"{where}: {error}")
+            return time, UnusableLine(f"{where}: {error}")
 
 
-class Line(msgspec.Struct):
+class RecordedLine(msgspec.Struct):
     """One line. The object is read only where it is needed."""
 
     time: str = ""
@@ -137,73 +142,73 @@ class Line(msgspec.Struct):
     resource: msgspec.Raw = msgspec.Raw(b"null")
 
 
-_decode = msgspec.json.Decoder(Line).decode
+_decode = msgspec.json.Decoder(RecordedLine).decode
 
 
 @dataclass(frozen=True, slots=True)
-class Unusable:
+class UnusableLine:
     """A line that is not used."""
 
     why: str
 
-    def __call__(self, world: World) -> None:
+    def __call__(self, cluster: SimulatedCluster) -> None:
         raise MoorageError(self.why)
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedChange:
     """One change of a record."""
 
     event: str
     object: AnyObject
     as_scheduled: bool
 
-    def __call__(self, world: World) -> None:
+    def __call__(self, cluster: SimulatedCluster) -> None:
         if self.event == DELETE:
-            resource = world.resource_of(self.object)
+            resource = cluster.resource_of(self.object)
             if resource is not None:
-                world.remove(resource, self.object.key, ENDED)
+                cluster.remove(resource, self.object.key, ENDED)
         elif isinstance(self.object, Pod):
-            self._pod(world, self.object)
+            self._pod(cluster, self.object)
         else:
-            self._put(world, self.object)
+            self._put(cluster, self.object)
 
-    def _put(self, world: World, obj: AnyObject) -> None:
+    def _put(self, cluster: SimulatedCluster, obj: AnyObject) -> None:
         """An Add of what is there, and an Update of what is not, come after a watch was interrupted."""
         try:
             if self.event == ADD:
-                world.add(obj)
+                cluster.add(obj)
             else:
-                world.put(obj)
+                cluster.put(obj)
         except AlreadyExists:
-            world.put(obj)
+            cluster.put(obj)
         except NotFound:
-            world.add(obj)
+            cluster.add(obj)
 
-    def _pod(self, world: World, pod: Pod) -> None:
-        current = world.pods.get(pod.key)
+    def _pod(self, cluster: SimulatedCluster, pod: Pod) -> None:
+        current = cluster.pods.get(pod.key)
         if current is not None and current.uid != pod.uid and pod.uid:
-            world.remove_pod(current, ENDED)
+            cluster.remove_pod(current, ENDED)
             current = None
         if current is None:
-            self._add_pod(world, pod)
+            self._add_pod(cluster, pod)
         elif pod.is_terminal:
-            world.remove_pod(current, ENDED)
+            cluster.remove_pod(current, ENDED)
         elif pod.spec.node_name:
             if self.as_scheduled and not current.spec.node_name:
-                world.bind_now(pod.key, current.uid, pod.spec.node_name)
+                cluster.bind_now(pod.key, current.uid, pod.spec.node_name)
         elif not current.spec.node_name:
             spec = replace(pod.spec, scheduler_name=current.spec.scheduler_name)
-            world.put(replace(pod, spec=spec, status=current.status))
+            cluster.put(replace(pod, spec=spec, status=current.status))
 
-    def _add_pod(self, world: World, pod: Pod) -> None:
+    def _add_pod(self, cluster: SimulatedCluster, pod: Pod) -> None:
         if pod.is_terminal:
             return
         if not pod.spec.node_name:
             pod = replace(pod, status=replace(pod.status, nominated_node_name="", conditions=()))
             if self.as_scheduled:
                 pod = replace(pod, spec=replace(pod.spec, scheduler_name=RECORDED))
-        world.add(pod)
+        cluster.add(pod)
 
 
 def _identity(obj: AnyObject) -> tuple[str, str]:
@@ -235,7 +240,7 @@ def as_line(time: float, change: Change) -> bytes:
     return msgspec.json.encode(line) + b"\n"
 
 
-class Recorder:
+class ChangeRecorder:
     """Writes a record of what the scheduler is shown."""
 
     def __init__(self, path: Path, clock: Clock, post: Callable[[Change], None]) -> None:
@@ -249,7 +254,7 @@ class Recorder:
         self._file.write(self._packing.add(as_line(self._clock.wall(), change)))
         self._post(change)
 
-    def __enter__(self) -> Recorder:
+    def __enter__(self) -> ChangeRecorder:
         return self
 
     def __exit__(

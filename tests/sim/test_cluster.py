@@ -10,7 +10,7 @@ from moorage.api.resources import NODES, PODS, PRIORITY_CLASSES, Unstructured, c
 from moorage.api.scheduling import PriorityClass
 from moorage.framework.ports import Change, PatchType
 from moorage.sim import loop
-from moorage.sim.world import DELETED, ENDED, Life, World
+from moorage.sim.cluster import DELETED, ENDED, PodLife, SimulatedCluster
 from moorage.testing import make_node, make_pod
 
 QUOTAS = custom("example.com", "v1", "quotas", "Quota")
@@ -35,7 +35,7 @@ def in_world(body, **options):
     changes: list[Change] = []
 
     async def main():
-        world = World(loop.VirtualClock(), **options)
+        world = SimulatedCluster(loop.VirtualClock(), **options)
         world.post = changes.append
         world.profiles = {"default-scheduler": None}
         await body(world)
@@ -49,7 +49,7 @@ def test_a_bound_pod_runs_and_ends_with_its_lifetime():
 
     async def body(world):
         world.watchers.append(log)
-        world.add(make_pod("p"), Life(60.0))
+        world.add(make_pod("p"), PodLife(60.0))
         pod = world.pods["default/p"]
         await world.bind("p", "default", pod.uid, "n")
         assert (world.pods["default/p"].spec.node_name, world.pods["default/p"].status.phase) == (

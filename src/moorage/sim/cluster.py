@@ -54,7 +54,7 @@ ENDED, DELETED, LOST = "ended", "deleted", "lost"
 class PodOwner(Protocol):
     """Hears of the end of the pods that it has added."""
 
-    def gone(self, pod: Pod, why: str, life: Life) -> None: ...
+    def gone(self, pod: Pod, why: str, life: PodLife) -> None: ...
 
 
 class PodWatcher(Protocol):
@@ -70,7 +70,7 @@ class PodWatcher(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Life:
+class PodLife:
     """What becomes of a pod once it runs."""
 
     seconds: float | None = None
@@ -78,10 +78,10 @@ class Life:
     owner: PodOwner | None = None
 
 
-NO_LIFE = Life()
+NO_LIFE = PodLife()
 
 
-class World:
+class SimulatedCluster:
     """Implements `framework.ports.ApiClient`. `post` is the engine's inbox; `grace` is how many seconds a
     deleted pod that runs takes to end."""
 
@@ -101,7 +101,7 @@ class World:
         self._objects: dict[Resource, dict[str, Any]] = {PODS: {}, NODES: {}}
         self.pods: dict[str, Pod] = self._objects[PODS]
         self.nodes: dict[str, Node] = self._objects[NODES]
-        self._lives: dict[str, Life] = {}
+        self._lives: dict[str, PodLife] = {}
         """UID → of pods that have one."""
         self._ends: dict[str, Timer] = {}
         """UID → the end of a running pod."""
@@ -110,7 +110,7 @@ class World:
 
     # What workloads do
 
-    def add(self, obj: AnyObject, life: Life = NO_LIFE) -> None:
+    def add(self, obj: AnyObject, life: PodLife = NO_LIFE) -> None:
         """Put an object there. AlreadyExists when there is one of that name."""
         resource = self.resource_of(obj)
         if resource is None:
@@ -262,7 +262,7 @@ class World:
 
     # Pods
 
-    def _add_pod(self, pod: Pod, life: Life) -> None:
+    def _add_pod(self, pod: Pod, life: PodLife) -> None:
         pod = self._admitted(self._identified(PODS, pod))
         if pod.key in self.pods:
             raise refusals.already_exists(PODS, pod.key)

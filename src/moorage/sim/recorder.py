@@ -23,8 +23,8 @@ from moorage.api.resources import NODES, PODS, Resource, Unstructured
 from moorage.api.times import format_time
 from moorage.client.informers import InformerSet
 from moorage.framework.ports import ApiClient, Change, Clock, Served
-from moorage.sim.record_files import RecordFile, check_name, part, snapshot_file
-from moorage.sim.records import as_line
+from moorage.sim.recording_files import RecordingFile, check_name, part, snapshot_file
+from moorage.sim.recordings import as_line
 from moorage.snapshots.cluster import ClusterObjects
 
 FLUSH = 1.0
@@ -38,7 +38,7 @@ Aside = Callable[..., Awaitable[object]]
 
 
 @dataclass(frozen=True, slots=True)
-class RecordOptions:
+class RecordingOptions:
     """What to write, and where."""
 
     output: Path
@@ -70,14 +70,14 @@ class Written:
     snapshots: int = 0
 
 
-class Recording:
+class ClusterRecorder:
     """One recording, from the first listing to the end; `run` once."""
 
     def __init__(
         self,
         client: ApiClient,
         resources: Iterable[Resource],
-        options: RecordOptions,
+        options: RecordingOptions,
         *,
         clock: Clock,
         random: Random,
@@ -95,7 +95,7 @@ class Recording:
         self._resources = sorted({NODES, PODS, *resources}, key=lambda kind: (kind == PODS, str(kind)))
         self._random = random
         self._informers = self._follow(())
-        self._file: RecordFile | None = None
+        self._file: RecordingFile | None = None
         self._began, self._beginning = 0.0, 0
         """When the file was begun, and how many bytes the objects take with which it begins."""
         self._earlier_bytes = 0
@@ -207,10 +207,10 @@ class Recording:
                 self._earlier_bytes += file.size
                 file = self._begin_file()
 
-    def _begin_file(self) -> RecordFile:
+    def _begin_file(self) -> RecordingFile:
         """The next one, with all objects as they are: nodes and what they need first, pods last."""
         number, output = len(self.written.files) + 1, self._options.output
-        file = RecordFile(part(output, number) if self._options.rotates else output)
+        file = RecordingFile(part(output, number) if self._options.rotates else output)
         lines = 0
         for resource, objects in self.cluster().objects.items():
             for obj in objects:
@@ -224,12 +224,12 @@ class Recording:
         self._report(file)
         return file
 
-    def _is_full(self, file: RecordFile) -> bool:
+    def _is_full(self, file: RecordingFile) -> bool:
         size, seconds = self._options.rotate_bytes, self._options.rotate_seconds
         is_old = seconds is not None and self._clock.now() - self._began >= seconds
         return is_old or (size is not None and file.size - self._beginning >= size)
 
-    def _report(self, file: RecordFile) -> None:
+    def _report(self, file: RecordingFile) -> None:
         self.written.size = self._earlier_bytes + file.size
         self.written.objects = sum(len(found.objects) for found in self._informers.informers.values())
         self._on_progress(self.written)
