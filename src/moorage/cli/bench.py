@@ -9,16 +9,13 @@ from contextlib import contextmanager
 from typing import Annotated
 
 import typer
-import uvloop
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from moorage.api.errors import MoorageError
 from moorage.api.times import format_duration
 from moorage.app.configuration import Configuration, plugin_folders
-from moorage.bench import extender as through_extender
 from moorage.bench import simulating
-from moorage.bench.extender import EXCHANGES, Exchange, ExchangeResult
 from moorage.bench.measuring import Measurement, Result
 from moorage.bench.simulating import SimulationResult
 from moorage.bench.workloads import WORKLOADS, Workload
@@ -74,27 +71,6 @@ def engine(
 
 
 @app.command()
-def extender(
-    nodes: Annotated[int, typer.Option(min=10, help="Nodes of the cluster.")] = 1000,
-    pods: Annotated[int, typer.Option(min=0, help="Pods that run already.")] = 4000,
-    measure: Annotated[int, typer.Option(min=1, help="Pods to schedule in each way.")] = 300,
-    seed: Seed = 0,
-    output: OutputForm = Form.TABLE,
-) -> None:
-    """Schedule pods through an extender on loopback, in a process of its own, that filters and prioritizes.
-
-    Once it is sent the names of the nodes (nodeCacheCapable), once whole nodes as kubelets write them. A pod
-    counts from the moment it is popped until it is assumed on its node: all plugins and two requests. Then
-    the other way round: Moorage is the extender, and the time of its two answers for all nodes is measured.
-    """
-    results = [_through(exchange, nodes, pods, measure, seed) for exchange in EXCHANGES]
-    if output is not Form.TABLE:
-        print_data([result.to_dict() for result in results], output)
-        return
-    console().print(_exchange_table(results))
-
-
-@app.command()
 def simulate(
     nodes: Annotated[int, typer.Option(min=1, help="Nodes of the cluster.")] = 5000,
     plain: Annotated[int, typer.Option(min=0, help="Pods at once, each another template.")] = 100_000,
@@ -110,7 +86,7 @@ def simulate(
     results = []
     for name, make, pods in (("plain", simulating.PlainPods, plain), ("day", simulating.day, day)):
         if pods:
-            with _progress(name, pods) as advance:
+            with progress_bar(name, pods) as advance:
                 try:
                     results.append(simulating.measure(name, make(nodes, pods), nodes, seed, advance))
                 except MoorageError as error:
@@ -141,33 +117,6 @@ def _simulation_table(results: list[SimulationResult], nodes: int) -> Table:
     return table
 
 
-def _through(exchange: Exchange, nodes: int, pods: int, measure: int, seed: int) -> ExchangeResult:
-    with _progress(exchange.name, measure) as advance:
-        try:
-            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-                return runner.run(through_extender.measure(exchange, nodes, pods, measure, seed, advance))
-        except MoorageError as error:
-            fail(f"{exchange.name}: {error}")
-
-
-def _exchange_table(results: list[ExchangeResult]) -> Table:
-    table = Table(title=f"{results[0].nodes} nodes, filter and prioritize for each pod")
-    for heading in ("sent", "what"):
-        table.add_column(heading)
-    for heading in ("bytes a node", "ms median", "ms p99", "pods/s"):
-        table.add_column(heading, justify="right")
-    for result, exchange in zip(results, EXCHANGES, strict=True):
-        table.add_row(
-            result.exchange,
-            exchange.what,
-            str(result.node_bytes),
-            f"{result.median_ms:.2f}",
-            f"{result.p99_ms:.2f}",
-            f"{result.pods_per_second:.0f}",
-        )
-    return table
-
-
 def _workloads_of(module: str, plugin_path: list[str] | None) -> tuple[Workload, ...]:
     """Import the workloads of a module; the built-in ones can be named beside them."""
     look_in(plugin_folders(plugin_path) if plugin_path else current_folder())
@@ -189,7 +138,7 @@ def _choose(names: list[str], offered: tuple[Workload, ...]) -> list[Workload]:
 def _measure(
     workload: Workload, nodes: int, pods: int, measure: int, seed: int, own: Configuration | None
 ) -> Result:
-    with _progress(workload.name, workload.attempts or measure) as advance:
+    with progress_bar(workload.name, workload.attempts or measure) as advance:
         try:
             measurement = Measurement(workload, nodes, pods, measure, seed, own)
             return asyncio.run(measurement.run(advance))
@@ -198,7 +147,7 @@ def _measure(
 
 
 @contextmanager
-def _progress(name: str, total: int) -> Iterator[Callable[[int], None]]:
+def progress_bar(name: str, total: int) -> Iterator[Callable[[int], None]]:
     """A bar; what is yielded moves it on."""
     columns = (TextColumn("{task.description:24}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console(stderr=True), transient=True) as progress:

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 
 from moorage.api.errors import ApiError
 from moorage.api.pod import Pod
-from moorage.framework import record
 from moorage.framework.events import QueuedPod
 from moorage.framework.handle import Lister, Nominator
 from moorage.framework.ports import EventRecorder
 from moorage.framework.status import Code, Status
 from moorage.queue.scheduling_queue import SchedulingQueue
+from moorage.runtime import record
 from moorage.scheduler.status_writer import SCHEDULER_ERROR, UNSCHEDULABLE, PodStatusWriter, StatusUpdate
 from moorage.telemetry import logs
 

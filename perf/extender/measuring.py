@@ -19,16 +19,16 @@ from moorage.api.errors import MoorageError
 from moorage.api.pod import Pod
 from moorage.app.clock import SystemClock
 from moorage.app.gc_tuning import collected_as_when_running
-from moorage.bench.detailed_nodes import add_details
 from moorage.bench.workloads import plain
 from moorage.bench.world import World
 from moorage.config import Extender
 from moorage.extender.client import HttpExtender
 from moorage.extender.connecting import make_extenders
 from moorage.scheduler.cycle import PodPlacement
+from perf.extender.detailed_nodes import add_details
 
 WARM_UP = 10
-RESPONDER, SERVED = "moorage.bench.responder", "moorage.bench.served"
+RESPONDER, SERVED = "perf.extender.responder", "perf.extender.served"
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,6 @@ async def _process(module: str, *arguments: str) -> AsyncIterator[str]:
     """The URL of an extender in a process of its own."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
-        "-I" if sys.flags.isolated else "-P",
         "-m",
         module,
         *arguments,

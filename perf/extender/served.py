@@ -1,4 +1,4 @@
-"""The server of `moorage bench extender`: the application of `moorage extender` on a cluster in memory, as a
+"""The server of `python -m perf.extender`: the application of `moorage extender` on a cluster in memory, as a
 process of its own.
 
 Its plugin is in vector form; it refuses every other node and scores by free CPU. The arguments are the

@@ -1,4 +1,4 @@
-"""The extender of `moorage bench extender`: a process of its own that costs as little as an extender can.
+"""The extender of `python -m perf.extender`: a process of its own that costs as little as an extender can.
 
 It refuses every tenth node by name and scores the others by name. So an answer depends on the nodes alone: a
 list of nodes is decoded when it is new, and answered from memory when its bytes are those of the last one. It

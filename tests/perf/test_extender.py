@@ -1,9 +1,10 @@
-"""`moorage bench extender`: what it prints, and that its extender takes part. How fast it is is not asked."""
+"""`python -m perf.extender`: what it prints, and that its extender takes part. Speed is not checked."""
 
 import json
 
-from moorage.bench.responder import answer_to
-from moorage.cli.root import app
+from perf.extender.__main__ import app
+from perf.extender.responder import answer_to
+
 from tests.cli.running import runner
 
 SMALL = ("--nodes", "30", "--pods", "20", "--measure", "3")
@@ -11,7 +12,7 @@ SMALL = ("--nodes", "30", "--pods", "20", "--measure", "3")
 
 def test_prints_a_row_for_each_way(monkeypatch):
     monkeypatch.delenv("COLUMNS", raising=False)  # a test runner may have set it
-    result = runner.invoke(app, ["bench", "extender", *SMALL])
+    result = runner.invoke(app, [*SMALL])
     assert result.exit_code == 0, result.output
     assert "30 nodes, filter and prioritize for each pod" in result.stdout
     for text in ("nodeCacheCapable", "whole nodes", "is the extender", "bytes a node", "pods/s"):
@@ -19,7 +20,7 @@ def test_prints_a_row_for_each_way(monkeypatch):
 
 
 def test_json_has_the_same_figures_and_the_size_of_a_node():
-    result = runner.invoke(app, ["bench", "extender", *SMALL, "-o", "json"])
+    result = runner.invoke(app, [*SMALL, "-o", "json"])
     names, nodes, served = json.loads(result.stdout)
     assert (names["exchange"], names["node_bytes"]) == ("names", 9)
     assert (nodes["exchange"], nodes["nodes"], nodes["measured"]) == ("nodes", 30, 3)
