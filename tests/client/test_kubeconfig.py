@@ -310,8 +310,14 @@ def test_the_hint_for_a_missing_exec_plugin_is_passed_on(tmp_path):
         ({"user": {"username": "me", "password": "pw"}}, "password"),
         ({"user": {"auth-provider": {"name": "gcp"}}}, "use the exec plugin"),
         ({"user": {"auth-provider": "oidc-like"}}, "use the exec plugin"),
-        ({"user": {"auth-provider": {"name": "oidc"}}}, "no refresh-token to get one; log in again"),
-        ({"user": {"auth-provider": {"name": "oidc", "config": {"id-token": "a"}}}}, "is no JSON Web Token"),
+        (
+            {"user": {"auth-provider": {"name": "oidc"}}},
+            "refresh-token is missing, so it cannot be renewed; log in again",
+        ),
+        (
+            {"user": {"auth-provider": {"name": "oidc", "config": {"id-token": "a"}}}},
+            "is not a JSON Web Token",
+        ),
         ({"user": {"auth-provider": {"name": "oidc"}, "exec": {"command": "x"}}}, "remove one of them"),
         ({"user": {"exec": {"apiVersion": "v1"}}}, "exec names no command"),
         ({"user": {"exec": {"command": "x"}}}, "exec names no apiVersion"),

@@ -15,7 +15,7 @@ from moorage.client import kubeconfig
 from moorage.client.aiohttp_transport import AiohttpTransport
 from moorage.client.credentials import Credentials, CredentialsError, Pem
 from moorage.client.http_client import Fence, HttpClient, RequestObserver
-from moorage.client.limiter import Limits
+from moorage.client.pacing import Limits
 from moorage.framework.ports import Clock
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")

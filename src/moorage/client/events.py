@@ -25,7 +25,7 @@ from moorage.api.errors import (
 from moorage.api.resources import EVENTS
 from moorage.api.times import backoff
 from moorage.client.event_series import Series, SeriesKey, SpamFilter, cut, make_event, reference
-from moorage.client.retries import MAX_RETRY_AFTER
+from moorage.client.pacing import MAX_RETRY_AFTER
 from moorage.framework.ports import ApiClient, Clock, Timer
 from moorage.telemetry import logs
 from moorage.telemetry.logs import Throttle

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from moorage.api import yaml_text
-from moorage.client import oidc
+from moorage.client import auth_plugins
+from moorage.client.auth_plugins import Given, Plugin, PluginError
 from moorage.client.credentials import Credentials, CredentialsError, Pem
-from moorage.client.exec_plugin import Given, Plugin, PluginError
 from moorage.telemetry import logs
 
 log = logs.get(__name__)
@@ -163,10 +163,10 @@ class _Choice:
         user = self.user.value
         if provider := user.get("auth-provider"):
             try:
-                token, expires = await oidc.id_token(
+                token, expires = await auth_plugins.id_token(
                     provider.get("config") or {}, time.time(), PLUGIN_SECONDS
                 )
-            except oidc.OidcError as error:
+            except auth_plugins.OidcError as error:
                 raise self._user_error(f"has auth-provider oidc: {error}") from error
             return Given(token=token, expires=expires)
         entry = user.get("exec")

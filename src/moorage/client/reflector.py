@@ -25,7 +25,7 @@ from moorage.api.errors import BadRequest, Gone, Invalid, MoorageError, NotFound
 from moorage.api.resources import Resource, by_plural
 from moorage.client import lists
 from moorage.client.lists import Lister, Overdue, ShortWatch
-from moorage.client.retries import Backoff
+from moorage.client.pacing import Backoff
 from moorage.framework.ports import BOOKMARK, DELETED, ApiClient, Clock, WatchEvent
 from moorage.telemetry import logs
 from moorage.telemetry.logs import Throttle

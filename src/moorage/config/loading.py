@@ -10,7 +10,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from moorage.api.problems import Problem, child
-from moorage.config import conversion, defaults, merging, validation, versions, yaml_source
+from moorage.config import conversion, defaults, validation, versions, yaml_source
 from moorage.config.gates import DEFAULT_GATES, FeatureGates
 from moorage.config.plugin_args import ArgsReader
 from moorage.config.references import rename
@@ -117,18 +117,18 @@ class _Loader:
         completed = replace(
             converted,
             plugin_config=self._args.read_converted(converted.plugin_config),
-            plugins=merging.merge(own, custom),
-            user_named=merging.user_named(own, custom),
+            plugins=defaults.merge(own, custom),
+            user_named=defaults.user_named(own, custom),
             written=profile.value.plugins,
         )
         self.problems += problems
         self.notes += notes
-        self.notes += merging.idle_disables(profile.value.plugins, own, self._version, profile.path)
-        self.notes += merging.idle_args(profile.value, completed, profile.path)
+        self.notes += defaults.idle_disables(profile.value.plugins, own, self._version, profile.path)
+        self.notes += defaults.idle_args(profile.value, completed, profile.path)
         return self._with_default_args(completed, profile.path)
 
     def _with_default_args(self, profile: Profile, path: str) -> Profile:
         present = [entry.name for entry in profile.plugin_config]
-        names = merging.enabled_names(profile.plugins)
+        names = defaults.enabled_names(profile.plugins)
         extra = self._args.defaults(names, present, child(path, "pluginConfig"))
         return replace(profile, plugin_config=(*profile.plugin_config, *extra))

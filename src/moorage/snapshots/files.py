@@ -26,8 +26,7 @@ from moorage.api.resources import Resource, Unstructured
 from moorage.plugins.csi_translation import MIGRATED_PLUGINS
 from moorage.plugins.volumes import BETA_CLASS, BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE
 from moorage.snapshots.anonymize import hash_names
-from moorage.snapshots.cluster import ClusterObjects
-from moorage.snapshots.interning import SharedParts
+from moorage.snapshots.cluster import ClusterObjects, SharedParts
 from moorage.telemetry import logs
 
 KEYS: dict[str, Resource] = {
