@@ -60,7 +60,7 @@ class Plugin:
         command, version = self.entry.get("command"), self.entry.get("apiVersion")
         for name, value in (("command", command), ("apiVersion", version)):
             if not value or not isinstance(value, str):
-                raise PluginError(f"exec names no {name}; add `{name}:` to it")
+                raise PluginError(f"exec has no {name}; add `{name}:` to it")
         if self.entry.get("interactiveMode") == "Always":
             raise PluginError("exec asks for a terminal (interactiveMode Always), and a scheduler has none")
         output = await _output(self._command(str(command)), self._environment(), seconds, self._hint())
@@ -144,7 +144,7 @@ def _given(output: bytes, version: str) -> Given:
     try:
         answer = json.loads(output)
     except ValueError as error:
-        raise PluginError(f"its exec plugin printed something that is no JSON ({error})") from error
+        raise PluginError(f"its exec plugin did not print JSON ({error})") from error
     if not isinstance(answer, dict) or answer.get("kind") != "ExecCredential":
         raise PluginError("its exec plugin printed no ExecCredential")
     if answer.get("apiVersion") != version:
@@ -166,7 +166,7 @@ def _expiry(text: object) -> float | None:
     try:
         return datetime.fromisoformat(str(text)).timestamp()
     except ValueError as error:
-        raise PluginError(f"its exec plugin gave expirationTimestamp {text!r}, which is no time") from error
+        raise PluginError(f"its exec plugin printed an invalid expirationTimestamp {text!r}") from error
 
 
 class OidcError(Exception):

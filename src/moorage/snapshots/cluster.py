@@ -99,7 +99,7 @@ def _readable(resource: Resource, items: Iterable[Any]) -> list[Any]:
     """What a scheduler would see: objects that cannot be read are set aside and logged."""
 
     def set_aside(problem: Malformed) -> None:
-        _log.warning("Object set aside: it cannot be read", resource=resource, err=problem.error)
+        _log.warning("Object ignored because it cannot be read", resource=resource, err=problem.error)
 
     mirror = Mirror(resource, lambda change: None, set_aside)
     for _ in mirror.replace(items, initial=True):

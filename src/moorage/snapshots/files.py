@@ -272,7 +272,7 @@ def _objects(source: Path | str, key: str, resource: Resource, items: msgspec.Ra
             obj = read(item)
             decoding.validate(obj)
         except ObjectError as error:
-            _log.warning("Object set aside: it cannot be read", resource=resource, err=error)
+            _log.warning("Object ignored because it cannot be read", resource=resource, err=error)
             continue
         if isinstance(obj, Object) and not obj.metadata.uid:
             # The simulator's exports drop them; here pods are known by theirs.

@@ -25,10 +25,10 @@ from moorage.store.patches import apply_patch
 _BOUND = success(201)
 _REFUSED = "Cannot evict pod as it would violate the pod's disruption budget."
 _SEVERAL = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
-_MOST_DISRUPTED = 2000
+_MAX_DISRUPTED = 2000
 _RETRY_SECONDS = 10
 _META = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
-_LARGEST = 2**31 - 1
+_MAX_REPLICAS = 2**31 - 1
 
 
 class Target(Record):
@@ -172,7 +172,7 @@ def _take_one(call: Call, pod: Pod, stored: Stored, budget: PodDisruptionBudget,
         raise _refused(why, _RETRY_SECONDS)
     if status.disruptions_allowed < 0:
         raise _forbidden(name, "pdb disruptions allowed is negative")
-    if len(status.disrupted_pods) > _MOST_DISRUPTED:
+    if len(status.disrupted_pods) > _MAX_DISRUPTED:
         why = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
         raise _forbidden(name, why)
     if status.disruptions_allowed == 0:
@@ -241,7 +241,7 @@ def _write(call: Call, raw: Raw) -> Answer:
             f"({name})"
         )
     replicas = scale.spec.replicas
-    if not 0 <= replicas <= _LARGEST:
+    if not 0 <= replicas <= _MAX_REPLICAS:
         why = "must be greater than or equal to 0" if replicas < 0 else "must fit into 32 bits"
         problem = f"Invalid value: {replicas}: {why}"
         raise refusals.invalid(call.served.resource, name, "spec.replicas", problem)

@@ -33,7 +33,7 @@ _PREFIX = NODE_METRICS.path_prefix
 Tokens: TypeAlias = Callable[[str], User | None]
 """Whose token it is; None for one that is not known."""
 
-_EVERYTHING_REASON = "whoever is authenticated may do everything here"
+_EVERYTHING_REASON = "every authenticated user may do everything"
 _UNAUTHENTICATED = "system:unauthenticated"
 _ATTRIBUTES = ("resourceAttributes", "nonResourceAttributes")
 _ONE_OF = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
@@ -259,7 +259,7 @@ def _access(user: User, spec: Raw) -> Raw:
 
 def _verdict(name: Any, groups: Sequence[Any]) -> Raw:
     if name == ANONYMOUS.name or _UNAUTHENTICATED in groups:
-        return {"allowed": False, "reason": "whoever is not authenticated may do nothing here"}
+        return {"allowed": False, "reason": "users who are not authenticated may do nothing"}
     return {"allowed": True, "reason": _EVERYTHING_REASON}
 
 

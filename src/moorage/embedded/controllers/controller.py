@@ -129,12 +129,18 @@ class Controller(ABC):
         delay = self.queue.add_failed(key)
         if not isinstance(error, MoorageError):
             log.error(
-                "Controller met a bug, going on", error=error, stack=True, controller=self.name, key=key
+                "Controller failed with a bug; continuing",
+                error=error,
+                stack=True,
+                controller=self.name,
+                key=key,
             )
         elif isinstance(error, Conflict) or self.queue.failures(key) < LOUD_AFTER:
-            log.info(4, "Will look again", controller=self.name, key=key, seconds=delay, err=error)
+            log.info(
+                4, "Reconciling failed; trying again", controller=self.name, key=key, seconds=delay, err=error
+            )
         else:
-            log.warning("Keeps failing", controller=self.name, key=key, seconds=delay, err=error)
+            log.warning("Reconciling keeps failing", controller=self.name, key=key, seconds=delay, err=error)
 
 
 def own_key(obj: Unstructured) -> Iterable[str]:

@@ -153,10 +153,10 @@ class Kubelets:
                 again = await sync(key)
             except MoorageError as error:
                 delay = queue.add_failed(key)
-                log.info(4, "Kubelet will look again", key=key, seconds=delay, err=error)
+                log.info(4, "Kubelet work failed; trying again", key=key, seconds=delay, err=error)
             except Exception as error:
                 queue.add_failed(key)
-                log.error("Kubelet met a bug, going on", error=error, stack=True, key=key)
+                log.error("Kubelet failed with a bug; continuing", error=error, stack=True, key=key)
             else:
                 queue.forget(key)
                 if again is not None:

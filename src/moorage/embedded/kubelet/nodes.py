@@ -228,7 +228,9 @@ class NodeKeeper:
             try:
                 await self._sync(node.key, beat=True)
             except MoorageError as error:
-                log.info(3, "Node was not reported, it will be next time", node=node, err=error)
+                log.info(
+                    3, "Node status was not written; trying again with the next report", node=node, err=error
+                )
 
     async def _sync(self, key: str, beat: bool) -> None:
         node = self.living(key)
