@@ -109,11 +109,7 @@ def _kind(
 
 
 def _workload(
-    resource: Resource,
-    short: str,
-    columns: Printer,
-    strategy: KindStrategy,
-    controller: type[Controller],
+    resource: Resource, short: str, columns: Printer, strategy: KindStrategy, controller: type[Controller]
 ) -> BuiltInKind:
     """Return the row of a kind with replicas."""
     return _kind(
