@@ -89,7 +89,7 @@ def test_mistakes_are_config_errors_that_say_where(config, told):
 
 
 def test_an_extender_that_cannot_be_reached_by_its_address_is_refused():
-    with pytest.raises(MoorageError, match=r"extenders\[0\]: '/x' is no address of a server"):
+    with pytest.raises(MoorageError, match=r"extenders\[0\]: '/x' is not the address of a server"):
         build(config=HEAD + "extenders: [{urlPrefix: '/x', filterVerb: f}]")
 
 

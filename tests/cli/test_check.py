@@ -116,7 +116,7 @@ def test_an_unknown_plugin_gets_the_nearest_name(file):
     [
         ("http://localhost:8888", 0, "valid, 1 profile"),
         ("https://x:1\n  tlsConfig: {caFile: /none/ca.crt}", 0, "valid, 1 profile"),
-        ("localhost:8888", 1, "extenders[0]: 'localhost:8888' is no address of a server"),
+        ("localhost:8888", 1, "extenders[0]: 'localhost:8888' is not the address of a server"),
     ],
 )
 def test_extenders_are_checked_as_far_as_they_can_be_without_asking_them(file, url, code, sentence):

@@ -62,7 +62,7 @@ def test_a_token_file_that_vanishes_or_is_empty_leaves_the_last_token(tmp_path, 
         return seen
 
     assert loop.run(main()) == ["one", "one", "one"]
-    assert "going on with the last token" in caplog.text
+    assert "using the last token" in caplog.text
 
 
 def test_what_expires_is_renewed_before():

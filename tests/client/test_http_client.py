@@ -23,9 +23,9 @@ from moorage.api.errors import (
 )
 from moorage.api.meta import Object
 from moorage.api.resources import EVENTS, LEASES, PODS, custom
-from moorage.client import retries
+from moorage.client import pacing
 from moorage.client.http_client import HttpClient
-from moorage.client.limiter import Limits
+from moorage.client.pacing import Limits
 from moorage.client.transport import Request
 from moorage.framework.ports import ApiClient, WatchEvent
 from moorage.sim import loop
@@ -131,7 +131,7 @@ def test_a_server_that_asks_for_patience_gets_it(call, code):
 @pytest.mark.parametrize("call", ["get", *WRITES])
 def test_patience_ends(call):
     sent, error, _ = times_sent(call, *[busy()] * 50)
-    assert sent == retries.ASKED + 1
+    assert sent == pacing.ASKED + 1
     assert isinstance(error, TooManyRequests)
 
 

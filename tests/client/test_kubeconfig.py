@@ -179,12 +179,12 @@ def answer(status: object) -> str:
     ("text", "told"),
     [
         ("#!/bin/sh\necho denied >&2\nexit 3\n", "denied"),
-        ("#!/bin/sh\necho hello\n", "no JSON"),
+        ("#!/bin/sh\necho hello\n", "did not print JSON"),
         ("#!/bin/sh\necho '[]'\n", "no ExecCredential"),
         ('#!/bin/sh\necho \'{"kind": "ExecCredential"}\'\n', "speaks apiVersion None, not client"),
         (answer({}), "neither status.token nor"),
         (answer({"clientCertificateData": "PEM"}), "not both"),
-        (answer({"token": "t", "expirationTimestamp": "soon"}), "'soon', which is no time"),
+        (answer({"token": "t", "expirationTimestamp": "soon"}), "invalid expirationTimestamp 'soon'"),
         ("#!/no/such/interpreter\n", "cannot be started"),
     ],
 )
@@ -302,19 +302,25 @@ def test_the_hint_for_a_missing_exec_plugin_is_passed_on(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"current": ""}, "names no current context; choose one of: main"),
+        ({"current": ""}, "has no current-context; choose one of: main"),
         ({"current": "prod"}, "has no context 'prod'; choose one of: main"),
         ({"context": {"user": "nobody"}}, "there is no user 'nobody'; users are: u"),
         ({"context": {"cluster": "gone"}}, "there is no cluster 'gone'; clusters are: c"),
-        ({"context": {"user": ""}}, "names no user"),
+        ({"context": {"user": ""}}, "the context has no user"),
         ({"user": {"username": "me", "password": "pw"}}, "password"),
         ({"user": {"auth-provider": {"name": "gcp"}}}, "use the exec plugin"),
         ({"user": {"auth-provider": "oidc-like"}}, "use the exec plugin"),
-        ({"user": {"auth-provider": {"name": "oidc"}}}, "no refresh-token to get one; log in again"),
-        ({"user": {"auth-provider": {"name": "oidc", "config": {"id-token": "a"}}}}, "is no JSON Web Token"),
+        (
+            {"user": {"auth-provider": {"name": "oidc"}}},
+            "refresh-token is missing, so it cannot be renewed; log in again",
+        ),
+        (
+            {"user": {"auth-provider": {"name": "oidc", "config": {"id-token": "a"}}}},
+            "is not a JSON Web Token",
+        ),
         ({"user": {"auth-provider": {"name": "oidc"}, "exec": {"command": "x"}}}, "remove one of them"),
-        ({"user": {"exec": {"apiVersion": "v1"}}}, "exec names no command"),
-        ({"user": {"exec": {"command": "x"}}}, "exec names no apiVersion"),
+        ({"user": {"exec": {"apiVersion": "v1"}}}, "exec has no command"),
+        ({"user": {"exec": {"command": "x"}}}, "exec has no apiVersion"),
         ({"user": {"exec": {"command": "x", "apiVersion": "v1", "env": ["A"]}}}, "exec that cannot be read"),
         ({"user": {"token": ""}, "cluster": {"server": "10.0.0.1"}}, "write https://host:port"),
         ({"cluster": {"server": "https://me:pw@host"}}, "put users and tokens"),
@@ -369,8 +375,8 @@ def test_the_service_account_of_the_pod(tmp_path, host, server):
 @pytest.mark.parametrize(
     ("environ", "missing", "told"),
     [
-        ({}, "", "this is no pod"),
-        ({connection.HOST: "10.0.0.1"}, "", "this is no pod"),
+        ({}, "", "this is not a pod"),
+        ({connection.HOST: "10.0.0.1"}, "", "this is not a pod"),
         ({connection.HOST: "10.0.0.1", connection.PORT: "443"}, "token", "automountServiceAccountToken"),
         ({connection.HOST: "10.0.0.1", connection.PORT: "443"}, "ca.crt", "automountServiceAccountToken"),
     ],
@@ -394,7 +400,7 @@ def test_where_credentials_are_looked_for(tmp_path, monkeypatch):
     def found(path, environ):
         return asyncio.run(connection.find(path, environ=environ)).server
 
-    with pytest.raises(CredentialsError, match="name a kubeconfig file"):
+    with pytest.raises(CredentialsError, match="pass a kubeconfig file"):
         found("", {})
     write(tmp_path / ".kube" / "config", user={"token": "t"}, cluster={"server": "https://home"})
     assert found("", {}) == "https://home"

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from moorage.client.limiter import SHARE, Limits, Priority, RateLimiter
+from moorage.client.pacing import SHARE, Limits, Priority, RateLimiter
 from moorage.sim import loop
 from moorage.sim.loop import VirtualClock
 

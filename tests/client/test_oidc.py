@@ -8,7 +8,7 @@ import ssl
 import pytest
 from aiohttp import web
 
-from moorage.client import oidc
+from moorage.client import auth_plugins
 from tests.client.certificates import Authority
 
 NOW = 1_800_000_000.0
@@ -67,19 +67,19 @@ def renew(provider, trusted=True, **config):
             }
             if trusted:
                 known["idp-certificate-authority-data"] = base64.b64encode(provider.authority.pem).decode()
-            return await oidc.id_token({**known, **config}, NOW, 10.0)
+            return await auth_plugins.id_token({**known, **config}, NOW, 10.0)
 
     return asyncio.run(main())
 
 
-@pytest.mark.parametrize("end", [None, NOW + oidc.EARLY_SECONDS + 1])
+@pytest.mark.parametrize("end", [None, NOW + auth_plugins.EARLY_SECONDS + 1])
 def test_a_valid_token_is_taken_without_asking(tmp_path, end):
     provider = Provider(tmp_path)
     assert renew(provider, **{"id-token": token(end)}) == (token(end), end)
     assert provider.asked == []
 
 
-@pytest.mark.parametrize("old", ["", token(NOW + oidc.EARLY_SECONDS - 1)])
+@pytest.mark.parametrize("old", ["", token(NOW + auth_plugins.EARLY_SECONDS - 1)])
 def test_a_token_that_ends_is_renewed(tmp_path, old):
     provider = Provider(tmp_path)
     assert renew(provider, **{"id-token": old}) == (token(NOW + 3600), NOW + 3600)
@@ -98,13 +98,13 @@ def test_a_token_that_ends_is_renewed(tmp_path, old):
     ("answer", "options", "told"),
     [
         (None, {"trusted": False}, "certificate verify failed"),
-        ({}, {}, "gave no id_token"),
-        ([], {}, "gave no id_token"),
-        ({"id_token": "x"}, {}, "no JSON Web Token"),
-        (None, {"refresh-token": ""}, "no refresh-token to get one"),
-        (None, {"idp-certificate-authority-data": "?"}, "gave no id_token"),
+        ({}, {}, "did not return an id_token"),
+        ([], {}, "did not return an id_token"),
+        ({"id_token": "x"}, {}, "not a JSON Web Token"),
+        (None, {"refresh-token": ""}, "refresh-token is missing"),
+        (None, {"idp-certificate-authority-data": "?"}, "did not return an id_token"),
     ],
 )
 def test_what_goes_wrong_is_told(tmp_path, answer, options, told):
-    with pytest.raises(oidc.OidcError, match=told):
+    with pytest.raises(auth_plugins.OidcError, match=told):
         renew(Provider(tmp_path, answer), **options)

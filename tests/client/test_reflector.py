@@ -335,8 +335,8 @@ def test_item_3_a_custom_kind_that_the_server_lacks_is_asked_for_every_two_secon
     assert served == [(False, 0), (True, 0)]
     said = [record.msg for record in caplog.records if "this kind" in record.msg]
     assert said == [
-        "The API server does not have this kind; treated as empty",
-        "The API server has this kind now",
+        "The API server does not serve this kind; treating it as empty",
+        "The API server now serves this kind",
     ]
 
 

@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from moorage.client.retries import Backoff
+from moorage.client.pacing import Backoff
 
 
 class StillClock:

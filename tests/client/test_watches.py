@@ -153,7 +153,7 @@ def test_nulls_are_empty_values():
 
 @pytest.mark.parametrize("data", [b"<html>", b"{", b"[]", b"3", b'{"type": 3}', b"\xff\xfe"])
 def test_lines_that_are_no_events_are_errors(data):
-    with pytest.raises(BadAnswer, match="watch of pods: a line is no event"):
+    with pytest.raises(BadAnswer, match="watch of pods: a line is not an event"):
         read(data)
 
 

@@ -5,8 +5,7 @@ from collections.abc import Iterable
 import pytest
 
 from moorage import config
-from moorage.config import merging
-from moorage.config.defaults import default_plugins
+from moorage.config.defaults import default_plugins, merge, merge_set
 from moorage.config.gates import DEFAULT_GATES
 from moorage.config.types import Plugin, Plugins, PluginSet
 from tests.config.builders import load, profile, text
@@ -46,13 +45,13 @@ def written(plugins: Iterable[Plugin]) -> list[str]:
 )
 def test_merging_one_set(enabled, disabled, merged):
     defaults = PluginSet(enabled=entries("a", "b:2", "c"))
-    result = merging.merge_set(defaults, PluginSet(enabled=entries(*enabled), disabled=entries(*disabled)))
+    result = merge_set(defaults, PluginSet(enabled=entries(*enabled), disabled=entries(*disabled)))
     assert written(result.enabled) == merged
     assert written(result.disabled) == disabled
 
 
 def test_defaults_may_disable_too():
-    result = merging.merge_set(
+    result = merge_set(
         PluginSet(enabled=entries("a", "b"), disabled=entries("b")), PluginSet(disabled=entries("x:3"))
     )
     assert result == PluginSet(enabled=entries("a"), disabled=entries("x", "b"))
@@ -60,14 +59,14 @@ def test_defaults_may_disable_too():
 
 def test_merging_again_changes_nothing():
     defaults = PluginSet(enabled=entries("a", "b:2", "c"))
-    once = merging.merge_set(defaults, PluginSet(enabled=entries("c:4", "x"), disabled=entries("a")))
-    assert merging.merge_set(defaults, once) == once
+    once = merge_set(defaults, PluginSet(enabled=entries("c:4", "x"), disabled=entries("a")))
+    assert merge_set(defaults, once) == once
 
 
 def test_every_set_is_merged_with_its_counterpart():
     defaults = Plugins(multi_point=PluginSet(enabled=entries("a")), score=PluginSet(enabled=entries("s")))
     custom = Plugins(score=PluginSet(disabled=entries("*")), permit=PluginSet(enabled=entries("p")))
-    merged = merging.merge(defaults, custom)
+    merged = merge(defaults, custom)
     assert merged == Plugins(
         multi_point=PluginSet(enabled=entries("a")),
         score=PluginSet(disabled=entries("*")),

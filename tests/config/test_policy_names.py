@@ -5,7 +5,7 @@ import json
 import pytest
 
 from moorage import config
-from moorage.config.policy_names import DROPPED, PREDICATES, PRIORITIES
+from moorage.config.policy import DROPPED, PREDICATES, PRIORITIES
 from moorage.plugins.registry import DEFAULT
 from moorage.runtime.registry import Registry
 from tests.config import builders

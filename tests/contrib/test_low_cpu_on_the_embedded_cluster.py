@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from moorage.embedded.catalog.metrics import Metrics
+from moorage.embedded.catalog.virtual import Metrics
+from moorage.embedded.kubelet.decisions import USAGE_CPU, KubeletSettings
 from moorage.embedded.kubelet.kubelets import Kubelets
-from moorage.embedded.kubelet.scripts import USAGE_CPU, KubeletSettings
 from moorage.testing import make_node, make_pod
 from tests.contrib.configs import enabling
 from tests.faults.world import HttpCluster

@@ -4,7 +4,7 @@ import re
 
 from moorage import config
 from moorage.app.configuration import configure
-from moorage.config.policy_names import DROPPED, PREDICATES, PRIORITIES
+from moorage.config.policy import DROPPED, PREDICATES, PRIORITIES
 from moorage.run.flag_table import FLAGS
 from tests.docs.snippets import ROOT, snippets
 

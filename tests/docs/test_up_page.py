@@ -6,7 +6,7 @@ from pathlib import Path
 import typer.main
 
 from moorage.cli.root import app
-from moorage.embedded.kubelet import scripts
+from moorage.embedded.kubelet import decisions
 from moorage.up import pools
 from tests.docs.snippets import ROOT, snippets
 
@@ -28,7 +28,9 @@ def test_every_option_is_on_the_page():
 
 
 def test_every_annotation_is_on_the_page():
-    known = {value for value in vars(scripts).values() if isinstance(value, str) and "moorage.dev/" in value}
-    known -= {scripts.PREFIX, scripts.__doc__}
+    known = {
+        value for value in vars(decisions).values() if isinstance(value, str) and "moorage.dev/" in value
+    }
+    known -= {decisions.PREFIX, decisions.__doc__}
     rows = re.findall(r"^\| `(moorage\.dev/[a-z-]+)`", Path(PAGE).read_text(), re.MULTILINE)
     assert set(rows) == known

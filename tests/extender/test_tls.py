@@ -80,7 +80,7 @@ def test_f9_a_server_that_is_not_trusted_is_not_asked(tls_config):
 REFUSED = [
     pytest.param({"url_prefix": "http://x", "enable_https": True}, "enableHTTPS: urlPrefix", id="plain http"),
     pytest.param({"http_timeout": -1.0}, "httpTimeout: it has to be longer", id="no time"),
-    pytest.param({"url_prefix": "/prefix"}, "no address of a server", id="no address"),
+    pytest.param({"url_prefix": "/prefix"}, "not the address of a server", id="no address"),
     pytest.param({"tls_config": ExtenderTLSConfig(insecure=True, ca_data=AUTHORITY.pem)},
                  "insecure: remove it", id="insecure with a CA"),
     pytest.param({"tls_config": ExtenderTLSConfig(cert_data=OURS.certificate)}, "needs cert and key",

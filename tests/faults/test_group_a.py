@@ -478,7 +478,7 @@ def test_a27_a_pod_under_whose_name_nothing_can_be_written(change, caplog):
         cluster.settle(700)
         assert cluster.informer(PODS).malformed == 1
         complaints = [record for record in caplog.records if record.levelname == "ERROR"]
-        assert [record.getMessage() for record in complaints] == ["Object set aside until it can be read"]
+        assert [record.getMessage() for record in complaints] == ["Object ignored until it can be read"]
         assert not any(record.exc_info for record in complaints)
         proves_alive(cluster)
 
@@ -599,5 +599,5 @@ def test_a_kind_that_the_server_lacks_is_warned_about_once(caplog):
         cluster.start()
         cluster.settle(300)
         assert cluster.node_of("p") == "a"
-        warnings = [record for record in caplog.records if "does not have this kind" in record.getMessage()]
+        warnings = [record for record in caplog.records if "does not serve this kind" in record.getMessage()]
         assert len(warnings) == 1

@@ -11,7 +11,7 @@ from moorage.api.resources import NAMESPACES, NODES, Resource
 from moorage.app.scheduler import Scheduler
 from moorage.client.http_client import HttpClient
 from moorage.client.informers import InformerStatus
-from moorage.client.limiter import Limits
+from moorage.client.pacing import Limits
 from moorage.client.transport import Request
 from moorage.embedded.apiserver.app import ApiServer
 from moorage.embedded.apiserver.authentication import Guard, Signer

@@ -17,8 +17,8 @@ from moorage.embedded.builtin import built_in_catalog, strict_rules
 from moorage.embedded.catalog.crds.registrar import Registrar
 from moorage.embedded.catalog.discovery import Discovery
 from moorage.embedded.catalog.openapi.endpoint import OpenApi
-from moorage.embedded.catalog.reviews import Reviews
 from moorage.embedded.catalog.tables import table
+from moorage.embedded.catalog.virtual import Reviews
 from moorage.serving.certificates import Authority
 from moorage.store.store import Store
 from moorage.up import kubeconfig

@@ -19,7 +19,7 @@ from moorage.app.clock import SystemClock
 from moorage.app.scheduler import Scheduler
 from moorage.client.connection import connect
 from moorage.client.credentials import Credentials, Pem
-from moorage.embedded.kubelet.scripts import KubeletSettings
+from moorage.embedded.kubelet.decisions import KubeletSettings
 from moorage.store.store import Store
 from moorage.up import kubeconfig
 from moorage.up.pools import Pool

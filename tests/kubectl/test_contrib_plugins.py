@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from moorage.embedded.kubelet.scripts import STOP, USAGE_CPU
+from moorage.embedded.kubelet.decisions import STOP, USAGE_CPU
 from tests.cluster import objects
 from tests.cluster.api import eventually
 from tests.cluster.moorage_process import MoorageProcess

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 
 from moorage.api import decoding
-from moorage.snapshots.interning import SharedParts
+from moorage.snapshots.cluster import SharedParts
 from moorage.testing import make_pod
 
 
@@ -24,7 +24,7 @@ def test_pods_of_one_template_share_what_is_equal_and_keep_what_is_not():
 
 
 def test_parts_beyond_the_bound_are_not_remembered(monkeypatch):
-    monkeypatch.setattr("moorage.snapshots.interning.MOST", 1)
+    monkeypatch.setattr("moorage.snapshots.cluster.MAX_SHARED", 1)
     parts, pods = SharedParts(), [make_pod(name, cpu="1", labels={"app": name}) for name in "aab"]
     pods.append(copy.deepcopy(pods[2]))
     for pod in pods:

@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from moorage.api.errors import AlreadyExists, Conflict, Gone, NotFound
 from moorage.api.resources import NODES, PODS
 from moorage.store.objects import Key, Raw, copy_json
-from moorage.store.watches import Subscription
+from moorage.store.reading import Subscription
 from tests.store.kit import new_store, node, pod
 
 NAMES = st.sampled_from(["a", "b", "c"])

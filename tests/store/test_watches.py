@@ -8,8 +8,8 @@ import pytest
 
 from moorage.api.errors import Gone
 from moorage.api.resources import NODES, PODS
+from moorage.store.reading import Event, Subscription
 from moorage.store.store import Store
-from moorage.store.watches import Event, Subscription
 from tests.store.kit import labelled, new_store, node, pod
 
 NOT_FINISHED = "status.phase!=Succeeded,status.phase!=Failed"

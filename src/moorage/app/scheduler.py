@@ -14,8 +14,8 @@ from moorage.api.pod import Pod
 from moorage.app.clock import SystemClock
 from moorage.app.configuration import EMPTY, Configuration, configure, configure_file
 from moorage.client.events import ApiEventRecorder
+from moorage.client.http_client import TracedClient
 from moorage.client.informers import InformerSet, OnMalformed
-from moorage.client.traced import TracedClient
 from moorage.extender.connecting import make_extenders
 from moorage.framework.points import Plugin
 from moorage.framework.ports import ApiClient, Clock

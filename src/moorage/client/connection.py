@@ -15,7 +15,7 @@ from moorage.client import kubeconfig
 from moorage.client.aiohttp_transport import AiohttpTransport
 from moorage.client.credentials import Credentials, CredentialsError, Pem
 from moorage.client.http_client import Fence, HttpClient, RequestObserver
-from moorage.client.limiter import Limits
+from moorage.client.pacing import Limits
 from moorage.framework.ports import Clock
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -35,7 +35,7 @@ async def find(path: str = "", context: str = "", environ: Mapping[str, str] = o
         return await kubeconfig.load(str(default), context)
     raise CredentialsError(
         f"no credentials for an API server: --kubeconfig and KUBECONFIG are not set, {default} does not "
-        f"exist, and {HOST} is not set, so this is no pod; name a kubeconfig file"
+        f"exist, and {HOST} is not set, so this is not a pod; pass a kubeconfig file"
     )
 
 
@@ -46,7 +46,7 @@ def in_cluster(environ: Mapping[str, str] = os.environ, directory: Path = SERVIC
     host, port = environ.get(HOST, ""), environ.get(PORT, "")
     if not host or not port:
         raise CredentialsError(
-            f"{source}: {HOST} and {PORT} are not both set; this is no pod, so name a kubeconfig file"
+            f"{source}: {HOST} and {PORT} are not both set, so this is not a pod; pass a kubeconfig file"
         )
     for file in (directory / "token", directory / "ca.crt"):
         if not file.is_file() or not file.stat().st_size:

@@ -72,7 +72,7 @@ class Credentials:
         parts = urlsplit(self.server)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise CredentialsError(
-                f"{self.source}: {self.server!r} is no address of a server; write https://host:port"
+                f"{self.source}: {self.server!r} is not the address of a server; write https://host:port"
             )
         if parts.username or parts.query or parts.fragment:
             raise CredentialsError(
@@ -128,12 +128,12 @@ class Bearer:
         try:
             token = Path(path).read_text().strip()
         except (OSError, UnicodeDecodeError) as error:
-            self._complain("Token file cannot be read, going on with the last token", path, error)
+            self._complain("Token file cannot be read; using the last token", path, error)
             return
         if token:
             self._token = token
         else:
-            self._complain("Token file is empty, going on with the last token", path, None)
+            self._complain("Token file is empty; using the last token", path, None)
 
     def _ends_soon(self) -> bool:
         expires = self.credentials.expires
@@ -197,7 +197,7 @@ class TlsContexts:
         except CredentialsError as error:
             if self._context is None:
                 raise
-            log.warning("Changed certificates are not usable, going on with the last ones", err=error)
+            log.warning("Changed certificates are not usable; using the last ones", err=error)
             return self._context
 
 
@@ -246,7 +246,7 @@ def _add_certificate(
 
 
 def _no_password() -> str:
-    raise ValueError("the key is protected by a password, and there is no person to ask for it")
+    raise ValueError("the key is protected by a password, which a scheduler cannot enter")
 
 
 def _unusable(credentials: Credentials, field: str, pem: Pem, error: Exception) -> CredentialsError:

@@ -83,9 +83,7 @@ class Election:
             async with asyncio.timeout(self._patience()):
                 await self._client.replace(LEASES, lease)
         except (MoorageError, TimeoutError) as error:
-            log.warning(
-                "The lease could not be released; it ends by itself", lease=lease.key, err=_text(error)
-            )
+            log.warning("The lease could not be released; it will expire", lease=lease.key, err=_text(error))
             return False
         log.info(0, "Released the lease", lease=lease.key, identity=self._candidate.identity)
         return True

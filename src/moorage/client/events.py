@@ -25,7 +25,7 @@ from moorage.api.errors import (
 from moorage.api.resources import EVENTS
 from moorage.api.times import backoff
 from moorage.client.event_series import Series, SeriesKey, SpamFilter, cut, make_event, reference
-from moorage.client.retries import MAX_RETRY_AFTER
+from moorage.client.pacing import MAX_RETRY_AFTER
 from moorage.framework.ports import ApiClient, Clock, Timer
 from moorage.telemetry import logs
 from moorage.telemetry.logs import Throttle
@@ -266,7 +266,7 @@ class ApiEventRecorder:
         try:
             await self._client.create(EVENTS, event)
         except AlreadyExists:
-            log.info(5, "Event was written by an earlier try", event=event)
+            log.info(5, "Event was written by an earlier attempt", event=event)
             if series.count > 1:  # perhaps before it was repeated
                 await self._count(series, counted)
 
@@ -286,7 +286,7 @@ class ApiEventRecorder:
         self._forget(series)
         if _is_namespace_going(error):
             self.dropped += 1
-            log.info(5, "Event not written, its namespace is going", event=series.event)
+            log.info(5, "Event not written; its namespace is terminating", event=series.event)
         else:
             self._lose("Event not written", err=error)
 

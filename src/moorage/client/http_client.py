@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, Protocol, Unpack
@@ -17,13 +17,14 @@ from typing import Any, Protocol, Unpack
 from moorage.api.errors import ApiError, MoorageError
 from moorage.api.resources import EVENTS, LEASES, PODS, AnyObject, Resource
 from moorage.client import requests, responses, watches
-from moorage.client.limiter import Limits, Priority
+from moorage.client.pacing import Limits, Patience, Priority, Repeat
 from moorage.client.responses import Answer
-from moorage.client.retries import Patience, Repeat
 from moorage.client.transport import Request, Response, Transport
 from moorage.client.watches import Lines
 from moorage.framework.ports import (
+    ApiClient,
     Clock,
+    DelegatingClient,
     DeleteOptions,
     ListOptions,
     Malformed,
@@ -33,6 +34,7 @@ from moorage.framework.ports import (
     WatchEvent,
     WatchOptions,
 )
+from moorage.telemetry.tracing import Tracing
 
 
 class RequestObserver(Protocol):
@@ -229,3 +231,42 @@ def _priority(resource: Resource, usual: Priority) -> Priority:
 
 def _code(error: Exception) -> str:
     return str(error.code) if isinstance(error, ApiError) else NO_ANSWER
+
+
+class TracedClient(DelegatingClient):
+    """Reads are passed on as they are."""
+
+    def __init__(self, client: ApiClient, tracing: Tracing) -> None:
+        super().__init__(client)
+        self._tracing = tracing
+
+    def before(self, verb: str, resource: Resource, subresource: str = "") -> None:
+        """Everything may pass."""
+
+    async def create(self, resource: Resource, obj: Any, *, dry_run: bool = False) -> Any:
+        with self._span("create", resource):
+            return await super().create(resource, obj, dry_run=dry_run)
+
+    async def replace(self, resource: Resource, obj: Any, *, subresource: str = "") -> Any:
+        with self._span("update", resource, subresource):
+            return await super().replace(resource, obj, subresource=subresource)
+
+    async def patch(
+        self, resource: Resource, name: str, patch: Patch, **options: Unpack[PatchOptions]
+    ) -> Any:
+        with self._span("patch", resource, options.get("subresource", ""), name):
+            return await super().patch(resource, name, patch, **options)
+
+    async def delete(self, resource: Resource, name: str, **options: Unpack[DeleteOptions]) -> None:
+        with self._span("delete", resource, name=name):
+            await super().delete(resource, name, **options)
+
+    async def bind(self, name: str, namespace: str, uid: str, node: str) -> None:
+        with self._span("create", PODS, "binding", name):
+            await super().bind(name, namespace, uid, node)
+
+    def _span(
+        self, verb: str, resource: Resource, subresource: str = "", name: str = ""
+    ) -> AbstractContextManager[None]:
+        what = f"{resource}/{subresource}" if subresource else str(resource)
+        return self._tracing.write(f"{verb} {what}", {"moorage.object": name} if name else {})

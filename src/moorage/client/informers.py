@@ -174,7 +174,7 @@ class Informer:
             self._on_malformed(self.resource, problem)
         if self._complaints.admits():
             log.error(
-                "Object set aside until it can be read",
+                "Object ignored until it can be read",
                 problem.error,
                 resource=self.resource,
                 object=problem.key,

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from moorage.api import yaml_text
-from moorage.client import oidc
+from moorage.client import auth_plugins
+from moorage.client.auth_plugins import Given, Plugin, PluginError
 from moorage.client.credentials import Credentials, CredentialsError, Pem
-from moorage.client.exec_plugin import Given, Plugin, PluginError
 from moorage.telemetry import logs
 
 log = logs.get(__name__)
@@ -77,7 +77,7 @@ class _Config:
         """Entries and a current context that no earlier file has."""
         read = yaml_text.load(file.read_bytes(), str(file))
         if read is not None and not isinstance(read, dict):
-            raise ValueError(f"{file} holds no mapping")
+            raise ValueError(f"{file} is not a mapping")
         read = read or {}
         self.current = self.current or str(read.get("current-context") or "")
         for known, plural in (
@@ -100,7 +100,7 @@ def _merged(paths: str) -> _Config:
     config = _Config()
     for path in files:
         if not path.is_file():
-            log.warning("Kubeconfig file does not exist, going on without it", file=str(path))
+            log.warning("Kubeconfig file does not exist; continuing without it", file=str(path))
             continue
         try:
             config.add(path)
@@ -118,7 +118,7 @@ class _Choice:
     def __init__(self, config: _Config, paths: str, name: str) -> None:
         self.source = f"kubeconfig {paths}"
         if not name:
-            raise self.error(f"names no current context; choose one of: {_listed(config.contexts)}")
+            raise self.error(f"has no current-context; choose one of: {_listed(config.contexts)}")
         if name not in config.contexts:
             raise self.error(f"has no context {name!r}; choose one of: {_listed(config.contexts)}")
         self.source = f"kubeconfig {paths}, context {name}"
@@ -133,7 +133,7 @@ class _Choice:
     def _entry(self, known: Mapping[str, _Entry], kind: str) -> _Entry:
         name = self.context.value.get(kind)
         if not name:
-            raise self.error(f"the context names no {kind}; add `{kind}:` to it")
+            raise self.error(f"the context has no {kind}; add `{kind}:` to it")
         if name not in known:
             raise self.error(f"there is no {kind} {name!r}; {kind}s are: {_listed(known)}")
         return known[name]
@@ -163,10 +163,10 @@ class _Choice:
         user = self.user.value
         if provider := user.get("auth-provider"):
             try:
-                token, expires = await oidc.id_token(
+                token, expires = await auth_plugins.id_token(
                     provider.get("config") or {}, time.time(), PLUGIN_SECONDS
                 )
-            except oidc.OidcError as error:
+            except auth_plugins.OidcError as error:
                 raise self._user_error(f"has auth-provider oidc: {error}") from error
             return Given(token=token, expires=expires)
         entry = user.get("exec")
@@ -201,7 +201,7 @@ class _Choice:
             try:
                 return Pem(data=base64.b64decode("".join(str(encoded).split()), validate=True))
             except ValueError as error:
-                raise self.error(f"{name}-data is no base64: {error}; correct the entry") from error
+                raise self.error(f"{name}-data is not base64: {error}; correct the entry") from error
         path = entry.path(name)
         if path is not None and not path.is_file():
             raise self.error(f"{name}: there is no file {path}; correct the entry")
@@ -216,7 +216,7 @@ class _Choice:
     def warn_if_insecure(self) -> None:
         if self.cluster.value.get("insecure-skip-tls-verify"):
             log.warning(
-                "The certificate of the API server is not verified: those on the way can read and change all",
+                "The certificate of the API server is not verified; others can read and change all traffic",
                 kubeconfig=self.source,
                 field="insecure-skip-tls-verify",
             )

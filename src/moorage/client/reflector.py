@@ -25,7 +25,7 @@ from moorage.api.errors import BadRequest, Gone, Invalid, MoorageError, NotFound
 from moorage.api.resources import Resource, by_plural
 from moorage.client import lists
 from moorage.client.lists import Lister, Overdue, ShortWatch
-from moorage.client.retries import Backoff
+from moorage.client.pacing import Backoff
 from moorage.framework.ports import BOOKMARK, DELETED, ApiClient, Clock, WatchEvent
 from moorage.telemetry import logs
 from moorage.telemetry.logs import Throttle
@@ -218,9 +218,11 @@ class Reflector:
             return
         self._known = known
         if known:
-            log.info(0, "The API server has this kind now", resource=self.resource)
+            log.info(0, "The API server now serves this kind", resource=self.resource)
         else:
-            log.warning("The API server does not have this kind; treated as empty", resource=self.resource)
+            log.warning(
+                "The API server does not serve this kind; treating it as empty", resource=self.resource
+            )
         self._sink.serve(known)
 
     # Watching
@@ -273,7 +275,7 @@ class Reflector:
             if self._listed:
                 raise
             if isinstance(error, BadRequest | Invalid):
-                log.info(2, "Streaming lists are refused, listing in pages", resource=self.resource)
+                log.info(2, "Streaming lists are not supported; listing in pages", resource=self.resource)
                 self._streaming = False
             elif lists.version_lost(error) and not self._version_lost:
                 self._version_lost = True
@@ -325,7 +327,7 @@ class Reflector:
             if not hearing.was_silent():
                 raise Overdue(f"the server did not end the watch of {self.resource} in time") from error
             # Perhaps there was nothing to say. If the server is gone, the next watch finds out.
-            log.info(2, "The watch was silent, beginning anew", resource=self.resource, seconds=IDLE)
+            log.info(2, "The watch was silent; starting a new one", resource=self.resource, seconds=IDLE)
         finally:
             await close_stream(stream)
 
@@ -335,7 +337,9 @@ class Reflector:
         """Decides from where to go on, and says after how many seconds."""
         self.last_error = lists.describe(error)
         if not isinstance(error, MoorageError):
-            log.error("Informer met a bug, going on", error=error, stack=True, resource=self.resource)
+            log.error(
+                "Informer failed with a bug; continuing", error=error, stack=True, resource=self.resource
+            )
         elif self._complaints.admits():
             log.warning(
                 "Watch failed" if self._listed else "List failed",

@@ -17,7 +17,7 @@ from moorage.api import decoding
 from moorage.api.errors import ApiError, BadAnswer, ObjectError, from_status
 from moorage.api.meta import ListMeta, Object, Record, Status
 from moorage.api.resources import AnyObject, Resource, Unstructured
-from moorage.client.retries import MAX_RETRY_AFTER
+from moorage.client.pacing import MAX_RETRY_AFTER
 from moorage.client.transport import Request
 from moorage.framework.ports import Malformed
 

@@ -119,7 +119,7 @@ def _slowly(resource: Resource, line: bytes) -> WatchEvent:
         event = _raw_event.decode(line)
     except _UNREADABLE as error:
         raise BadAnswer(
-            f"watch of {resource}: a line is no event ({error}): {responses.shown(line)!r}"
+            f"watch of {resource}: a line is not an event ({error}): {responses.shown(line)!r}"
         ) from error
     if event.type == ERROR:
         raise from_status(_error_status(event.object))

@@ -11,9 +11,8 @@ Knows plugins by name only, as data; builds and imports none.
 from moorage.api.problems import Problem
 from moorage.config.defaults import default_configuration
 from moorage.config.gates import FeatureGates
-from moorage.config.loading import load
+from moorage.config.loading import load, plugin_names, plugin_references
 from moorage.config.policy_conversion import ConvertedPolicy, convert_policy
-from moorage.config.references import plugin_names, plugin_references
 from moorage.config.resolving import PluginRef, ResolvedProfile, resolve
 from moorage.config.types import (
     ClientConnection,

@@ -13,8 +13,7 @@ from msgspec.structs import replace
 from moorage.api.problems import Problem, child, invalid
 from moorage.config import versions
 from moorage.config.defaults import NEWER_THAN_BETA, default_names_at
-from moorage.config.drafts import Draft
-from moorage.config.legacy_plugins import V1BETA1_ARGS, convert_node_label, convert_resource_scores
+from moorage.config.legacy_plugins import V1BETA1_ARGS, Draft, convert_node_label, convert_resource_scores
 from moorage.config.types import GROUP, MULTI_POINT, Note, Plugin, Profile
 from moorage.framework.args import PluginArgs
 from moorage.framework.points import BUILT, BY_NAME

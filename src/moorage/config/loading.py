@@ -1,23 +1,36 @@
-"""From the text of a file to a complete configuration: the order of the steps, and nothing else.
+"""From the text of a file to a complete configuration, and the plugins that a text refers to.
 
 text -> plain values -> version -> records -> args -> validation -> conversion -> merging -> default args.
 Every step adds to one list of problems, so that all mistakes are reported at once.
+
+A reference `module:Class` in a file says where to find a plugin. Once the registry has imported it, the
+plugin's name replaces the reference.
 """
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from moorage.api.problems import Problem, child
-from moorage.config import conversion, defaults, merging, validation, versions, yaml_source
+from moorage.config import conversion, defaults, validation, versions, yaml_source
 from moorage.config.gates import DEFAULT_GATES, FeatureGates
 from moorage.config.plugin_args import ArgsReader
-from moorage.config.references import rename
-from moorage.config.types import ConfigError, KubeSchedulerConfiguration, Note, PluginConfig, Profile
+from moorage.config.types import (
+    ConfigError,
+    KubeSchedulerConfiguration,
+    Note,
+    Plugin,
+    PluginConfig,
+    Plugins,
+    PluginSet,
+    Profile,
+)
 from moorage.config.wire import decode
 
 _HEADER = ("apiVersion", "kind")
+_REFERENCE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 
 
 def load(
@@ -117,18 +130,83 @@ class _Loader:
         completed = replace(
             converted,
             plugin_config=self._args.read_converted(converted.plugin_config),
-            plugins=merging.merge(own, custom),
-            user_named=merging.user_named(own, custom),
+            plugins=defaults.merge(own, custom),
+            user_named=defaults.user_named(own, custom),
             written=profile.value.plugins,
         )
         self.problems += problems
         self.notes += notes
-        self.notes += merging.idle_disables(profile.value.plugins, own, self._version, profile.path)
-        self.notes += merging.idle_args(profile.value, completed, profile.path)
+        self.notes += defaults.idle_disables(profile.value.plugins, own, self._version, profile.path)
+        self.notes += defaults.idle_args(profile.value, completed, profile.path)
         return self._with_default_args(completed, profile.path)
 
     def _with_default_args(self, profile: Profile, path: str) -> Profile:
         present = [entry.name for entry in profile.plugin_config]
-        names = merging.enabled_names(profile.plugins)
+        names = defaults.enabled_names(profile.plugins)
         extra = self._args.defaults(names, present, child(path, "pluginConfig"))
         return replace(profile, plugin_config=(*profile.plugin_config, *extra))
+
+
+def is_reference(name: str) -> bool:
+    return _REFERENCE.fullmatch(name) is not None
+
+
+def plugin_names(text: str | bytes) -> frozenset[str]:
+    """The plugins that a file mentions, references too; none when it cannot be read (`load` says why)."""
+    tree, _ = yaml_source.parse(text)
+    return frozenset(_names(tree))
+
+
+def plugin_references(text: str | bytes) -> frozenset[str]:
+    """Those of them that are written as `module:Class`."""
+    return frozenset(name for name in plugin_names(text) if is_reference(name))
+
+
+def rename(profile: Profile, aliases: Mapping[str, str]) -> Profile:
+    """With references replaced in every plugin set and in pluginConfig."""
+    return replace(
+        profile,
+        plugins=_rename_plugins(profile.plugins, aliases),
+        written=_rename_plugins(profile.written, aliases),
+        plugin_config=tuple(
+            replace(entry, name=aliases.get(entry.name, entry.name)) for entry in profile.plugin_config
+        ),
+        user_named=frozenset(aliases.get(name, name) for name in profile.user_named),
+    )
+
+
+def _rename_plugins(plugins: Plugins, aliases: Mapping[str, str]) -> Plugins:
+    def renamed(entries: tuple[Plugin, ...]) -> tuple[Plugin, ...]:
+        return tuple(replace(entry, name=aliases.get(entry.name, entry.name)) for entry in entries)
+
+    return Plugins.of(
+        {
+            point: PluginSet(enabled=renamed(chosen.enabled), disabled=renamed(chosen.disabled))
+            for point, chosen in plugins.sets().items()
+        }
+    )
+
+
+def _names(tree: object) -> Iterator[str]:
+    """Every `name` inside the profiles, wherever it stands; the shape is not trusted yet."""
+    for profile in _items(_get(tree, "profiles")):
+        for entry in _items(_get(profile, "pluginConfig")):
+            yield from _name(entry)
+        plugins = _get(profile, "plugins")
+        for chosen in plugins.values() if isinstance(plugins, Mapping) else ():
+            for entry in (*_items(_get(chosen, "enabled")), *_items(_get(chosen, "disabled"))):
+                yield from _name(entry)
+
+
+def _get(value: object, key: str) -> object:
+    return value.get(key) if isinstance(value, Mapping) else None
+
+
+def _items(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
+
+
+def _name(entry: object) -> Iterator[str]:
+    name = _get(entry, "name")
+    if isinstance(name, str):
+        yield name

@@ -1,7 +1,7 @@
 """The legacy Policy (`kind: Policy`, Kubernetes up to 1.22): its types, and reading one strictly.
 
-JSON or YAML, with all mistakes collected. Keys match in any case, as they did then. What the names mean is in
-`policy_names` and `policy_conversion`.
+JSON or YAML, with all mistakes collected. Keys match in any case, as they did then. The tables of
+predicates and priorities name today's plugins; `policy_conversion` applies them.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,7 +11,7 @@ import msgspec
 
 from moorage.api.meta import Int32, Int64, Record, qualified_name_faults
 from moorage.api.problems import Problem, child, did_you_mean, invalid
-from moorage.config import yaml_source
+from moorage.config import versions, yaml_source
 from moorage.config.types import KIND, Extender, wire_fields
 from moorage.config.wire import decode, item_type, without_none
 from moorage.framework.args import (
@@ -21,6 +21,83 @@ from moorage.framework.args import (
     validate_shape,
     weighted,
 )
+
+AFFINITY, FIT, SPREAD = "NodeAffinity", "NodeResourcesFit", "PodTopologySpread"
+LIMITS, PODS, TAINTS = "NodeVolumeLimits", "InterPodAffinity", "TaintToleration"
+
+# In the order in which predicates ran.
+PREDICATES: Mapping[str, tuple[str, ...]] = {
+    "CheckNodeUnschedulable": ("NodeUnschedulable",),
+    "GeneralPredicates": (FIT, "NodeName", "NodePorts", AFFINITY),
+    "HostName": ("NodeName",),
+    "PodFitsHostPorts": ("NodePorts",),
+    "PodFitsPorts": ("NodePorts",),
+    "MatchNodeSelector": (AFFINITY,),
+    "PodFitsResources": (FIT,),
+    "NoDiskConflict": ("VolumeRestrictions",),
+    "PodToleratesNodeTaints": (TAINTS,),
+    "PodToleratesNodeNoExecuteTaints": (TAINTS,),
+    # Nodes with a bad condition are tainted since 1.12.
+    "CheckNodeCondition": (TAINTS, "NodeUnschedulable"),
+    "CheckNodeMemoryPressure": (TAINTS,),
+    "CheckNodeDiskPressure": (TAINTS,),
+    "CheckNodePIDPressure": (TAINTS,),
+    "CheckNodeLabelPresence": (AFFINITY,),
+    "CheckServiceAffinity": (),
+    "MaxEBSVolumeCount": (LIMITS,),
+    "MaxGCEPDVolumeCount": (LIMITS,),
+    "MaxCSIVolumeCountPred": (LIMITS,),
+    "MaxAzureDiskVolumeCount": (LIMITS,),
+    "MaxCinderVolumeCount": (LIMITS,),
+    "CheckVolumeBinding": ("VolumeBinding",),
+    "NoVolumeZoneConflict": ("VolumeZone",),
+    "EvenPodsSpread": (SPREAD,),
+    "MatchInterPodAffinity": (PODS,),
+}
+MANDATORY = ("CheckNodeUnschedulable", "PodToleratesNodeTaints")
+# Without the three limits of cloud providers, which NodeVolumeLimits covers.
+DEFAULT_PREDICATES = (
+    "NoVolumeZoneConflict",
+    "MaxCSIVolumeCountPred",
+    "MatchInterPodAffinity",
+    "NoDiskConflict",
+    "GeneralPredicates",
+    "CheckVolumeBinding",
+    "EvenPodsSpread",
+)
+
+PRIORITIES: Mapping[str, str] = {
+    "BalancedResourceAllocation": "NodeResourcesBalancedAllocation",
+    "EvenPodsSpreadPriority": SPREAD,
+    "ImageLocalityPriority": "ImageLocality",
+    "InterPodAffinityPriority": PODS,
+    "LeastRequestedPriority": FIT,
+    "MostRequestedPriority": FIT,
+    "NodeAffinityPriority": AFFINITY,
+    "RequestedToCapacityRatioPriority": FIT,
+    "SelectorSpreadPriority": SPREAD,
+    "ServiceSpreadingPriority": SPREAD,
+    "TaintTolerationPriority": TAINTS,
+}
+# The scoringStrategy of NodeResourcesFit.
+STRATEGIES = {"LeastRequestedPriority": "LeastAllocated", "MostRequestedPriority": "MostAllocated"}
+# Priorities without a successor, and what to say about it.
+DROPPED: Mapping[str, str] = {
+    "EqualPriority": "it gave all nodes the same score",
+    "NodePreferAvoidPodsPriority": versions.successor("NodePreferAvoidPods"),
+    "ResourceLimitsPriority": "it has no equivalent; no score looks at limits",
+}
+DEFAULT_PRIORITIES: Mapping[str, int] = {
+    "SelectorSpreadPriority": 1,
+    "InterPodAffinityPriority": 1,
+    "LeastRequestedPriority": 1,
+    "BalancedResourceAllocation": 1,
+    "NodePreferAvoidPodsPriority": 10000,
+    "NodeAffinityPriority": 1,
+    "TaintTolerationPriority": 1,
+    "ImageLocalityPriority": 1,
+    "EvenPodsSpreadPriority": 2,
+}
 
 
 class _Argument(Record):

@@ -17,8 +17,7 @@ from moorage.config import versions
 from moorage.config.defaults import NEWER_THAN_BETA, default_plugins
 from moorage.config.gates import DEFAULT_GATES, FeatureGates
 from moorage.config.legacy_plugins import NodeLabelArgs, added_affinity
-from moorage.config.policy import Policy, PolicyExtender, Predicate, Priority, read_policy
-from moorage.config.policy_names import (
+from moorage.config.policy import (
     AFFINITY,
     DEFAULT_PREDICATES,
     DEFAULT_PRIORITIES,
@@ -31,6 +30,11 @@ from moorage.config.policy_names import (
     PRIORITIES,
     SPREAD,
     STRATEGIES,
+    Policy,
+    PolicyExtender,
+    Predicate,
+    Priority,
+    read_policy,
 )
 from moorage.config.types import (
     ConfigError,

@@ -14,7 +14,7 @@ from moorage.api.meta import Record
 from moorage.api.problems import Problem, child, did_you_mean
 from moorage.config import versions
 from moorage.config.defaults import DEFAULT_NAMES
-from moorage.config.references import rename
+from moorage.config.loading import rename
 from moorage.config.types import (
     MULTI_POINT,
     UNSUPPORTED_POINTS,

@@ -13,7 +13,7 @@ from itertools import chain
 
 from moorage.api import resources as r
 from moorage.api.resources import Resource
-from moorage.embedded.admission import jobs, nodes, pods, services, small_kinds, storage, workloads
+from moorage.embedded.admission import jobs, pods, services, small_kinds, storage, workloads
 from moorage.embedded.admission.strategy import KindStrategy
 from moorage.embedded.admission.strict import StrictRules
 from moorage.embedded.catalog.core_events import CORE_EVENTS_VIEW
@@ -29,9 +29,8 @@ from moorage.embedded.catalog.kinds import (
     Subresource,
     View,
 )
-from moorage.embedded.catalog.printing import cluster, networking
+from moorage.embedded.catalog.printing import cluster, infrastructure
 from moorage.embedded.catalog.printing import pods as pod_columns
-from moorage.embedded.catalog.printing import storage as storage_columns
 from moorage.embedded.catalog.printing import workloads as workload_columns
 from moorage.embedded.catalog.printing.columns import Printer
 from moorage.embedded.controllers.controller import Controller
@@ -110,11 +109,7 @@ def _kind(
 
 
 def _workload(
-    resource: Resource,
-    short: str,
-    columns: Printer,
-    strategy: KindStrategy,
-    controller: type[Controller],
+    resource: Resource, short: str, columns: Printer, strategy: KindStrategy, controller: type[Controller]
 ) -> BuiltInKind:
     """Return the row of a kind with replicas."""
     return _kind(
@@ -130,14 +125,14 @@ def _workload(
 
 _CORE = (
     _kind(r.CONFIG_MAPS, "cm", columns=cluster.CONFIG_MAPS, strategy=small_kinds.CONFIG_MAPS),
-    _kind(r.ENDPOINTS, "ep", columns=networking.ENDPOINTS, deprecation=_ENDPOINTS_WARNING),
+    _kind(r.ENDPOINTS, "ep", columns=infrastructure.ENDPOINTS, deprecation=_ENDPOINTS_WARNING),
     _kind(r.CORE_EVENTS, "ev", columns=cluster.EVENTS, storage=r.EVENTS, view=CORE_EVENTS_VIEW),
     _kind(r.LIMIT_RANGES, "limits"),
     _kind(
         r.NAMESPACES,
         "ns",
         columns=cluster.NAMESPACES,
-        strategy=nodes.NAMESPACES,
+        strategy=small_kinds.NAMESPACES,
         controllers=(Bootstrap, NamespaceDeletion),
         verbs=_WITHOUT_COLLECTION,
         subresources=(Subresource("finalize", ("update",)),),
@@ -146,20 +141,20 @@ _CORE = (
         r.NODES,
         "no",
         columns=cluster.NODES,
-        strategy=nodes.NODES,
+        strategy=small_kinds.NODES,
         controllers=(NodeLifecycle, TaintEviction),
     ),
     _kind(
         r.PERSISTENT_VOLUME_CLAIMS,
         "pvc",
-        columns=storage_columns.CLAIMS,
+        columns=infrastructure.CLAIMS,
         strategy=storage.PERSISTENT_VOLUME_CLAIMS,
         controllers=(VolumeBinder, ClaimProtection, EphemeralClaims),
     ),
     _kind(
         r.PERSISTENT_VOLUMES,
         "pv",
-        columns=storage_columns.VOLUMES,
+        columns=infrastructure.VOLUMES,
         strategy=storage.PERSISTENT_VOLUMES,
         controllers=(VolumeProtection,),
     ),
@@ -186,7 +181,7 @@ _CORE = (
     _kind(
         r.SERVICES,
         "svc",
-        columns=networking.SERVICES,
+        columns=infrastructure.SERVICES,
         strategy=services.SERVICES,
         controllers=(ServiceEndpoints,),
         in_all=True,
@@ -224,11 +219,11 @@ _OTHERS = (
         admission=DefinitionAdmission(),
     ),
     _kind(r.LEASES, columns=cluster.LEASES, strategy=small_kinds.LEASES),
-    _kind(r.ENDPOINT_SLICES, columns=networking.ENDPOINT_SLICES),
+    _kind(r.ENDPOINT_SLICES, columns=infrastructure.ENDPOINT_SLICES),
     _kind(r.EVENTS, "ev", columns=cluster.EVENTS, strategy=small_kinds.EVENTS),
-    _kind(r.INGRESS_CLASSES, columns=networking.INGRESS_CLASSES),
-    _kind(r.INGRESSES, "ing", columns=networking.INGRESSES),
-    _kind(r.NETWORK_POLICIES, "netpol", columns=networking.NETWORK_POLICIES),
+    _kind(r.INGRESS_CLASSES, columns=infrastructure.INGRESS_CLASSES),
+    _kind(r.INGRESSES, "ing", columns=infrastructure.INGRESSES),
+    _kind(r.NETWORK_POLICIES, "netpol", columns=infrastructure.NETWORK_POLICIES),
     _kind(
         r.POD_DISRUPTION_BUDGETS,
         "pdb",
@@ -241,16 +236,16 @@ _OTHERS = (
     _kind(r.ROLE_BINDINGS, columns=cluster.ROLE_BINDINGS, strategy=small_kinds.ROLE_BINDINGS),
     _kind(r.ROLES, strategy=small_kinds.ROLES),
     _kind(r.DEVICE_CLASSES, columns=cluster.NAME_AND_AGE),
-    _kind(r.RESOURCE_CLAIMS, columns=storage_columns.RESOURCE_CLAIMS),
+    _kind(r.RESOURCE_CLAIMS, columns=infrastructure.RESOURCE_CLAIMS),
     _kind(r.RESOURCE_CLAIM_TEMPLATES, columns=cluster.NAME_AND_AGE),
-    _kind(r.RESOURCE_SLICES, columns=storage_columns.RESOURCE_SLICES),
+    _kind(r.RESOURCE_SLICES, columns=infrastructure.RESOURCE_SLICES),
     _kind(r.PRIORITY_CLASSES, "pc", columns=cluster.PRIORITY_CLASSES, strategy=small_kinds.PRIORITY_CLASSES),
     _kind(r.POD_GROUPS, columns=cluster.NAME_AND_AGE, strategy=KindStrategy(first_status={})),
-    _kind(r.CSI_DRIVERS, columns=storage_columns.CSI_DRIVERS),
-    _kind(r.CSI_NODES, columns=storage_columns.CSI_NODES, strategy=storage.CSI_NODES),
+    _kind(r.CSI_DRIVERS, columns=infrastructure.CSI_DRIVERS),
+    _kind(r.CSI_NODES, columns=infrastructure.CSI_NODES, strategy=storage.CSI_NODES),
     _kind(r.CSI_STORAGE_CAPACITIES),
-    _kind(r.STORAGE_CLASSES, "sc", columns=storage_columns.STORAGE_CLASSES, strategy=storage.STORAGE_CLASSES),
-    _kind(r.VOLUME_ATTACHMENTS, columns=storage_columns.VOLUME_ATTACHMENTS),
+    _kind(r.STORAGE_CLASSES, "sc", columns=infrastructure.STORAGE_CLASSES, strategy=storage.STORAGE_CLASSES),
+    _kind(r.VOLUME_ATTACHMENTS, columns=infrastructure.VOLUME_ATTACHMENTS),
 )
 
 BUILT_IN: tuple[BuiltInKind, ...] = (*_CORE, *_WORKLOADS, *_OTHERS)

@@ -26,8 +26,7 @@ from moorage.api.resources import Resource, Unstructured
 from moorage.plugins.csi_translation import MIGRATED_PLUGINS
 from moorage.plugins.volumes import BETA_CLASS, BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE
 from moorage.snapshots.anonymize import hash_names
-from moorage.snapshots.cluster import ClusterObjects
-from moorage.snapshots.interning import SharedParts
+from moorage.snapshots.cluster import ClusterObjects, SharedParts
 from moorage.telemetry import logs
 
 KEYS: dict[str, Resource] = {
@@ -273,7 +272,7 @@ def _objects(source: Path | str, key: str, resource: Resource, items: msgspec.Ra
             obj = read(item)
             decoding.validate(obj)
         except ObjectError as error:
-            _log.warning("Object set aside: it cannot be read", resource=resource, err=error)
+            _log.warning("Object ignored because it cannot be read", resource=resource, err=error)
             continue
         if isinstance(obj, Object) and not obj.metadata.uid:
             # The simulator's exports drop them; here pods are known by theirs.

@@ -29,10 +29,9 @@ from moorage.framework.ports import (
     WatchOptions,
 )
 from moorage.store.faults import Call, Effect, Faults
-from moorage.store.listing import Listing
 from moorage.store.objects import Raw, Stored, copy_json, metadata_of
+from moorage.store.reading import Event, Listing, Subscription
 from moorage.store.store import Store
-from moorage.store.watches import Event, Subscription
 
 _BATCH = 100  # events between two turns of the loop
 T = TypeVar("T")

@@ -161,7 +161,7 @@ def _operations(patch: Any) -> Sequence[Mapping[str, Any]]:
 
 def _as_object(value: Any) -> Raw:
     if not isinstance(value, dict) or not isinstance(value.get("metadata"), dict):
-        raise _rejected("the result is no object with metadata")
+        raise _rejected("the result is not an object with metadata")
     return value
 
 

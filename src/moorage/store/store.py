@@ -19,14 +19,13 @@ from moorage.api import resources
 from moorage.api.errors import ApiError
 from moorage.api.resources import Resource
 from moorage.framework.ports import ADDED, BOOKMARK, PatchType
-from moorage.store import deletion, listing, refusals, writes
+from moorage.store import reading, refusals, writes
 from moorage.store.durability import Durability, InMemory
-from moorage.store.listing import Listing, select
 from moorage.store.objects import Raw, Stored, key_in, key_of, metadata_of, with_meta
 from moorage.store.patches import apply_patch
+from moorage.store.reading import Event, Listing, Subscription, select
 from moorage.store.rules import LenientRules, WriteRules
 from moorage.store.table import Table
-from moorage.store.watches import Event, Subscription
 from moorage.store.writes import Namer
 
 
@@ -125,7 +124,7 @@ class Store:
             raise refusals.too_large(wanted, self.version)
         selection = select(resource, namespace, label_selector, field_selector)
         table = self._table(resource)
-        return listing.list_page(table, selection, self.version, limit, page, wanted if exact else None)
+        return reading.list_page(table, selection, self.version, limit, page, wanted if exact else None)
 
     def watch(
         self,
@@ -225,8 +224,8 @@ class Store:
     ) -> Stored:
         """As DELETE: the object goes, or stays terminating. Gives its last or its terminating state."""
         current = self.get(resource, name, namespace)
-        deletion.check_preconditions(current, uid, resource_version)
-        raw = deletion.after_delete(current, grace_period, self._wall(), propagation)
+        writes.check_preconditions(current, uid, resource_version)
+        raw = writes.after_delete(current, grace_period, self._wall(), propagation)
         if dry_run:
             return Stored(current.resource, raw, current.version)
         return self._commit(current, raw)
@@ -300,7 +299,7 @@ class Store:
     def _commit(self, current: Stored, raw: Raw) -> Stored:
         """Stores the next version, or removes the object if that is what it was waiting for."""
         table = self._table(current.resource)
-        if deletion.is_over(raw):
+        if writes.is_over(raw):
             return self._put(table, raw, deleted=True)
         if raw == current.raw:
             return current  # as the API server: a write that changes nothing makes no version

@@ -28,16 +28,15 @@ from moorage.embedded.apiserver.server import HttpServer, new_token, offload
 from moorage.embedded.builtin import CONTROLLERS, built_in_catalog, strict_rules
 from moorage.embedded.catalog.crds.registrar import Registrar
 from moorage.embedded.catalog.discovery import Discovery
-from moorage.embedded.catalog.metrics import Metrics
 from moorage.embedded.catalog.openapi.endpoint import OpenApi
-from moorage.embedded.catalog.reviews import Reviews
 from moorage.embedded.catalog.tables import table
-from moorage.embedded.controllers.manager import ControllerManager
+from moorage.embedded.catalog.virtual import Metrics, Reviews
+from moorage.embedded.controllers.controller import ControllerManager
 from moorage.embedded.controllers.namespaces import NAMESPACES as FIRST_NAMESPACES
 from moorage.embedded.durable.opening import DataDir, open_data_dir
 from moorage.embedded.http import ADMIN
+from moorage.embedded.kubelet.decisions import KubeletSettings
 from moorage.embedded.kubelet.kubelets import Kubelets
-from moorage.embedded.kubelet.scripts import KubeletSettings
 from moorage.serving.certificates import Authority, User
 from moorage.serving.server import PortInUse
 from moorage.store.local import LocalClient

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from moorage.store.deletion import is_over
+from moorage.store.writes import is_over
 from tests.embedded.apiserver.kit import HOST, TOKEN, World, deployment, node, pod, serve
 
 NAMES = ["a", "b", "web-1", "x.y"]

@@ -181,7 +181,7 @@ def test_bodies_come_as_json_or_yaml(content_type: str):
     [
         ("a: [", "not readable as YAML"),
         ("a: &x [*x]", "nested more than"),
-        ("a: .inf", "a value that JSON has not"),
+        ("a: .inf", "a value that JSON does not allow"),
         ("[1, 2]", "must be a JSON object"),
         ("a: !!python/object:os.system {}", "not readable as YAML"),
         (

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from moorage.api.errors import ApiError, Invalid, NotFound
 from moorage.api.resources import NODES, PODS
 from moorage.embedded.catalog.core_events import CORE_EVENTS_VIEW
-from moorage.embedded.catalog.metrics import Metrics, Usage
-from moorage.embedded.catalog.reviews import Reviews
+from moorage.embedded.catalog.virtual import Metrics, Reviews, Usage
 from moorage.embedded.http import ADMIN
 from moorage.serving.certificates import User
 from tests.embedded.catalog.kit import NOW, ask, make_store, told

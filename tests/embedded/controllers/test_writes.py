@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from moorage.embedded.controllers.writes import MOST, slow_start
+from moorage.embedded.controllers.writes import MAX_BURST, slow_start
 
 
 def sizes_of(count, fails_at=None):
@@ -24,7 +24,7 @@ def sizes_of(count, fails_at=None):
 def test_batches_grow_to_a_limit():
     act, sizes = sizes_of(300)
     asyncio.run(slow_start(range(300), act))
-    assert sizes == [1, 2, 4, 8, 16, 32, MOST, MOST, MOST, 300 - 63 - 3 * MOST]
+    assert sizes == [1, 2, 4, 8, 16, 32, MAX_BURST, MAX_BURST, MAX_BURST, 300 - 63 - 3 * MAX_BURST]
 
 
 def test_nothing_is_begun_after_a_failure():

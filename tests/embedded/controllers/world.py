@@ -11,10 +11,9 @@ from moorage.api.errors import NotFound
 from moorage.api.resources import Resource
 from moorage.embedded.builtin import CONTROLLERS, strict_rules
 from moorage.embedded.controllers import kinds
-from moorage.embedded.controllers.controller import Controller
-from moorage.embedded.controllers.manager import ControllerManager
+from moorage.embedded.controllers.controller import Controller, ControllerManager
+from moorage.embedded.kubelet.decisions import KubeletSettings
 from moorage.embedded.kubelet.kubelets import Kubelets
-from moorage.embedded.kubelet.scripts import KubeletSettings
 from moorage.framework.ports import PatchType
 from moorage.sim.loop import VirtualClock, VirtualLoop, finish
 from moorage.store.faults import Faults

@@ -115,17 +115,17 @@ class TestRefused:
 
     def test_a_place_that_cannot_be_written(self):
         # Not even root can make files there.
-        self.refuse(Path("/proc/self/moorage"), "cannot be made", "name one that this user can write")
+        self.refuse(Path("/proc/self/moorage"), "cannot be created", "choose one that is writable")
         self.refuse(Path("/proc/self/fdinfo"), "cannot be written", "make it writable")
 
     def test_a_second_process(self, tmp_path):
         with open_dir(tmp_path):
-            self.refuse(tmp_path, "in use by another process (pid ", "name another directory")
+            self.refuse(tmp_path, "in use by another process (pid ", "choose another directory")
 
     @pytest.mark.parametrize("text", [b"", b"not a database" * 100, b"SQLite format 3\0"])
     def test_no_database(self, tmp_path, text):
         (tmp_path / "moorage.db").write_bytes(text)
-        self.refuse(tmp_path, "is no database, or its beginning is lost", "nothing was changed")
+        self.refuse(tmp_path, "is not a database, or its header is lost", "nothing was changed")
 
     def test_a_database_of_somebody_else(self, tmp_path):
         connection = sqlite3.connect(tmp_path / "moorage.db")

@@ -10,7 +10,7 @@ import pytest
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.taints import Taint
-from moorage.embedded.kubelet.admission import NodeLoad
+from moorage.embedded.kubelet.decisions import NodeLoad
 from moorage.embedded.kubelet.nodes import Addresses
 from moorage.testing.builders import make_node, make_pod
 

@@ -9,7 +9,7 @@ import pytest
 
 from moorage.api.times import parse_time
 from moorage.embedded.controllers import kinds
-from moorage.embedded.kubelet.scripts import KubeletSettings
+from moorage.embedded.kubelet.decisions import KubeletSettings
 from tests.embedded.controllers.world import FAST, World, node, template
 
 Raw = dict[str, Any]

@@ -10,8 +10,8 @@ import pytest
 
 from moorage.api.resources import Unstructured
 from moorage.embedded.kubelet import lives, pod_status
+from moorage.embedded.kubelet.decisions import KubeletSettings, Script, script_of
 from moorage.embedded.kubelet.lives import Life, Node
-from moorage.embedded.kubelet.scripts import KubeletSettings, Script, script_of
 
 NOW = 1_767_225_600.0
 HERE = Node("10.0.0.1")

@@ -36,7 +36,7 @@ _PATIENCE: tuple[Raw, ...] = tuple(
     for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 )
 _LIMIT = 2048
-_LONGEST = 32 * 1024  # bytes; a larger spec is worked on each time
+_MAX_CACHED = 32 * 1024  # bytes; larger specs are not cached
 _QOS_RESOURCES = ("cpu", "memory")
 
 
@@ -148,7 +148,7 @@ def remember_result(work: Callable[[Raw], Raw]) -> Callable[[Raw], Raw]:
         result = known.get(key)
         if result is None:
             result = work(spec)
-            if len(key) <= _LONGEST:
+            if len(key) <= _MAX_CACHED:
                 _forget_when_full(known)
                 known[key] = result
         return result
@@ -166,7 +166,7 @@ def remember_good(check: Callable[[Raw, str, Problems], None]) -> Callable[[Raw,
             return
         before = len(problems.causes)
         check(spec, path, problems)
-        if len(problems.causes) == before and len(key) <= _LONGEST:
+        if len(problems.causes) == before and len(key) <= _MAX_CACHED:
             _forget_when_full(good)
             good[key] = None
 

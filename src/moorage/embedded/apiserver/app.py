@@ -20,11 +20,9 @@ from moorage.api.resources import PODS
 from moorage.api.version import VERSION
 from moorage.embedded.apiserver import (
     calls,
-    deletion,
     messages,
-    pod_subresources,
     presentation,
-    scale,
+    subresources,
     urls,
     writes,
 )
@@ -58,18 +56,22 @@ _OBJECTS: dict[str, Handler] = {
     "create": writes.create,
     "update": writes.replace,
     "patch": writes.patch,
-    "delete": deletion.delete,
-    "deletecollection": deletion.delete_collection,
+    "delete": writes.delete,
+    "deletecollection": writes.delete_collection,
 }
 _PART: dict[str, Handler] = {"get": calls.get, "update": writes.replace, "patch": writes.patch}
 _SUBRESOURCES: dict[str, dict[str, Handler]] = {
     "status": _PART,
     "resize": _PART,
     "finalize": {"update": writes.replace},
-    "scale": {"get": scale.get, "update": scale.replace, "patch": scale.patch},
-    "binding": {"create": pod_subresources.bind},
-    "eviction": {"create": pod_subresources.evict},
-    "log": {"get": pod_subresources.log},
+    "scale": {
+        "get": subresources.get_scale,
+        "update": subresources.replace_scale,
+        "patch": subresources.patch_scale,
+    },
+    "binding": {"create": subresources.bind},
+    "eviction": {"create": subresources.evict},
+    "log": {"get": subresources.log},
 }
 _OF_ONE_NAMESPACE = frozenset({"create", "deletecollection"})
 _log = logs.get(__name__)
@@ -134,7 +136,7 @@ class Dispatcher:
         if path.subresource:
             return self._of_subresource(served, path.subresource, verb)
         if path.plural == "bindings" and verb == "create":
-            return pod_subresources.bind
+            return subresources.bind
         if verb not in served.verbs or verb not in _OBJECTS or path.plural == "bindings":
             raise not_allowed()
         if verb in _OF_ONE_NAMESPACE and served.resource.namespaced and not path.namespace:

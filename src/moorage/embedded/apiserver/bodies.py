@@ -129,7 +129,7 @@ def _as_json(value: Any) -> Any:
         return value
     if isinstance(value, float) and value - value == 0:  # neither infinite nor not a number
         return value
-    raise refusals.bad_request(f"the body has a value that JSON has not: {str(value)[:80]!r}")
+    raise refusals.bad_request(f"the body has a value that JSON does not allow: {str(value)[:80]!r}")
 
 
 def _key(key: Any) -> str:
@@ -137,7 +137,7 @@ def _key(key: Any) -> str:
         return key
     if isinstance(key, bool | int | float):
         return json.dumps(key)
-    raise refusals.bad_request(f"the body has a key that is no text: {str(key)[:80]!r}")
+    raise refusals.bad_request(f"the body has a key that is not a string: {str(key)[:80]!r}")
 
 
 def _check_size(value: Any) -> int:

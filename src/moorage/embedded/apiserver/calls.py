@@ -25,7 +25,7 @@ from moorage.store.store import Store
 
 T = TypeVar("T")
 
-_LONGEST_WARNING, _MOST_WARNINGS = 256, 16
+_MAX_WARNING_LENGTH, _MAX_WARNINGS = 256, 16
 """Letters of a Warning header, and how many of them an answer has."""
 _SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
 
@@ -69,12 +69,12 @@ class Call:
 
     def warning_headers(self) -> tuple[tuple[str, str], ...]:
         warnings = [*filter(None, (self.served.warning,)), *self.warnings]
-        return tuple(("Warning", f"299 - {_quoted(warning)}") for warning in warnings[:_MOST_WARNINGS])
+        return tuple(("Warning", f"299 - {_quoted(warning)}") for warning in warnings[:_MAX_WARNINGS])
 
 
 def _quoted(text: str) -> str:
     """As a quoted string of HTTP: printable, and not longer than the API server's."""
-    shown = "".join([letter if letter.isprintable() else "?" for letter in text[:_LONGEST_WARNING]])
+    shown = "".join([letter if letter.isprintable() else "?" for letter in text[:_MAX_WARNING_LENGTH]])
     return '"' + shown.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 

@@ -18,9 +18,8 @@ from moorage.embedded.catalog.kinds import Served
 from moorage.embedded.http import status_json
 from moorage.framework.ports import BOOKMARK
 from moorage.store import refusals
-from moorage.store.listing import Listing
 from moorage.store.objects import Raw, Stored
-from moorage.store.watches import Event
+from moorage.store.reading import Event, Listing
 
 OBJECT, TABLE, METADATA = "object", "table", "metadata"
 _TYPES = frozenset({"application/json", "application/*", "*/*"})

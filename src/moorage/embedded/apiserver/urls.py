@@ -32,7 +32,7 @@ _VERBS = {
     "DELETE": "delete",
 }
 _UNSAFE = (b"%2f", b"%5c", b"%00", b"\\")
-_MOST_PARAMETERS = 100
+_MAX_PARAMETERS = 100
 _TRUE, _FALSE = (
     frozenset({"1", "t", "T", "true", "TRUE", "True"}),
     frozenset({"0", "f", "F", "false", "FALSE", "False"}),
@@ -118,7 +118,7 @@ def parse_query(query: bytes) -> Mapping[str, str]:
     """The parameters; of a repeated one the first counts, as in the API server. Do not change the answer."""
     try:
         pairs = parse_qsl(
-            query.decode(), keep_blank_values=True, max_num_fields=_MOST_PARAMETERS, errors="strict"
+            query.decode(), keep_blank_values=True, max_num_fields=_MAX_PARAMETERS, errors="strict"
         )
     except ValueError as error:
         raise refusals.bad_request(f"the query of the request is not readable: {error}") from error

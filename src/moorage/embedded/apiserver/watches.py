@@ -31,7 +31,7 @@ from moorage.api.errors import ApiError
 from moorage.embedded.apiserver.messages import send_patiently
 from moorage.embedded.apiserver.presentation import Presenter
 from moorage.framework.ports import BOOKMARK, Clock, Timer
-from moorage.store.watches import Event, Subscription
+from moorage.store.reading import Event, Subscription
 
 Wake: TypeAlias = Callable[[], object]
 

@@ -13,9 +13,8 @@ from moorage.api.node_selectors import required_node_affinity
 from moorage.api.pod import Pod
 from moorage.api.resources import Unstructured
 from moorage.api.taints import NO_EXECUTE, NO_SCHEDULE, Taint, find_untolerated
-from moorage.embedded.controllers import history, kinds
+from moorage.embedded.controllers import kinds, ownership
 from moorage.embedded.controllers.controller import Controller, World, own_key
-from moorage.embedded.controllers.history import History
 from moorage.embedded.controllers.kinds import (
     is_finished,
     is_ready,
@@ -25,7 +24,14 @@ from moorage.embedded.controllers.kinds import (
     phase,
     seconds_to_available,
 )
-from moorage.embedded.controllers.ownership import claim, index_orphans, pod_from, possible_owners, resolve
+from moorage.embedded.controllers.ownership import (
+    History,
+    claim,
+    index_orphans,
+    pod_from,
+    possible_owners,
+    resolve,
+)
 from moorage.embedded.controllers.replica_sets import BURST
 
 Raw = dict[str, Any]
@@ -179,7 +185,7 @@ class DaemonSets(Controller):
             return None
         await claim(self.writer, kinds.DAEMON_SETS, owner, self.pods)
         revision = await self.history.present(owner)
-        digest = history.hash_of(revision)
+        digest = ownership.hash_of(revision)
         again = await self._place(owner, digest)
         seconds = owner.raw["spec"].get("minReadySeconds") or 0
         available = next_available(self.pods.owned_by(owner), seconds, self.clock.wall())
@@ -325,4 +331,4 @@ class DaemonSets(Controller):
 
     def _revisions_in_use(self, owner: Unstructured) -> set[str]:
         hashes = {pod.labels.get(HASH_LABEL, "") for pod in self.pods.owned_by(owner)}
-        return {r.name for r in self.history.of(owner) if history.hash_of(r) in hashes}
+        return {r.name for r in self.history.of(owner) if ownership.hash_of(r) in hashes}

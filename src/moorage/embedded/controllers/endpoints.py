@@ -17,7 +17,7 @@ from moorage.embedded.controllers.ownership import owner_reference
 Raw = dict[str, Any]
 
 PER_SLICE = 100
-MOST_ENDPOINTS = 1000
+MAX_ENDPOINTS = 1000
 """Addresses in one Endpoints object; more are left out, as upstream does."""
 SERVICE_LABEL, MANAGED_BY = "kubernetes.io/service-name", "endpointslice.kubernetes.io/managed-by"
 _MANAGER = "endpointslice-controller.k8s.io"
@@ -81,7 +81,7 @@ class ServiceEndpoints(Controller):
 
 def endpoints_of(service: Unstructured, pods: list[Unstructured]) -> Raw:
     subset: Raw = {}
-    shown = pods[:MOST_ENDPOINTS]
+    shown = pods[:MAX_ENDPOINTS]
     ready = [_endpoint_address(p) for p in shown if _is_ready(service, p)]
     unready = [_endpoint_address(p) for p in shown if not _is_ready(service, p)]
     if ready:

@@ -1,22 +1,25 @@
-"""Objects that belong to others: made from a template with an owner reference, adopted, or released.
+"""Objects that belong to others: created from a template, adopted, released, and kept as past revisions.
 
     no controller, selector matches  ──adopt──▶  controlled
     controlled, selector does not match any more ──release──▶ no controller
 
-The short hashes that name revisions are made here too.
+ControllerRevisions hold past templates of StatefulSets and DaemonSets, for `kubectl rollout undo`. As in
+pkg/controller/controller_ref_manager.go and pkg/controller/history.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from typing import Any
 
 import msgspec
 
+from moorage.api.errors import AlreadyExists
 from moorage.api.meta import LabelSelector
 from moorage.api.resources import Resource, Unstructured
 from moorage.api.selectors import NOTHING, Selector, compile_label_selector, selector_from_labels
+from moorage.embedded.controllers import kinds
 from moorage.embedded.controllers.caches import Cache
 from moorage.embedded.controllers.kinds import is_terminating
 from moorage.embedded.controllers.writes import Writer
@@ -29,6 +32,7 @@ _NAME_LENGTH = 63
 _GENERATED_LENGTH = 58  # leaves room for the five letters that the server adds
 ORPHANS = "orphans"
 """The index of objects without a controller, by namespace."""
+HASH = "controller.kubernetes.io/hash"
 
 
 def short_hash(value: Any, collisions: int = 0) -> str:
@@ -171,3 +175,83 @@ def _orphanage(obj: Unstructured) -> Iterable[Hashable]:
     if any(owner.controller for owner in obj.metadata.owner_references):
         return ()
     return (obj.namespace,)
+
+
+class History:
+    """The revisions of the objects of one kind."""
+
+    def __init__(self, writer: Writer, revisions: Cache, resource: Resource) -> None:
+        self._writer = writer
+        self._revisions = revisions
+        self._resource = resource
+
+    def of(self, owner: Unstructured) -> list[Unstructured]:
+        """Oldest first."""
+        return sorted(self._revisions.owned_by(owner), key=lambda r: (number_of(r), r.name))
+
+    async def present(self, owner: Unstructured) -> Unstructured:
+        """The revision of the owner's present template, made or brought to the front if need be."""
+        past = self.of(owner)
+        data = _data(owner)
+        newest = number_of(past[-1]) if past else 0
+        for found in reversed(past):
+            if found.raw.get("data") != data:
+                continue
+            if number_of(found) == newest:
+                return found
+            return await self._writer.patch(kinds.CONTROLLER_REVISIONS, found, {"revision": newest + 1})
+        return await self._make(owner, data, newest + 1)
+
+    async def drop_old(self, owner: Unstructured, used: Collection[str]) -> None:
+        """Keeps revisionHistoryLimit revisions beyond those in use."""
+        limit = (owner.raw.get("spec") or {}).get("revisionHistoryLimit")
+        unused = [one for one in self.of(owner) if one.name not in used]
+        for one in unused[: max(0, len(unused) - (10 if limit is None else int(limit)))]:
+            await self._writer.delete(kinds.CONTROLLER_REVISIONS, one)
+
+    async def _make(self, owner: Unstructured, data: Raw, number: int) -> Unstructured:
+        collisions = int((owner.raw.get("status") or {}).get("collisionCount") or 0)
+        while True:
+            digest = short_hash(data, collisions)
+            raw = self._raw(owner, data, number, digest)
+            try:
+                return await self._writer.create(kinds.CONTROLLER_REVISIONS, raw)
+            except AlreadyExists:
+                name = raw["metadata"]["name"]
+                await self._writer.refresh(kinds.CONTROLLER_REVISIONS, name, owner.namespace)
+                found = self._revisions.get(f"{owner.namespace}/{name}")
+                if found is None or found in self._revisions.owned_by(owner):
+                    raise
+                collisions += 1  # another owner's
+
+    def _raw(self, owner: Unstructured, data: Raw, number: int, digest: str) -> Raw:
+        labels = (((owner.raw["spec"].get("template") or {}).get("metadata")) or {}).get("labels") or {}
+        return {
+            "metadata": {
+                "name": shortened(owner.name, digest),
+                "namespace": owner.namespace,
+                "labels": {**labels, HASH: digest},
+                "ownerReferences": [owner_reference(self._resource, owner)],
+            },
+            "data": data,
+            "revision": number,
+        }
+
+
+def number_of(revision: Unstructured) -> int:
+    return int(revision.raw.get("revision") or 0)
+
+
+def hash_of(revision: Unstructured) -> str:
+    return revision.labels.get(HASH, "")
+
+
+def template_of(revision: Unstructured) -> Raw:
+    """The pod template that the revision holds."""
+    template = ((revision.raw.get("data") or {}).get("spec") or {}).get("template") or {}
+    return {field: value for field, value in template.items() if field != "$patch"}
+
+
+def _data(owner: Unstructured) -> Raw:
+    """As a strategic patch that brings the template back."""
+    return {"spec": {"template": {**(owner.raw["spec"].get("template") or {}), "$patch": "replace"}}}

@@ -13,9 +13,8 @@ from typing import Any
 
 from moorage.api.errors import AlreadyExists
 from moorage.api.resources import Unstructured
-from moorage.embedded.controllers import history, kinds
+from moorage.embedded.controllers import kinds, ownership
 from moorage.embedded.controllers.controller import Controller, World, own_key
-from moorage.embedded.controllers.history import History
 from moorage.embedded.controllers.kinds import (
     is_finished,
     is_ready,
@@ -25,6 +24,7 @@ from moorage.embedded.controllers.kinds import (
     seconds_to_available,
 )
 from moorage.embedded.controllers.ownership import (
+    History,
     claim,
     index_orphans,
     owner_reference,
@@ -207,7 +207,7 @@ class StatefulSets(Controller):
             meta = raw["metadata"]
             if self.claims.get(f"{meta['namespace']}/{meta['name']}") is None:
                 await self._create_claim(owner, raw)
-        template = history.template_of(revision)
+        template = ownership.template_of(revision)
         try:
             pod = await self.writer.create(kinds.PODS, pod_for(owner, ordinal, template, revision.name))
         except AlreadyExists:

@@ -27,7 +27,7 @@ from moorage.framework.ports import ApiClient, Clock, EventRecorder, PatchType
 
 Raw = dict[str, Any]
 T = TypeVar("T")
-MOST = 64
+MAX_BURST = 64
 """Writes under way at the same time."""
 BURST = 25
 REFILL_SECONDS = 300.0
@@ -148,7 +148,7 @@ async def slow_start(items: Iterable[T], act: Callable[[T], Awaitable[None]]) ->
         for result in results:
             if result is not None:
                 raise result
-        size = min(MOST, 2 * size)
+        size = min(MAX_BURST, 2 * size)
 
 
 class Bucket:

@@ -30,7 +30,7 @@ class DirectoryLock:
         except OSError as error:
             raise DataDirError(
                 f"the data directory {directory} cannot be written: {error.strerror}; "
-                "make it writable for this user, or name another one"
+                "make it writable for this user, or choose another directory"
             ) from error
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -39,7 +39,7 @@ class DirectoryLock:
             os.close(self._fd)
             raise DataDirError(
                 f"the data directory {directory} is in use by another process (pid {owner}); "
-                "stop that one, or name another directory"
+                "stop that process, or choose another directory"
             ) from error
         os.ftruncate(self._fd, 0)
         os.pwrite(self._fd, f"{os.getpid()}\n".encode(), 0)
@@ -118,10 +118,12 @@ def _directory(path: Path) -> Path:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError) as error:
-        raise DataDirError(f"the data directory {path} is a file, or below one; name a directory") from error
+        raise DataDirError(
+            f"the data directory {path} is a file, or below one; choose a directory"
+        ) from error
     except OSError as error:
         raise DataDirError(
-            f"the data directory {path} cannot be made: {error.strerror}; name one that this user can write"
+            f"the data directory {path} cannot be created: {error.strerror}; choose one that is writable"
         ) from error
     return path
 
@@ -139,7 +141,7 @@ def _make_database(directory: Path) -> None:
         draft.rename(final)
         _sync(directory)
     except (sqlite3.Error, OSError) as error:
-        raise DataDirError(f"no database can be made in {directory}: {error}; is the disk full?") from error
+        raise DataDirError(f"cannot create a database in {directory}: {error}; is the disk full?") from error
 
 
 def _sync(directory: Path) -> None:

@@ -191,14 +191,14 @@ def is_new(directory: Path) -> bool:
     except OSError as error:
         raise DataDirError(f"{path} cannot be read: {error.strerror}; make it readable") from error
     if header[:16] != b"SQLite format 3\0" or len(header) < 100:
-        raise DataDirError(f"{path} is no database, or its beginning is lost; {_WAY_OUT}")
+        raise DataDirError(f"{path} is not a database, or its header is lost; {_WAY_OUT}")
     if int.from_bytes(header[68:72], "big") != APPLICATION_ID:
-        raise DataDirError(f"{path} is a database of another program; name another data directory")
+        raise DataDirError(f"{path} is a database of another program; choose another data directory")
     found = int.from_bytes(header[60:64], "big")
     if found > FORMAT:
         raise DataDirError(
             f"{path} was written by a newer Moorage (format {found}, this one knows {FORMAT}); "
-            "use that version, or name another data directory"
+            "use that version, or choose another data directory"
         )
     return False
 

@@ -21,12 +21,12 @@ from moorage.embedded.controllers.caches import Caches
 from moorage.embedded.controllers.kinds import node_name
 from moorage.embedded.controllers.work_queue import Together, WorkQueue
 from moorage.embedded.controllers.writes import Events, Writer
-from moorage.embedded.kubelet import scripts
+from moorage.embedded.kubelet import decisions
+from moorage.embedded.kubelet.decisions import KubeletSettings
 from moorage.embedded.kubelet.lives import KubeletEvents
 from moorage.embedded.kubelet.nodes import REPORT_SECONDS, NodeKeeper
 from moorage.embedded.kubelet.pods import PodKeeper
 from moorage.embedded.kubelet.reports import Heartbeats, SimulatedUsage
-from moorage.embedded.kubelet.scripts import KubeletSettings
 from moorage.framework.ports import ApiClient, Clock
 from moorage.telemetry import logs
 
@@ -117,7 +117,7 @@ class Kubelets:
             return
         self._heartbeats.add(new.name)
         self._node_queue.add(new.key)
-        if old is None or scripts.is_dead(old) != scripts.is_dead(new):
+        if old is None or decisions.is_dead(old) != decisions.is_dead(new):
             self._wake(new.name)
 
     def _wake(self, node: str) -> None:
@@ -153,10 +153,10 @@ class Kubelets:
                 again = await sync(key)
             except MoorageError as error:
                 delay = queue.add_failed(key)
-                log.info(4, "Kubelet will look again", key=key, seconds=delay, err=error)
+                log.info(4, "Kubelet work failed; trying again", key=key, seconds=delay, err=error)
             except Exception as error:
                 queue.add_failed(key)
-                log.error("Kubelet met a bug, going on", error=error, stack=True, key=key)
+                log.error("Kubelet failed with a bug; continuing", error=error, stack=True, key=key)
             else:
                 queue.forget(key)
                 if again is not None:

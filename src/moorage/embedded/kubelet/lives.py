@@ -19,8 +19,8 @@ from typing import Any
 from moorage.api.resources import Unstructured
 from moorage.api.times import backoff, format_time, parse_time
 from moorage.embedded.controllers.writes import Events
+from moorage.embedded.kubelet.decisions import Script
 from moorage.embedded.kubelet.pod_status import ENDED, RUNNING, WAITING, Containers, Picture, terminated
-from moorage.embedded.kubelet.scripts import Script
 
 Raw = dict[str, Any]
 

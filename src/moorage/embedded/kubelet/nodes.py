@@ -17,9 +17,9 @@ from moorage.api.times import format_time
 from moorage.embedded.controllers import kinds
 from moorage.embedded.controllers.caches import Caches
 from moorage.embedded.controllers.writes import Writer
-from moorage.embedded.kubelet import scripts
+from moorage.embedded.kubelet import decisions
+from moorage.embedded.kubelet.decisions import KubeletSettings
 from moorage.embedded.kubelet.lives import KubeletEvents
-from moorage.embedded.kubelet.scripts import KubeletSettings
 from moorage.telemetry import logs
 
 NODE_NETWORK = "10.0.0.0/13"
@@ -195,7 +195,7 @@ class NodeKeeper:
     def living(self, name: str) -> Unstructured | None:
         """The node, if it is simulated here and alive."""
         found = self.nodes.get(name)
-        if found is None or name in self._failed or scripts.is_dead(found):
+        if found is None or name in self._failed or decisions.is_dead(found):
             return None
         return found if self._selector.matches(found.labels) else None
 
@@ -228,13 +228,15 @@ class NodeKeeper:
             try:
                 await self._sync(node.key, beat=True)
             except MoorageError as error:
-                log.info(3, "Node was not reported, it will be next time", node=node, err=error)
+                log.info(
+                    3, "Node status was not written; trying again with the next report", node=node, err=error
+                )
 
     async def _sync(self, key: str, beat: bool) -> None:
         node = self.living(key)
         if node is None:
             return
-        annotated, problems = scripts.node_conditions(node.annotations)
+        annotated, problems = decisions.node_conditions(node.annotations)
         for problem in problems:
             self._events.problem(node, problem)
         status = status_of(node, self.address(node), annotated, self._version, self._wall(), beat)

@@ -13,11 +13,10 @@ from moorage.embedded.controllers.caches import Cache, Caches
 from moorage.embedded.controllers.kinds import is_finished, is_terminating, node_name
 from moorage.embedded.controllers.volume_claims import claims_used
 from moorage.embedded.controllers.writes import Writer
-from moorage.embedded.kubelet import lives, nodes, pod_status, scripts
-from moorage.embedded.kubelet.admission import NodeLoad
+from moorage.embedded.kubelet import decisions, lives, nodes, pod_status
+from moorage.embedded.kubelet.decisions import KubeletSettings, NodeLoad
 from moorage.embedded.kubelet.lives import KubeletEvents, Life, facts
 from moorage.embedded.kubelet.nodes import Addresses, NodeKeeper
-from moorage.embedded.kubelet.scripts import KubeletSettings
 from moorage.framework.ports import Clock
 
 _BURST_SECONDS = 0.2
@@ -151,7 +150,7 @@ class PodKeeper:
             self._events.rejected(pod, refused.reason, refused.message)
             return None
         load.add(typed)
-        for problem in scripts.script_of(pod, self._settings).problems:
+        for problem in decisions.script_of(pod, self._settings).problems:
             self._events.problem(pod, problem)
         address = self._nodes.address(node) if typed.spec.host_network else self._addresses.of(pod.uid)
         life = lives.begin(self._clock.wall(), address, self._settings.crash_backoff)
@@ -162,7 +161,7 @@ class PodKeeper:
 
     async def _advance(self, pod: Unstructured, node: Unstructured, life: Life) -> float | None:
         wall = self._clock.wall()
-        script = scripts.script_of(pod, self._settings)
+        script = decisions.script_of(pod, self._settings)
         if is_terminating(pod):
             return await self._stop(pod, node, life, script.stop, wall)
         ready = volumes_ready(pod, self._claims, self._volumes)

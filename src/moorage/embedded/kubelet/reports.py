@@ -18,11 +18,11 @@ from moorage.api import quantity
 from moorage.api.errors import AlreadyExists, MoorageError, NotFound, QuantityError
 from moorage.api.resources import Unstructured
 from moorage.api.times import format_time
-from moorage.embedded.catalog.metrics import Usage
+from moorage.embedded.catalog.virtual import Usage
 from moorage.embedded.controllers import kinds
 from moorage.embedded.controllers.caches import Cache
 from moorage.embedded.controllers.kinds import phase
-from moorage.embedded.kubelet.scripts import USAGE_CPU, USAGE_MEMORY, KubeletSettings, chance
+from moorage.embedded.kubelet.decisions import USAGE_CPU, USAGE_MEMORY, KubeletSettings, chance
 from moorage.framework.ports import ApiClient, Clock, PatchType
 from moorage.telemetry import logs
 

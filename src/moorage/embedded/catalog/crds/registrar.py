@@ -20,8 +20,8 @@ from moorage.embedded.catalog.crds.kinds import served_kinds, storage_resource
 from moorage.embedded.catalog.kinds import Catalog, Served
 from moorage.framework.ports import DELETED
 from moorage.store.objects import Raw, Stored, timestamp, with_meta
+from moorage.store.reading import Subscription
 from moorage.store.store import Store
-from moorage.store.watches import Subscription
 
 Defer: TypeAlias = Callable[[Callable[[], None]], object]
 """Calls a function soon, such as `loop.call_soon`."""

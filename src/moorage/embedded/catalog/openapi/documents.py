@@ -32,7 +32,7 @@ _LIST_PARAMETERS = {
     "continue": ("string", "The next page of an earlier list."),
     "resourceVersion": ("string", "Not older than this version."),
     "resourceVersionMatch": ("string", "How resourceVersion is meant."),
-    "sendInitialEvents": ("boolean", "Whether a watch begins with the objects that are there."),
+    "sendInitialEvents": ("boolean", "Whether a watch begins with the existing objects."),
     "allowWatchBookmarks": ("boolean", "Whether a watch tells from time to time how far it is."),
     "timeoutSeconds": ("integer", "When the server ends the request."),
     "watch": ("boolean", "Whether to follow changes instead of listing."),

@@ -1,10 +1,11 @@
-"""Exec plugins of kubeconfig files (client.authentication.k8s.io): runs the program and reads its answer.
+"""Credentials from the plugins of a kubeconfig: exec programs and the auth-provider `oidc`.
 
-By hand, since the loader's own way keeps the handle of the process to itself: a plugin that hangs would stay
-after we have given it up. Ours runs in a session of its own, which ends as a whole. Its output goes to files
-without a name and not to pipes, so nothing depends on who else holds the other end.
+An exec plugin (client.authentication.k8s.io) runs in its own session, which ends as a whole if the program
+hangs. Its output goes to files without a name and not to pipes, so nothing depends on other holders of the
+other end. A scheduler has no person to ask, so plugins are started as not interactive.
 
-A scheduler has no person to ask: plugins are notified that they cannot be interactive.
+ID tokens of `oidc` are used until they expire and then renewed with the refresh token. Nothing is written
+back: a provider that accepts a refresh token only once needs an exec plugin.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import base64
 import json
 import os
 import signal
+import ssl
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
@@ -22,9 +24,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
 
+import aiohttp
+
 API = "client.authentication.k8s.io"
 _SHOWN = 500
 """Characters of what a plugin complains about."""
+EARLY_SECONDS = 300.0
+"""A token that ends within this time is renewed."""
 
 
 class PluginError(Exception):
@@ -54,7 +60,7 @@ class Plugin:
         command, version = self.entry.get("command"), self.entry.get("apiVersion")
         for name, value in (("command", command), ("apiVersion", version)):
             if not value or not isinstance(value, str):
-                raise PluginError(f"exec names no {name}; add `{name}:` to it")
+                raise PluginError(f"exec has no {name}; add `{name}:` to it")
         if self.entry.get("interactiveMode") == "Always":
             raise PluginError("exec asks for a terminal (interactiveMode Always), and a scheduler has none")
         output = await _output(self._command(str(command)), self._environment(), seconds, self._hint())
@@ -138,7 +144,7 @@ def _given(output: bytes, version: str) -> Given:
     try:
         answer = json.loads(output)
     except ValueError as error:
-        raise PluginError(f"its exec plugin printed something that is no JSON ({error})") from error
+        raise PluginError(f"its exec plugin did not print JSON ({error})") from error
     if not isinstance(answer, dict) or answer.get("kind") != "ExecCredential":
         raise PluginError("its exec plugin printed no ExecCredential")
     if answer.get("apiVersion") != version:
@@ -160,4 +166,62 @@ def _expiry(text: object) -> float | None:
     try:
         return datetime.fromisoformat(str(text)).timestamp()
     except ValueError as error:
-        raise PluginError(f"its exec plugin gave expirationTimestamp {text!r}, which is no time") from error
+        raise PluginError(f"its exec plugin printed an invalid expirationTimestamp {text!r}") from error
+
+
+class OidcError(Exception):
+    """There is no valid ID token; the message says what to correct."""
+
+
+async def id_token(config: Mapping[str, Any], now: float, seconds: float) -> tuple[str, float | None]:
+    """Return a valid token, and the Unix time of its expiry if it has one."""
+    token = str(config.get("id-token") or "")
+    end = _token_expiry(token) if token else None
+    if token and (end is None or end - EARLY_SECONDS > now):
+        return token, end
+    for name in ("refresh-token", "client-id", "idp-issuer-url"):
+        if not config.get(name):
+            raise OidcError(
+                f"the id-token has expired and {name} is missing, so it cannot be renewed; log in again"
+            )
+    try:
+        token = await _renewed(config, seconds)
+    except (aiohttp.ClientError, OSError, TimeoutError, ValueError, KeyError, TypeError) as error:
+        reason = str(error) or type(error).__name__
+        raise OidcError(
+            f"the issuer {config['idp-issuer-url']} did not return an id_token ({reason}); log in again"
+        ) from error
+    return token, _token_expiry(token)
+
+
+def _token_expiry(token: str) -> float | None:
+    try:
+        payload = token.split(".")[1]
+        claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+        return float(claims["exp"]) if "exp" in claims else None
+    except (IndexError, ValueError, TypeError) as error:
+        raise OidcError("the id-token is not a JSON Web Token; log in again") from error
+
+
+async def _renewed(config: Mapping[str, Any], seconds: float) -> str:
+    issuer, client = str(config["idp-issuer-url"]).rstrip("/"), str(config["client-id"])
+    form = {"grant_type": "refresh_token", "refresh_token": str(config["refresh-token"]), "client_id": client}
+    async with aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(ssl=_trust(config)),
+        timeout=aiohttp.ClientTimeout(total=seconds),
+        raise_for_status=True,
+    ) as session:
+        async with session.get(f"{issuer}/.well-known/openid-configuration") as answer:
+            endpoint = (await answer.json())["token_endpoint"]
+        secret = f"{client}:{config.get('client-secret') or ''}"
+        basic = {"Authorization": f"Basic {base64.b64encode(secret.encode()).decode()}"}
+        async with session.post(endpoint, data=form, headers=basic, allow_redirects=False) as answer:
+            return str((await answer.json())["id_token"])
+
+
+def _trust(config: Mapping[str, Any]) -> ssl.SSLContext:
+    """Return the CA of the provider if the kubeconfig has one, else the roots of the system."""
+    encoded, file = config.get("idp-certificate-authority-data"), config.get("idp-certificate-authority")
+    if encoded:
+        return ssl.create_default_context(cadata=base64.b64decode(str(encoded)).decode())
+    return ssl.create_default_context(cafile=str(file) if file else None)
