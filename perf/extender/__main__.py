@@ -20,17 +20,17 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_mar
 
 @app.command()
 def extender(
-    nodes: Annotated[int, typer.Option(min=10, help="Nodes of the cluster.")] = 1000,
-    pods: Annotated[int, typer.Option(min=0, help="Pods that run already.")] = 4000,
-    measure: Annotated[int, typer.Option(min=1, help="Pods to schedule in each way.")] = 300,
+    nodes: Annotated[int, typer.Option(min=10, help="Number of nodes.")] = 1000,
+    pods: Annotated[int, typer.Option(min=0, help="Number of running pods.")] = 4000,
+    measure: Annotated[int, typer.Option(min=1, help="Number of pods to schedule per exchange.")] = 300,
     seed: Seed = 0,
     output: OutputForm = Form.TABLE,
 ) -> None:
-    """Schedule pods through an extender on loopback, in a process of its own, that filters and prioritizes.
+    """Schedule pods with an extender that filters and prioritizes, in a separate process on loopback.
 
-    Once it is sent the names of the nodes (nodeCacheCapable), once whole nodes as kubelets write them. A pod
-    counts from the moment it is popped until it is assumed on its node: all plugins and two requests. Then
-    the other way round: Moorage is the extender, and the time of its two answers for all nodes is measured.
+    The extender receives first node names only (nodeCacheCapable), then whole nodes as kubelets write them.
+    The time of a pod runs from its pop until it is assumed on its node: all plugins and two requests. Finally
+    Moorage itself is the extender, and the time of its two responses for all nodes is measured.
     """
     results = [_through(exchange, nodes, pods, measure, seed) for exchange in EXCHANGES]
     if output is not Form.TABLE:

@@ -49,5 +49,5 @@ def test_a_simulation_that_does_not_fit_is_told():
 def test_an_unknown_workload_is_told_with_the_known_ones():
     result = runner.invoke(app, ["bench", "engine", "nope"])
     assert result.exit_code == 1
-    assert "there is no workload 'nope'" in result.stderr
+    assert "There is no workload 'nope'" in result.stderr
     assert all(workload.name in result.stderr for workload in WORKLOADS)

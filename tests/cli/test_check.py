@@ -64,7 +64,7 @@ def test_shows_the_plugins_of_each_point_in_order_with_weights(file):
 
 
 def test_no_default_plugin_is_missing(file):
-    assert "not built yet" not in check(file(HEAD)).output
+    assert "Not implemented" not in check(file(HEAD)).output
     [profile] = json.loads(check(file(HEAD), "-o", "json").stdout)["profiles"]
     assert profile["missing"] == []
 
@@ -73,7 +73,7 @@ def test_names_the_default_plugins_that_are_not_built(file, monkeypatch):
     built = [cls for cls in DEFAULT if cls.name not in ("NodePorts", "ImageLocality")]
     monkeypatch.setattr(configuration, "DEFAULT", tuple(built))
     result = check(file(HEAD))
-    [line] = [line for line in result.output.splitlines() if line.startswith("not built yet")]
+    [line] = [line for line in result.output.splitlines() if line.startswith("Not implemented")]
     missing = line.partition(": ")[2].split(", ")
     assert missing == ["NodePorts", "ImageLocality"]
     assert list(configure(HEAD, discover=False).profiles[0].missing) == missing
@@ -192,7 +192,7 @@ def test_writes_to_standard_output_with_a_dash(file):
 def test_a_target_that_cannot_be_written_gives_one_line(file, tmp_path):
     result = check(file(HEAD), "--write-config-to", tmp_path)
     assert result.exit_code == 1
-    assert result.stderr == f"Error: {tmp_path}: cannot be written: Is a directory\n"
+    assert result.stderr == f"Error: Cannot write {tmp_path}: Is a directory.\n"
 
 
 def test_a_wrong_configuration_is_not_written(file, tmp_path):

@@ -20,7 +20,7 @@ def test_tells_the_whole_story():
     assert re.search(r"node2 +TaintToleration +node\(s\) had untolerated taint\(s\)", told)
     assert re.search(r"node3 +NodeUnschedulable +node\(s\) were unschedulable", told)
     assert re.search(r"node1 +sample +Node: node1 +Unschedulable", told)
-    assert "Event NodeUpdateNodeLabel: the hint of plugin sample" in told
+    assert "Event NodeUpdateNodeLabel: the queueing hint of plugin sample" in told
     assert "Successfully bound to node1: evaluatedNodes=4 feasibleNodes=1" in told
     assert re.findall(r"^(\d)\. ", told, re.MULTILINE) == ["1", "2", "3", "4", "5", "6"]
     assert re.search(

@@ -111,7 +111,7 @@ def test_manifests_come_with_the_block_as_a_comment(folder):
 
 @pytest.mark.parametrize(
     ("arguments", "text"),
-    [([], "name it with --config"), (["--config=x", "--service-monitor"], "does not go with --extender")],
+    [([], "Add --config FILE"), (["--config=x", "--service-monitor"], "cannot be used with --extender")],
 )
 def test_manifests_of_an_extender_that_cannot_be_made(arguments, text):
     done = runner.invoke(app, ["manifests", "--extender", *arguments])

@@ -43,7 +43,7 @@ def test_bad_configuration(tmp_path):
 def test_missing_file(tmp_path):
     done = run("--config", str(tmp_path / "none.yaml"))
     assert done.exit_code == 1
-    assert "cannot be read" in done.stderr
+    assert "Cannot read" in done.stderr
 
 
 def test_refused_option():

@@ -41,9 +41,9 @@ def test_names_follow_from_the_package_name(name, package, plugin):
         ("3d", "Python cannot import"),
         ("class", "Python cannot import"),
         ("none", "Python cannot import"),
-        ("json", "would hide"),
-        ("moorage", "would hide"),
-        ("node-name", "a name that kube-scheduler uses"),
+        ("json", "would shadow"),
+        ("moorage", "would shadow"),
+        ("node-name", "which kube-scheduler has"),
     ],
 )
 def test_names_that_cannot_work_are_refused(tmp_path, name, why):
@@ -58,7 +58,7 @@ def test_a_folder_with_content_is_left_alone(tmp_path):
     (tmp_path / "mine.txt").write_text("keep")
     result = new(tmp_path, "hello")
     assert result.exit_code == 1
-    assert "is not empty; nothing was changed" in result.stderr
+    assert "is not empty. Nothing was changed" in result.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 

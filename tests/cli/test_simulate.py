@@ -90,7 +90,7 @@ def test_an_assertion_that_does_not_hold_gives_exit_code_1_and_figures(folder):
     (folder / "s.yaml").write_text(SCENARIO + "assertions: [{at: 30s, measure: nodes, op: '>', value: 4}]")
     result = invoke("s.yaml")
     assert result.exit_code == 1
-    assert "Assertion failed (default, seed 0): nodes > 4 at 30 s: it is 4" in result.stderr
+    assert "Assertion failed (default, seed 0): nodes > 4 at 30 s: the value is 4" in result.stderr
 
 
 def test_problems_are_told_and_do_not_end_the_run(folder):
@@ -122,7 +122,10 @@ def test_a_record_is_replayed_up_to_a_moment(folder):
         assert run["virtualSeconds"] == 45.0
     early = invoke("r.jsonl.gz", "--until", "2025-12-31T00:00:00Z")
     assert early.exit_code == 1
-    assert "--until: 2025-12-31T00:00:00Z is not after the beginning, 2026-01-01T00:00:00Z" in early.stderr
+    assert (
+        "--until: 2025-12-31T00:00:00Z is not after the beginning of the recording (2026-01-01T00:00:00Z)"
+        in early.stderr
+    )
 
 
 def test_a_run_is_recorded_and_replayed(folder):
@@ -134,24 +137,24 @@ def test_a_run_is_recorded_and_replayed(folder):
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["nope.yaml"], "nope.yaml cannot be read: there is no such file"),
+        (["nope.yaml"], "Cannot read nope.yaml: no such file"),
         (["s.yaml", "--until", "soon"], "--until: 'soon' is neither a time nor a duration; write"),
-        (["s.yaml", "--measure", "x"], "--measure: 'x' is not NAME=MODULE:FUNCTION"),
+        (["s.yaml", "--measure", "x"], "--measure: 'x' must have the form NAME=MODULE:FUNCTION"),
         (["s.yaml", "--measure", "x=nope:f"], "measure 'nope:f': No module named 'nope'"),
         (["s.yaml", "--config", "nope.yaml"], "cannot be read"),
-        (["s.yaml", "--as-scheduled"], "only a record"),
+        (["s.yaml", "--as-scheduled"], "applies only to recordings"),
         (
             ["s.yaml", "--seeds", "2", "--record", "r.jsonl"],
-            "--record belongs to one run here, and these are 2",
+            "--record needs a single local run, but there are 2",
         ),
         (
             ["s.yaml", "--seeds", "2", "--speed", "10"],
-            "--speed belongs to one run here, and these are 2 runs",
+            "--speed needs a single local run, but there are 2 runs",
         ),
-        (["s.yaml", "--speed", "0"], "--speed: 0 is no speed; write 10"),
+        (["s.yaml", "--speed", "0"], "--speed: 0 is not more than 0; 10 means"),
         (
             ["s.yaml", "--until", "2026-01-01T00:01:00Z"],
-            "--until: only a record has a time such as 2026-01-01",
+            "--until: only a recording has a time such as 2026-01-01",
         ),
     ],
 )

@@ -15,7 +15,7 @@ def test_prints_a_row_for_each_way(monkeypatch):
     result = runner.invoke(app, [*SMALL])
     assert result.exit_code == 0, result.output
     assert "30 nodes, filter and prioritize for each pod" in result.stdout
-    for text in ("nodeCacheCapable", "whole nodes", "is the extender", "bytes a node", "pods/s"):
+    for text in ("nodeCacheCapable", "whole nodes", "is the extender", "bytes per node", "pods/s"):
         assert text in result.stdout
 
 

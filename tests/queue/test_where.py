@@ -78,7 +78,7 @@ def test_a_pod_stays_gated_since_its_gate_first_closed(world):
         ),
         pytest.param(
             lambda queue: queue._inflight.begin(queue.pending.get("uid-a"), 0),
-            "and is in flight",
+            "and in flight",
             id="flying",
         ),
         pytest.param(lambda queue: queue._places.slots.clear(), "has no slot", id="unknown"),

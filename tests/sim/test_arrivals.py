@@ -57,8 +57,8 @@ def test_lifetimes_have_their_mean(lifetime, mean):
 @pytest.mark.parametrize(
     ("lifetime", "problem"),
     [
-        (Lifetime(), "needs one of fixed, exponential, uniform, lognormal, has none"),
-        (Lifetime(fixed=Seconds(1), exponential=Seconds(1)), "has fixed, exponential"),
+        (Lifetime(), "needs one of fixed, exponential, uniform, lognormal, got none"),
+        (Lifetime(fixed=Seconds(1), exponential=Seconds(1)), "got fixed, exponential"),
         (Lifetime(exponential=Seconds(0)), "exponential must be more than 0"),
         (Lifetime(uniform=Uniform(min=Seconds(3), max=Seconds(2))), "uniform needs 0 <= min <= max"),
     ],

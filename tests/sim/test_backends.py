@@ -109,7 +109,7 @@ def test_a_ray_cluster_that_loses_a_worker_gives_the_same_tables(trace, expected
 
 def test_a_backend_that_is_not_known_is_refused():
     pytest.importorskip("joblib", reason="the extra sim is not installed")
-    with pytest.raises(MoorageError, match=r"'spark://x' is not known; write dask://HOST:PORT .* ray://"):
+    with pytest.raises(MoorageError, match=r"'spark://x' is not a backend; use dask://HOST:PORT .* ray://"):
         list(spread([], 1, "spark://x"))
 
 
@@ -117,5 +117,5 @@ def test_a_backend_that_is_not_known_is_refused():
 def test_a_backend_whose_package_is_missing_names_the_extra(monkeypatch, package, backend):
     pytest.importorskip("joblib", reason="the extra sim is not installed")
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(MoorageError, match=rf"install moorage\[{backend.partition(':')[0]}\]"):
+    with pytest.raises(MoorageError, match=rf"Install moorage\[{backend.partition(':')[0]}\]"):
         list(spread([], 1, backend))

@@ -98,7 +98,7 @@ def test_runs_in_processes_give_the_results_of_runs_here(planned, tmp_path):
 
 def test_without_joblib_the_way_out_is_named(planned, monkeypatch):
     monkeypatch.setitem(sys.modules, "joblib", None)
-    with pytest.raises(MoorageError, match=r"install moorage\[sim\], or say --jobs 1"):
+    with pytest.raises(MoorageError, match=r"Install moorage\[sim\], or use --jobs 1"):
         run_jobs(planned, 2, lambda: None)
 
 
@@ -124,11 +124,11 @@ def test_the_runs_of_a_process_that_dies_are_done_again(tmp_path):
 @pytest.mark.parametrize(
     ("name", "mapping", "as_scheduled", "message"),
     [
-        ("nope.yaml", False, False, "there is no such file"),
-        ("pods.csv", False, False, "what do its columns mean"),
-        ("s.yaml", True, False, "a mapping belongs to a trace"),
-        ("s.yaml", False, True, "only a record"),
-        ("data.bin", False, False, "not known what this is by its name; scenarios end in .yaml"),
+        ("nope.yaml", False, False, "no such file"),
+        ("pods.csv", False, False, "needs a file that maps its columns"),
+        ("s.yaml", True, False, "--mapping applies only to traces"),
+        ("s.yaml", False, True, "applies only to recordings"),
+        ("data.bin", False, False, "Cannot tell the file type from the name .* expected a scenario"),
     ],
 )
 def test_files_that_do_not_fit_are_named(tmp_path, name, mapping, as_scheduled, message):

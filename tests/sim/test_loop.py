@@ -193,7 +193,7 @@ class TestStuck:
     )
     def test_the_real_world_is_refused(self, attempt):
         async def main() -> None:
-            with pytest.raises(SimulationError, match=r"does not exist under virtual time.* override that"):
+            with pytest.raises(SimulationError, match=r"is not available in virtual time.* override it"):
                 await attempt(asyncio.get_running_loop())
 
         run(main())

@@ -312,7 +312,7 @@ def test_a_replay_begins_at_any_moment_with_what_was_there(tmp_path, kept, since
     assert result.nodes() == {"default/pending": "n", "default/later": "n"}
     assert [placed.time for placed in result.placements()] == pytest.approx([0, 30], abs=2)
     assert result.problems == [
-        "1 objects of the kind Quota of example.com/v1 were left out: no plugin reads them"
+        "1 objects of the kind Quota of example.com/v1 were ignored because no plugin reads them"
     ]
     kept_as_was = Simulation(load_workload(output, since=since, as_scheduled=True)).run()
     assert (kept_as_was["running"], kept_as_was["pending"]) == (1, 2)
@@ -322,7 +322,7 @@ def test_a_replay_begins_at_any_moment_with_what_was_there(tmp_path, kept, since
     ("since", "says"),
     [
         ("tomorrow", "--since: 'tomorrow' is neither a time nor a duration; write 2026"),
-        ("10h", "has nothing after 2026-01-01T10:00:0"),
+        ("10h", "has no changes after 2026-01-01T10:00:0"),
     ],
 )
 def test_a_moment_that_a_record_does_not_have_is_named(tmp_path, since, says):
@@ -355,7 +355,7 @@ def test_what_was_flushed_survives_a_kill(tmp_path, ending):
     assert told(path) == ["+n", "+a"]
     result = Simulation(path).run()
     assert result["arrived"] == 1
-    assert "cut off after line 2" in result.problems[0]
+    assert "truncated after line 2" in result.problems[0]
 
 
 def test_zstandard_that_is_not_installed_is_named_before_anything_is_read(tmp_path, monkeypatch):
@@ -365,7 +365,7 @@ def test_zstandard_that_is_not_installed_is_named_before_anything_is_read(tmp_pa
         Recorded(tmp_path / "day.jsonl.zst")
 
     with pytest.raises(
-        MoorageError, match=r"day.jsonl.zst: Zstandard needs a package: install moorage\[sim\]"
+        MoorageError, match=r"day.jsonl.zst: Zstandard is not installed. Install moorage\[sim\]"
     ):
         loop.run(main())
 
@@ -437,7 +437,7 @@ def test_a_kind_that_may_be_listed_but_not_watched_is_a_trouble(tmp_path):
         return world.recording.troubles()
 
     (trouble,) = loop.run(main())
-    assert trouble.startswith(f"{PRIORITY_CLASSES} could not be watched any more (403")
+    assert trouble.startswith(f"{PRIORITY_CLASSES} could no longer be watched (403")
     assert trouble.endswith("changes may be missing")
 
 
@@ -448,12 +448,12 @@ def test_what_is_in_the_way_is_named(tmp_path):
         await world.task
 
     (tmp_path / "day.jsonl").write_text("precious")
-    with pytest.raises(MoorageError, match=r"day.jsonl is there already: name another file"):
+    with pytest.raises(MoorageError, match=r"day.jsonl already exists. Use another name"):
         loop.run(record(tmp_path / "day.jsonl"))
     assert (tmp_path / "day.jsonl").read_text() == "precious"
-    with pytest.raises(MoorageError, match=r"x.jsonl cannot be written: No such file"):
+    with pytest.raises(MoorageError, match=r"Cannot write the recording .*x.jsonl: No such file"):
         loop.run(record(tmp_path / "none" / "x.jsonl"))
-    with pytest.raises(MoorageError, match=r"ends in .jsonl, .jsonl.gz, .jsonl.zst"):
+    with pytest.raises(MoorageError, match=r"must end in .jsonl, .jsonl.gz, .jsonl.zst"):
         loop.run(record(tmp_path / "day.json"))
 
 
@@ -468,7 +468,9 @@ def test_a_full_disk_ends_the_recording_with_the_name_of_the_file(tmp_path, monk
         monkeypatch.setattr(RecordingFile, "_write", full)
         await world.task
 
-    with pytest.raises(MoorageError, match=r"day.jsonl cannot be written: No space left on device"):
+    with pytest.raises(
+        MoorageError, match=r"Cannot write the recording .*day.jsonl: No space left on device"
+    ):
         loop.run(main())
 
 

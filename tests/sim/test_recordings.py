@@ -82,7 +82,7 @@ def test_a_record_that_is_cut_off_is_used_up_to_there(recorded, tmp_path):
     plain, packed = tmp_path / "cut.jsonl", tmp_path / "cut.jsonl.gz"
     plain.write_bytes(text[: len(text) // 2])
     packed.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-    for file, words in ((plain, "the file is cut off here"), (packed, "is cut off after line")):
+    for file, words in ((plain, "the file is truncated here"), (packed, "is truncated after line")):
         result = Simulation(Recording(file, as_scheduled=True)).run()
         assert result["scheduled"] > 10
         [problem] = result.problems
@@ -97,7 +97,7 @@ def test_a_record_that_is_cut_off_is_used_up_to_there(recorded, tmp_path):
         (json.dumps({"time": "noon", "event": "Add", "resource": {}}), "line 3: needs time"),
         (
             line("Add", {"kind": "Pod", "metadata": {}}),
-            "line 3: Pod: metadata.name: kind and name are needed",
+            "line 3: Pod: metadata.name: kind and metadata.name are required",
         ),
         (line("Delete", {"kind": "Pod", "metadata": {"name": "nope"}}), '"default/nope" not found'),
     ],
@@ -145,5 +145,5 @@ def test_pending_pods_change_as_recorded(tmp_path):
 def test_a_file_without_a_usable_line_is_refused(tmp_path, text):
     path = tmp_path / "r.jsonl"
     path.write_text(text)
-    with pytest.raises(MoorageError, match="is no record"):
+    with pytest.raises(MoorageError, match="is not a recording"):
         Recording(path)

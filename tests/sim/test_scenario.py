@@ -18,14 +18,14 @@ def read(text, files=None):
         ("nodes: [{name: n}]", "nodes[0].allocatable: required"),
         ("nodes: [{allocatable: {cpu: lots}}]", "nodes[0].allocatable.cpu: 'lots' is not a quantity"),
         ("nodes: [{count: -1, allocatable: {cpu: 1}}]", "nodes[0].count: -1 is less than 0"),
-        ("workloads: [{name: w, count: 1}]", "workloads[0]: needs one of shape"),
+        ("workloads: [{name: w, count: 1}]", "workloads[0]: needs either shape"),
         ("workloads: [{name: w, shape: {cpu: 1}}]", "workloads[0].count: required without a rate"),
         (
             "workloads: [{name: w, shape: {cpu: x}, count: 1}]",
             "workloads[0].shape.cpu: 'x' is not a quantity",
         ),
-        ("workloads: [{name: w, shape: {cpu: 1}, rate: 1}]", "workloads[0]: pods would arrive for ever"),
-        ("workloads: [{name: w, shape: {cpu: 1}, count: 1, arrival: at}]", "`arrival: at` and the times"),
+        ("workloads: [{name: w, shape: {cpu: 1}, rate: 1}]", "workloads[0]: pods would arrive forever"),
+        ("workloads: [{name: w, shape: {cpu: 1}, count: 1, arrival: at}]", "`arrival: at` requires times"),
         (
             "workloads: [{name: w, shape: {cpu: 1}, count: 1, arrival: poisson}]",
             "workloads[0].rate: required",
@@ -44,19 +44,19 @@ def read(text, files=None):
         ),
         (
             "workloads: [{name: w, shape: {cpu: 1}, rate: 1, count: 1, as: deployment}]",
-            "workloads[0].as: the pods of a deployment are there",
+            "workloads[0].as: all pods of a deployment exist",
         ),
         (
             "workloads: [{name: w, shape: {cpu: 1}, count: 1, as: deployment, lifetime: {fixed: 1m}}]",
-            "workloads[0]: pods would come again for ever; say the duration",
+            "workloads[0]: pods would be recreated forever; set the duration",
         ),
         ("events: [{at: 1}]", "events[0]: needs one of failNode, removeNodes, drain"),
-        ("events: [{at: 1, drain: a, cordon: b}]", "has drain, cordon"),
-        ("events: [{at: 1, drain: a, for: 1m}]", "events[0].for: goes with failNode only"),
+        ("events: [{at: 1, drain: a, cordon: b}]", "got drain, cordon"),
+        ("events: [{at: 1, drain: a, for: 1m}]", "events[0].for: is allowed with failNode only"),
         ("events: [{at: 1, addNodes: {name: n}}]", "events[0].addNodes.allocatable: required"),
         (
             "events: [{at: 1, scale: {workload: w, count: 2}}]",
-            "events[0].scale.workload: 'w' is no deployment",
+            "events[0].scale.workload: 'w' is not a deployment",
         ),
         ("assertions: [{measure: pending, op: '=', value: 0}]", "assertions[0].op: Invalid enum value '='"),
         (

@@ -131,8 +131,8 @@ def test_assertions_are_judged_at_their_time_with_figures():
         "duration: 5m"
     )
     assert not result.holds
-    assert result.failed[0] == "running > 3 at 90 s: it is 3"
-    assert result.failed[1].startswith("nope > 0 at 300 s: there is no such measure; there are arrived,")
+    assert result.failed[0] == "running > 3 at 90 s: the value is 3"
+    assert result.failed[1].startswith("nope > 0 at 300 s: no such measure; known are arrived,")
     assert len(result.failed) == 2
 
 
@@ -231,7 +231,7 @@ def test_groups_of_contrib_start_together():
     alone = run(group)
     assert sorted(placed.time for placed in alone.placements()) == [0.0, 60.0, 120.0]
     [problem] = alone.problems
-    assert problem.startswith("1 objects of the kind PodGroup of scheduling.x-k8s.io/v1alpha1 were left out")
+    assert problem.startswith("1 objects of the kind PodGroup of scheduling.x-k8s.io/v1alpha1 were ignored")
 
 
 def test_quotas_of_contrib_give_lent_space_back():
@@ -274,7 +274,7 @@ def test_own_measures_are_functions_or_classes_made_for_each_run():
     [
         ("nope:f", "No module named 'nope'"),
         ("math:nope", "no attribute 'nope'"),
-        ("math:pi", "is no function"),
+        ("math:pi", "is not a function"),
     ],
 )
 def test_a_measure_that_is_not_there_is_named(reference, message):
@@ -291,7 +291,7 @@ def test_until_ends_a_run_early():
 def test_extenders_are_refused():
     extended = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
     extended += "extenders: [{urlPrefix: 'http://127.0.0.1:1', filterVerb: filter}]"
-    with pytest.raises(MoorageError, match="a simulation asks no extenders"):
+    with pytest.raises(MoorageError, match="A simulation cannot call extenders"):
         run("", config=extended)
 
 

@@ -63,5 +63,5 @@ def test_parquet_without_its_package_is_refused_at_once(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     check_format(TableFormat.CSV)
-    with pytest.raises(MoorageError, match=r"install moorage\[parquet\], or use --format csv"):
+    with pytest.raises(MoorageError, match=r"Install moorage\[parquet\], or use --format csv"):
         check_format(TableFormat.PARQUET)

@@ -69,7 +69,7 @@ def test_an_order_file_decides_by_seed_which_rows_arrive_and_which_node_is_first
     assert [action.object.name for _, action in found.actions(1)] == ["b-0", "a-1", "b-2"]
     assert [node.name for node in found.start(1)] == ["n1", "n0"]
     assert [node.name for node in found.start(2)] == ["n0", "n1"]
-    with pytest.raises(MoorageError, match="no order for seed 3; choose one that it has with --seed"):
+    with pytest.raises(MoorageError, match="no order for seed 3; choose an existing seed with --seed"):
         list(found.actions(3))
 
 
@@ -87,10 +87,10 @@ def test_a_shuffled_trace_follows_the_seed(tmp_path):
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ("", "pods: needs one of arrival"),
-        ("  arrival: '{at}'\n  interval: 1s", "pods: needs one of arrival"),
+        ("", "pods: needs either arrival"),
+        ("  arrival: '{at}'\n  interval: 1s", "pods: needs either arrival"),
         ("  interval: 1s\n  lifetime: '{secs}'\n  end: '{at}'", "lifetime and end exclude each other"),
-        ("  arrival: '{at}'\norder: o.txt", "an order needs interval"),
+        ("  arrival: '{at}'\norder: o.txt", "order requires interval"),
         ("  arrival: '{at}'\n  sorted: true", 'pods.sorted: unknown field; did you mean "sort"?'),
     ],
 )
@@ -103,8 +103,8 @@ def test_mappings_that_do_not_fit_together_are_refused(tmp_path, more, message):
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ("  arrival: '{nope}'", "there is no column 'nope'; there are job, cpu, gpu"),
-        ("  arrival: '{job}'", "'a' is no time; write seconds or RFC 3339"),
+        ("  arrival: '{nope}'", "there is no column 'nope'; the columns are job, cpu, gpu"),
+        ("  arrival: '{job}'", "'a' is not a time; write seconds or an RFC 3339"),
     ],
 )
 def test_columns_that_are_not_there_or_no_times_are_named(tmp_path, more, message):

@@ -1,4 +1,7 @@
-"""The command line: parse, call `app`, print. One module per command; what they share is in `printing`."""
+"""The command line: commands parse their options, call the packages below, and print.
+
+There is one module per command. `printing` has what they share.
+"""
 
 from moorage.cli.root import main
 

@@ -1,4 +1,4 @@
-"""`moorage bench`: how fast Moorage is on this machine."""
+"""`moorage bench`: measures the speed of Moorage on this machine."""
 
 from __future__ import annotations
 
@@ -24,20 +24,23 @@ from moorage.cli.printing import Form, OutputForm, console, current_folder, fail
 from moorage.runtime.registry import look_in
 
 app = typer.Typer(
-    name="bench", add_completion=False, no_args_is_help=True, help="Measure Moorage on this machine."
+    name="bench",
+    add_completion=False,
+    no_args_is_help=True,
+    help="Measure the speed of Moorage on this machine.",
 )
 
-Seed = Annotated[int, typer.Option(help="Decides the cluster and the pods.")]
+Seed = Annotated[int, typer.Option(help="Seed for the cluster and the pods.")]
 
 
 @app.command()
 def engine(
     workloads: Annotated[
-        list[str] | None, typer.Argument(metavar="[WORKLOAD]...", help="Which ones; all when none is named.")
+        list[str] | None, typer.Argument(metavar="[WORKLOAD]...", help="Workloads to measure (default: all).")
     ] = None,
-    nodes: Annotated[int, typer.Option(min=1, help="Nodes of the cluster.")] = 5000,
-    pods: Annotated[int, typer.Option(min=0, help="Pods that run already.")] = 20000,
-    measure: Annotated[int, typer.Option(min=1, help="Pods to schedule per workload.")] = 500,
+    nodes: Annotated[int, typer.Option(min=1, help="Number of nodes.")] = 5000,
+    pods: Annotated[int, typer.Option(min=0, help="Number of running pods.")] = 20000,
+    measure: Annotated[int, typer.Option(min=1, help="Number of pods to schedule per workload.")] = 500,
     more: Annotated[
         str,
         typer.Option(
@@ -54,12 +57,12 @@ def engine(
     plugin_path: PluginPath = None,
     output: OutputForm = Form.TABLE,
 ) -> None:
-    """Schedule pods of several kinds on a large cluster in memory, without any API.
+    """Schedule pods of several kinds on a large cluster in memory, without an API server.
 
-    A pod counts from the moment it is popped until it is assumed on its node, its decision record included.
-    Blocks of pods alternate with blocks of a bare NumPy kernel; the multiple of that kernel is what can be
-    compared between machines. One placement in a hundred is checked against a fresh evaluation. With --config
-    the profile of a configuration is measured, own plugins included.
+    The time of a pod runs from its pop until it is assumed on its node, including the decision record. Blocks
+    of pods alternate with blocks of a bare NumPy kernel; the ratio of the two can be compared between
+    machines. One of a hundred placements is checked against a fresh evaluation. With --config, the profile of
+    a configuration is measured, including its custom plugins.
     """
     own = configured(config, profile, plugins, plugin_path)
     chosen = _choose(workloads or [], _workloads_of(more, plugin_path) if more else WORKLOADS)
@@ -72,16 +75,20 @@ def engine(
 
 @app.command()
 def simulate(
-    nodes: Annotated[int, typer.Option(min=1, help="Nodes of the cluster.")] = 5000,
-    plain: Annotated[int, typer.Option(min=0, help="Pods at once, each another template.")] = 100_000,
-    day: Annotated[int, typer.Option(min=0, help="Short pods over a day of virtual time.")] = 1_000_000,
+    nodes: Annotated[int, typer.Option(min=1, help="Number of nodes.")] = 5000,
+    plain: Annotated[
+        int, typer.Option(min=0, help="Number of pods that arrive at once, each with its own template.")
+    ] = 100_000,
+    day: Annotated[
+        int, typer.Option(min=0, help="Number of short pods over a day of virtual time.")
+    ] = 1_000_000,
     seed: Seed = 0,
     output: OutputForm = Form.TABLE,
 ) -> None:
-    """Simulate clusters with many pods and measure how long that takes; 0 pods leave one out.
+    """Measure simulations with many pods. A number of 0 skips a simulation.
 
-    Everything counts: making the pods, the queue, the scheduling and the binding cycle, samples, and the
-    files of the result.
+    The time includes everything: creating the pods, the queue, the scheduling and binding cycles, samples,
+    and the files of the result.
     """
     results = []
     for name, make, pods in (("plain", simulating.PlainPods, plain), ("day", simulating.day, day)):
@@ -99,7 +106,7 @@ def simulate(
 
 def _simulation_table(results: list[SimulationResult], nodes: int) -> Table:
     table = Table(title=f"{nodes} nodes, one core")
-    for heading in ("simulation", "what"):
+    for heading in ("simulation", "description"):
         table.add_column(heading)
     for heading in ("pods", "virtual time", "seconds", "CPU seconds", "pods/s", "peak RSS MB"):
         table.add_column(heading, justify="right")
@@ -131,7 +138,7 @@ def _choose(names: list[str], offered: tuple[Workload, ...]) -> list[Workload]:
     known = {workload.name: workload for workload in (*WORKLOADS, *offered)}
     unknown = [name for name in names if name not in known]
     if unknown:
-        fail(f"there is no workload {unknown[0]!r}; known are {', '.join(known)}")
+        fail(f"There is no workload {unknown[0]!r}; known workloads are {', '.join(known)}.")
     return [known[name] for name in names] or list(offered)
 
 
@@ -143,12 +150,12 @@ def _measure(
             measurement = Measurement(workload, nodes, pods, measure, seed, own)
             return asyncio.run(measurement.run(advance))
         except MoorageError as error:
-            fail(f"workload {workload.name}: {error}")
+            fail(f"Workload {workload.name}: {error}")
 
 
 @contextmanager
 def progress_bar(name: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A bar; what is yielded moves it on."""
+    """Show a progress bar. Yields a function that advances it."""
     columns = (TextColumn("{task.description:24}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console(stderr=True), transient=True) as progress:
         task = progress.add_task(name, total=total)
@@ -157,7 +164,7 @@ def progress_bar(name: str, total: int) -> Iterator[Callable[[int], None]]:
 
 def _table(results: list[Result], workloads: list[Workload]) -> Table:
     table = Table(title=f"{max(result.nodes for result in results)} nodes, one core" if results else None)
-    for heading in ("workload", "what"):
+    for heading in ("workload", "description"):
         table.add_column(heading)
     for heading in ("running", "µs median", "µs p99", "x kernel", "pods/s", "RSS MB", "checked"):
         table.add_column(heading, justify="right")

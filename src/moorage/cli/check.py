@@ -1,4 +1,4 @@
-"""`moorage check`: what a configuration means, or everything that is wrong with it."""
+"""`moorage check`: checks a configuration, and shows its profiles or all of its problems."""
 
 from __future__ import annotations
 
@@ -33,28 +33,28 @@ from moorage.config import ConfigError, PluginRef, ResolvedProfile
 def check(
     file: Annotated[
         Path,
-        typer.Argument(metavar="FILE", help="A KubeSchedulerConfiguration, YAML or JSON, v1beta1 to v1."),
+        typer.Argument(metavar="FILE", help="KubeSchedulerConfiguration in YAML or JSON, v1beta1 to v1."),
     ],
     write_config_to: Annotated[
         str,
         typer.Option(
             "--write-config-to",
             metavar="FILE",
-            help="Write the completed configuration (version v1) there, with - to standard output, and stop.",
+            help="Write the completed configuration (v1) to FILE, or to standard output with -, and exit.",
         ),
     ] = "",
     plugins: Annotated[
         list[str] | None,
-        typer.Option("--plugin", metavar="MODULE:CLASS", help="Make a plugin known by its name. Repeatable."),
+        typer.Option("--plugin", metavar="MODULE:CLASS", help="Register a plugin. Repeatable."),
     ] = None,
     output: OutputForm = Form.TABLE,
 ) -> None:
-    """Check a scheduler configuration and show what it means.
+    """Check a scheduler configuration and show its profiles.
 
-    Prints the profiles with the plugins at each extension point, in order, and their arguments. With
-    mistakes in the file or its plugins, which are built as a scheduler builds them, it prints all of them
-    and ends with exit code 1; warnings do not change the exit code. Plugins are found by name among the
-    built-in and installed ones, and as [bold]module:Class[/bold] from the current folder too.
+    Prints the plugins of each extension point in order, and their arguments. Plugins are built as a scheduler
+    builds them. If the file or its plugins have problems, all of them are printed and the exit code is 1.
+    Warnings do not change the exit code. Plugins are referred to by name if they are built in or installed,
+    or as [bold]module:Class[/bold], also from the current folder.
     """
     configuration = _load(file, plugins or [], output)
     if write_config_to:
@@ -90,8 +90,8 @@ def _write(configuration: Configuration, target: str) -> None:
     try:
         Path(target).write_text(text, encoding="utf-8")
     except OSError as error:
-        fail(f"{target}: cannot be written: {error.strerror}")
-    line(f"Wrote configuration to {target}", stderr=True)
+        fail(f"Cannot write {target}: {error.strerror}.")
+    line(f"Wrote the configuration to {target}.", stderr=True)
 
 
 def _print(configuration: Configuration, file: Path) -> None:
@@ -106,26 +106,26 @@ def _print(configuration: Configuration, file: Path) -> None:
 
 
 def _described(configuration: Configuration, file: Path) -> dict[str, Any]:
-    """What `_print` prints, for programs."""
+    """Return what `_print` prints, as data."""
     return {"source": str(file), "problems": [], **checks.described(configuration)}
 
 
 OWN = "*"
-"""Marks plugins that the file names itself; the others are kube-scheduler's defaults."""
+"""Marks plugins that the file names. The others are defaults of kube-scheduler."""
 
 
 def print_profile(profile: ResolvedProfile) -> None:
-    """The plugins, then the arguments, then what is missing."""
+    """Print the plugins of a profile, their arguments, and the plugins that are not available."""
     out = console()
     line(f"profile {profile.scheduler_name}", style="bold")
     out.print(_points(profile))
     if any(not ref.default for refs in profile.points.values() for ref in refs):
-        line(f"{OWN} named in the file")
+        line(f"{OWN} enabled in the file")
     args = checks.shown_args(profile)
     if args:
         out.print(_args(args))
     if profile.missing:
-        line(f"not built yet, left out of this profile: {', '.join(profile.missing)}", style="yellow")
+        line(f"Not implemented, left out of this profile: {', '.join(profile.missing)}", style="yellow")
     line("")
 
 

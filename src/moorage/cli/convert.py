@@ -1,4 +1,4 @@
-"""`moorage convert`: a legacy Policy as the configuration of today."""
+"""`moorage convert`: converts a legacy Policy to a KubeSchedulerConfiguration."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ def convert(
         Path, typer.Argument(metavar="POLICY", help="A file with kind: Policy (Kubernetes up to 1.22).")
     ],
     scheduler_name: Annotated[
-        str, typer.Option(metavar="NAME", help="The schedulerName of the profile.")
+        str, typer.Option(metavar="NAME", help="schedulerName of the profile.")
     ] = "default-scheduler",
 ) -> None:
-    """Print the KubeSchedulerConfiguration v1 that a legacy Policy amounts to.
+    """Convert a legacy Policy to a KubeSchedulerConfiguration v1 and print it.
 
-    What is approximated or dropped is noted on standard error. What has no equivalent is a mistake, with
-    exit code 1. A scheduler with the Policy itself: [bold]moorage run --policy-config-file[/bold].
+    Notes on standard error name fields that are approximated or dropped. Fields without an equivalent are
+    errors (exit code 1). To run a scheduler with the Policy itself, use
+    [bold]moorage run --policy-config-file[/bold].
     """
     try:
         converted = convert_policy(read_file(policy), scheduler_name=scheduler_name, source=str(policy))

@@ -1,4 +1,4 @@
-"""`moorage demo`: a plugin keeps a pod pending, a label sets it free, on an embedded cluster."""
+"""`moorage demo`: a plugin keeps a pod pending until a node gets a label, on an embedded cluster."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ NONE = "<none>"
 
 def demo(
     speed: Annotated[
-        float, typer.Option(min=0, help="How fast to tell it: 2 is twice as fast, 0 makes no pauses.")
+        float, typer.Option(min=0, help="Speed of the demo: 2 is twice as fast, 0 makes no pauses.")
     ] = 1.0,
     no_color: Annotated[bool, typer.Option("--no-color", help="Print plain text.")] = False,
 ) -> None:
-    """See a plugin at work: a pod stays pending, and is scheduled when a node gets the right label.
+    """Show a plugin at work: a pod stays pending, and is scheduled when a node gets the right label.
 
-    Starts an embedded cluster of four nodes for it, with an API server of its own, and stops it in the end.
+    Starts an embedded cluster with four nodes and its own API server, and stops it at the end.
     """
     teller = _Teller(printing.console(no_color=no_color), PAUSE / speed if speed else 0.0)
     try:
@@ -42,6 +42,8 @@ def demo(
 
 
 class _Teller:
+    """Runs the story and prints what happens."""
+
     def __init__(self, console: Console, pause: float) -> None:
         self._console = console
         self._pause = pause
@@ -49,7 +51,7 @@ class _Teller:
         self._story = Story()
 
     async def tell(self) -> None:
-        self._say("Moorage demo: a plugin of your own decides where a pod may run.", "bold")
+        self._say("Moorage demo: your own plugin decides where a pod may run.", "bold")
         async with self._story:
             await self._show_nodes()
             await self._show_plugin()
@@ -59,10 +61,10 @@ class _Teller:
         self._say(
             "\nNext: `moorage up` starts such a cluster for kubectl, and `moorage new my-plugin`", "bold"
         )
-        self._say("makes a package with a plugin like this one, with a test.", "bold")
+        self._say("creates a package with a plugin like this one and a test.", "bold")
 
     async def _show_nodes(self) -> None:
-        self._head(f"An embedded cluster at {self._story.server}: four nodes, two of which take no pods")
+        self._head(f"An embedded cluster at {self._story.server}: four nodes, two of which accept no pods")
         rows = [
             (node.name, _status(node), _taints(node), _labels(node)) for node in await self._story.nodes()
         ]
@@ -83,8 +85,8 @@ class _Teller:
         self._say("")
         await self._events(pod)
         await asyncio.sleep(self._pause)
-        self._head("Why, node by node, from the record of the decision")
-        self._table(("NODE", "REFUSED BY", "REASON", "CODE"), _refusals(record))
+        self._head("Why, node by node, from the decision record")
+        self._table(("NODE", "REJECTED BY", "REASON", "CODE"), _refusals(record))
         place = self._story.scheduler.where(pod)
         if place is not None:
             self._say(f"   The pod is {place.place}. {place.why}")
@@ -98,18 +100,18 @@ class _Teller:
         record = await self._story.attempt(pod, 2)
         waited = (record.started - labelled) * 1000
         self._say(
-            f"   Event {record.woken_by}: the hint of plugin {record.woken_hint} says that it may help."
+            f"   Event {record.woken_by}: the queueing hint of plugin {record.woken_hint} returns Queue."
         )
         self._say(
-            f"   The pod is tried again {waited:.1f} ms after the label was sent; no timer was involved,"
+            f"   The pod is tried again {waited:.1f} ms after the label was sent. No timer is involved:"
         )
-        self._say("   the five-minute retry of parked pods is switched off here.")
+        self._say("   the five-minute flush of unschedulable pods is disabled here.")
         found = f"evaluatedNodes={record.evaluated_nodes} feasibleNodes={record.feasible_nodes}"
         self._say(f"   Successfully bound to {record.node}: {found}", "green")
 
     async def _show_events(self) -> None:
         await asyncio.sleep(self._pause)
-        self._head("The whole story, as `kubectl describe pod` tells it")
+        self._head("The whole story, as `kubectl describe pod` shows it")
         pod = await self._story.running_pod()
         self._say(f"   Name:    {pod.name}\n   Node:    {pod.spec.node_name}\n   Status:  {pod.status.phase}")
         self._say("   Events:")
@@ -131,7 +133,7 @@ class _Teller:
         self._say("".join(f"      {line}".rstrip() + "\n" for line in text.splitlines()))
 
     def _table(self, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        """Columns as kubectl sets them; the last one may be as long as it likes."""
+        """Print a table as kubectl does. The last column is not limited."""
         widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
         for row in (head, *rows):
             cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]

@@ -1,4 +1,4 @@
-"""`moorage manifests`: what to apply to a cluster so that Moorage runs there."""
+"""`moorage manifests`: prints the Kubernetes objects that run Moorage on a cluster."""
 
 from __future__ import annotations
 
@@ -20,57 +20,57 @@ from moorage.manifests.extender import block_of, extender_manifests
 from moorage.run.extender import select
 
 OWN_PODS = (
-    "kube-scheduler asks the extender about the extender's own pods too: let them run before you add the "
-    "block, and set ignorable or managedResources there if it has to place them while none answers"
+    "kube-scheduler also calls the extender for the extender's own pods. Let them run before you add the "
+    "block, and set ignorable or managedResources if kube-scheduler must place them while none is running."
 )
 
 
 def manifests(
     config: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="The scheduler's configuration; without, the default plugins."),
+        typer.Option(metavar="FILE", help="KubeSchedulerConfiguration (default: the default plugins)."),
     ] = None,
     name: Annotated[
         str,
         typer.Option(
-            help="Of the objects, the lease and, without --config, the profile.",
+            help="Name of the objects, of the lease and, without --config, of the profile.",
             show_default="moorage; with --extender moorage-extender",
         ),
     ] = "",
-    namespace: Annotated[str, typer.Option(help="Where Moorage runs.")] = "moorage",
+    namespace: Annotated[str, typer.Option(help="Namespace of the objects.")] = "moorage",
     image: Annotated[
-        str, typer.Option(metavar="REF", help="The image to run; without, moorage and this version.")
+        str, typer.Option(metavar="REF", help="Container image (default: moorage with this version).")
     ] = "",
-    replicas: Annotated[int, typer.Option(metavar="N", help="One leads, the others wait.")] = 2,
+    replicas: Annotated[
+        int, typer.Option(metavar="N", help="Number of replicas. One leads, the others stand by.")
+    ] = 2,
     service_monitor: Annotated[
-        bool, typer.Option("--service-monitor", help="Add a ServiceMonitor, for the Prometheus operator.")
+        bool, typer.Option("--service-monitor", help="Add a ServiceMonitor for the Prometheus operator.")
     ] = False,
     extender: Annotated[
         bool,
         typer.Option(
             "--extender",
-            help="For `moorage extender` instead: the plugins of the first profile of --config behind "
+            help="Run `moorage extender` instead, with the plugins of the first profile of --config, for "
             "kube-scheduler.",
         ),
     ] = False,
     kustomize: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Write a kustomize base there instead of printing one stream."),
+        typer.Option(metavar="DIR", help="Write a kustomize base to DIR instead of printing the objects."),
     ] = None,
 ) -> None:
     """Print the Kubernetes objects that run Moorage on a cluster.
 
-    ServiceAccount, RBAC rules for exactly what the enabled plugins declare, the kinds that they bring,
-    ConfigMap, Deployment and disruption budget. Apply them with
+    The objects are a ServiceAccount, RBAC rules for exactly what the enabled plugins declare, the CRDs of
+    these plugins, a ConfigMap, a Deployment and a PodDisruptionBudget. Apply them with
     [bold]moorage manifests | kubectl apply -f -[/bold].
     """
     name = name or ("moorage-extender" if extender else "moorage")
     if extender and config is None:
-        fail("--extender serves the plugins of a configuration: name it with --config")
+        fail("--extender needs a configuration with the plugins to serve. Add --config FILE.")
     if extender and service_monitor:
-        fail(
-            "--service-monitor does not go with --extender: leave it out, and scrape /metrics of its Service"
-        )
+        fail("--service-monitor cannot be used with --extender. Scrape /metrics of its Service instead.")
     options = DeployOptions(
         name=name,
         namespace=namespace,
@@ -96,10 +96,10 @@ def manifests(
     try:
         written = kustomization(kustomize, objects)
     except OSError as error:
-        fail(f"{error.filename or kustomize}: cannot be written: {error.strerror}")
+        fail(f"Cannot write {error.filename or kustomize}: {error.strerror}.")
     sys.stdout.write(comment)
     line(
-        f"Wrote {len(written)} files to {kustomize}; apply them with kubectl apply -k {kustomize}",
+        f"Wrote {len(written)} files to {kustomize}. Apply them with kubectl apply -k {kustomize}",
         stderr=True,
     )
 
@@ -108,13 +108,13 @@ def _read(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:
-        fail(f"{path}: cannot be read: {error.strerror}")
+        fail(f"Cannot read {path}: {error.strerror}.")
     except UnicodeDecodeError:
-        fail(f"{path}: is not a text in UTF-8")
+        fail(f"Cannot read {path}: it is not UTF-8 text.")
 
 
 def _comment(block: str, options: DeployOptions) -> str:
-    """What belongs to the objects of an extender and is not among them."""
+    """Return the part of kube-scheduler's configuration that uses the extender, as a comment."""
     head = (
         f"For kube-scheduler's configuration; the Secret {options.name}-tls needs tls.crt and tls.key, for "
         f"{options.name}.{options.namespace}.svc, and ca.crt:\n"

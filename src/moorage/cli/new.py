@@ -1,4 +1,4 @@
-"""`moorage new`: a plugin package that works, to change rather than to write."""
+"""`moorage new`: creates a working plugin package as a starting point."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ FILES = {
     "plugin.py.in": "src/$package/plugin.py",
     "test_plugin.py.in": "tests/test_plugin.py",
 }
-"""Template → the file that it becomes."""
+"""Template → path of the file."""
 TAKEN = sys.stdlib_module_names | {"moorage", "msgspec", "numpy", "pytest", "rich", "typer", "yaml", "tests"}
-"""Packages that a new one must not hide."""
+"""Packages that a new package must not shadow."""
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 
 
 def new(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The package, for instance gpu-quota.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the package, such as gpu-quota.")],
     directory: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where to put it; without, a folder of that name.")
+        Path | None, typer.Option(metavar="DIR", help="Target folder (default: NAME).")
     ] = None,
 ) -> None:
-    """Start a plugin package of your own: plugin, configuration, test and packaging.
+    """Create a plugin package with a plugin, a configuration, a test and packaging.
 
-    After [bold]pip install[/bold] every Moorage on that machine knows the plugin by its name.
+    After [bold]pip install[/bold], configurations can refer to the plugin by name.
     """
     problem = name_problem(name)
     if problem:
@@ -48,12 +48,12 @@ def new(
         _refuse_occupied(target)
         _write(target, words(name))
     except OSError as error:
-        fail(f"{error.filename or target}: cannot be written: {error.strerror}")
+        fail(f"Cannot write {error.filename or target}: {error.strerror}.")
     _tell(target, words(name))
 
 
 def words(name: str) -> dict[str, str]:
-    """What the templates' placeholders stand for."""
+    """Return the values of the templates' placeholders."""
     parts = [part for part in re.split(r"[-_.]+", name) if part]
     return {
         "name": "-".join(parts).lower(),
@@ -64,27 +64,29 @@ def words(name: str) -> dict[str, str]:
 
 
 def name_problem(name: str) -> str:
-    """Why a package cannot have this name; empty when it can."""
+    """Return why a package cannot have this name, or an empty string."""
     if not _NAME.fullmatch(name):
         return (
-            f"{name!r} is not a package name: use ASCII letters, digits, '-', '_' and '.', "
-            "beginning and ending with a letter or digit"
+            f"{name!r} is not a package name. Use ASCII letters, digits, '-', '_' and '.', and begin and end "
+            "with a letter or digit."
         )
     package, plugin = words(name)["package"], words(name)["plugin"]
     if not package.isidentifier() or keyword.iskeyword(package) or keyword.iskeyword(plugin):
-        return f"{name!r} would become the package {package!r}, which Python cannot import; choose another"
+        return (
+            f"{name!r} would become the package {package!r}, which Python cannot import. Choose another name."
+        )
     if package in TAKEN:
-        return f"{name!r} would hide the Python package {package!r}; choose another name"
+        return f"{name!r} would shadow the Python package {package!r}. Choose another name."
     if plugin in DEFAULT_NAMES:
-        return f"{name!r} would become the plugin {plugin!r}, a name that kube-scheduler uses; choose another"
+        return f"{name!r} would become the plugin {plugin!r}, which kube-scheduler has. Choose another name."
     return ""
 
 
 def _refuse_occupied(target: Path) -> None:
     if target.exists() and not target.is_dir():
-        fail(f"{target} exists and is not a folder")
+        fail(f"{target} exists and is not a folder. Nothing was changed.")
     if target.is_dir() and any(target.iterdir()):
-        fail(f"{target} exists and is not empty; nothing was changed")
+        fail(f"{target} exists and is not empty. Nothing was changed.")
 
 
 def _write(target: Path, chosen: dict[str, str]) -> None:
@@ -97,9 +99,9 @@ def _write(target: Path, chosen: dict[str, str]) -> None:
 
 
 def _tell(target: Path, chosen: dict[str, str]) -> None:
-    line(f"Made {target}: a package {chosen['name']} with the plugin {chosen['plugin']}.", style="green")
+    line(f"Created {target}: the package {chosen['name']} with the plugin {chosen['plugin']}.", style="green")
     line("Next:")
     line(f"  cd {target}")
-    line('  python -m pip install -e ".[test]"   # makes the plugin known by its name')
-    line("  python -m pytest                     # its test")
+    line('  python -m pip install -e ".[test]"   # registers the plugin by name')
+    line("  python -m pytest                     # runs its test")
     line("  moorage check scheduler.yaml         # shows where it runs")

@@ -1,4 +1,8 @@
-"""How commands write: consoles that stay readable without colours, on narrow terminals and in files."""
+"""Output of commands: consoles that stay readable without colours, on narrow terminals and in files.
+
+Errors are sentences on standard error that begin with "Error: ". They say what happened, to what, and what
+to do.
+"""
 
 from __future__ import annotations
 
@@ -17,22 +21,22 @@ from moorage.api import yaml_text
 from moorage.config import ConfigError
 
 FILE_WIDTH = 120
-"""Columns where there is no terminal: tables in a file or a pipe need not fit a terminal."""
+"""Width in columns if the output is not a terminal."""
 
 
 class Form(enum.StrEnum):
-    """What to print for people, or for programs."""
+    """The output format: a table for users, JSON or YAML for programs."""
 
     TABLE = "table"
     JSON = "json"
     YAML = "yaml"
 
 
-OutputForm = Annotated[Form, typer.Option("--output", "-o", help="For people, or for programs.")]
+OutputForm = Annotated[Form, typer.Option("--output", "-o", help="Output format.")]
 
 
 def console(*, stderr: bool = False, no_color: bool = False) -> Console:
-    """A console of this moment: tests and pipes replace the streams. Markup in data is never obeyed."""
+    """Return a console for the current streams. Markup in data is not interpreted."""
     made = Console(stderr=stderr, no_color=no_color or None, highlight=False, markup=False, emoji=False)
     if not made.is_terminal and "COLUMNS" not in os.environ:
         made.width = FILE_WIDTH
@@ -40,12 +44,12 @@ def console(*, stderr: bool = False, no_color: bool = False) -> Console:
 
 
 def line(text: str, *, style: str = "", stderr: bool = False) -> None:
-    """One line that the terminal may wrap and that is never cut."""
+    """Print a line, which the terminal may wrap and which is never truncated."""
     console(stderr=stderr).print(printable(text), style=style or None, soft_wrap=True)
 
 
 def print_data(value: Any, form: Form) -> None:
-    """For programs."""
+    """Print a value as JSON or YAML."""
     if form is Form.YAML:
         print(yaml_text.dump(msgspec.to_builtins(value)), end="")
     else:
@@ -53,18 +57,18 @@ def print_data(value: Any, form: Form) -> None:
 
 
 def printable(text: str) -> str:
-    """Without control characters: file contents must not drive the terminal."""
+    """Escape control characters, so that file contents cannot control the terminal."""
     return "".join(char if char.isprintable() or char == "\n" else repr(char)[1:-1] for char in text)
 
 
 def fail(message: str) -> NoReturn:
-    """One clear sentence on standard error, exit code 1."""
+    """Print an error on standard error and exit with code 1."""
     line(f"Error: {message}", style="bold red", stderr=True)
     raise typer.Exit(1)
 
 
 def complain(error: ConfigError) -> NoReturn:
-    """Every mistake with its place; one sentence when there is no place, as for a file that is not there."""
+    """Print all problems of a configuration with their paths, and exit with code 1."""
     if len(error.problems) == 1 and not error.problems[0].path:
         fail(f"{error.source}: {error.problems[0]}")
     line(str(error), stderr=True)
@@ -72,14 +76,14 @@ def complain(error: ConfigError) -> NoReturn:
 
 
 def tolerate_any_encoding() -> None:
-    """A terminal that cannot show a character gets its escape, not a traceback."""
+    """Print characters that the terminal cannot show as escapes instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
 def current_folder() -> tuple[str, ...]:
-    """The current folder; nothing when it is gone, or when `python -I` asks to keep it out."""
+    """Return the current folder, or nothing if it was deleted or `python -I` excludes it."""
     if sys.flags.isolated:
         return ()
     try:

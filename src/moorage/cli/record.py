@@ -1,4 +1,4 @@
-"""`moorage record`: what happens in a cluster, with its time, in a file that can be replayed."""
+"""`moorage record`: writes the changes of a cluster with their times to a recording for replays."""
 
 from __future__ import annotations
 
@@ -39,21 +39,23 @@ def record(
     output: Annotated[
         Path,
         typer.Option(
-            "--output", "-o", metavar="FILE", help="Where to; .jsonl, or compressed .jsonl.gz or .jsonl.zst."
+            "--output", "-o", metavar="FILE", help="Recording to write: .jsonl, .jsonl.gz or .jsonl.zst."
         ),
     ] = Path("record.jsonl.gz"),
     kubeconfig: Kubeconfig = "",
     context: Context = "",
     duration: Annotated[
-        str, typer.Option(metavar="DURATION", help="Stop after this time; without, at Ctrl-C or SIGTERM.")
+        str, typer.Option(metavar="DURATION", help="Stop after this time (default: at Ctrl-C or SIGTERM).")
     ] = "",
     rotate: Annotated[
         str,
-        typer.Option(metavar="SIZE|DURATION", help="Begin a new file after so many bytes or so much time."),
+        typer.Option(metavar="SIZE|DURATION", help="Start a new file after this size or time."),
     ] = "",
     every: Annotated[
         str,
-        typer.Option("--snapshots", metavar="DURATION", help="Keep a snapshot of the cluster this often."),
+        typer.Option(
+            "--snapshots", metavar="DURATION", help="Interval at which to save a snapshot of the cluster."
+        ),
     ] = "",
     annotations: Annotations = False,
     config: Config = None,
@@ -61,11 +63,11 @@ def record(
     plugins: Plugins = None,
     plugin_path: PluginPath = None,
 ) -> None:
-    """Watch a cluster and write what happens, for `moorage simulate`.
+    """Watch a cluster and record its changes, for `moorage simulate`.
 
-    Nodes, pods and every kind that the plugins of the configuration read: first what is there, then each
-    change with its time. Environment, commands and annotations are left out. Reading is all that is done:
-    credentials that may list and watch are enough.
+    The recording contains nodes, pods and every kind that the plugins of the configuration read: first the
+    existing objects, then each change with its time. Environment variables, commands and annotations are left
+    out. The credentials need only list and watch.
     """
     own = configured(config, profile, plugins, plugin_path) or configure()
     try:
@@ -83,7 +85,7 @@ def record(
     except MoorageError as error:
         fail(str(error))
     if not written.files:
-        line("Nothing was recorded: the cluster had not been listed yet.")
+        line("Nothing was recorded, because the cluster had not been listed yet.")
         return
     parts = f" to {written.files[-1]}" if len(written.files) > 1 else ""
     line(f"{written.files[0]}{parts}: {_shown(written)}")
@@ -122,7 +124,7 @@ async def _record(
 
 @contextmanager
 def _progress() -> Iterator[Callable[[Written], None]]:
-    """What is yielded shows how far the recording is, on a terminal."""
+    """Show the progress on a terminal. Yields a function that updates it."""
     columns = (TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=console(stderr=True), transient=True) as progress:
         task = progress.add_task("listing")
@@ -140,14 +142,14 @@ def _seconds(option: str, text: str) -> float | None:
     try:
         seconds = parse_duration(text)
     except DurationError as error:
-        raise MoorageError(f"{option}: {error}; write 90s, 15m or 1h30m") from error
+        raise MoorageError(f"{option}: {error}; write 90s, 15m or 1h30m.") from error
     if seconds <= 0:
-        raise MoorageError(f"{option}: {text} is no time; write 90s, 15m or 1h30m")
+        raise MoorageError(f"{option}: {text} is not more than 0; write 90s, 15m or 1h30m.")
     return seconds
 
 
 def _rotation(text: str) -> tuple[int | None, float | None]:
-    """Bytes, or seconds. What can be both, such as 10m, is a time: there are no milli-bytes."""
+    """Return a size in bytes or a time in seconds. 10m is a time, because there are no millibytes."""
     with suppress(DurationError):
         parse_duration(text)
         return None, _seconds("--rotate", text)
@@ -156,7 +158,7 @@ def _rotation(text: str) -> tuple[int | None, float | None]:
     try:
         size = quantity.value(text)
     except QuantityError as error:
-        raise MoorageError(f"--rotate: {text!r} is neither a size nor a time; write 100Mi or 1h") from error
+        raise MoorageError(f"--rotate: {text!r} is neither a size nor a time; write 100Mi or 1h.") from error
     if size <= 0:
-        raise MoorageError(f"--rotate: {text!r} is no size; write 100Mi or 1h")
+        raise MoorageError(f"--rotate: {text!r} is not more than 0; write 100Mi or 1h.")
     return size, None

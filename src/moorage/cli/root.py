@@ -1,4 +1,4 @@
-"""`moorage`: the options that every command has, and the list of commands."""
+"""`moorage`: the options that all commands share, and the list of commands."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _NAMES = (
     "bench",
     "version",
 )
-"""Each is a module of this package, with a function of its name or a group `app` of several commands."""
+"""Each name is a module of this package with a function of the same name, or with a group `app`."""
 
 
 class _Commands(Mapping[str, Any]):
-    """Name → command, imported when it is looked up: no command needs what all the others do."""
+    """Name → command. A command is imported when it is looked up, so that it does not load the others."""
 
     def __getitem__(self, name: str) -> Any:
         if name not in _NAMES:
@@ -95,14 +95,14 @@ app = typer.Typer(
 
 
 class LoggingFormat(enum.StrEnum):
-    """The words of kube-scheduler's flag."""
+    """The values of kube-scheduler's flag --logging-format."""
 
     TEXT = "text"
     JSON = "json"
 
 
 def _verbosity(given: str | int) -> int:
-    """klog's users write `-v=3`, of which the parser leaves `=3`; the default arrives as a number."""
+    """Parse a verbosity. Of klog's `-v=3` the parser leaves `=3`; the default is a number."""
     number = str(given).removeprefix("=")
     if not (number.isascii() and number.isdigit()):
         raise typer.BadParameter(
@@ -126,27 +126,27 @@ def root(
             "--v",
             metavar="N",
             parser=_verbosity,
-            help="How much to log to standard error: 0 for operators, 2 for state changes, "
+            help="Verbosity of the log on standard error: 0 for operators, 2 for state changes, "
             "3 for every attempt, 10 for the scores of every plugin.",
         ),
     ] = 0,
     logging_format: Annotated[
-        LoggingFormat, typer.Option("--logging-format", help="How log lines look.")
+        LoggingFormat, typer.Option("--logging-format", help="Format of log lines.")
     ] = LoggingFormat.TEXT,
     show_version: Annotated[
         bool,
-        typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and stop."),
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit."),
     ] = False,
 ) -> None:
     """The Kubernetes scheduler that you program in Python.
 
-    Try [bold]moorage demo[/bold] to see a plugin at work, [bold]moorage new NAME[/bold] to write one, and
-    [bold]moorage check FILE[/bold] to see what a scheduler configuration means.
+    Run [bold]moorage demo[/bold] to see a plugin at work, [bold]moorage new NAME[/bold] to create one, and
+    [bold]moorage check FILE[/bold] to check a scheduler configuration.
     """
     logs.setup(verbosity, "json" if logging_format is LoggingFormat.JSON else "text")
 
 
 def main() -> None:
-    """The entry point of the `moorage` script."""
+    """Run the command line. This is the entry point of the `moorage` script."""
     printing.tolerate_any_encoding()
     app(prog_name="moorage")

@@ -1,4 +1,4 @@
-"""`moorage simulate`: a workload in virtual time, under one scheduler configuration or several."""
+"""`moorage simulate`: runs a workload in virtual time with one or several scheduler configurations."""
 
 from __future__ import annotations
 
@@ -26,94 +26,99 @@ from moorage.sim.tables import TableFormat, check_format
 from moorage.sim.tally import RunTally
 
 SHOWN = 20
-"""Pods placed differently, and problems, that are printed."""
+"""Maximum printed problems, and pods placed differently."""
 
 
 def simulate(
     workload: Annotated[
         Path,
         typer.Argument(
-            help="A scenario (.yaml), a record (.jsonl, .jsonl.gz, .jsonl.zst), or a trace (.csv, .csv.gz)."
+            help="A scenario (.yaml), a recording (.jsonl, .jsonl.gz, .jsonl.zst) or a trace (.csv, .csv.gz)."
         ),
     ],
     config: Annotated[
         list[Path] | None,
         typer.Option(
             metavar="FILE",
-            help="A KubeSchedulerConfiguration; without, the default profile. Repeatable: the others are "
+            help="KubeSchedulerConfiguration (default: the default profile). Repeatable: the others are "
             "compared with the first.",
         ),
     ] = None,
     mapping: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="What the columns of a trace mean.")
+        Path | None, typer.Option(metavar="FILE", help="File that maps the columns of a trace.")
     ] = None,
     seed: Annotated[
-        list[int] | None, typer.Option(help="Decides what is random. Repeatable: one run for each.")
+        list[int] | None, typer.Option(help="Seed for all randomness. Repeatable: one run per seed.")
     ] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="So many seeds, counted from the first.")] = 1,
+    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds, counted from the first.")] = 1,
     until: Annotated[
         str,
         typer.Option(
-            metavar="TIME|DURATION", help="Stop at this time of a record, or after 90s, 1h30m and so on."
+            metavar="TIME|DURATION",
+            help="Stop at this time of a recording, or after a duration such as 1h30m.",
         ),
     ] = "",
     speed: Annotated[
         float | None,
         typer.Option(
-            metavar="N", help="Virtual seconds in a real one; without, as fast as possible. One run only."
+            metavar="N", help="Virtual seconds per real second (default: as fast as possible). One run only."
         ),
     ] = None,
     since: Annotated[
         str,
         typer.Option(
-            metavar="TIME|DURATION", help="Begin at this time of a record, or so long after its beginning."
+            metavar="TIME|DURATION",
+            help="Start at this time of a recording, or this long after its beginning.",
         ),
     ] = "",
     as_scheduled: Annotated[
-        bool, typer.Option("--as-scheduled", help="Keep the placements of a record instead of deciding.")
+        bool, typer.Option("--as-scheduled", help="Keep the placements of a recording instead of scheduling.")
     ] = False,
     measure: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=MODULE:FUNCTION", help="A measure of your own. Repeatable."),
+        typer.Option(metavar="NAME=MODULE:FUNCTION", help="Custom measure. Repeatable."),
     ] = None,
     plugins: Annotated[
         list[str] | None,
-        typer.Option("--plugin", metavar="MODULE:CLASS", help="Make a plugin known by its name. Repeatable."),
+        typer.Option("--plugin", metavar="MODULE:CLASS", help="Register a plugin. Repeatable."),
     ] = None,
     plugin_path: Annotated[
         list[str] | None,
-        typer.Option(metavar="DIR", help="Where modules are looked for; without, the current folder."),
+        typer.Option(
+            metavar="DIR", help="Folder of plugin modules (default: the current folder). Repeatable."
+        ),
     ] = None,
     folder: Annotated[
-        Path | None, typer.Option("-o", "--output-dir", metavar="DIR", help="Keep the results here.")
+        Path | None,
+        typer.Option("-o", "--output-dir", metavar="DIR", help="Folder in which to keep the results."),
     ] = None,
     record: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Write what happens to a record (.jsonl, .jsonl.gz, .jsonl.zst); one run only.",
+            help="Record all changes to this file (.jsonl, .jsonl.gz, .jsonl.zst). One run only.",
         ),
     ] = None,
     form: Annotated[
-        TableFormat, typer.Option("--format", help="Of the tables in the folder of the results.")
+        TableFormat, typer.Option("--format", help="Format of the tables in the results.")
     ] = TableFormat.CSV,
-    output: Annotated[Form, typer.Option("--output", help="For people or for programs.")] = Form.TABLE,
+    output: Annotated[Form, typer.Option("--output", help="Output format.")] = Form.TABLE,
     jobs: Annotated[
-        int, typer.Option(help="Runs at a time, each in a process of its own; -1 is one for each core.")
+        int, typer.Option(help="Number of concurrent runs, each in its own process. -1 means one per core.")
     ] = -1,
     backend: Annotated[
         str,
         typer.Option(
             metavar="dask://HOST:PORT|ray://HOST:PORT",
-            help="Do the runs on the workers of a Dask or Ray cluster.",
+            help="Do the runs on a Dask or Ray cluster.",
         ),
     ] = "",
 ) -> None:
-    """Run a workload through the real scheduler in virtual time, and measure.
+    """Run a workload with the real scheduler in virtual time, and measure.
 
-    The scheduler, its queue and its plugins are those of [bold]moorage run[/bold]; the cluster is in memory
-    and time jumps. Several --config or seeds are compared with the first configuration: measures, and pods
-    on other nodes. Exit code 1 when an assertion of the scenario does not hold.
+    The scheduler, its queue and its plugins are those of [bold]moorage run[/bold]. The cluster is in memory,
+    and time jumps to the next event. With several --config, measures and placements are compared with those
+    of the first. The exit code is 1 if an assertion of the scenario fails.
     """
     try:
         check_format(form)
@@ -122,7 +127,7 @@ def simulate(
         source = WorkloadSource(workload, mapping, as_scheduled, until, own, since)
         setups = _setups(config or [], tuple(plugins or ()), folders)
         for setup in setups:
-            setup.configuration()  # mistakes are found before the first run
+            setup.configuration()  # finds errors before the first run
         with _kept(folder) as results_in:
             planned = plan(source, setups, _seeds(seed or [], seeds), results_in, form)
             if record is not None or speed is not None:
@@ -143,15 +148,17 @@ def simulate(
 
 
 def _single(planned: list[Job], backend: str, record: Path | None, speed: float | None) -> Job:
-    """The only run, with what only a single one on this machine can have."""
+    """Return the only run, with the options that only a single local run can have."""
     option = "--record" if record is not None else "--speed"
     if len(planned) > 1 or backend:
         runs = f"{len(planned)} runs on {backend}" if backend else f"{len(planned)} runs"
         raise MoorageError(
-            f"{option} belongs to one run here, and these are {runs}; say one --config and --seed"
+            f"{option} needs a single local run, but there are {runs}. Use one --config and one --seed."
         )
     if speed is not None and not speed > 0:
-        raise MoorageError(f"--speed: {speed:g} is no speed; write 10 for ten virtual seconds in a real one")
+        raise MoorageError(
+            f"--speed: {speed:g} is not more than 0; 10 means ten virtual seconds per real second."
+        )
     return dataclasses.replace(planned[0], record=record, speed=speed)
 
 
@@ -160,13 +167,13 @@ def _measures(given: list[str]) -> dict[str, str]:
     for each in given:
         name, equals, reference = each.partition("=")
         if not (name and equals and reference):
-            raise MoorageError(f"--measure: {each!r} is not NAME=MODULE:FUNCTION")
+            raise MoorageError(f"--measure: {each!r} must have the form NAME=MODULE:FUNCTION.")
         found[name] = reference
     return found
 
 
 def _setups(files: list[Path], plugins: tuple[str, ...], folders: tuple[str, ...]) -> list[Setup]:
-    """One for each file, under its name without the ending."""
+    """Return a setup per file, named after the file without its suffix."""
     if not files:
         return [Setup("default", None, plugins, folders)]
     names: dict[str, int] = {}
@@ -182,14 +189,14 @@ def _seeds(given: list[int], number: int) -> list[int | None]:
     if number == 1:
         return [*given] or [None]
     if len(given) > 1:
-        raise MoorageError("--seeds counts from one --seed on: drop it, or name every seed")
+        raise MoorageError("--seeds counts from a single --seed. Remove --seeds, or give only one --seed.")
     first = given[0] if given else 0
     return [*range(first, first + number)]
 
 
 @contextmanager
 def _kept(folder: Path | None) -> Iterator[Path]:
-    """Where results go: a folder that stays, or one for the time of the command."""
+    """Yield the folder for results: the given one, or a temporary one."""
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
         yield folder
@@ -217,7 +224,7 @@ def _run(planned: list[Job], jobs: int, backend: str) -> list[RunResult]:
 
 @contextmanager
 def _time_bar() -> Iterator[Callable[[float, RunTally], None]]:
-    """What is yielded shows how far virtual time is."""
+    """Show the virtual time. Yields a function that updates it."""
     columns = (TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=console(stderr=True), transient=True) as progress:
         task = progress.add_task("starting")
@@ -262,10 +269,10 @@ def _table(comparison: Comparison) -> Table:
 def _print_differences(comparison: Comparison, form: TableFormat) -> None:
     found = list(islice(comparison.differences(), SHOWN + 1))
     if not found:
-        line("Every pod is on the same node under all configurations.")
+        line("Every pod is on the same node with all configurations.")
         return
     table = Table(title="Pods placed differently")
-    for heading in ("seed", "pod", comparison.names[0], "configuration", "its node", "decided by"):
+    for heading in ("seed", "pod", comparison.names[0], "configuration", "node", "decided by"):
         table.add_column(heading)
     for each in found[:SHOWN]:
         table.add_row(
@@ -274,4 +281,4 @@ def _print_differences(comparison: Comparison, form: TableFormat) -> None:
         )  # fmt: skip
     console().print(table)
     if len(found) > SHOWN:
-        line(f"There are more; with -o DIR all of them are in {DIFFERENCES}.{form}.")
+        line(f"There are more. Use -o DIR to get all of them in {DIFFERENCES}.{form}.")

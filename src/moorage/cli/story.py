@@ -1,7 +1,6 @@
-"""The cast of `moorage demo`: nodes, a Deployment, a plugin and its configuration, on an embedded cluster.
+"""The story of `moorage demo`: nodes, a Deployment, a plugin and its configuration on an embedded cluster.
 
-Everything goes over HTTPS to an API server of its own process, as on any cluster. Says nothing itself; `demo`
-tells what happens here.
+As on any cluster, all requests go over HTTPS to an API server in another process. `demo` prints what happens.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ spec:
 """
 LABELLED = "node1"
 PATIENCE = 30.0
-"""Seconds to wait for something that takes a moment; longer means that the story is broken."""
+"""Maximum seconds to wait for a step of the story."""
 AWAY = "node.kubernetes.io/unreachable"
 CORDONED = "node.kubernetes.io/unschedulable"
 NODE_SPECS: Mapping[str, dict[str, Any]] = {
@@ -102,11 +101,11 @@ class Sample(FilterPlugin):
 
 
 class StoryError(Exception):
-    """Something that the story tells of did not happen."""
+    """A step of the story did not happen."""
 
 
 class Story:
-    """The cluster, up inside `async with`."""
+    """The embedded cluster, which runs inside `async with`."""
 
     def __init__(self) -> None:
         self.clock = SystemClock()
@@ -114,7 +113,7 @@ class Story:
         self.kubeconfig = Path(self._files.name) / "kubeconfig"
         orders = Orders(objects=[_node(name, spec) for name, spec in NODE_SPECS.items()])
         configuration = configure(CONFIG, plugins=[Sample], discover=False)
-        # Without the five-minute flush nothing but an event can bring a refused pod back.
+        # Without the five-minute flush, only an event can requeue an unschedulable pod.
         self._cluster = EmbeddedCluster(ClusterPlan(orders, configuration, self.kubeconfig, flush_after=None))
         self._client: HttpClient | None = None
 
@@ -145,7 +144,7 @@ class Story:
         return self._cluster.ready.server
 
     async def nodes(self) -> list[Node]:
-        """All nodes, as soon as the stand-ins have brought them to rest and the scheduler knows of it."""
+        """Return all nodes once controllers and kubelets have settled them and the scheduler has seen it."""
         found: list[Node] = []
 
         async def settled() -> bool:
@@ -162,7 +161,7 @@ class Story:
         return self.scheduler.engine.stores.lister(NODES).list()
 
     async def create_deployment(self) -> Pod:
-        """Creates it; its pod, as soon as the controllers have made one."""
+        """Create the Deployment, and return its pod once the controllers have created it."""
         await self.client.create(DEPLOYMENTS, yaml_text.load(DEPLOYMENT) | {"metadata": _in_default(APP)})
         return await self.first_pod()
 
@@ -187,7 +186,7 @@ class Story:
         return await self.pod()
 
     async def attempt(self, pod: Pod, number: int) -> DecisionRecord:
-        """The record of the pod's n-th attempt, as soon as it exists and its event is written."""
+        """Return the decision record of the pod's n-th attempt, once it exists and its event is written."""
         records = self.scheduler.records
 
         async def happened() -> bool:
@@ -197,7 +196,7 @@ class Story:
         return records.of(pod.key)[number - 1]
 
     async def events(self, pod: Pod) -> list[Event]:
-        """What the scheduler says of the pod, oldest first."""
+        """Return the scheduler's events about the pod, oldest first."""
         found: Sequence[Event] = (await self.client.list(EVENTS, namespace=pod.namespace)).items
         own = [event for event in found if event.regarding.uid == pod.uid]
         reported = [event for event in own if event.reporting_controller == "sample-scheduler"]
@@ -210,7 +209,7 @@ class Story:
         deadline = self.clock.now() + PATIENCE
         while not await happened():
             if self.clock.now() > deadline:
-                raise StoryError(f"waited {PATIENCE:g} seconds for {what}, in vain")
+                raise StoryError(f"Timed out after {PATIENCE:g} seconds waiting for {what}.")
             await asyncio.sleep(0.005)
 
 
@@ -225,7 +224,7 @@ def _node(name: str, spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def _at_rest(node: Node) -> bool:
-    """Its taints are those that the controllers leave it with in the end, and a living node is ready."""
+    """Return whether the node has its final taints and, unless it has failed, is ready."""
     taints = {taint.key for taint in node.taints}
     if node.name == "node2":
         return taints == {AWAY}

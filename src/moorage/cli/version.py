@@ -1,4 +1,4 @@
-"""`moorage version`."""
+"""`moorage version`: prints the version."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ import moorage
 from moorage.cli.printing import Form, OutputForm, line, print_data
 
 KUBE_SCHEDULER = "v1.36"
-"""The release whose behaviour Moorage follows."""
+"""The release of kube-scheduler whose behaviour Moorage follows."""
 
 
 def version(
     output: OutputForm = Form.TABLE,
 ) -> None:
-    """Print the version of Moorage, and of the kube-scheduler that it follows."""
+    """Print the version of Moorage and of the kube-scheduler that it follows."""
     print_version(output)
 
 
 def print_version(output: Form = Form.TABLE) -> None:
+    """Print the versions as text or as data."""
     facts = {
         "moorage": moorage.__version__,
         "kubeScheduler": KUBE_SCHEDULER,

@@ -1,1 +1,3 @@
-"""Virtual time and worlds: the event loop and clock under which the real scheduler is simulated."""
+"""Simulations: an event loop and clock in virtual time, and a simulated cluster that the real scheduler runs
+on.
+"""

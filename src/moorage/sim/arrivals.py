@@ -1,4 +1,4 @@
-"""When pods arrive and how long they run: the distributions of scenarios, drawn from a seeded generator."""
+"""The distributions of arrival times and lifetimes in scenarios, drawn from a seeded generator."""
 
 from __future__ import annotations
 
@@ -14,29 +14,30 @@ Arrival = Literal["fixed", "poisson", "burst", "at"]
 
 
 class Uniform(Fields):
-    """Anything between two bounds is equally likely."""
+    """All values between two bounds are equally likely."""
 
     min: Seconds
     max: Seconds
 
 
 class Lognormal(Fields):
-    """Half of the pods run longer than the median; `sigma` is the deviation of the logarithm."""
+    """Half of the pods run longer than `median`. `sigma` is the standard deviation of the logarithm."""
 
     median: Seconds
     sigma: float = 1.0
 
 
 class Lifetime(Fields):
-    """How long a pod runs after it was bound. One of the fields is set."""
+    """How long a pod runs after it was bound. Exactly one of the fields is set."""
 
     fixed: Seconds | None = None
     exponential: Seconds | None = None
-    """The mean."""
+    """The mean of the distribution."""
     uniform: Uniform | None = None
     lognormal: Lognormal | None = None
 
     def draw(self, random: Random) -> float:
+        """Draw a lifetime in seconds."""
         if self.fixed is not None:
             return self.fixed
         if self.exponential is not None:
@@ -47,10 +48,10 @@ class Lifetime(Fields):
         return random.lognormvariate(math.log(self.lognormal.median), self.lognormal.sigma)
 
     def problem(self) -> str:
-        """What is wrong with it; empty when it can be drawn from."""
+        """Return what is wrong with the fields, or an empty string."""
         given = [name for name in self.__struct_fields__ if getattr(self, name) is not None]
         if len(given) != 1:
-            return f"needs one of {', '.join(self.__struct_fields__)}, has {', '.join(given) or 'none'}"
+            return f"needs one of {', '.join(self.__struct_fields__)}, got {', '.join(given) or 'none'}"
         if self.uniform is not None and not 0 <= self.uniform.min <= self.uniform.max:
             return "uniform needs 0 <= min <= max"
         value = self.lognormal.median if self.lognormal is not None else getattr(self, given[0])
@@ -68,7 +69,7 @@ def arrival_times(
     burst: int,
     at: tuple[Seconds, ...],
 ) -> Iterator[float]:
-    """The times at which pods arrive, in order."""
+    """Yield the times at which pods arrive, in order."""
     times = _times(how, random, total, rate, start, burst, at)
     for time in islice(times, None if how == "at" else total):
         if end is not None and time >= end:

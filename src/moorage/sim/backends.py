@@ -1,8 +1,9 @@
-"""Where many runs are done: in processes of this machine, or on an existing Dask or Ray cluster.
+"""Distributes many runs over local processes, or over an existing Dask or Ray cluster.
 
-The first two through joblib. On Ray tasks are used, which are repeated when a worker dies; its backend for
-joblib gives up then. The workers of a cluster need Moorage, the plugins, and the named files under the same
-paths; results are sent back as runs end, so they need not share the folder of the results.
+Local processes and Dask are used through joblib. On Ray, the runs are Ray tasks, which are repeated if a
+worker dies; Ray's joblib backend would give up. The workers of a cluster need Moorage, the plugins, and the
+named files under the same paths. They send results back when a run ends, so they need not share the folder of
+the results.
 """
 
 from __future__ import annotations
@@ -17,29 +18,32 @@ from moorage.api.errors import MoorageError
 
 DASK, RAY = "dask://", "ray://"
 Files = dict[str, bytes]
-"""Of a result, by name; none where they are in their folder already."""
+"""The files of a result by name, or nothing if they are in their folder already."""
 RETRIES = 3
-"""How often Ray repeats a run whose worker is lost; as Dask does."""
+"""How often Ray repeats a run whose worker died, as Dask does."""
 
 
 class Run(Protocol):
-    """One run, which can be sent to another process."""
+    """A run that can be sent to another process."""
 
     @property
     def folder(self) -> Path:
-        """Where its result goes."""
+        """The folder for the result."""
         ...
 
     def into(self, folder: Path) -> Run:
-        """With another folder."""
+        """Return the same run with another folder."""
         ...
 
     def run(self) -> object: ...
 
 
 def spread(runs: Sequence[Run], workers: int, backend: str = "") -> Iterator[None]:
-    """Do all of them, one item for each that is done. Ends early when a process of this machine dies; then
-    some have no result. `workers` processes, -1 for as many as there are cores; a cluster has its own."""
+    """Do all runs, yielding once for each that is done.
+
+    Ends early if a local process dies; some runs then have no result. `workers` is the number of local
+    processes, or -1 for one per core. A cluster decides this itself.
+    """
     ended = _on_ray(runs, backend) if backend.startswith(RAY) else _by_joblib(runs, workers, backend)
     try:
         for place, files in ended:
@@ -49,7 +53,7 @@ def spread(runs: Sequence[Run], workers: int, backend: str = "") -> Iterator[Non
         if not backend:
             raise
         raise MoorageError(
-            f"--backend: a worker of {backend} cannot do a run: {error}; install Moorage there as it is here"
+            f"--backend: a worker of {backend} failed: {error}. Install the same version of Moorage there."
         ) from error
 
 
@@ -59,7 +63,7 @@ def _by_joblib(runs: Sequence[Run], workers: int, backend: str) -> Iterator[tupl
         from joblib.externals.loky.process_executor import TerminatedWorkerError
     except ImportError as error:
         raise MoorageError(
-            "several runs at a time need joblib: install moorage[sim], or say --jobs 1"
+            "Several runs at a time need joblib. Install moorage[sim], or use --jobs 1."
         ) from error
     with _connected(backend):
         work = joblib.delayed(_elsewhere if backend else _here)
@@ -72,25 +76,25 @@ def _by_joblib(runs: Sequence[Run], workers: int, backend: str) -> Iterator[tupl
 
 @contextmanager
 def _connected(backend: str) -> Iterator[None]:
-    """What joblib does meanwhile is done there. Dask repeats the runs of a lost worker."""
+    """Connect joblib to Dask, which repeats the runs of a lost worker."""
     if not backend:
         yield
         return
     if not backend.startswith(DASK):
         raise MoorageError(
-            f"--backend: {backend!r} is not known; write {DASK}HOST:PORT of a Dask scheduler, or "
+            f"--backend: {backend!r} is not a backend; use {DASK}HOST:PORT of a Dask scheduler, or "
             f"{RAY}HOST:PORT of a Ray head"
         )
     try:
         import distributed
         import joblib
     except ImportError as error:
-        raise MoorageError("--backend: Dask is not installed; install moorage[dask]") from error
+        raise MoorageError("--backend: Dask is not installed. Install moorage[dask].") from error
     connect: Any = distributed.Client
     try:
         client = connect(f"tcp://{backend.removeprefix(DASK)}", timeout=10)
     except OSError as error:
-        raise MoorageError(f"--backend: no Dask scheduler answers at {backend}: {error}") from error
+        raise MoorageError(f"--backend: cannot reach a Dask scheduler at {backend}: {error}") from error
     with client, joblib.parallel_config(backend="dask"):
         try:
             yield
@@ -104,9 +108,9 @@ def _on_ray(runs: Sequence[Run], backend: str) -> Iterator[tuple[int, Files]]:
 
         connection = ray.init(backend)
     except ImportError as error:
-        raise MoorageError(f"--backend: Ray is not installed ({error}); install moorage[ray]") from error
+        raise MoorageError(f"--backend: Ray is not installed ({error}). Install moorage[ray].") from error
     except (OSError, RuntimeError, ValueError) as error:
-        raise MoorageError(f"--backend: no Ray cluster can be used at {backend}: {error}") from error
+        raise MoorageError(f"--backend: cannot use a Ray cluster at {backend}: {error}") from error
     with connection:
         work: Any = ray.remote(max_retries=RETRIES)(_elsewhere)
         running = [work.remote(place, run) for place, run in enumerate(runs)]
@@ -122,7 +126,7 @@ def _on_ray(runs: Sequence[Run], backend: str) -> Iterator[tuple[int, Files]]:
 
 def _lost(backend: str, error: Exception) -> MoorageError:
     return MoorageError(
-        f"--backend: a run was lost with its worker of {backend} again and again, most likely for lack of "
+        f"--backend:  the workers of {backend} died repeatedly while doing a run, most likely for lack of "
         f"memory: {' '.join(str(error).split())}"
     )
 
@@ -133,7 +137,7 @@ def _here(place: int, run: Run) -> tuple[int, Files]:
 
 
 def _elsewhere(place: int, run: Run) -> tuple[int, Files]:
-    """The files of the result."""
+    """Do a run on a worker and return the files of its result."""
     with tempfile.TemporaryDirectory(prefix="moorage-simulate-") as folder:
         run.into(Path(folder)).run()
         return place, {path.name: path.read_bytes() for path in Path(folder).iterdir()}

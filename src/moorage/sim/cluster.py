@@ -1,8 +1,8 @@
 """The cluster of a simulation: typed objects in dictionaries, behind the scheduler's `ApiClient`.
 
-There is no API server, no watch and no JSON: a write changes the object and posts the change straight to
-the engine. Kubelets are two rules: a bound pod runs at once, and ends when its lifetime is over. Objects that
-are gone are forgotten. What happens when, and what is measured, is the business of workloads and measures.
+There is no API server, no watch and no JSON. A write changes the object and posts the change directly to the
+engine. Two rules replace kubelets: a bound pod runs at once, and it ends when its lifetime is over. Deleted
+objects are forgotten. Workloads decide what happens when, and `measures` decides what is measured.
 """
 
 from __future__ import annotations
@@ -48,22 +48,24 @@ from moorage.store import refusals
 from moorage.store.patches import apply_patch
 
 ENDED, DELETED, LOST = "ended", "deleted", "lost"
-"""Why a pod is gone: its lifetime was over; it was deleted, by preemption or otherwise; its node is gone."""
+"""Why a pod is gone: its lifetime was over, it was deleted (by preemption or otherwise), or its node is
+gone.
+"""
 
 
 class PodOwner(Protocol):
-    """Hears of the end of the pods that it has added."""
+    """Receives the end of the pods that it has added."""
 
     def gone(self, pod: Pod, why: str, life: PodLife) -> None: ...
 
 
 class PodWatcher(Protocol):
-    """Hears of all pods."""
+    """Receives the changes of all pods."""
 
     def added(self, pod: Pod) -> None: ...
 
     def bound(self, pod: Pod) -> None:
-        """The pod runs; it says where."""
+        """Called when the pod runs on the node in its spec."""
         ...
 
     def gone(self, pod: Pod, why: str) -> None: ...
@@ -71,10 +73,10 @@ class PodWatcher(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PodLife:
-    """What becomes of a pod once it runs."""
+    """What happens to a pod once it runs."""
 
     seconds: float | None = None
-    """None: it runs until it is deleted."""
+    """How long the pod runs. None means until it is deleted."""
     owner: PodOwner | None = None
 
 
@@ -82,36 +84,39 @@ NO_LIFE = PodLife()
 
 
 class SimulatedCluster:
-    """Implements `framework.ports.ApiClient`. `post` is the engine's inbox; `grace` is how many seconds a
-    deleted pod that runs takes to end."""
+    """Implements `framework.ports.ApiClient`.
+
+    `post` is the engine's inbox. `grace` is the number of seconds that a running pod takes to end after its
+    deletion.
+    """
 
     def __init__(self, clock: Clock, *, grace: float = 0.0, adopts_pods: bool = True) -> None:
         self.clock = clock
         self.grace = grace
         self.adopts_pods = adopts_pods
-        """Whether pods that name none of the profiles are scheduled by the first."""
+        """Whether the first profile schedules pods that name none of the profiles."""
         self.post: Callable[[Change], None] = _not_connected
         self.watchers: list[PodWatcher] = []
         self.profiles: Mapping[str, object] = {}
-        """By scheduler name."""
+        """The profiles by scheduler name."""
         self.custom: dict[tuple[str, str], Resource] = {}
-        """Kind and apiVersion → custom kinds that plugins read."""
+        """(kind, apiVersion) → the custom kinds that plugins read."""
         self.set_aside: dict[str, int] = {}
-        """Kinds that no plugin reads → how many such objects came."""
+        """Kinds that no plugin reads → number of objects that were left out."""
         self._objects: dict[Resource, dict[str, Any]] = {PODS: {}, NODES: {}}
         self.pods: dict[str, Pod] = self._objects[PODS]
         self.nodes: dict[str, Node] = self._objects[NODES]
         self._lives: dict[str, PodLife] = {}
-        """UID → of pods that have one."""
+        """UID → the life of a pod, if it has one."""
         self._ends: dict[str, Timer] = {}
-        """UID → the end of a running pod."""
+        """UID → the timer that ends a running pod."""
         self._version = 0
         self._second, self._time = -1.0, ""
 
-    # What workloads do
+    # Methods for workloads
 
     def add(self, obj: AnyObject, life: PodLife = NO_LIFE) -> None:
-        """Put an object there. AlreadyExists when there is one of that name."""
+        """Add an object. Raise AlreadyExists if there is one with this name."""
         resource = self.resource_of(obj)
         if resource is None:
             kind = f"{obj.kind} of {obj.api_version}"
@@ -122,12 +127,12 @@ class SimulatedCluster:
             self._store(resource, None, self._identified(resource, obj))
 
     def update(self, resource: Resource, key: str, edit: Callable[[Any], Any]) -> None:
-        """Change an object; NotFound when there is none."""
+        """Change an object. Raise NotFound if it does not exist."""
         old = self._get(resource, key)
         self._store(resource, old, edit(old))
 
     def remove(self, resource: Resource, key: str, why: str = DELETED) -> None:
-        """Take an object away at once; NotFound when there is none."""
+        """Remove an object at once. Raise NotFound if it does not exist."""
         old = self._get(resource, key)
         if isinstance(old, Pod):
             self.remove_pod(old, why)
@@ -136,7 +141,7 @@ class SimulatedCluster:
             self.post(Change(resource, old, None))
 
     def put(self, obj: AnyObject) -> None:
-        """Put an object in the place of the one of its name, which keeps its UID."""
+        """Replace an object by one with the same name, keeping its UID."""
         resource = self.resource_of(obj)
         if resource is not None:
             new = self._identified(resource, obj)
@@ -144,7 +149,7 @@ class SimulatedCluster:
             self._store(resource, old, _with_metadata(new, uid=old.metadata.uid))
 
     def remove_pod(self, pod: Pod, why: str) -> None:
-        """The pod is gone at once, if it is still there."""
+        """Remove a pod at once, if it still exists."""
         current = self.pods.get(pod.key)
         if current is None or current.uid != pod.uid:
             return
@@ -159,7 +164,7 @@ class SimulatedCluster:
             life.owner.gone(current, why, life)
 
     def delete_pod(self, pod: Pod) -> None:
-        """A pod that runs ends after the grace period."""
+        """Delete a pod. A running pod ends after the grace period."""
         if not self.grace or not pod.is_assigned:
             self.remove_pod(pod, DELETED)
         elif not pod.is_terminating:
@@ -168,10 +173,11 @@ class SimulatedCluster:
             self.clock.call_later(self.grace, self.remove_pod, terminating, DELETED)
 
     def pods_on(self, node: str) -> list[Pod]:
+        """Return the pods on a node."""
         return [pod for pod in self.pods.values() if pod.spec.node_name == node]
 
     def resource_of(self, obj: AnyObject) -> Resource | None:
-        """The kind of an object; None for one that no plugin reads."""
+        """Return the kind of an object, or None if no plugin reads it."""
         if isinstance(obj, Unstructured):
             known = self.custom.get((obj.kind, obj.api_version))
             return known or by_kind(obj.kind, obj.api_version)
@@ -179,17 +185,17 @@ class SimulatedCluster:
 
     @property
     def ending(self) -> int:
-        """How many running pods will end by themselves."""
+        """The number of running pods that will end by themselves."""
         return len(self._ends)
 
     def time_text(self) -> str:
-        """Now, as objects say it."""
+        """Return the current time as objects contain it."""
         second = self.clock.wall() // 1
         if second != self._second:
             self._second, self._time = second, format_time(second)
         return self._time
 
-    # The API
+    # Methods of the ApiClient
 
     async def list(self, resource: Resource, **options: Unpack[ListOptions]) -> ObjectList:
         namespace = options.get("namespace", "")
@@ -198,7 +204,7 @@ class SimulatedCluster:
         return ObjectList(kept, str(self._version))
 
     def watch(self, resource: Resource, **_: Unpack[WatchOptions]) -> AsyncIterator[WatchEvent]:
-        raise SimulationError(f"{resource} cannot be watched in a simulation: use handle.on_change")
+        raise SimulationError(f"{resource} cannot be watched in a simulation; use handle.on_change")
 
     async def get(self, resource: Resource, name: str, namespace: str = "") -> Any:
         return self._get(resource, key_of(name, namespace))
@@ -238,7 +244,7 @@ class SimulatedCluster:
         obj = self._get(resource, key)
         meta = obj.metadata
         if (options.get("uid") or meta.uid) != meta.uid:
-            raise refusals.conflict(resource, name, "the UID in the precondition is of another object")
+            raise refusals.conflict(resource, name, "the UID in the precondition belongs to another object")
         if (options.get("resource_version") or meta.resource_version) != meta.resource_version:
             raise refusals.conflict(resource, name, refusals.CHANGED)
         if isinstance(obj, Pod):
@@ -250,7 +256,7 @@ class SimulatedCluster:
         self.bind_now(key_of(name, namespace), uid, node)
 
     def bind_now(self, key: str, uid: str, node: str) -> None:
-        """The pod runs on the node from now on."""
+        """Let the pod run on the node from now on."""
         old = self.pods.get(key)
         if old is None or old.metadata.uid != uid or old.spec.node_name:
             raise refusals.conflict(PODS, key, "the pod is gone, replaced or assigned to a node")
@@ -283,7 +289,7 @@ class SimulatedCluster:
             watcher.bound(pod)
 
     def _admitted(self, pod: Pod) -> Pod:
-        """What admission fills in: the priority of a class, and a profile that serves the pod."""
+        """Fill in the priority of the pod's priority class, and a profile if it names none."""
         spec = pod.spec
         if spec.priority is None and spec.priority_class_name:
             found = self._objects.get(PRIORITY_CLASSES, {}).get(spec.priority_class_name)
@@ -301,7 +307,7 @@ class SimulatedCluster:
     # Objects
 
     def _identified(self, resource: Resource, obj: Any) -> Any:
-        """With namespace, UID and creation time, as an API server fills them in."""
+        """Fill in namespace, UID and creation time, as an API server does."""
         meta = obj.metadata
         if meta.uid and meta.creation_timestamp and (meta.namespace or not resource.namespaced):
             return obj
@@ -317,7 +323,7 @@ class SimulatedCluster:
         return found
 
     def _store(self, resource: Resource, old: Any, new: Any) -> Any:
-        """Keep a version of an object under a resourceVersion of its own."""
+        """Store a version of an object under a new resourceVersion."""
         new = _with_metadata(new, resource_version=self._next_version())
         objects = self._objects.setdefault(resource, {})
         if old is None and new.key in objects:
@@ -344,14 +350,14 @@ def _with_metadata(obj: Any, **fields: str) -> Any:
 
 
 def _status_patched(pod: Pod, patch: Mapping[str, Any]) -> Pod | None:
-    """The pod after a patch of what the scheduler writes; None where there is more in it."""
+    """Apply a patch of the fields that the scheduler writes. Return None if the patch contains others."""
     if not patch.keys() <= {"metadata", "status"} or patch.get("metadata", {}).keys() - {"uid"}:
         return None
     status = patch.get("status", {})
     if not status.keys() <= {"conditions", "nominatedNodeName"}:
         return None
     if patch.get("metadata", {}).get("uid", pod.uid) != pod.uid:
-        raise refusals.conflict(PODS, pod.name, "the UID in the precondition is of another pod")
+        raise refusals.conflict(PODS, pod.name, "the UID in the precondition belongs to another pod")
     new: PodStatus = pod.status
     if "nominatedNodeName" in status:
         new = replace(new, nominated_node_name=status["nominatedNodeName"] or "")
@@ -364,4 +370,4 @@ def _status_patched(pod: Pod, patch: Mapping[str, Any]) -> Pod | None:
 
 
 def _not_connected(change: Change) -> None:
-    raise SimulationError("the world has no scheduler yet; set its `post`")
+    raise SimulationError("The simulated cluster has no scheduler yet; set its `post`.")

@@ -1,4 +1,8 @@
-"""What differs between configurations that ran the same workload: measures, and pods on other nodes."""
+"""Compares configurations that ran the same workload, and writes report.html.
+
+The report is a single file that loads nothing else. Its plots are SVG lines over virtual time, with a colour
+for each configuration and a line for each seed.
+"""
 
 from __future__ import annotations
 
@@ -17,43 +21,43 @@ from moorage.sim.tables import NUMBER, TEXT, ResultTable, TableFormat
 
 DIFFERENCES, REPORT = "differences", "report.html"
 OVER_TIME = ("running", "pending", "utilisation.", "largestPod", "zoneSkew")
-"""Beginnings of the names of measures whose mean over the run says more than their last value."""
+"""Prefixes of measures whose mean over the run is more informative than their last value."""
 
 
 class Different(NamedTuple):
-    """A pod that two configurations have put on different nodes."""
+    """A pod that two configurations placed on different nodes."""
 
     seed: int
     pod: str
     first: str
-    """Its node under the first configuration; empty for one that was pending."""
+    """The node under the first configuration, or empty if the pod was pending."""
     configuration: str
     node: str
     decided_by: str
-    """The plugin that decided for `node`, where that is on record."""
+    """The plugin that decided for `node`, if it is known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A measure of one configuration, over its seeds."""
+    """A measure of one configuration over its seeds."""
 
     value: float
     spread: float
-    """The deviation over seeds; 0 with one."""
+    """The standard deviation over the seeds, or 0 for a single seed."""
     change: float | None
-    """Compared with the first configuration; None for that one."""
+    """The change relative to the first configuration, or None for the first one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Results of several configurations, the first being what the others are compared with."""
+    """The results of several configurations. The others are compared with the first."""
 
     names: tuple[str, ...]
     results: dict[str, list[RunResult]]
-    """Configuration → one result for each seed, in the same order for all."""
+    """Configuration → one result per seed, in the same order for all."""
 
     def figures(self) -> Iterator[tuple[str, list[Figure]]]:
-        """Measure → its figures, one for each configuration."""
+        """Yield each measure with its figures, one per configuration."""
         for label, values in self._rows():
             first = mean(values[0])
             yield (
@@ -78,7 +82,9 @@ class Comparison:
                 yield f"{name} (mean)", [[_mean(run, name) for run in found] for found in runs]
 
     def differences(self) -> Iterator[Different]:
-        """Pods that were bound elsewhere than under the first configuration, or not at all."""
+        """Yield the pods that were bound to another node than under the first configuration, or not at
+        all.
+        """
         for first, *others in zip(*(self.results[name] for name in self.names), strict=True):
             expected = first.nodes()
             for other in others:
@@ -94,14 +100,14 @@ class Comparison:
                         yield Different(first.seed, pod, node, other.name, "", "")
 
     def write_differences(self, folder: Path, form: TableFormat = TableFormat.CSV) -> None:
-        """differences.csv."""
+        """Write differences.csv."""
         columns = {name: NUMBER if name == "seed" else TEXT for name in Different._fields}
         with ResultTable(folder, DIFFERENCES, columns, form) as table:
             for different in self.differences():
                 table.add(different)
 
     def table(self) -> Iterator[list[str]]:
-        """As people read it: a heading, then a row for every measure."""
+        """Yield the rows of a table for users: a heading, then one row per measure."""
         yield [
             "measure",
             *(cell for place, n in enumerate(self.names) for cell in ([n, "change"] if place else [n])),
@@ -116,14 +122,14 @@ class Comparison:
             yield cells
 
     def write(self, folder: Path, title: str, form: TableFormat = TableFormat.CSV) -> None:
-        """Beside the results: the report, and with several configurations differences.csv."""
+        """Write the report beside the results and, with several configurations, differences.csv."""
         if len(self.names) > 1:
             self.write_differences(folder, form)
         runs = [result for name in self.names for result in self.results[name]]
         (folder / REPORT).write_text(report(title, runs, self.table()), encoding="utf-8")
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON shows it."""
+        """Return the comparison for JSON output."""
         return {
             label: {
                 name: {"value": figure.value, "stddev": figure.spread, "change": figure.change}
@@ -134,7 +140,7 @@ class Comparison:
 
 
 def compare(results: Sequence[RunResult]) -> Comparison:
-    """Results of all configurations with all seeds."""
+    """Compare the results of all configurations with all seeds."""
     by_name: dict[str, list[RunResult]] = {}
     for result in results:
         by_name.setdefault(result.name, []).append(result)
@@ -142,7 +148,7 @@ def compare(results: Sequence[RunResult]) -> Comparison:
 
 
 def _last(result: RunResult) -> Iterator[Any]:
-    """The last placement of every pod."""
+    """Yield the last placement of every pod."""
     yield from {placed.pod: placed for placed in result.placements()}.values()
 
 
@@ -178,7 +184,7 @@ svg text {{ font: 11px system-ui, sans-serif; fill: #555 }}
 
 
 def report(title: str, results: Sequence[RunResult], table: Iterable[Sequence[str]]) -> str:
-    """The page. `table` has a heading and rows of text; every measure that was sampled gets a plot."""
+    """Return the page. `table` has a heading and rows of text. Every sampled measure gets a plot."""
     names = list(dict.fromkeys(result.name for result in results))
     colours = {name: COLOURS[place % len(COLOURS)] for place, name in enumerate(names)}
     parts = [_assertions(results), _table(table), _legend(colours), '<div class="plots">']
@@ -188,7 +194,9 @@ def report(title: str, results: Sequence[RunResult], table: Iterable[Sequence[st
 
 
 def plot(measure: str, results: Sequence[RunResult], colours: dict[str, str]) -> str:
-    """One measure of all results over time; nothing where there are too few samples."""
+    """Return a plot of one measure of all results over time, or an empty string if there are too few
+    samples.
+    """
     lines = [(colours[result.name], _points(result, measure)) for result in results]
     points = [point for _, found in lines for point in found]
     if len(points) < MIN_POINTS:
@@ -226,7 +234,7 @@ def _points(result: RunResult, measure: str) -> list[tuple[float, float]]:
 
 
 def _thinned(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Without the inner points of level stretches, which change nothing."""
+    """Drop the inner points of level stretches, which do not change the line."""
     kept = [points[0]]
     for before, here in pairwise(points):
         if here[1] != kept[-1][1]:
@@ -255,4 +263,4 @@ def _assertions(results: Sequence[RunResult]) -> str:
         f'<li class="failed">{escape(f"{result.name}, seed {result.seed}: {text}")}</li>'
         for result, text in failed
     )
-    return f"<h2>Assertions that do not hold</h2><ul>{''.join(items)}</ul>" if failed else ""
+    return f"<h2>Failed assertions</h2><ul>{''.join(items)}</ul>" if failed else ""

@@ -1,7 +1,7 @@
-"""One run: the workload's actions at their times, samples in between, and the end.
+"""Drives one run: executes the workload's actions at their times, takes samples, and detects the end.
 
-The engine runs beside it on the same virtual loop. Time stands still while anything can happen, so a moment
-after an instant everything that belongs to that instant has happened.
+The engine runs on the same virtual loop. Time stands still while anything can run, so a moment after an
+instant everything that belongs to it has happened.
 """
 
 from __future__ import annotations
@@ -20,11 +20,14 @@ from moorage.sim.tally import RunTally
 from moorage.sim.workload import Action, AddObject, Assertion, Settings, Workload
 
 MOMENT = 1e-6
-"""Seconds; after it everything of an instant is over."""
+"""Seconds after which everything that belongs to an instant has happened."""
 MAX_PROBLEMS = 1000
 QUIET = 600.0
-"""Seconds without a bind after which pods that are tried again and again, such as those of a cluster without
-nodes, do not keep a run going: twice the time after which parked pods are tried in any case."""
+"""Seconds without a bind after which a run may end although pods are still retried in vain.
+
+This is twice the time after which unschedulable pods are tried without an event. It matters, for example, in
+a cluster without nodes.
+"""
 OPERATORS: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt, "<=": operator.le, ">=": operator.ge, ">": operator.gt,
     "==": operator.eq, "!=": operator.ne,
@@ -33,17 +36,18 @@ OPERATORS: dict[str, Callable[[float, float], bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class AssertionResult:
-    """What became of an assertion."""
+    """The result of an assertion."""
 
     assertion: Assertion
     time: float
     found: float | None
-    """None: there is no measure of that name."""
+    """The measured value, or None if there is no such measure."""
     known: tuple[str, ...] = ()
-    """The measures that there are, where there is none of that name."""
+    """The existing measures, if there is no such measure."""
 
     @property
     def holds(self) -> bool:
+        """Whether the assertion holds."""
         if self.found is None:
             return False
         return OPERATORS[self.assertion.op](self.found, self.assertion.value)
@@ -51,25 +55,26 @@ class AssertionResult:
     def __str__(self) -> str:
         wanted = f"{self.assertion.measure} {self.assertion.op} {self.assertion.value:g}"
         if self.found is None:
-            return f"{wanted} at {self.time:g} s: there is no such measure; there are {', '.join(self.known)}"
-        return f"{wanted} at {self.time:g} s: it is {self.found:g}"
+            return f"{wanted} at {self.time:g} s: no such measure; known are {', '.join(self.known)}"
+        return f"{wanted} at {self.time:g} s: the value is {self.found:g}"
 
 
 @dataclass(slots=True)
 class ProblemLog:
-    """What went wrong with actions; the run went on."""
+    """Actions that failed. The run continues after them."""
 
     kept: list[str] = field(default_factory=list)
     count: int = 0
 
     def add(self, text: str) -> None:
+        """Add a problem, unless there are too many already."""
         self.count += 1
         if len(self.kept) < MAX_PROBLEMS:
             self.kept.append(text)
 
 
 class Driver:
-    """Everything that one run needs, connected; `run` once."""
+    """Connects everything that one run needs. Call `run` once."""
 
     def __init__(
         self,
@@ -96,7 +101,7 @@ class Driver:
         tally.on_given_up = self._give_up
 
     async def run(self, workload: Workload, seed: int) -> None:
-        """To the end."""
+        """Run the workload to its end."""
         for obj in workload.start(seed):
             self._try(AddObject(obj))
         self._engine.drain()
@@ -110,7 +115,7 @@ class Driver:
             while {scheduling, sampling} <= pending:
                 done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
                 for task in done:
-                    task.result()  # raises what ended it
+                    task.result()  # raises the exception that ended it
         finally:
             await self._engine.stop()
             for task in tasks:
@@ -129,7 +134,7 @@ class Driver:
         self._fed = True
 
     async def _sample(self) -> None:
-        """Until the end: that of the duration, or when nothing more will happen."""
+        """Take samples until the duration is over or nothing more will happen."""
         end, clock, number = self._settings.duration, self._cluster.clock, 0.0
         while True:
             time = number if end is None else min(number, end)
@@ -154,8 +159,9 @@ class Driver:
             self._on_progress(time, self._tally)
 
     def _is_over(self) -> bool:
-        """Everything has arrived, no pod will end, and none is tried but by the flush of parked pods, or in
-        vain."""
+        """Return whether everything has arrived, no running pod will end, and pending pods are tried only by
+        the flush or in vain.
+        """
         waiting, now = self._engine.queue.pending.counts(), self._cluster.clock.now()
         busy = waiting["active"] + waiting["backoff"] + len(self._engine.bindings)
         if not self._fed or self._cluster.ending or self._tally.scheduled != self._last_scheduled:
@@ -187,8 +193,7 @@ class Driver:
 
 
 class RealTimePace:
-    """Keeps virtual time from passing more than `speed` times as fast as the real one. A run that needs
-    longer for an instant catches up afterwards."""
+    """Limits virtual time to `speed` times real time, for `--speed`. A run that falls behind catches up."""
 
     def __init__(
         self,
@@ -202,7 +207,7 @@ class RealTimePace:
         self._began: float | None = None
 
     def __call__(self, virtual: float) -> None:
-        """Waits until the virtual second is due; the first call begins to count."""
+        """Wait until the virtual second is due. The first call starts the clock."""
         now = self._now()
         if self._began is None:
             self._began = now

@@ -1,4 +1,4 @@
-"""What the events of a scenario do to the cluster: nodes that fail, are drained, come, go and change."""
+"""Executes the events of a scenario: nodes that fail, are drained, added, removed or changed."""
 
 from __future__ import annotations
 
@@ -30,16 +30,17 @@ from moorage.sim.workload import Timed
 
 
 class ScheduledEvent:
-    """One event when its time has come."""
+    """An event of a scenario, executed at its time."""
 
     def __init__(self, event: ScenarioEvent, random: Random, scale: Callable[[str, int], None]) -> None:
         self._event = event
         self._random = random
         self._scale = scale
         self._failed: list[Node] = []
-        """The nodes that it has taken away."""
+        """The nodes that this event has removed."""
 
     def actions(self) -> Iterator[Timed]:
+        """Yield the timed actions of the event."""
         yield self._event.at, self
         if self._event.back_after is not None:
             yield self._event.at + self._event.back_after, self.bring_back
@@ -65,12 +66,12 @@ class ScheduledEvent:
                     apply(cluster, manifest)
 
     def bring_back(self, cluster: SimulatedCluster) -> None:
-        """The nodes that had failed are there again, empty."""
+        """Add the failed nodes again, without their pods."""
         for found in self._failed:
             cluster.add(replace(found, metadata=replace(found.metadata, uid="", creation_timestamp=None)))
 
     def _nodes(self, cluster: SimulatedCluster, named: NodesNamed) -> list[Node]:
-        """Those that are meant; a name that no node has is a mistake."""
+        """Return the selected nodes. Raise if a name belongs to no node."""
         if isinstance(named, str | tuple):
             names = (named,) if isinstance(named, str) else named
             if missing := [name for name in names if name not in cluster.nodes]:
@@ -84,7 +85,7 @@ class ScheduledEvent:
 
 
 def fail_node(cluster: SimulatedCluster, name: str) -> None:
-    """The node and its pods are gone at once."""
+    """Remove a node and its pods at once."""
     pods = cluster.pods_on(name)
     cluster.remove(NODES, name)
     for pod in pods:
@@ -92,20 +93,21 @@ def fail_node(cluster: SimulatedCluster, name: str) -> None:
 
 
 def remove_node(cluster: SimulatedCluster, name: str) -> None:
-    """The pods are deleted first."""
+    """Delete the pods of a node, then the node."""
     for pod in cluster.pods_on(name):
         cluster.delete_pod(pod)
     cluster.remove(NODES, name)
 
 
 def drain(cluster: SimulatedCluster, name: str) -> None:
-    """Cordon, and delete the pods."""
+    """Cordon a node and delete its pods."""
     cordon(cluster, name)
     for pod in cluster.pods_on(name):
         cluster.delete_pod(pod)
 
 
 def cordon(cluster: SimulatedCluster, name: str, on: bool = True) -> None:
+    """Cordon or uncordon a node."""
     cluster.update(NODES, name, lambda old: replace(old, spec=replace(old.spec, unschedulable=on)))
 
 
@@ -119,7 +121,7 @@ ON_NODES: dict[str, Callable[[SimulatedCluster, str], None]] = {
 
 
 def edited(change: LabelNodes | TaintNodes, old: Node) -> Node:
-    """The node with other labels or taints."""
+    """Return the node with changed labels or taints."""
     if isinstance(change, LabelNodes):
         labels = {key: value for key, value in {**old.labels, **change.labels}.items() if value is not None}
         return replace(old, metadata=replace(old.metadata, labels=labels))
@@ -133,7 +135,7 @@ def edited(change: LabelNodes | TaintNodes, old: Node) -> Node:
 
 
 def add_nodes(cluster: SimulatedCluster, shape: NodeShape) -> None:
-    """More nodes of a shape; numbers that are taken are left out."""
+    """Add nodes of a shape, skipping numbers that are in use."""
     if shape.count is None:
         cluster.add(node(shape, shape.name))
         return
@@ -143,7 +145,7 @@ def add_nodes(cluster: SimulatedCluster, shape: NodeShape) -> None:
 
 
 def apply(cluster: SimulatedCluster, manifest: Any) -> None:
-    """Add the object, or put it in the place of the one that is there."""
+    """Add an object, or replace the existing one."""
     obj = typed(manifest)
     try:
         cluster.add(obj)
@@ -152,6 +154,7 @@ def apply(cluster: SimulatedCluster, manifest: Any) -> None:
 
 
 def delete(cluster: SimulatedCluster, name: ObjectName) -> None:
+    """Delete an object."""
     resource = by_kind(name.kind, name.api_version or None) or next(
         (found for (kind, _), found in cluster.custom.items() if kind == name.kind), None
     )
@@ -163,6 +166,6 @@ def delete(cluster: SimulatedCluster, name: ObjectName) -> None:
 def in_order(
     events: Iterable[ScenarioEvent], random: Random, scale: Callable[[str, int], None]
 ) -> list[Timed]:
-    """What all events of a scenario do, by time; `scale` is called with a workload and its new count."""
+    """Return the actions of all events by time. `scale` is called with a workload and its new count."""
     found = [timed for event in events for timed in ScheduledEvent(event, random, scale).actions()]
     return sorted(found, key=itemgetter(0))

@@ -1,6 +1,6 @@
-"""Files that people write for simulations: strict fields, durations and rates, mistakes with their place.
+"""Reads the YAML files of simulations: strict fields, durations and rates, and errors with their position.
 
-What the fields of scenarios and mappings mean is said beside their types.
+The meaning of the fields is documented at their types.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 class FieldError(MoorageError):
-    """A file of a simulation has a mistake: the message names the file, the field and the way out."""
+    """A file of a simulation is invalid. The message names the file, the field and how to fix it."""
 
 
-# The decorator is for type checkers only: it says that subclasses inherit `frozen` and `kw_only`.
+# For type checkers only: subclasses inherit `frozen` and `kw_only`.
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
 class Fields(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
-    """A part of such a file. Unknown fields are mistakes."""
+    """A part of such a file. Unknown fields are errors."""
 
 
 class Seconds(float):
@@ -40,22 +40,24 @@ class Seconds(float):
 
 
 class Rate(float):
-    """So many in a second: a number, or text such as 10/s, 600/m or 100/h."""
+    """A number per second, or text such as 10/s, 600/m or 100/h."""
 
 
 def parse_yaml(text: str | bytes, source: str) -> dict[str, Any]:
-    """The mapping in a YAML file."""
+    """Return the mapping in a YAML file."""
     try:
         raw = yaml_text.load(text, source)
     except yaml_text.YamlError as error:
         raise FieldError(str(error)) from error
     if not isinstance(raw, dict):
-        raise FieldError(f"{source} has no fields: it must be a YAML mapping")
+        raise FieldError(f"{source}: must be a YAML mapping")
     return raw
 
 
 def read_fields(kind: type[T], raw: Any, source: str) -> T:
-    """The typed value, or a FieldError that names the file, the path and, for unknown fields, the known."""
+    """Return the typed value. Raise a FieldError that names the file, the path and, for an unknown field, the
+    known ones.
+    """
     try:
         return msgspec.convert(raw, kind, dec_hook=_read)
     except msgspec.ValidationError as error:
@@ -64,7 +66,7 @@ def read_fields(kind: type[T], raw: Any, source: str) -> T:
         place = path.removeprefix(".")
         if unknown := _UNKNOWN.fullmatch(message):
             known = _known(inspect.type_info(kind), path)
-            hint = did_you_mean(unknown["field"], known) or f"known are {', '.join(known)}"
+            hint = did_you_mean(unknown["field"], known) or f"known fields are {', '.join(known)}"
             field = f"{place}.{unknown['field']}".removeprefix(".")
             raise FieldError(f"{source}: {field}: unknown field; {hint}") from error
         raise FieldError(f"{source}: {place}: {message}" if place else f"{source}: {message}") from error
@@ -83,10 +85,10 @@ def _seconds(value: Any) -> Seconds:
         try:
             return Seconds(parse_duration(value))
         except DurationError:
-            raise ValueError(f"{value!r} is no duration; write seconds, or 90s, 15m, 1h30m") from None
+            raise ValueError(f"{value!r} is not a duration; write seconds, or 90s, 15m, 1h30m") from None
     if isinstance(value, int | float) and not isinstance(value, bool):
         return Seconds(value)
-    raise ValueError(f"{value!r} is no duration; write seconds, or 90s, 15m, 1h30m")
+    raise ValueError(f"{value!r} is not a duration; write seconds, or 90s, 15m, 1h30m")
 
 
 def _rate(value: Any) -> Rate:
@@ -98,12 +100,12 @@ def _rate(value: Any) -> Rate:
     except ValueError:
         number = 0.0
     if match is None or number <= 0:
-        raise ValueError(f"{value!r} is no rate; write how many a second, or 10/s, 600/m, 100/h")
+        raise ValueError(f"{value!r} is not a rate; write a number per second, or 10/s, 600/m, 100/h")
     return Rate(number / _UNITS[match["unit"]])
 
 
 def _known(info: inspect.Type, path: str) -> list[str]:
-    """The fields of the struct at a path of a message."""
+    """Return the fields of the struct at a path."""
     for name, _ in _STEP.findall(path):
         info = _inside(info, name)
     found = _struct(info)

@@ -1,4 +1,6 @@
-"""A scenario as a workload: its pods are made one after the other, and come again where that is asked for."""
+"""Turns a scenario into a workload: creates its pods one by one, and recreates them where the scenario says
+so.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ from moorage.sim.workload import Assertion, Settings, Timed, merge
 
 
 class ScenarioWorkload:
-    """Implements `Workload`. Objects and templates are made once; mistakes in them are found here."""
+    """Implements `Workload`. Objects and pod templates are built once, which also finds errors in them."""
 
     def __init__(self, scenario: Scenario) -> None:
         self._scenario = scenario
@@ -63,8 +65,11 @@ class ScenarioWorkload:
 
 
 class PodSource:
-    """Makes the pods of one workload, and hears of their end. What arrives, and how long it runs, does not
-    depend on what the scheduler does: all configurations of a comparison see the same."""
+    """Creates the pods of one workload, and receives their end.
+
+    Arrivals and lifetimes do not depend on what the scheduler does, so all configurations of a comparison see
+    the same workload.
+    """
 
     def __init__(self, workload: PodWorkload, template: Pod, seed: str) -> None:
         self._workload = workload
@@ -72,14 +77,15 @@ class PodSource:
         self._arrivals = Random(seed)
         self._lifetimes = Random(f"{seed}/lifetimes")
         self._later_lifetimes = Random(f"{seed}/later")
-        """Of pods that come for others."""
+        """Draws the lifetimes of recreated pods."""
         self._numbers, self._later_numbers = count(), count()
         self._cluster: SimulatedCluster | None = None
         self._wanted = workload.count or 0
         self._live: dict[str, None] = {}
-        """Keys of a deployment's pods, the newest last."""
+        """Keys of the pods of a deployment, newest last."""
 
     def arrivals(self, duration: float | None) -> Iterator[Timed]:
+        """Yield the arrivals of pods."""
         workload = self._workload
         times = arrival_times(
             workload.arrival,
@@ -94,7 +100,7 @@ class PodSource:
         return ((time, self._arrive) for time in times)
 
     def scale(self, number: int) -> None:
-        """A deployment has so many pods from now on."""
+        """Set the number of pods of a deployment."""
         self._wanted = number
         while self._cluster is not None and len(self._live) > number:
             key, _ = self._live.popitem()
@@ -102,7 +108,7 @@ class PodSource:
         self._refill()
 
     def gone(self, pod: Pod, why: str, life: PodLife) -> None:
-        """A pod is gone; another one may come for it."""
+        """Recreate a pod that is gone, if the workload requires it."""
         if self._workload.kind == "deployment":
             self._live.pop(pod.key, None)
             self._refill()

@@ -1,7 +1,7 @@
-"""Many runs: configurations times seeds.
+"""Many runs: each configuration with each seed.
 
-A run is described by names of files, so that any process can do it, and its result is a folder. A process
-that dies takes its runs with it; they are done again.
+A run is described by file names, so that any process can do it. Its result is a folder. If a process dies,
+its runs are repeated.
 """
 
 from __future__ import annotations
@@ -21,36 +21,37 @@ from moorage.sim.simulation import OnProgress, Simulation, find_measure
 from moorage.sim.tables import TableFormat
 
 TRIES = 3
-"""How often the runs of processes that died are done."""
+"""How often runs whose process died are tried in all."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkloadSource:
-    """Where a workload comes from."""
+    """The origin of a workload."""
 
     file: Path
     mapping: Path | None = None
     as_scheduled: bool = False
     until: str = ""
-    """When to end: a duration, or a time of a record."""
+    """When to end: a duration, or a time in a recording."""
     measures: Mapping[str, str] = field(default_factory=dict)
-    """Own measures, as `module:function`."""
+    """Custom measures, as `module:function`."""
     since: str = ""
-    """When in a record to begin."""
+    """Where in a recording to begin."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """A scheduler configuration; without a file, the default profile."""
+    """A scheduler configuration. Without a file, the default profile is used."""
 
     name: str
     file: Path | None = None
     plugins: tuple[str, ...] = ()
-    """`module:Class` of plugins to make known."""
+    """Plugins to register, as `module:Class`."""
     folders: tuple[str, ...] = ()
-    """Where modules are looked for."""
+    """Folders in which modules are found."""
 
     def configuration(self) -> Configuration:
+        """Return the resolved configuration."""
         plugins = [find_plugin(reference, self.folders) for reference in self.plugins]
         if self.file is None:
             return configure(plugins=plugins, folders=self.folders)
@@ -64,18 +65,20 @@ class Job:
     source: WorkloadSource
     setup: Setup
     seed: int | None
-    """None: the workload's own."""
+    """None uses the seed of the workload."""
     folder: Path
     record: Path | None = None
-    """A file for what happens, to be replayed."""
+    """A file in which to record all changes, for a replay."""
     speed: float | None = None
-    """Virtual seconds in a real one; None: as fast as possible."""
+    """Virtual seconds per real second. None means as fast as possible."""
     form: TableFormat = TableFormat.CSV
 
     def into(self, folder: Path) -> Job:
+        """Return the same job with another folder."""
         return replace(self, folder=folder)
 
     def run(self, on_progress: OnProgress | None = None) -> RunResult:
+        """Do the run."""
         source = self.source
         look_in(self.setup.folders)
         workload = load_workload(
@@ -102,7 +105,7 @@ def plan(
     folder: Path,
     form: TableFormat = TableFormat.CSV,
 ) -> list[Job]:
-    """Every configuration with every seed; a single run has the folder for itself."""
+    """Return a job for every configuration with every seed. A single job uses the folder itself."""
     if len(setups) == len(seeds) == 1:
         return [Job(source, setups[0], seeds[0], folder, form=form)]
     return [
@@ -115,16 +118,16 @@ def plan(
 def run_jobs(
     jobs: Sequence[Job], workers: int, on_done: Callable[[], None], backend: str = ""
 ) -> list[RunResult]:
-    """All runs, in order; see `backends.spread`."""
+    """Do all jobs and return their results in order; see `backends.spread`."""
     for job in jobs:
-        (job.folder / SUMMARY).unlink(missing_ok=True)  # its presence says that the run is done
+        (job.folder / SUMMARY).unlink(missing_ok=True)  # the file marks a run as done
     for _ in range(TRIES):
         missing = [job for job in jobs if not (job.folder / SUMMARY).exists()]
         for _ in spread(missing, workers, backend) if missing else ():
             on_done()
     if missing := [job for job in jobs if not (job.folder / SUMMARY).exists()]:
         raise MoorageError(
-            f"{len(missing)} of {len(jobs)} runs were ended {TRIES} times by the end of their process, most "
-            "likely for lack of memory; say fewer with --jobs"
+            f"{len(missing)} of {len(jobs)} runs failed {TRIES} times because their process died, most "
+            "likely for lack of memory. Try a smaller --jobs."
         )
     return [read_result(job.folder) for job in jobs]

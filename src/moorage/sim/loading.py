@@ -1,4 +1,4 @@
-"""From files to workloads: which kind a file is, and the files that it names."""
+"""Loads workloads from files: determines the type of a file and reads the files that it names."""
 
 from __future__ import annotations
 
@@ -22,58 +22,67 @@ SCENARIOS = (".yaml", ".yml", ".json")
 def load_workload(
     path: Path, mapping: Path | None = None, *, as_scheduled: bool = False, since: str = ""
 ) -> Workload:
-    """The workload in a file, by its name: a scenario, a record, or with a mapping a trace. `since` is where
-    in a record to begin."""
+    """Load a workload from a file, whose type follows from its name: a scenario, a recording or, with a
+    mapping, a trace.
+
+    `since` says where in a recording to begin.
+    """
     if not path.exists():
-        raise MoorageError(f"{path} cannot be read: there is no such file")
+        raise MoorageError(f"Cannot read {path}: no such file.")
     ending = "".join(path.suffixes[-2:]).removesuffix(".gz")
     if ending.endswith(".csv"):
         if mapping is None:
-            raise MoorageError(f"{path}: what do its columns mean? Say it in a file, with --mapping FILE")
+            raise MoorageError(f"{path}: a trace needs a file that maps its columns. Add --mapping FILE.")
         return Trace(path, read_mapping(_read(mapping), str(mapping)), str(mapping))
     if mapping is not None:
-        raise MoorageError(f"{path}: a mapping belongs to a trace, whose name ends in .csv or .csv.gz")
+        raise MoorageError(f"{path}: --mapping applies only to traces (.csv or .csv.gz).")
     if path.name.endswith(ENDINGS):
-        return _record(path, as_scheduled, since)
+        return _recording(path, as_scheduled, since)
     if as_scheduled or since:
-        lacks = "placements to keep" if as_scheduled else "a time to begin at"
-        raise MoorageError(f"{path}: only a record, whose name ends in .jsonl, has {lacks}")
+        option = "--as-scheduled" if as_scheduled else "--since"
+        raise MoorageError(f"{path}: {option} applies only to recordings ({', '.join(ENDINGS)}).")
     if ending.endswith(SCENARIOS):
         return read_scenario(_read(path), str(path), path.parent)
     raise MoorageError(
-        f"{path}: not known what this is by its name; scenarios end in .yaml, records in "
-        f"{', '.join(ENDINGS)}, traces in .csv or .csv.gz"
+        f'Cannot tell the file type from the name "{path}"; expected a scenario (.yaml), a recording '
+        f"({', '.join(ENDINGS)}) or a trace (.csv, .csv.gz)."
     )
 
 
-def _record(path: Path, as_scheduled: bool, since: str) -> Recording:
-    """From its beginning, or from a moment on: a time, or a duration after the beginning."""
-    record = Recording(path, as_scheduled=as_scheduled)
+def _recording(path: Path, as_scheduled: bool, since: str) -> Recording:
+    """Open a recording, from its beginning or from `since`, which is a time or a duration after the
+    beginning.
+    """
+    recording = Recording(path, as_scheduled=as_scheduled)
     if not since:
-        return record
+        return recording
     moment = parse_time(since)
     if moment is None:
-        moment = record.began + _seconds("--since", since)
+        moment = recording.began + _seconds("--since", since)
     if (found := snapshot_before(path, moment)) is not None:
         objects = snapshots.load(found[1], snapshots.custom_kinds(found[1])).objects
-        record.since(moment, found[0], [obj for listed in objects.values() for obj in listed])
+        recording.since(moment, found[0], [obj for listed in objects.values() for obj in listed])
     else:
-        record.since(moment)
-    return record
+        recording.since(moment)
+    return recording
 
 
 def end_of(workload: Workload, until: str) -> float | None:
-    """The virtual second at which a run ends: a duration, or for a record a time. None: not said."""
+    """Return the virtual second at which a run ends, or None. `until` is a duration or, for a recording, a
+    time.
+    """
     if not until:
         return None
     moment = parse_time(until)
     if moment is None:
         return _seconds("--until", until)
     if not isinstance(workload, Recording):
-        raise MoorageError(f"--until: only a record has a time such as {until}; write 90s, 15m or 1h30m")
+        raise MoorageError(f"--until: only a recording has a time such as {until}; write 90s, 15m or 1h30m.")
     if moment <= workload.began:
         began = format_time(workload.began)
-        raise MoorageError(f"--until: {until} is not after the beginning, {began}; say a later time")
+        raise MoorageError(
+            f"--until: {until} is not after the beginning of the recording ({began}). Use a later time."
+        )
     return moment - workload.began
 
 
@@ -82,12 +91,12 @@ def _seconds(option: str, text: str) -> float:
         return parse_duration(text)
     except DurationError as error:
         raise MoorageError(
-            f"{option}: {text!r} is neither a time nor a duration; write 2026-01-01T08:30:00Z or 90m"
+            f"{option}: {text!r} is neither a time nor a duration; write 2026-01-01T08:30:00Z or 90m."
         ) from error
 
 
 def read_scenario(text: str | bytes, source: str, folder: Path) -> ScenarioWorkload:
-    """A scenario; the files that it names are looked for in the folder."""
+    """Read a scenario. The files that it names are relative to the folder."""
 
     def read_objects(name: str) -> list[dict[str, Any]]:
         return read_manifest(folder / name)
@@ -99,4 +108,4 @@ def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise MoorageError(f"{path} cannot be read: {error.strerror}") from error
+        raise MoorageError(f"Cannot read {path}: {error.strerror}.") from error

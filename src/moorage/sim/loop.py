@@ -1,13 +1,13 @@
-"""An asyncio event loop under virtual time, whose order of events is decided by a seed.
+"""An asyncio event loop in virtual time. A seed can decide the order of events.
 
 Time stands still while anything can run and then jumps to the next timer, so hours pass in milliseconds.
-What is ready runs in the order of arrival, or, with a seed, in an order drawn from it: the same seed gives
-the same run, another seed another interleaving of the same program.
+Ready callbacks run in order of arrival or, with a seed, in an order drawn from it. The same seed gives the
+same run, another seed another interleaving of the same program.
 
 Nothing real can be awaited here: no socket, no thread, no executor, no signal. A program that waits for
-something that can no longer happen is reported as a Deadlock, one that spins without time passing as a
-Livelock. Tasks hash by their number, since asyncio keeps them in sets, whose order would otherwise follow
-memory addresses.
+something that can no longer happen is reported as a Deadlock, a program that spins without time passing as a
+Livelock. Tasks hash by their number, because asyncio keeps them in sets, whose order would otherwise depend
+on memory addresses.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 _SPIN_LIMIT = 10_000_000
-_FIRST_LOOK = 256  # callbacks at one instant; then twice as many, and so on
-_FINALIZER_TURNS = 3  # the finalizer of an async generator makes a task, which closes the generator
-_COMPACT_ABOVE = 100  # cancelled timers; below that, dropping them when they come up is cheaper
+_FIRST_LOOK = 256  # callbacks at one instant before a check; doubled after each check
+_FINALIZER_TURNS = 3  # the finalizer of an async generator creates a task that closes the generator
+_COMPACT_ABOVE = 100  # cancelled timers; fewer are cheaper to drop when they come up
 
 _REAL_WORLD = (
     "run_in_executor", "create_connection", "create_server", "create_unix_connection",
@@ -39,30 +39,32 @@ _REAL_WORLD = (
     "sock_accept", "sock_recv", "sock_sendall", "add_reader", "add_writer", "subprocess_exec",
     "subprocess_shell",
 )  # fmt: skip
-"""Methods of a loop that reach beyond the process, and would fail without saying why, or wait for ever."""
+"""Methods of a loop that reach outside the process. They would fail without a clear message or wait
+forever.
+"""
 
 
 class SimulationError(MoorageError):
-    """The simulated program cannot go on."""
+    """The simulated program cannot continue."""
 
 
 class Deadlock(SimulationError):
-    """Everything waits and no timer is left. The message lists the waiting tasks."""
+    """Every task waits and no timer is left. The message lists the waiting tasks."""
 
 
 class Livelock(SimulationError):
-    """Callbacks follow each other for ever while virtual time stands still."""
+    """Callbacks keep following each other while virtual time stands still."""
 
 
 class OutOfTime(SimulationError):
-    """The next event lies beyond the time limit of the run."""
+    """The next event is beyond the time limit of the run."""
 
 
 class _Task(asyncio.Task[Any]):
-    """A task with a number of its own, by which it hashes."""
+    """A task that hashes by its number."""
 
     def __init__(self, coro: Coroutine[Any, Any, Any], *, number: int, **options: Any) -> None:
-        self.number = number  # first: the base class puts the new task into a set
+        self.number = number  # first, because the base class puts the new task into a set
         super().__init__(coro, **options)
 
     def __hash__(self) -> int:
@@ -70,9 +72,11 @@ class _Task(asyncio.Task[Any]):
 
 
 class VirtualLoop(asyncio.BaseEventLoop):
-    """The loop. `seed` None keeps the order of arrival; `until` is the virtual second it must not pass."""
+    """The event loop. With a `seed` of None, callbacks run in order of arrival. Time must not pass
+    `until`.
+    """
 
-    # Owned by the base class, which does not declare them to type checkers.
+    # Attributes of the base class that it does not declare to type checkers.
     _ready: deque[asyncio.Handle]
     _scheduled: list[tuple[float, int, asyncio.TimerHandle]]
     _timer_cancelled_count: int
@@ -83,27 +87,28 @@ class VirtualLoop(asyncio.BaseEventLoop):
         super().__init__()
         self.until = until
         self.failures: list[BaseException] = []
-        """Exceptions of callbacks and of tasks that were never awaited, in the order they came up."""
+        """Exceptions of callbacks and of tasks that were never awaited, in order."""
         self._random = None if seed is None else random.Random(seed)
         self._now = 0.0
         self._spins = 0
         self._spin_limit = spin_limit
         self._look_at = min(_FIRST_LOOK, spin_limit + 1)
         self.on_standstill: Callable[[], None] | None = None
-        """Called now and then while many callbacks run at one instant; may raise what it finds."""
+        """Called repeatedly while many callbacks run at one instant. It may raise."""
         self.on_move: Callable[[float], None] | None = None
-        """Called before time moves, with the second that it moves to."""
+        """Called before time moves, with the new time."""
         self._orders = count()
         self._task_numbers = count(1)
         self.set_task_factory(_make_task)
         self.set_exception_handler(_keep_failure)
 
     def time(self) -> float:
+        """Return the virtual time in seconds."""
         return self._now
 
     @property
     def progress(self) -> tuple[float, int]:
-        """Differs from callback to callback."""
+        """Return a value that differs from callback to callback."""
         return self._now, self._spins
 
     def next_task_number(self) -> int:
@@ -122,24 +127,24 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
     ) -> asyncio.Handle:
         if self.is_running() and threading.get_ident() != self._thread_id:  # type: ignore[attr-defined]
-            raise SimulationError("a thread called into the virtual loop; virtual time knows no threads")
+            raise SimulationError("A thread called into the virtual loop; virtual time has no threads.")
         return self.call_soon(callback, *args, context=context)
 
     def waiting(self) -> list[asyncio.Task[Any]]:
-        """The unfinished tasks, oldest first."""
+        """Return the unfinished tasks, oldest first."""
         tasks = [task for task in asyncio.all_tasks(self) if isinstance(task, _Task)]
         return [*sorted(tasks, key=lambda task: task.number)]
 
     def wind_down(self) -> None:
-        """Lifts the time limit and the seed, and gives finalizers that are due their turns."""
+        """Remove the time limit and the seed, and let pending finalizers run."""
         self.until = None
         self._random = None
         for _ in range(_FINALIZER_TURNS):
             self.run_until_complete(asyncio.sleep(0))
 
     def _run_once(self) -> None:
-        """One callback, with time moved to it if nothing is ready now. The base class calls this for ever."""
-        # Simulations come here ten times for every pod: what is rarely due is not called.
+        """Run one callback, moving time to it if none is ready. The base class calls this in a loop."""
+        # Simulations get here ten times per pod, so rare work is not done by calls.
         ready, scheduled = self._ready, self._scheduled
         if not ready:
             self._move_time()
@@ -154,12 +159,12 @@ class VirtualLoop(asyncio.BaseEventLoop):
             handle._run()
 
     def _look(self) -> None:
-        """Many callbacks have run at this instant."""
+        """Check for a livelock after many callbacks at this instant."""
         self._look_at = min(2 * self._look_at, self._spin_limit + 1)
         if self.on_standstill is not None:
             self.on_standstill()
         if self._spins > self._spin_limit:
-            self._spins = 0  # so that cleaning up can still run
+            self._spins = 0  # so that the clean-up can still run
             at = f"{self._spin_limit} callbacks ran at virtual second {self._now:g}"
             raise Livelock(f"{at}; waiting:{self._report()}")
 
@@ -194,7 +199,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
                 self._timer_cancelled_count -= 1
 
     def _drop_cancelled_timers(self) -> None:
-        """Keeps cancelled timers from moving time, and from piling up."""
+        """Drop cancelled timers, so that they neither move time nor pile up."""
         if self._timer_cancelled_count > max(_COMPACT_ABOVE, len(self._scheduled) // 2):
             self._scheduled = [entry for entry in self._scheduled if not entry[2].cancelled()]
             heapq.heapify(self._scheduled)
@@ -214,9 +219,9 @@ def run(
     seed: int | str | None = None,
     timeout_virtual: float | None = None,
 ) -> T:
-    """Runs to the end under a fresh VirtualLoop, then cancels what is left over and closes the loop.
+    """Run a coroutine to its end on a new VirtualLoop, then cancel the remaining tasks and close the loop.
 
-    Failures that were never awaited are raised as an ExceptionGroup once `coro` itself has succeeded.
+    Failures that were never awaited are raised as an ExceptionGroup if `coro` itself succeeds.
     """
     loop = VirtualLoop(seed, until=timeout_virtual)
     try:
@@ -234,7 +239,7 @@ def run(
 
 
 def finish(loop: VirtualLoop) -> None:
-    """Cancels the leftovers and closes abandoned generators; their clean-up may take its time."""
+    """Cancel the remaining tasks and close abandoned generators, waiting for their clean-up."""
     loop.wind_down()
     leftovers = loop.waiting()
     for task in leftovers:
@@ -251,7 +256,8 @@ def _make_task(loop: asyncio.AbstractEventLoop, coro: Any, **options: Any) -> as
     number = loop.next_task_number()
     task = _Task(coro, loop=loop, number=number, **options)
     if options.get("name") is None:
-        task.set_name(f"task-{number}")  # asyncio counts over the whole process, which differs between runs
+        # asyncio numbers tasks over the whole process, which differs between runs
+        task.set_name(f"task-{number}")
     return task
 
 
@@ -262,7 +268,7 @@ def _keep_failure(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> N
 
 
 def _place(task: asyncio.Task[Any]) -> str:
-    """What the task is and the line it waits at."""
+    """Return the name of the task and the line at which it waits."""
     coro = task.get_coro()
     name = getattr(coro, "__qualname__", repr(coro))
     frames = task.get_stack(limit=1)
@@ -274,8 +280,8 @@ def _place(task: asyncio.Task[Any]) -> str:
 def _refused(name: str) -> Callable[..., NoReturn]:
     def refuse(self: VirtualLoop, *args: Any, **options: Any) -> NoReturn:
         raise SimulationError(
-            f"{name} does not exist under virtual time, which has no network, threads or processes: put the "
-            "request into a method of its own, and have the test override that with the answer"
+            f"{name} is not available in virtual time, which has no network, threads or processes. Put the "
+            "request into a separate method, and let the test override it to return the response."
         )
 
     return refuse
@@ -286,13 +292,13 @@ for _name in _REAL_WORLD:
 
 
 EPOCH = 1_767_225_600.0
-"""2026-01-01T00:00:00Z, where virtual wall clocks start unless a test says otherwise."""
+"""2026-01-01T00:00:00Z, the default start of virtual wall clocks."""
 
 
 class VirtualClock:
-    """`now` is the loop's time, `wall` the same counted from `epoch` (Unix seconds).
+    """A clock in virtual time. `now` is the loop's time, `wall` the same counted from `epoch` (Unix seconds).
 
-    Without a loop it takes the running one. `epoch` may be changed at any time: that is a wall clock jump.
+    Without a loop, the running one is used. Changing `epoch` makes the wall clock jump.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop | None = None, *, epoch: float = EPOCH) -> None:

@@ -1,7 +1,7 @@
-"""What is measured of a simulated cluster, and the series that the samples make.
+"""Measures of a simulated cluster, and the series of their samples.
 
-A sample is taken now and then, in columns over the nodes; nothing here runs for every attempt. Names have
-parts: `utilisation.cpu.stddev`. Own measures are functions of a `ClusterView`.
+Samples are taken at intervals and computed in columns over the nodes; nothing here runs for every attempt.
+Names have parts, as in `utilisation.cpu.stddev`. Custom measures are functions of a `ClusterView`.
 """
 
 from __future__ import annotations
@@ -24,37 +24,41 @@ from moorage.sim.tally import RunTally
 
 PODS = "pods"
 MAX_SAMPLES = 1000
-"""In a series without a set interval; then every second one is dropped and the interval doubles."""
+"""Maximum samples in a series without a fixed interval. Beyond it, every second sample is dropped and the
+interval doubles.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """The cluster at one moment, for own measures. Read it, and keep nothing of it."""
+    """The cluster at one moment, for custom measures. Read it, and keep no part of it."""
 
     time: float
     """Virtual seconds since the start."""
     nodes: Nodes
     """All nodes in columns."""
     pods: Collection[Pod]
-    """All pods, pending ones included."""
+    """All pods, including pending ones."""
     tally: RunTally
-    """What was counted so far."""
+    """The counts so far."""
     arrived: Sequence[Pod]
-    """Pods that have come since the last sample."""
+    """Pods that arrived since the last sample."""
     bound: Sequence[Pod]
     """Pods that were bound since the last sample."""
     gone: Sequence[Pod]
-    """Pods that have gone since the last sample, pending ones included."""
+    """Pods that disappeared since the last sample, including pending ones."""
 
 
 Measure = Callable[[ClusterView], float]
 OwnMeasure = Measure | type[Any]
-"""A class is instantiated for every run, and its instance called: so it may keep sums."""
+"""A function, or a class that is instantiated for every run and whose instance is called, so that it can keep
+state.
+"""
 Sample = dict[str, float]
 
 
 class PodChanges:
-    """Implements `PodWatcher`: what has happened to pods between two samples."""
+    """Implements `PodWatcher`: the changes of pods between two samples."""
 
     def __init__(self) -> None:
         self.came: list[Pod] = []
@@ -72,7 +76,7 @@ class PodChanges:
 
 
 class Sampler:
-    """Takes samples of one run."""
+    """Takes the samples of one run."""
 
     def __init__(
         self,
@@ -95,6 +99,7 @@ class Sampler:
         self._waits_seen = 0
 
     def sample(self) -> Sample:
+        """Return the current value of every measure."""
         tally, nodes = self._tally, self._engine.services.nodes()
         found: Sample = {
             "arrived": tally.arrived,
@@ -128,17 +133,17 @@ class Sampler:
             yield name, float(measure(view))
 
     def waits(self) -> Sample:
-        """How long pods waited to be bound, all so far."""
+        """Return how long pods waited to be bound, over the whole run."""
         return waiting(np.array(self._tally.waits))
 
     def recent_waits(self) -> Sample:
-        """Those that were bound since this was asked last."""
+        """Return the same for pods that were bound since the last call."""
         fresh = np.array(self._tally.waits[self._waits_seen :])
         self._waits_seen = len(self._tally.waits)
         return waiting(fresh)
 
     def _known(self, nodes: Nodes) -> list[str]:
-        """The resources that nodes have."""
+        """Return the resources that nodes have."""
         generation = self._engine.cache.table.node_generation
         if generation != self._node_generation:
             self._node_generation = generation
@@ -147,7 +152,7 @@ class Sampler:
 
 
 def waiting(seconds: FloatArray) -> Sample:
-    """In the middle, and of the slowest in a hundred; nothing when there are none."""
+    """Return the median and the 99th percentile, or nothing if there are no values."""
     if not len(seconds):
         return {}
     median, late = np.percentile(seconds, [50, 99])
@@ -155,7 +160,9 @@ def waiting(seconds: FloatArray) -> Sample:
 
 
 def utilisation(nodes: Nodes, resource: str) -> Sample:
-    """What is requested of a resource, as a share: of all, and over the nodes that have some."""
+    """Return the requested share of a resource: of the whole cluster, and over the nodes that have the
+    resource.
+    """
     there, asked = nodes.floats("allocatable", resource), nodes.floats("requested", resource)
     has = there > 0
     total = float(there.sum())
@@ -172,8 +179,11 @@ def utilisation(nodes: Nodes, resource: str) -> Sample:
 
 
 def largest_pod(nodes: Nodes) -> float:
-    """The largest pod that fits on some node that is not cordoned, as a share of the cpu and memory of the
-    largest one. A cluster that has much free and little of it in one place is fragmented."""
+    """Return the size of the largest pod that fits on a node that is not cordoned, as a share of the largest
+    node.
+
+    If much is free but little of it on one node, the cluster is fragmented. Size means cpu and memory.
+    """
     uncordoned = nodes.by_taints(lambda found: not found.unschedulable)
     fits = uncordoned & (nodes.allocatable(PODS) > nodes.requested(PODS))
     share = np.where(fits, 1.0, 0.0)
@@ -185,7 +195,7 @@ def largest_pod(nodes: Nodes) -> float:
 
 
 def zone_skew(nodes: Nodes) -> float:
-    """Pods in the fullest zone less those in the emptiest; 0 without zones."""
+    """Return the number of pods in the fullest zone minus those in the emptiest, or 0 without zones."""
     zones = nodes.label_codes(ZONE)
     labelled = zones >= 0
     if not labelled.any():
@@ -196,8 +206,9 @@ def zone_skew(nodes: Nodes) -> float:
 
 
 class SampleSeries:
-    """Samples by name, all of one length. With a set interval all are kept; without, at most so many that a
-    plot needs."""
+    """Samples by name, all of the same length. Without a fixed interval, only as many are kept as a plot
+    needs.
+    """
 
     def __init__(self, interval: float | None = None) -> None:
         self.interval = interval or 1.0
@@ -209,6 +220,7 @@ class SampleSeries:
         return len(self.columns["time"])
 
     def add(self, time: float, sample: Sample) -> None:
+        """Add a sample."""
         length = len(self)
         self.columns["time"].append(time)
         for name, value in sample.items():

@@ -1,4 +1,4 @@
-"""Kubernetes objects of simulations: typed from manifests, and made from shapes."""
+"""Kubernetes objects of simulations, built from manifests and from shapes."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ PODS_PER_NODE = "110"
 
 
 def typed(manifest: Mapping[str, Any]) -> AnyObject:
-    """The object of a manifest; an ObjectError names what is wrong with it. Custom kinds stay as they are."""
+    """Return the object of a manifest. Raise an ObjectError if it is invalid. Custom kinds stay untyped."""
     raw = dict(manifest)
     kind, api_version = str(raw.get("kind") or ""), str(raw.get("apiVersion") or "")
     metadata = raw.get("metadata")
     if not kind or not isinstance(metadata, dict) or not metadata.get("name"):
-        raise ObjectError(f"{kind or 'an object'}", "metadata.name", "kind and name are needed; add them")
+        raise ObjectError(f"{kind or 'an object'}", "metadata.name", "kind and metadata.name are required")
     resource = by_kind(kind, api_version or None)
     obj: AnyObject = Unstructured(raw) if resource is None else decoding.convert(resource, raw)
     decoding.validate(obj)
@@ -31,7 +31,7 @@ def typed(manifest: Mapping[str, Any]) -> AnyObject:
 
 
 def node(shape: NodeShape, name: str, number: int = 0) -> Node:
-    """One node of a shape."""
+    """Build a node of a shape."""
     amounts = {"pods": PODS_PER_NODE, **_amounts(shape.allocatable)}
     labels = {HOSTNAME: name, **shape.labels}
     if shape.zones:
@@ -47,7 +47,7 @@ def node(shape: NodeShape, name: str, number: int = 0) -> Node:
 
 
 def pod_template(workload: PodWorkload) -> Pod:
-    """What all pods of a workload have in common; their names are still missing."""
+    """Build the common part of the pods of a workload, without their names."""
     given = workload.pod
     metadata: dict[str, Any] = dict(given.metadata) if given else {}
     spec: dict[str, Any] = dict(given.spec) if given else _spec(workload.shape or {})
@@ -66,7 +66,7 @@ def pod_template(workload: PodWorkload) -> Pod:
 
 
 def replica_set(workload: PodWorkload, template: Pod) -> AnyObject:
-    """What owns the pods of a deployment: by its selector they are spread by default."""
+    """Build the owner of a deployment's pods. Its selector determines their default spreading."""
     raw = {
         "metadata": {
             "name": workload.name,

@@ -1,8 +1,8 @@
-"""What happens in a cluster, written as it happens: `moorage record`.
+"""Records the changes of a cluster as they happen, for `moorage record`.
 
-Informers follow the kinds that plugins read, so a record sees what a scheduler would: after a watch that was
-interrupted the differences, and each change once. A file begins with all objects that are there, and can be
-replayed by itself. Only lists and watches are sent.
+Informers watch the kinds that plugins read, so a recording contains what a scheduler would see: each change
+once and, after an interrupted watch, the differences. A file begins with all existing objects and can be
+replayed by itself. The recorder sends only list and watch requests.
 """
 
 from __future__ import annotations
@@ -28,40 +28,41 @@ from moorage.sim.recordings import as_line
 from moorage.snapshots.cluster import ClusterObjects
 
 FLUSH = 1.0
-"""Seconds between two flushes: as much is lost when the process is killed."""
+"""Seconds between two flushes, and so the maximum that is lost if the process is killed."""
 BATCH = 1000
-"""Lines of a file's beginning between two flushes, which keeps memory low."""
+"""Objects at the beginning of a file that are written per flush, which keeps memory low."""
 MICROSECOND = 1e-6
 
 Aside = Callable[..., Awaitable[object]]
-"""Calls a function so that the loop goes on meanwhile."""
+"""Calls a function without blocking the event loop."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordingOptions:
-    """What to write, and where."""
+    """What to record, and where."""
 
     output: Path
     duration: float | None = None
-    """Seconds; None: until it is cancelled."""
+    """Seconds. None means until the recorder is cancelled."""
     rotate_bytes: int | None = None
-    """A new file after so many bytes of changes; what a file begins with does not count."""
+    """Start a new file after this many bytes of changes, not counting the objects at its beginning."""
     rotate_seconds: float | None = None
     snapshot_seconds: float | None = None
-    """None: no snapshots."""
+    """Seconds between snapshots. None means no snapshots."""
     annotations: bool = False
 
     @property
     def rotates(self) -> bool:
+        """Whether the recording is split into several files."""
         return self.rotate_bytes is not None or self.rotate_seconds is not None
 
 
 @dataclass(slots=True)
 class Written:
-    """How far a recording is."""
+    """The progress of a recording."""
 
     objects: int = 0
-    """That are in the cluster now."""
+    """Objects in the cluster now."""
     events: int = 0
     """Changes since the beginning."""
     size: int = 0
@@ -71,7 +72,7 @@ class Written:
 
 
 class ClusterRecorder:
-    """One recording, from the first listing to the end; `run` once."""
+    """Records a cluster from the first listing to the end. Call `run` once."""
 
     def __init__(
         self,
@@ -97,41 +98,41 @@ class ClusterRecorder:
         self._informers = self._follow(())
         self._file: RecordingFile | None = None
         self._began, self._beginning = 0.0, 0
-        """When the file was begun, and how many bytes the objects take with which it begins."""
+        """When the current file was started, and how many bytes the objects at its beginning take."""
         self._earlier_bytes = 0
-        """Of the files before."""
+        """Bytes in the earlier files."""
         self._latest = 0.0
         self._unserved: set[Resource] = set()
         self._unread: dict[Resource, str] = {}
         self.written = Written()
 
     async def run(self) -> None:
-        """Until the duration is over or it is cancelled; what has happened by then is in the file."""
+        """Record until the duration is over or the task is cancelled. All changes up to then are written."""
         self._informers = self._follow(await self._readable())
         tasks = [asyncio.ensure_future(self._informers.run()), asyncio.ensure_future(self._record())]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
-                task.result()  # raises what ended it
+                task.result()  # raises the exception that ended it
         finally:
             if self._file is not None:
-                self._file.close()  # first: whoever asks for the end twice does not wait for the rest
+                self._file.close()  # first, so that a second request to stop does not wait for the rest
                 self._report(self._file)
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
     def cluster(self) -> ClusterObjects:
-        """As it is now."""
+        """Return the current objects of the cluster."""
         objects = {
             kind: list(informer.objects.values()) for kind, informer in self._informers.informers.items()
         }
         return ClusterObjects(objects, tuple(self._unserved), dict(self._unread), self._namespace)
 
     def troubles(self) -> list[str]:
-        """Kinds whose changes did not arrive any more in the end, and why."""
+        """Return the kinds whose watch was broken at the end, with the reason."""
         return [
-            f"{status.resource} could not be watched any more ({status.last_error}): changes may be missing"
+            f"{status.resource} could no longer be watched ({status.last_error}); changes may be missing"
             for status in self._informers.status()
             if status.last_error and status.resource not in self._unserved
         ]
@@ -142,8 +143,9 @@ class ClusterRecorder:
         )
 
     async def _readable(self) -> list[Resource]:
-        """The kinds that may be listed. Without nodes and pods there is no record; one that the server does
-        not have may come."""
+        """Return the kinds that may be listed. Nodes and pods are required. A kind that the API server does
+        not serve may appear later.
+        """
         kinds = []
         for resource in self._resources:
             try:
@@ -161,7 +163,7 @@ class ClusterRecorder:
     # Lines
 
     def _changed(self, change: Change) -> None:
-        """The informers' delivery. What arrives before the first file is in its beginning."""
+        """Handle a change from the informers. Changes before the first file are part of its beginning."""
         if self._file is None:
             return
         old, new = self._shown(change.old), self._shown(change.new)
@@ -173,7 +175,7 @@ class ClusterRecorder:
         (self._unserved.discard if served.known else self._unserved.add)(served.resource)
 
     def _shown(self, obj: Any) -> Any:
-        """What of an object is written."""
+        """Return the parts of an object that are written."""
         if obj is None:
             return None
         kept = snapshots.pruned(obj, self._options.annotations)
@@ -183,8 +185,9 @@ class ClusterRecorder:
         return replace(kept, metadata=replace(kept.metadata, resource_version=""))
 
     def _time(self) -> float:
-        """The wall clock, but no two times are equal and none comes before another: snapshots have a place
-        among the lines."""
+        """Return the wall clock time, made strictly increasing so that snapshots have a place among the
+        lines.
+        """
         self._latest = max(self._clock.wall(), self._latest + MICROSECOND)
         return self._latest
 
@@ -208,7 +211,7 @@ class ClusterRecorder:
                 file = self._begin_file()
 
     def _begin_file(self) -> RecordingFile:
-        """The next one, with all objects as they are: nodes and what they need first, pods last."""
+        """Start the next file with all objects: nodes and the kinds they need first, pods last."""
         number, output = len(self.written.files) + 1, self._options.output
         file = RecordingFile(part(output, number) if self._options.rotates else output)
         lines = 0
@@ -240,14 +243,14 @@ class ClusterRecorder:
         try:
             path.parent.mkdir(exist_ok=True)
         except OSError as error:
-            raise MoorageError(f"the folder {path.parent} cannot be made: {error.strerror}") from error
+            raise MoorageError(f"Cannot create the folder {path.parent}: {error.strerror}.") from error
         text, annotations = format_time(taken, micro=True), self._options.annotations
         await self._aside(snapshots.save, cluster, path, taken=text, annotations=annotations)
         self.written.snapshots += 1
 
 
 def _without_heartbeats(obj: Any) -> Any:
-    """Every node says that it is there, every few minutes; no plugin reads when."""
+    """Drop the heartbeat times of a node, which change every few minutes and which no plugin reads."""
     if not isinstance(obj, Node):
         return obj
     conditions = tuple(replace(each, last_heartbeat_time=None) for each in obj.status.conditions)

@@ -1,8 +1,9 @@
-"""The files of a record: lines, compressed by the ending of the name, in parts where they are to be rotated;
-and the snapshots beside them.
+"""The files of a recording: compressed lines, split into parts if rotated, and the snapshots beside them.
 
-What was flushed survives the end of the process: of a file that was never closed everything up to the last
-flush can be read. What the lines say is for `sim.records`, when to flush and to rotate for `recording`.
+The suffix of the name decides the compression for writing, the content for reading: gzip or, if the package
+`zstandard` is installed, Zstandard. Concatenated files are read as one. Flushed data survives a killed
+process: a truncated file is read up to its end, and then an EOFError is raised. `recordings` reads the lines;
+`recorder` decides when to flush and to rotate.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ ENDINGS = (".jsonl", ".jsonl.gz", ".jsonl.zst")
 
 
 class RecordingFile:
-    """One file, from its first line to its end. A MoorageError names the file when it cannot be written."""
+    """A file that is being written. A MoorageError names the file if it cannot be written."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -35,22 +36,23 @@ class RecordingFile:
             self._file = path.open("xb")
         except FileExistsError as error:
             raise MoorageError(
-                f"the record {path} is there already: name another file, or move it"
+                f"The recording {path} already exists. Use another name, or move the file."
             ) from error
         except OSError as error:
             raise self._failed(error) from error
 
     def add(self, line: bytes) -> None:
-        """Keep a line for the next flush. Cannot fail."""
+        """Keep a line for the next flush. This cannot fail."""
         self._waiting.append(self._packing.add(line))
 
     def flush(self) -> None:
-        """Everything added so far is in the file."""
+        """Write everything that was added so far."""
         if self._waiting:
             self._waiting.append(self._packing.flush())
         self._write()
 
     def close(self) -> None:
+        """Write the rest and close the file."""
         if not self._file.closed:
             self._waiting.append(self._packing.finish())
         try:
@@ -71,38 +73,39 @@ class RecordingFile:
         self.size += len(data)
 
     def _failed(self, error: OSError) -> MoorageError:
-        return MoorageError(f"the record {self.path} cannot be written: {error.strerror}")
+        return MoorageError(f"Cannot write the recording {self.path}: {error.strerror}.")
 
 
 def check_name(path: Path) -> None:
-    """Readers know records by their names. A package that is missing is named before anything is read."""
+    """Raise if the name does not end like a recording, or if the package for its compression is missing."""
     if not path.name.endswith(ENDINGS):
-        raise MoorageError(f"{path}: the name of a record ends in {', '.join(ENDINGS)}")
+        raise MoorageError(f"{path}: the name of a recording must end in {', '.join(ENDINGS)}.")
     packing(path)
 
 
 def part(path: Path, number: int) -> Path:
-    """`day.jsonl.gz` → `day-0001.jsonl.gz`."""
+    """Return the name of a part: `day.jsonl.gz` → `day-0001.jsonl.gz`."""
     stem = stem_of(path)
     return path.with_name(f"{stem}-{number:04d}{path.name.removeprefix(stem)}")
 
 
 def stem_of(path: Path) -> str:
+    """Return the name without its suffixes."""
     return path.name.removesuffix(".gz").removesuffix(".zst").removesuffix(".jsonl")
 
 
 def snapshot_folder(path: Path) -> Path:
-    """`day.jsonl.gz` → `day.snapshots`."""
+    """Return the folder for snapshots: `day.jsonl.gz` → `day.snapshots`."""
     return path.with_name(f"{stem_of(path)}.snapshots")
 
 
 def snapshot_file(path: Path, taken: float) -> Path:
-    """Without colons, which some file systems do not take."""
+    """Return the name of a snapshot, without colons, which some file systems do not allow."""
     return snapshot_folder(path) / f"{format_time(taken, micro=True).replace(':', '-')}.json.gz"
 
 
 def snapshot_before(path: Path, moment: float) -> tuple[float, Path] | None:
-    """The newest snapshot of a record, or of the record of which it is a part, that is not later."""
+    """Return the newest snapshot of a recording, or of the recording it is a part of, up to this moment."""
     whole = path.with_name(re.sub(r"-\d{4}$", "", stem_of(path)) + ".jsonl")
     found = []
     for file in (*snapshot_folder(path).glob("*.json.gz"), *snapshot_folder(whole).glob("*.json.gz")):
@@ -116,23 +119,23 @@ def snapshot_before(path: Path, moment: float) -> tuple[float, Path] | None:
 GZIP_LEVEL, ZSTANDARD_LEVEL = 6, 3
 CHUNK = 1 << 17
 _GZIP_WINDOW = 31
-"""zlib's window bits for a file with gzip's header."""
+"""zlib's window bits for a file with a gzip header."""
 _GZIP, _ZSTANDARD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
-"""What files begin with."""
+"""The first bytes of compressed files."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compressor:
-    """What becomes of bytes on their way into a file; each function gives those that are ready."""
+    """Compresses bytes on their way into a file. Each function returns the bytes that are ready."""
 
     add: Callable[[bytes], bytes]
     flush: Callable[[], bytes]
-    """After it everything so far can be read."""
+    """Makes everything so far readable."""
     finish: Callable[[], bytes]
 
 
 def packing(path: Path) -> Compressor:
-    """By the ending of the name."""
+    """Return the compressor for the suffix of the name."""
     if path.suffix == ".gz":
         gzipped = zlib.compressobj(GZIP_LEVEL, zlib.DEFLATED, _GZIP_WINDOW)
         return Compressor(gzipped.compress, lambda: gzipped.flush(zlib.Z_SYNC_FLUSH), gzipped.flush)
@@ -145,7 +148,7 @@ def packing(path: Path) -> Compressor:
 
 
 def opened(path: Path) -> io.BufferedReader:
-    """The bytes of a file, compressed or not."""
+    """Open a file for reading, compressed or not."""
     with path.open("rb") as start:
         begins = start.read(4)
     if begins.startswith(_GZIP):
@@ -168,11 +171,11 @@ def _unpacked(path: Path, zstandard: Any) -> Iterator[bytes]:
                     raise EOFError(str(error)) from error
                 data = unpacking.unused_data
     if unpacking is not None and not unpacking.eof:
-        raise EOFError("its end is missing")
+        raise EOFError("the end is missing")
 
 
 class _Chunks(io.RawIOBase):
-    """Bytes that come in pieces, as a file."""
+    """An iterator of bytes as a file."""
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
         self._chunks = chunks
@@ -197,6 +200,6 @@ def _zstandard(path: Path) -> Any:
         import zstandard
     except ImportError as error:
         raise MoorageError(
-            f"{path}: Zstandard needs a package: install moorage[sim], or use a file that ends in .gz"
+            f"{path}: Zstandard is not installed. Install moorage[sim], or use a name that ends in .gz."
         ) from error
     return zstandard

@@ -1,10 +1,10 @@
-"""Records: what happened in a cluster, a JSON line for each change, as kube-scheduler-simulator writes them.
+"""Recordings: the changes of a cluster, one JSON line each, in the format of kube-scheduler-simulator.
 
     {"time": "2026-01-01T00:00:00.5Z", "event": "Add" | "Update" | "Delete", "resource": {…}}
 
-A replay decides anew: pods that were first seen without a node are scheduled again, and go when they went. Or
-it keeps the recorded placements. Lines that cannot be used are collected as problems; a last line that was
-cut off ends the record.
+A replay schedules the pods again that were first seen without a node, and removes them when they were
+removed. It can also keep the recorded placements. Unusable lines are collected as problems. An incomplete
+last line ends the recording.
 """
 
 from __future__ import annotations
@@ -37,12 +37,11 @@ from moorage.sim.workload import Settings, Timed
 
 ADD, UPDATE, DELETE = "Add", "Update", "Delete"
 RECORDED = "recorded"
-"""The scheduler of pods whose recorded placements are kept."""
+"""The scheduler name of pods whose recorded placements are kept."""
 
 
 class Recording:
-    """Implements `Workload`. With `since`, it begins at that moment with what was there then; a snapshot from
-    before spares reading the lines up to it."""
+    """Implements `Workload`. With `since`, it starts at that moment with the objects that existed then."""
 
     def __init__(self, path: Path, *, as_scheduled: bool = False) -> None:
         self._path = path
@@ -51,19 +50,22 @@ class Recording:
         self._since = -inf
         first = next((time for time, _ in self._lines() if time is not None), None)
         if first is None:
-            raise MoorageError(f"{path} is no record: no line of it has a time, an event and a resource")
+            raise MoorageError(f"{path} is not a recording: no line has a time, an event and a resource.")
         self.began = first
-        """Seconds since 1970; virtual time counts from here."""
+        """Seconds since 1970 at which virtual time starts."""
         self.settings = Settings(epoch=first, adopts_pods=not as_scheduled)
 
     def since(self, moment: float, taken: float = -inf, objects: Sequence[AnyObject] = ()) -> None:
-        """Begin at a moment, in seconds since 1970; `objects` were there when the snapshot was taken."""
+        """Start at `moment`, in seconds since 1970.
+
+        `objects` is a snapshot that was taken at `taken`; lines up to then need not be read.
+        """
         self._since, self._snapshot = moment, (taken, objects)
         self.began = max(moment, self.began)
         self.settings = dataclasses.replace(self.settings, epoch=self.began)
 
     def start(self, seed: int) -> Iterator[AnyObject]:
-        yield from ()  # what was there at the beginning is in the first lines
+        yield from ()  # existing objects are in the first lines
 
     def actions(self, seed: int) -> Iterator[Timed]:
         latest = 0.0
@@ -73,7 +75,7 @@ class Recording:
             yield latest, action
 
     def _later(self) -> Iterator[tuple[float | None, Callable[[SimulatedCluster], None]]]:
-        """What was there at the moment, then what came after it."""
+        """Yield the objects that existed at the start, then the later changes."""
         there = {_identity(obj): obj for obj in self._snapshot[1]}
         begun = False
         for time, action in self._lines(self._snapshot[0]):
@@ -87,12 +89,14 @@ class Recording:
             else:
                 there[_identity(action.object)] = action.object
         if not begun:
-            raise MoorageError(f"{self._path} has nothing after {format_time(self._since)}; begin earlier")
+            raise MoorageError(
+                f"{self._path} has no changes after {format_time(self._since)}. Use an earlier time."
+            )
 
     def _lines(
         self, after: float = -inf
     ) -> Iterator[tuple[float | None, Callable[[SimulatedCluster], None]]]:
-        """The time of every line, None where it cannot be read, and what it means."""
+        """Yield the time of every line, or None if it cannot be read, and its action."""
         number = 0
         try:
             with opened(self._path) as lines:
@@ -102,22 +106,22 @@ class Recording:
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             yield (
                 None,
-                UnusableLine(f"{self._path} is cut off after line {number}: {error}; used up to there"),
+                UnusableLine(f"{self._path} is truncated after line {number}: {error}; used up to there"),
             )
         except OSError as error:
-            raise MoorageError(f"{self._path} cannot be read: {error}") from error
+            raise MoorageError(f"Cannot read {self._path}: {error}") from error
 
     def _line(
         self, number: int, line: bytes, after: float
     ) -> tuple[float | None, Callable[[SimulatedCluster], None]] | None:
-        """None for a line that is not later than `after`."""
+        """Return the time and action of a line, or None if it is not later than `after`."""
         where = f"{self._path}, line {number}"
         try:
             raw = _decode(with_current_prefix(line))
         except msgspec.ValidationError:
             raw = RecordedLine()
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            torn = "" if line.endswith(b"\n") else "; the file is cut off here, and is used up to here"
+            torn = "" if line.endswith(b"\n") else "; the file is truncated here and used up to this line"
             return None, UnusableLine(f"{where}: not JSON: {error}{torn}")
         time = parse_time(raw.time)
         if time is not None and time <= after:
@@ -135,7 +139,7 @@ class Recording:
 
 
 class RecordedLine(msgspec.Struct):
-    """One line. The object is read only where it is needed."""
+    """One line. The object is decoded only if it is needed."""
 
     time: str = ""
     event: str = ""
@@ -147,7 +151,7 @@ _decode = msgspec.json.Decoder(RecordedLine).decode
 
 @dataclass(frozen=True, slots=True)
 class UnusableLine:
-    """A line that is not used."""
+    """A line that cannot be used."""
 
     why: str
 
@@ -157,7 +161,7 @@ class UnusableLine:
 
 @dataclass(frozen=True, slots=True)
 class RecordedChange:
-    """One change of a record."""
+    """One change in a recording."""
 
     event: str
     object: AnyObject
@@ -174,7 +178,9 @@ class RecordedChange:
             self._put(cluster, self.object)
 
     def _put(self, cluster: SimulatedCluster, obj: AnyObject) -> None:
-        """An Add of what is there, and an Update of what is not, come after a watch was interrupted."""
+        """Add or update an object. After an interrupted watch, an Add may be for an existing object and an
+        Update for an unknown one.
+        """
         try:
             if self.event == ADD:
                 cluster.add(obj)
@@ -212,12 +218,12 @@ class RecordedChange:
 
 
 def _identity(obj: AnyObject) -> tuple[str, str]:
-    """Kind and key; typed objects need not say their kind."""
+    """Return kind and key. Typed objects need not contain their kind."""
     return (obj.kind if isinstance(obj, Unstructured) else type(obj).__name__), obj.key
 
 
 def _with_namespace(resource: dict[str, Any]) -> dict[str, Any]:
-    """Names alone identify objects in the default namespace, as manifests may leave it out."""
+    """Fill in the default namespace, which manifests may omit."""
     kind, metadata = by_kind(str(resource.get("kind"))), resource.get("metadata")
     if kind is None or not kind.namespaced or not isinstance(metadata, dict) or metadata.get("namespace"):
         return resource
@@ -225,12 +231,12 @@ def _with_namespace(resource: dict[str, Any]) -> dict[str, Any]:
 
 
 def as_line(time: float, change: Change) -> bytes:
-    """A change as it stands in a record. Of an object that is gone only the name remains."""
+    """Return a change as a line. A deleted object is written by name only."""
     event = ADD if change.old is None else UPDATE if change.new is not None else DELETE
     obj: AnyObject = change.new if change.new is not None else change.old
     if event == DELETE:
         obj = Object(metadata=ObjectMeta(name=obj.name, namespace=obj.namespace))
-    kind, version = change.resource.kind, change.resource.api_version  # items of lists do not say theirs
+    kind, version = change.resource.kind, change.resource.api_version  # items of a list do not contain theirs
     resource = (
         {**obj.raw, "apiVersion": version, "kind": kind}
         if isinstance(obj, Unstructured)
@@ -241,7 +247,7 @@ def as_line(time: float, change: Change) -> bytes:
 
 
 class ChangeRecorder:
-    """Writes a record of what the scheduler is shown."""
+    """Records the changes that the scheduler of a simulation receives."""
 
     def __init__(self, path: Path, clock: Clock, post: Callable[[Change], None]) -> None:
         self._clock = clock
@@ -250,7 +256,7 @@ class ChangeRecorder:
         self._file = path.open("wb")
 
     def post(self, change: Change) -> None:
-        """Note a change and pass it on."""
+        """Record a change and pass it on."""
         self._file.write(self._packing.add(as_line(self._clock.wall(), change)))
         self._post(change)
 

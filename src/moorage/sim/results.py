@@ -1,13 +1,11 @@
 """The result of a run, in memory or as a folder.
 
-    summary.json      what was measured at the end, means and maxima, verdicts, problems
-    series.csv        a row for every sample, a column for every measure
-    placements.csv    a row for every pod that was bound, and for those that are still pending at the end
+    summary.json      measures at the end, means and maxima, assertions, problems
+    series.csv        one row per sample, one column per measure
+    placements.csv    one row per bound pod, then one per pod that is still pending at the end
 
-or series.parquet and placements.parquet.
-
-The folder is the result: reports and comparisons read it, and so may anything else. Placements are written as
-they happen, so that a million of them take no memory.
+The tables may also be series.parquet and placements.parquet. Reports and comparisons read the folder, and so
+can other programs. Placements are written as they happen, so that a million of them take no memory.
 """
 
 from __future__ import annotations
@@ -33,68 +31,69 @@ PLACED = dict(zip(PlacedPod._fields, (SECONDS, TEXT, TEXT, SECONDS, TEXT), stric
 
 @dataclass(slots=True)
 class RunResult:
-    """One run."""
+    """The result of one run."""
 
     name: str
-    """Of the configuration."""
+    """The name of the configuration."""
     seed: int
     measures: dict[str, float]
-    """At the end; waiting times are those of all pods."""
+    """Measures at the end. Waiting times are over all pods."""
     series: Mapping[str, array[float]]
     virtual_seconds: float = 0.0
     real_seconds: float = 0.0
     verdicts: list[dict[str, Any]] = field(default_factory=list)
-    """The scenario's assertions: what was asserted, whether it held, and a sentence."""
+    """The scenario's assertions: the assertion, whether it holds, and a sentence."""
     problems: list[str] = field(default_factory=list)
-    """Actions that could not be done; the first thousand."""
+    """Actions that failed, up to a thousand."""
     problem_count: int = 0
     placed: list[PlacedPod] | None = None
-    """None: they are in the folder."""
+    """The placements, or None if they are in the folder."""
     folder: Path | None = None
 
     def __getitem__(self, measure: str) -> float:
-        """A measure at the end."""
+        """Return a measure at the end."""
         if measure not in self.measures:
             raise _unknown(measure, self.measures)
         return self.measures[measure]
 
     @property
     def holds(self) -> bool:
-        """Whether all assertions do."""
+        """Whether all assertions hold."""
         return all(verdict["holds"] for verdict in self.verdicts)
 
     @property
     def failed(self) -> list[str]:
-        """The assertions that do not hold, a sentence each."""
+        """The failed assertions, one sentence each."""
         return [verdict["text"] for verdict in self.verdicts if not verdict["holds"]]
 
     def placements(self) -> Iterator[PlacedPod]:
-        """In the order in which the pods were bound; those that are pending come last."""
+        """Yield the placements in the order of binding, then the pending pods."""
         if self.placed is not None:
             yield from self.placed
         elif self.folder is not None:
             yield from map(PlacedPod._make, read_table(self.folder, PLACEMENTS, PLACED)[1])
 
     def nodes(self) -> dict[str, str]:
-        """Pod → the node it was bound to last; empty for one that is pending."""
+        """Return pod → the node to which it was last bound, or an empty string if it is pending."""
         return {placed.pod: placed.node for placed in self.placements()}
 
     def mean(self, measure: str) -> float:
-        """Over all samples that have it."""
+        """Return the mean over all samples of a measure."""
         return float(np.nanmean(self._column(measure)))
 
     def maximum(self, measure: str) -> float:
+        """Return the maximum over all samples of a measure."""
         return float(np.nanmax(self._column(measure)))
 
     def _column(self, measure: str) -> array[float]:
         if measure not in self.series:
             raise _unknown(measure, self.series)
         column = self.series[measure]
-        # The only value may have been dropped with every second sample.
+        # The only value may have been in a sample that was dropped.
         return array("d", [0.0]) if all(map(isnan, column)) else column
 
     def summary(self) -> dict[str, Any]:
-        """As summary.json has it."""
+        """Return the content of summary.json."""
         sampled = [name for name in self.series if name != "time"]
         return {
             "name": self.name,
@@ -110,7 +109,7 @@ class RunResult:
         }
 
     def write(self, folder: Path, form: TableFormat = TableFormat.CSV) -> None:
-        """Put it into a folder; placements that are there already stay."""
+        """Write the result to a folder. Placements that are already there stay."""
         folder.mkdir(parents=True, exist_ok=True)
         with ResultTable(folder, SERIES, dict.fromkeys(self.series, MEASURE), form) as samples:
             for sample in zip(*self.series.values(), strict=True):
@@ -124,17 +123,17 @@ class RunResult:
 
 
 def _unknown(measure: str, known: Iterable[str]) -> KeyError:
-    return KeyError(f"there is no measure {measure!r}; there are {', '.join(known)}")
+    return KeyError(f"there is no measure {measure!r}; known measures are {', '.join(known)}")
 
 
 def read_result(folder: Path) -> RunResult:
-    """What `write` has put into a folder."""
+    """Read a result that `write` has written."""
     try:
         summary = json.loads((folder / SUMMARY).read_text())
         names, samples = read_table(folder, SERIES, {})
         rows = list(samples)
     except (OSError, ValueError) as error:
-        raise MoorageError(f"{folder} has no result of a simulation: {error}") from error
+        raise MoorageError(f"{folder} does not contain the result of a simulation: {error}") from error
     columns = zip(*rows, strict=True) if rows else ([] for _ in names)
     series = {name: array("d", column) for name, column in zip(names, columns, strict=True)}
     return RunResult(

@@ -1,6 +1,6 @@
-"""Scenarios: YAML files that describe a cluster, what arrives, what happens, and what has to hold.
+"""Scenarios: YAML files that describe a cluster, its workloads, events and assertions.
 
-The fields and their checks are here; `generating` makes a workload of them.
+This module defines and checks the fields; `generating` turns a scenario into a workload.
 """
 
 from __future__ import annotations
@@ -19,89 +19,97 @@ from moorage.sim.workload import Comparison
 
 Amount = str | int | float
 ReadObjects = Callable[[str], list[dict[str, Any]]]
-"""The objects of a file that a scenario names."""
+"""Returns the objects in a file that a scenario names."""
 
 
 class NodeShape(Fields):
-    """Equal nodes."""
+    """A number of identical nodes."""
 
     name: str = "node"
-    """With a count, the nodes are `name-0`, `name-1` and so on."""
+    """The name prefix. The nodes are `name-0`, `name-1` and so on."""
     count: int | None = None
     allocatable: Mapping[str, Amount] = {}
-    """`pods` is 110 unless it says otherwise."""
+    """The allocatable resources. `pods` defaults to 110."""
     labels: Mapping[str, str] = {}
     annotations: Mapping[str, str] = {}
     taints: tuple[Taint, ...] = ()
     zones: int = 0
-    """The nodes are dealt out to so many zones, `zone-0` and so on; 0: no zone."""
+    """Number of zones over which the nodes are spread, `zone-0` and so on. 0 means no zones."""
 
 
 class PodTemplate(Fields):
-    """As in a Deployment."""
+    """A pod template, as in a Deployment."""
 
     metadata: dict[str, Any] = {}
     spec: dict[str, Any] = {}
 
 
 class PodWorkload(Fields):
-    """Equal pods that arrive over time."""
+    """Identical pods that arrive over time."""
 
     name: str
     shape: Mapping[str, Amount] | None = None
-    """What each pod requests; or `pod`."""
+    """The requests of each pod. Use either this or `pod`."""
     pod: PodTemplate | None = None
     namespace: str = "default"
     labels: Mapping[str, str] = {}
-    """Beside those of `pod`; `app` is the name of the workload unless it says otherwise."""
+    """Labels in addition to those of `pod`. `app` defaults to the name of the workload."""
     priority: int | None = None
     count: int | None = None
-    """How many in all; at each time with `arrival: at`."""
+    """Number of pods in all or, with `arrival: at`, at each time."""
     rate: Rate | None = None
-    """How many in a second; without it all arrive at the start."""
+    """Pods per second. Without it, all pods arrive at the start."""
     arrival: Arrival = "fixed"
     burst: int = 1
-    """How many arrive together, with `arrival: burst`."""
+    """Number of pods that arrive together, with `arrival: burst`."""
     at: tuple[Seconds, ...] = ()
     start: Seconds = Seconds(0)
     end: Seconds | None = None
-    """From when on none arrives; without it, the duration of the scenario."""
+    """The time after which no pod arrives. Defaults to the duration of the scenario."""
     lifetime: Lifetime | None = None
-    """Without it pods run for ever."""
+    """How long a pod runs. Without it, pods run forever."""
     kind: Literal["bare", "job", "deployment"] = msgspec.field(default="bare", name="as")
-    """What happens to a pod that is gone: nothing; it comes again unless it had ended; it comes again."""
+    """Whether pods are recreated: `bare` never, `job` unless the pod has completed, `deployment` always."""
 
 
 class Selected(Fields):
-    """Some of the nodes that are there at that time."""
+    """A selection of the nodes that exist at that time."""
 
     match_labels: Mapping[str, str] = {}
     random: int | None = None
-    """So many of them, drawn by the seed; without it all."""
+    """Number of nodes to draw by the seed. Without it, all nodes are selected."""
 
 
 NodesNamed = str | tuple[str, ...] | Selected
 
 
 class LabelNodes(Fields):
+    """Changes the labels of nodes."""
+
     nodes: NodesNamed
     labels: Mapping[str, str | None]
-    """Null takes a label away."""
+    """Null removes a label."""
 
 
 class TaintNodes(Fields):
+    """Changes the taints of nodes."""
+
     nodes: NodesNamed
     add: tuple[Taint, ...] = ()
     remove: tuple[str, ...] = ()
-    """Keys of taints to take away."""
+    """Keys of taints to remove."""
 
 
 class ScaleWorkload(Fields):
+    """Changes the number of pods of a deployment."""
+
     workload: str
     count: int
 
 
 class ObjectName(Fields):
+    """The kind and name of an object."""
+
     kind: str
     name: str
     namespace: str = ""
@@ -109,17 +117,17 @@ class ObjectName(Fields):
 
 
 class ScenarioEvent(Fields):
-    """Something that happens at a time. One field beside `at` and `for` is set."""
+    """An event at a given time. Exactly one field besides `at` and `for` is set."""
 
     at: Seconds
     back_after: Seconds | None = msgspec.field(default=None, name="for")
-    """With failNode: when the node comes back."""
+    """With failNode: the time after which the node comes back."""
     fail_node: NodesNamed | None = None
-    """The node is gone and its pods are lost."""
+    """Remove the node; its pods are lost."""
     remove_nodes: NodesNamed | None = None
-    """Its pods are deleted, then the node is gone."""
+    """Delete the pods of the node, then the node."""
     drain: NodesNamed | None = None
-    """Cordoned, and its pods are deleted."""
+    """Cordon the node and delete its pods."""
     cordon: NodesNamed | None = None
     uncordon: NodesNamed | None = None
     label: LabelNodes | None = None
@@ -127,17 +135,17 @@ class ScenarioEvent(Fields):
     add_nodes: NodeShape | None = None
     scale: ScaleWorkload | None = None
     apply: tuple[str | dict[str, Any], ...] | None = None
-    """Objects, or files of objects; one that is there is replaced."""
+    """Objects, or files of objects. An existing object is replaced."""
     delete: ObjectName | None = None
 
     def given(self) -> list[tuple[str, Any]]:
-        """The fields that are set beside `at` and `for`."""
+        """Return the fields that are set besides `at` and `for`."""
         values = ((name, getattr(self, field)) for field, name in ACTIONS.items())
         return [(name, value) for name, value in values if value is not None]
 
     @property
     def action(self) -> tuple[str, Any]:
-        """The one that is."""
+        """Return the only field that is set."""
         return self.given()[0]
 
 
@@ -146,23 +154,25 @@ ACTIONS = {
     for field in msgspec.structs.fields(ScenarioEvent)
     if field.encode_name not in ("at", "for")
 }
-"""Attribute → field, of what may happen."""
+"""Attribute → field name, for all events."""
 
 
 class AssertionFields(Fields):
+    """An assertion about a measure."""
+
     measure: str
     op: Comparison
     value: float
     at: Seconds | None = None
-    """Without it, at the end."""
+    """The time of the assertion. Defaults to the end."""
 
 
 class Scenario(Fields):
-    """The file."""
+    """The whole file."""
 
     nodes: tuple[NodeShape, ...] = ()
     objects: tuple[str | dict[str, Any], ...] = ()
-    """Objects, or files of objects, that are there from the start."""
+    """Objects, or files of objects, that exist from the start."""
     workloads: tuple[PodWorkload, ...] = ()
     events: tuple[ScenarioEvent, ...] = ()
     assertions: tuple[AssertionFields, ...] = ()
@@ -174,7 +184,7 @@ class Scenario(Fields):
 
 
 def read(text: str | bytes, source: str, read_objects: ReadObjects) -> Scenario:
-    """A scenario whose files are read and whose fields fit together; a FieldError otherwise."""
+    """Read a scenario with the files that it names, and check it. Raise a FieldError if it is invalid."""
     scenario = read_fields(Scenario, parse_yaml(text, source), source)
     problems = list(_problems(scenario))
     if problems:
@@ -201,7 +211,7 @@ def _problems(scenario: Scenario) -> Iterator[str]:
     for number, workload in enumerate(scenario.workloads):
         path = f"workloads[{number}]"
         if workload.name in names:
-            yield f"{path}.name: {workload.name!r} is the name of two workloads; name one otherwise"
+            yield f"{path}.name: {workload.name!r} is the name of two workloads; rename one of them"
         names.add(workload.name)
         yield from _workload_problems(path, workload, scenario.duration)
     for number, event in enumerate(scenario.events):
@@ -226,35 +236,35 @@ def _amount_problems(path: str, amounts: Mapping[str, Amount]) -> Iterator[str]:
 
 def _workload_problems(path: str, workload: PodWorkload, duration: float | None) -> Iterator[str]:
     if (workload.shape is None) == (workload.pod is None):
-        yield f"{path}: needs one of shape (what a pod requests) and pod (a template)"
+        yield f"{path}: needs either shape (the requests of a pod) or pod (a template)"
     yield from _amount_problems(f"{path}.shape", workload.shape or {})
     if workload.lifetime is not None and (problem := workload.lifetime.problem()):
         yield f"{path}.lifetime: {problem}"
     if workload.burst < 1:
         yield f"{path}.burst: {workload.burst} is less than 1"
     if (workload.arrival == "at") != bool(workload.at):
-        yield f"{path}: `arrival: at` and the times in `at` go together"
+        yield f"{path}: `arrival: at` requires times in `at`, and `at` requires `arrival: at`"
     if workload.rate is None and workload.arrival in ("poisson", "burst"):
         yield f"{path}.rate: required with `arrival: {workload.arrival}`"
     if workload.rate is None and not workload.at and workload.count is None:
         yield f"{path}.count: required without a rate"
     if workload.rate is not None and workload.count is None and workload.end is None and duration is None:
-        yield f"{path}: pods would arrive for ever; say count, end, or the duration of the scenario"
+        yield f"{path}: pods would arrive forever; set count, end, or the duration of the scenario"
     if workload.kind == "deployment" and (workload.rate is not None or workload.at):
-        yield f"{path}.as: the pods of a deployment are there from its start on; drop rate and at"
+        yield f"{path}.as: all pods of a deployment exist from its start; remove rate and at"
     if workload.kind == "deployment" and workload.lifetime is not None and duration is None:
-        yield f"{path}: pods would come again for ever; say the duration of the scenario"
+        yield f"{path}: pods would be recreated forever; set the duration of the scenario"
 
 
 def _event_problems(path: str, event: ScenarioEvent, scenario: Scenario) -> Iterator[str]:
     given = [name for name, _ in event.given()]
     if len(given) != 1:
-        yield f"{path}: needs one of {', '.join(ACTIONS.values())}; has {', '.join(given) or 'none'}"
+        yield f"{path}: needs one of {', '.join(ACTIONS.values())}; got {', '.join(given) or 'none'}"
     if event.back_after is not None and event.fail_node is None:
-        yield f"{path}.for: goes with failNode only"
+        yield f"{path}.for: is allowed with failNode only"
     if event.add_nodes is not None:
         yield from _shape_problems(f"{path}.addNodes", event.add_nodes)
     if event.scale is not None:
         known = [workload.name for workload in scenario.workloads if workload.kind == "deployment"]
         if event.scale.workload not in known:
-            yield f"{path}.scale.workload: {event.scale.workload!r} is no deployment; there are {known}"
+            yield f"{path}.scale.workload: {event.scale.workload!r} is not a deployment; known are {known}"

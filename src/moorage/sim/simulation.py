@@ -1,4 +1,4 @@
-"""`moorage.Simulation`: a workload under a scheduler configuration, in virtual time."""
+"""`moorage.Simulation`: runs a workload with a scheduler configuration in virtual time."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ from moorage.sim.tally import AttemptRing, PlacedPod, RunTally
 from moorage.sim.workload import Settings, Workload
 
 SPIN_LIMIT = 1_000_000_000
-"""Callbacks at one instant before that counts as going round in circles; a pod takes about ten."""
+"""Callbacks at one instant after which the run counts as a livelock. A pod takes about ten."""
 OnProgress = Callable[[float, RunTally], None]
-"""Called with the virtual time and what was counted so far."""
+"""Called with the virtual time and the counts so far."""
 
 
 class Simulation:
-    """A workload under a scheduler configuration.
+    """A workload and a scheduler configuration.
 
-        result = Simulation(Path("scenario.yaml"), config=Path("scheduler.yaml"), seed=1).run()
-        assert result["pending"] == 0
+            result = Simulation(Path("scenario.yaml"), config=Path("scheduler.yaml"), seed=1).run()
+            assert result["pending"] == 0
 
-    `workload` is the path of a scenario or record, the text of a scenario, or a `Workload`. `config` is a
+    `workload` is the path of a scenario or recording, the text of a scenario, or a `Workload`. `config` is a
     path, a text, a resolved Configuration, or None for the default profile. `measures` are functions of a
-    `View` by name, beside those of the workload. `until` ends the run at a virtual second.
+    `ClusterView` by name, in addition to those of the workload. `until` ends the run at a virtual second.
     """
 
     def __init__(
@@ -63,7 +63,9 @@ class Simulation:
         self.workload = _workload(workload)
         self.configuration = _configuration(config, plugins)
         if self.configuration.config.extenders:
-            raise MoorageError("a simulation asks no extenders: remove `extenders` from a copy of the file")
+            raise MoorageError(
+                "A simulation cannot call extenders. Remove `extenders` from a copy of the file."
+            )
         self.seed = self.workload.settings.seed if seed is None else seed
         self.name = name or (config.stem if isinstance(config, Path) else "default")
         self._settings = _until(self.workload.settings, until)
@@ -79,8 +81,11 @@ class Simulation:
         pace: RealTimePace | None = None,
         form: TableFormat = TableFormat.CSV,
     ) -> RunResult:
-        """From the start to the end. The result is in the folder, or without one in memory; `record` is a
-        file for all changes of objects, to be replayed. Without a pace it goes as fast as possible."""
+        """Run the simulation from start to end.
+
+        The result is written to the folder or, without one, kept in memory. `record` is a file in which all
+        changes of objects are recorded for a replay. Without a pace, the run is as fast as possible.
+        """
         with ExitStack() as stack:
             placed: list[PlacedPod] | None = None
             if folder is None:
@@ -127,9 +132,11 @@ class Simulation:
             asyncio.set_event_loop(None)
             loop.close()
         if loop.failures:
-            raise BaseExceptionGroup("failures of background work", loop.failures)
+            raise BaseExceptionGroup("failures of background tasks", loop.failures)
         for kind, number in cluster.set_aside.items():
-            driver.problems.add(f"{number} objects of the kind {kind} were left out: no plugin reads them")
+            driver.problems.add(
+                f"{number} objects of the kind {kind} were ignored because no plugin reads them"
+            )
         return RunResult(
             name=self.name,
             seed=self.seed,
@@ -144,7 +151,7 @@ class Simulation:
 
 
 def find_measure(reference: str) -> OwnMeasure:
-    """The function behind `module:function`."""
+    """Return the function of `module:function`."""
     module, _, name = reference.partition(":")
     try:
         found = getattr(importlib.import_module(module), name)
@@ -154,7 +161,7 @@ def find_measure(reference: str) -> OwnMeasure:
             "import path"
         ) from error
     if not callable(found):
-        raise MoorageError(f"measure {reference!r} is no function; write one that takes a View")
+        raise MoorageError(f"Measure {reference!r} is not a function; it must take a ClusterView.")
     measure: OwnMeasure = found
     return measure
 
@@ -192,8 +199,10 @@ def simulated_engine(
     recorder: EventRecorder,
     records: RecordRing | None = None,
 ) -> Engine:
-    """An engine with all profiles of the configuration, connected with a world in memory: what it writes
-    happens there, and comes back to it."""
+    """Build an engine with all profiles of the configuration, connected to a simulated cluster.
+
+    The engine's writes change the cluster, and the cluster posts the changes back to the engine.
+    """
     ports = Ports(cluster, cluster.clock, random.Random(seed), recorder)
     engine = assemble(configured.config, configured.profiles, configured.registry, ports, records=records)
     cluster.post, cluster.profiles = engine.inbox.post, engine.profiles

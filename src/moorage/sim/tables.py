@@ -1,7 +1,7 @@
-"""The tables of a result: CSV, or Parquet where the package `pyarrow` is installed.
+"""The tables of a result, as CSV or, if the package `pyarrow` is installed, as Parquet.
 
-Rows are written and read as they come, so that a million of them take no memory. What the columns mean is for
-`results` and for comparisons.
+Rows are written and read one by one, so that a million of them take no memory. `results` and `comparing`
+define the columns.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BATCH = 10_000
 
 
 class TableFormat(enum.StrEnum):
-    """The ending of the files."""
+    """The format of tables, which is also the suffix of their files."""
 
     CSV = "csv"
     PARQUET = "parquet"
@@ -29,14 +29,14 @@ class TableFormat(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ColumnType:
-    """What a column has."""
+    """The type of a column."""
 
     arrow: str
     """The type in Parquet."""
     text: Callable[[Any], str]
-    """A value as CSV has it."""
+    """Formats a value for CSV."""
     value: Callable[[str], Any]
-    """A value from the text."""
+    """Parses a value from CSV."""
 
 
 MEASURE = ColumnType(
@@ -44,7 +44,7 @@ MEASURE = ColumnType(
     lambda value: "" if isnan(value) else f"{value:.9g}",
     lambda text: float(text) if text else nan,
 )
-"""Not a number, where there is none: empty in CSV, null in Parquet."""
+"""A missing value is NaN in Python, empty in CSV and null in Parquet."""
 SECONDS = ColumnType("float64", "{:.6f}".format, float)
 NUMBER = ColumnType("int64", str, int)
 TEXT = ColumnType("string", str, str)
@@ -52,7 +52,7 @@ Columns = Mapping[str, ColumnType]
 
 
 class ResultTable:
-    """A table in a folder, written row by row. One of that name in the other format is removed."""
+    """A table in a folder, written row by row. A table of the same name in the other format is removed."""
 
     def __init__(self, folder: Path, name: str, columns: Columns, form: TableFormat) -> None:
         for other in TableFormat:
@@ -63,6 +63,7 @@ class ResultTable:
         )
 
     def add(self, row: Iterable[Any]) -> None:
+        """Add a row."""
         self._rows.add(row)
 
     def __enter__(self) -> ResultTable:
@@ -73,7 +74,7 @@ class ResultTable:
 
 
 def read_table(folder: Path, name: str, columns: Columns) -> tuple[list[str], Iterator[tuple[Any, ...]]]:
-    """The names of the columns, and the rows; columns that are not named are measures."""
+    """Return the names of the columns, and the rows. Columns that are not in `columns` are measures."""
     path = _file(folder, name, TableFormat.PARQUET)
     if path.exists():
         return _read_parquet(path)
@@ -81,7 +82,7 @@ def read_table(folder: Path, name: str, columns: Columns) -> tuple[list[str], It
 
 
 def check_format(form: TableFormat) -> None:
-    """A package that is missing is named before anything is done."""
+    """Raise if the package for the format is missing, before any work is done."""
     if form is TableFormat.PARQUET:
         _pyarrow()
 
@@ -91,6 +92,8 @@ def _file(folder: Path, name: str, form: TableFormat) -> Path:
 
 
 class _CsvRows:
+    """Writes rows as CSV."""
+
     def __init__(self, path: Path, columns: Columns) -> None:
         self._texts = [kind.text for kind in columns.values()]
         self._file = path.open("w", newline="")
@@ -105,6 +108,8 @@ class _CsvRows:
 
 
 class _ParquetRows:
+    """Writes rows as Parquet."""
+
     def __init__(self, path: Path, columns: Columns) -> None:
         self._pyarrow = pyarrow = _pyarrow()
         fields = [(name, pyarrow.type_for_alias(kind.arrow)) for name, kind in columns.items()]
@@ -163,7 +168,5 @@ def _pyarrow() -> Any:
     try:
         import pyarrow.parquet
     except ImportError as error:
-        raise MoorageError(
-            "Parquet needs a package: install moorage[parquet], or use --format csv"
-        ) from error
+        raise MoorageError("Parquet needs pyarrow. Install moorage[parquet], or use --format csv.") from error
     return pyarrow

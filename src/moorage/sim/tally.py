@@ -1,7 +1,7 @@
-"""What happens in a simulation, counted while it happens: pods, attempts, events, waiting times, placements.
+"""Counts what happens in a simulation: pods, attempts, events, waiting times and placements.
 
-Everything is counted at the moment it happens and costs the same whatever the size of the cluster. What the
-cluster looks like at a moment is for `measures`.
+Everything is counted when it happens, at a cost that does not depend on the size of the cluster. `measures`
+describes the state of the cluster at a moment.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from moorage.scheduler.records import RecordRing
 from moorage.sim.cluster import DELETED, ENDED, LOST
 
 RECORD_BYTES = 1 << 20
-"""Of decision records that are kept."""
+"""Maximum size of the decision records that are kept."""
 
 
 class PlacedPod(NamedTuple):
-    """A pod on its node; or, at the end of a run, one that is still pending."""
+    """A bound pod or, at the end of a run, a pod that is still pending."""
 
     time: float
     """Virtual seconds since the start."""
     pod: str
     node: str
-    """Empty for a pod that is still pending."""
+    """The node, or empty if the pod is still pending."""
     wait: float
-    """Seconds since the pod came."""
+    """Seconds since the pod arrived."""
     decided_by: str = ""
-    """The plugin whose score made the most difference to the second-best node, where scores are on record."""
+    """The plugin whose score made the largest difference to the second-best node, if the scores are known."""
 
 
 OnPlaced = Callable[[PlacedPod], None]
 
 
 class AttemptRing(RecordRing):
-    """Decision records, few of them kept, each shown to a listener."""
+    """A small ring of decision records that passes each record to a listener."""
 
     def __init__(self, listener: Callable[[DecisionRecord], None]) -> None:
         super().__init__(RECORD_BYTES)
@@ -51,32 +51,33 @@ class AttemptRing(RecordRing):
 
 
 class RunTally:
-    """Implements `PodWatcher` and `EventRecorder`; `attempted` hears of attempts."""
+    """Implements `PodWatcher` and `EventRecorder`. `attempted` receives the attempts."""
 
     def __init__(self, clock: Clock, on_placed: OnPlaced, give_up: int | None = None) -> None:
         self._clock = clock
         self._on_placed = on_placed
         self._give_up = give_up
-        """After so many refusals a pod is handed to `on_given_up`."""
+        """Number of rejections after which a pod is passed to `on_given_up`."""
         self.on_given_up: Callable[[str], None] = lambda key: None
         self.attempts = self.refused = 0
         self.arrived = self.scheduled = self.running = 0
         self.departed: Counter[str] = Counter({ENDED: 0, DELETED: 0, LOST: 0})
-        """Pods that are gone, by why."""
+        """Number of pods that are gone, by reason."""
         self.events: Counter[str] = Counter()
-        """Events for users, by reason."""
+        """Number of Kubernetes events, by reason."""
         self.pending_by: Counter[str] = Counter()
-        """Plugins → pending pods that they refused in the last attempt."""
+        """Plugins → number of pending pods that they rejected in the last attempt."""
         self.waits = array("d")
-        """Seconds from arrival to bind, of all pods that were bound."""
+        """Seconds from arrival to bind, for all bound pods."""
         self._came: dict[str, tuple[str, float]] = {}
-        """UID → key and arrival, of pending pods."""
+        """UID → key and arrival time of pending pods."""
         self._refused_by: dict[str, str] = {}
-        """UID → the plugins, joined by +, that refused a pending pod."""
+        """UID → the plugins, joined by +, that rejected a pending pod."""
         self._decided_by: dict[str, str] = {}
 
     @property
     def pending(self) -> int:
+        """The number of pending pods."""
         return len(self._came)
 
     # Pods
@@ -107,7 +108,7 @@ class RunTally:
         self._decided_by.pop(uid, None)
 
     def finish(self) -> None:
-        """The run is over: note the pods that are still pending."""
+        """Add the pods that are still pending to the placements at the end of the run."""
         now = self._clock.now()
         for key, came in self._came.values():
             self._on_placed(PlacedPod(now, key, "", now - came))
@@ -138,14 +139,16 @@ class RunTally:
 
 
 def decisive(top: TopScores) -> str:
-    """The plugin that put the best node before the second; empty when they are equal or there is one only."""
+    """Return the plugin that ranked the best node before the second, or an empty string if they are equal or
+    there is only one.
+    """
     if len(top.rows) < 2:
         return ""
     best, plugin = 0, ""
     for column in top.columns:
         scores = column.normalized
         if isinstance(scores, int):
-            continue  # one for all nodes
+            continue  # one value for all nodes
         if (gain := (scores[0] - scores[1]) * column.weight) > best:
             best, plugin = gain, column.plugin
     return plugin

@@ -1,7 +1,7 @@
-"""Traces: tables of pods, and of nodes, with a mapping that says what the columns mean.
+"""Traces: tables of pods and nodes, with a mapping that gives the meaning of the columns.
 
-In the texts of a mapping `{column}` stands for the value of that column. An entry of a map is left out where
-all the columns that it names are empty or 0. Rows are read one by one unless they are sorted or put in order.
+In the texts of a mapping, `{column}` stands for the value of that column. An entry of a map is omitted if all
+columns that it names are empty or 0. Rows are read one by one unless they must be sorted.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ Row = Mapping[str, str]
 Texts = Mapping[str, str | int | float]
 _COLUMN = re.compile(r"\{([^{}]*)\}")
 NUMBER = "number"
-"""In the texts of pods: the place in the order of arrival, from 0."""
+"""In the texts of pods: the position in the order of arrival, starting with 0."""
 
 
 class NodeColumns(Fields):
-    """How a row becomes a node."""
+    """How to build a node from a row."""
 
     file: str
-    """A table, beside the trace."""
+    """A table in the folder of the trace."""
     name: str
     allocatable: Texts
     labels: Texts = {}
@@ -43,7 +43,7 @@ class NodeColumns(Fields):
 
 
 class PodColumns(Fields):
-    """How a row becomes a pod."""
+    """How to build a pod from a row."""
 
     name: str
     namespace: str = "default"
@@ -53,30 +53,31 @@ class PodColumns(Fields):
     node_selector: Texts = {}
     priority: str = ""
     arrival: str = ""
-    """Seconds, or a time as RFC 3339; counted from the first."""
+    """Seconds or an RFC 3339 time, counted from the first arrival."""
     interval: Seconds | None = None
-    """Instead of `arrival`: one pod after the other, so far apart."""
+    """Instead of `arrival`: the time between two pods."""
     lifetime: str = ""
-    """Seconds from the bind on; where it is empty the pod runs for ever."""
+    """Seconds after the bind. If it is empty, the pod runs forever."""
     end: str = ""
-    """Instead of `lifetime`: a time as in `arrival`; the pod runs as long as from there to here."""
+    """Instead of `lifetime`: a time as in `arrival`. The pod runs as long as the time between the two."""
     sort: bool = False
-    """Sort the rows by arrival; without, they have to be in order."""
+    """Sort the rows by arrival. Without it, they must be in order."""
     shuffle: bool = False
-    """With `interval`: in an order drawn by the seed."""
+    """With `interval`: shuffle the rows by the seed."""
 
 
 class TraceMapping(Fields):
-    """The file."""
+    """The whole file."""
 
     pods: PodColumns
     nodes: NodeColumns | None = None
     objects: tuple[dict[str, Any], ...] = ()
     order: str = ""
-    """A file of lines `SEED pods ROW ROW …`, the rows of the trace in order of arrival, and `SEED nodes RANK
-    RANK …`, the place of every node; rows and seeds are numbers, rows and ranks count from 0."""
+    """A file of lines `SEED pods ROW ROW …` with the rows of the trace in order of arrival, and `SEED nodes
+    RANK RANK …` with the position of every node. All values are numbers; rows and ranks count from 0.
+    """
     attempts: int | None = None
-    """After so many refusals a pod is deleted; without it, it is tried for ever."""
+    """Number of rejections after which a pod is deleted. Without it, pods are tried forever."""
     duration: Seconds | None = None
     sample_interval: Seconds | None = None
     measures: dict[str, str] = {}
@@ -91,11 +92,11 @@ class Trace:
         self._source = source
         pods = mapping.pods
         if bool(pods.arrival) == (pods.interval is not None):
-            raise FieldError(f"{source}: pods: needs one of arrival (a column) and interval (a duration)")
+            raise FieldError(f"{source}: pods: needs either arrival (a column) or interval (a duration)")
         if pods.lifetime and pods.end:
-            raise FieldError(f"{source}: pods: lifetime and end exclude each other; drop one")
+            raise FieldError(f"{source}: pods: lifetime and end exclude each other; remove one")
         if (mapping.order or pods.shuffle) and pods.interval is None:
-            raise FieldError(f"{source}: pods: an order needs interval, not times of arrival")
+            raise FieldError(f"{source}: pods: order requires interval instead of arrival")
         self.settings = Settings(
             duration=mapping.duration,
             attempts=mapping.attempts,
@@ -140,7 +141,7 @@ class Trace:
             if time < last:
                 raise FieldError(
                     f"{self._path}: a pod arrives at {time:g} after one that arrives at {last:g}; sort the "
-                    f"rows, or say `sort: true` below pods in {self._source}"
+                    f"rows, or set `sort: true` below pods in {self._source}"
                 )
             last = time
             yield time - began, row
@@ -167,7 +168,7 @@ class Trace:
                 if int(number) == seed:
                     found[what] = [int(value) for value in values]
         if not found:
-            raise MoorageError(f"{path} has no order for seed {seed}; choose one that it has with --seed")
+            raise MoorageError(f"{path} has no order for seed {seed}; choose an existing seed with --seed")
         return found
 
     def _node(self, columns: NodeColumns, row: Row) -> AnyObject:
@@ -211,7 +212,9 @@ class Trace:
         except ValueError:
             pass
         if (found := parse_time(written)) is None:
-            raise FieldError(f"{self._path}: {text}: {written!r} is no time; write seconds or RFC 3339")
+            raise FieldError(
+                f"{self._path}: {text}: {written!r} is not a time; write seconds or an RFC 3339 time"
+            )
         return found
 
     def _map(self, texts: Texts, row: Row) -> dict[str, str]:
@@ -228,7 +231,7 @@ class Trace:
         except KeyError as error:
             known = ", ".join(row)
             raise FieldError(
-                f"{self._source}: {text!r}: there is no column {error}; there are {known}"
+                f"{self._source}: {text!r}: there is no column {error}; the columns are {known}"
             ) from error
 
     def _rows(self, path: Path) -> Iterator[Row]:
@@ -236,13 +239,14 @@ class Trace:
             with _opened(path) as lines:
                 yield from csv.DictReader(lines)
         except (OSError, EOFError, csv.Error, UnicodeDecodeError) as error:
-            raise MoorageError(f"{path} cannot be read as CSV: {error}") from error
+            raise MoorageError(f"Cannot read {path} as CSV: {error}") from error
 
 
 def read_mapping(text: str | bytes, source: str) -> TraceMapping:
+    """Read and check a mapping."""
     return read_fields(TraceMapping, parse_yaml(text, source), source)
 
 
 def _opened(path: Path) -> Any:
-    """The lines of a file, compressed or not."""
+    """Open a file, compressed or not."""
     return gzip.open(path, "rt", newline="") if path.suffix == ".gz" else path.open(newline="")

@@ -1,7 +1,7 @@
-"""What a simulation is fed with: objects at the start, actions at their times, and how long it goes on.
+"""The input of a simulation: objects at the start, timed actions, and settings.
 
-Scenarios, traces and records are workloads. Actions come lazily and in order of time, so that a million pods
-take no memory before they arrive.
+Scenarios, traces and recordings are workloads. Actions are generated lazily and in order of time, so that a
+million pods take no memory before they arrive.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from moorage.sim.cluster import DELETED, NO_LIFE, PodLife, SimulatedCluster
 from moorage.sim.loop import EPOCH
 
 Action: TypeAlias = Callable[[SimulatedCluster], None]
-"""Done at its time. What it raises as a MoorageError is collected, and the simulation goes on."""
+"""Executed at its time. A MoorageError is collected as a problem, and the simulation continues."""
 Timed: TypeAlias = tuple[float, Action]
-"""Virtual seconds since the start, and what happens then."""
+"""An action and its time in virtual seconds since the start."""
 
 
 @dataclass(frozen=True, slots=True)
 class AddObject:
-    """An object comes."""
+    """Adds an object."""
 
     object: AnyObject
     life: PodLife = NO_LIFE
@@ -35,7 +35,7 @@ class AddObject:
 
 @dataclass(frozen=True, slots=True)
 class UpdateObject:
-    """An object changes."""
+    """Changes an object."""
 
     resource: Resource
     key: str
@@ -47,7 +47,7 @@ class UpdateObject:
 
 @dataclass(frozen=True, slots=True)
 class DeleteObject:
-    """An object goes."""
+    """Removes an object."""
 
     resource: Resource
     key: str
@@ -62,7 +62,7 @@ Comparison = Literal["<", "<=", "==", "!=", ">=", ">"]
 
 @dataclass(frozen=True, slots=True)
 class Assertion:
-    """A measure that has to be so at a time; `at` None is the end."""
+    """An expected value of a measure at a time. An `at` of None means the end."""
 
     measure: str
     op: Comparison
@@ -72,41 +72,41 @@ class Assertion:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a workload says about the run as a whole."""
+    """The settings of a workload for the whole run."""
 
     duration: float | None = None
-    """Virtual seconds; None: until everything has arrived and ended, and nothing pending is tried."""
+    """Virtual seconds. None means until everything has arrived and ended, and no pending pod is tried."""
     seed: int = 0
     epoch: float = EPOCH
     """The wall clock at the start, in seconds since 1970."""
     grace: float = 0.0
     """Seconds that a deleted pod takes to end."""
     sample_interval: float | None = None
-    """Seconds between two samples; None: as many as give some hundred in all."""
+    """Seconds between two samples. None chooses an interval that gives several hundred samples."""
     attempts: int | None = None
-    """After so many refusals a pod is deleted; None: it is tried for ever."""
+    """Number of rejections after which a pod is deleted. None means that pods are tried forever."""
     adopts_pods: bool = True
-    """Pods that name no profile of the configuration are scheduled by its first one."""
+    """Whether the first profile schedules pods that name no profile of the configuration."""
     measures: dict[str, str] = field(default_factory=dict)
-    """Name → `module:function` of own measures."""
+    """Name → `module:function` of custom measures."""
     assertions: tuple[Assertion, ...] = ()
 
 
 class Workload(Protocol):
-    """One workload may be run many times; the seed decides what is random about it."""
+    """A workload, which may be run many times. The seed decides everything random in it."""
 
     @property
     def settings(self) -> Settings: ...
 
     def start(self, seed: int) -> Iterable[AnyObject]:
-        """The objects that are there before anything happens."""
+        """Return the objects that exist before the first action."""
         ...
 
     def actions(self, seed: int) -> Iterator[Timed]:
-        """What happens, in order of time."""
+        """Yield the actions in order of time."""
         ...
 
 
 def merge(*streams: Iterable[Timed]) -> Iterator[Timed]:
-    """All actions in order of time; at one time those of the first stream come first."""
+    """Yield all actions in order of time. At equal times, the first stream comes first."""
     return heapq.merge(*streams, key=itemgetter(0))
