@@ -16,7 +16,7 @@ from moorage.api import decoding
 from moorage.api.errors import MoorageError
 from moorage.api.node import Node
 from moorage.api.pod import Pod, controller_of
-from moorage.api.resources import NODES, PODS, REPLICA_SETS, AnyObject
+from moorage.api.resources import NODES, PODS, REPLICA_SETS, AnyObject, by_kind
 from moorage.app.configuration import Configuration
 from moorage.app.offline import AnyEngine, NoEvents
 from moorage.explain.explanation import Explanation, explain
@@ -114,7 +114,9 @@ class ClusterCopy:
 
     def _expanded(self, manifest: Mapping[str, Any], replicas: int | None) -> Iterator[AnyObject]:
         kind, meta = str(manifest.get("kind")), dict(manifest.get("metadata") or {})
-        meta.setdefault("namespace", self.namespace)
+        resource = by_kind(kind)
+        if resource is None or resource.namespaced:
+            meta.setdefault("namespace", self.namespace)
         meta["name"] = meta.get("name") or f"{meta.get('generateName', 'pod-')}0"
         if kind == "Pod":
             raw = {**manifest, "metadata": meta}
