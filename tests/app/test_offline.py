@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -10,25 +11,28 @@ from msgspec.structs import replace
 from moorage.api.resources import CSI_NODES, NODES, PODS
 from moorage.app.configuration import configure
 from moorage.app.offline import load, offline_engine, question_engine
+from moorage.framework.handle import Nominator
 from moorage.framework.ports import Change, Served
 from moorage.testing import make_node, make_nodes, make_pod
 
 DEFAULT = configure(discover=False)
 
 
-def nominations(nominator) -> dict[str, list[str]]:
+def nominations(nominator: Nominator) -> dict[str, list[str]]:
     return {node: [pod.key for pod in nominator.nominated_on(node)] for node in nominator.nodes()}
 
 
 def random_changes(seed: int) -> list[Change]:
     """Objects that come, change and go."""
-    draw, changes = random.Random(seed), []
-    nodes, pods = make_nodes(4), {}
+    draw = random.Random(seed)
+    nodes = make_nodes(4)
+    changes: list[Change] = []
+    pods: dict[str, Any] = {}
     changes += [Change(NODES, None, node, initial=True) for node in nodes]
     for number in range(40):
         name = f"p{draw.randrange(12)}"
         old = pods.get(name)
-        options = {"cpu": draw.choice(("100m", "1")), "priority": draw.choice((0, 5))}
+        options: dict[str, Any] = {"cpu": draw.choice(("100m", "1")), "priority": draw.choice((0, 5))}
         place = draw.choice(("node", "nominated", "gated", "pending", "foreign", "gone"))
         where = draw.choice(nodes).name
         if place == "node":

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from click.testing import Result
+from typer.testing import Result
 
 from moorage.api import decoding
 from moorage.cli.root import app
@@ -34,7 +34,7 @@ profiles:
 
 @pytest.fixture
 def snapshot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    objects = {"nodes": NODES, "pods": PODS}
+    objects: dict[str, Any] = {"nodes": NODES, "pods": PODS}
     raw = {key: [decoding.to_builtins(obj) for obj in listed] for key, listed in objects.items()}
     (tmp_path / "cluster.json").write_text(json.dumps(raw))
     (tmp_path / "lax.yaml").write_text(PACKED)

@@ -118,8 +118,8 @@ def test_other_arguments_give_other_scores():
     }
     nodes = [make_node("a", cpu="2"), make_node("b", cpu="8")]
     least, most = (
-        evaluate(case(make_pod("p", cpu="1"), nodes, **options))["plugins"]["NodeResourcesFit"]["score"]
-        for options in ({}, {"args": args})
+        evaluate(case(make_pod("p", cpu="1"), nodes, args=given))["plugins"]["NodeResourcesFit"]["score"]
+        for given in ({}, args)
     )
     assert least["a"] < least["b"]
     assert most["a"] > most["b"]

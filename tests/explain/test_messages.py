@@ -66,8 +66,9 @@ class Draw:
         if self._chance(0.25):
             options["spread"] = [spread_over("topology.kubernetes.io/zone", {"app": app})]
         if self._chance(0.3):
-            wish = draw.choice(("near", "away"))
-            options["affinity"] = make_affinity(**{wish: {"app": draw.choice(APPS)}})
+            other = {"app": draw.choice(APPS)}
+            near = draw.random() < 0.5
+            options["affinity"] = make_affinity(near=other) if near else make_affinity(away=other)
         if self._chance(0.3):
             options["tolerations"] = ["dedicated=batch:NoSchedule"]
         return make_pod(

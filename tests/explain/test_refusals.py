@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from moorage.api.node import HOSTNAME, ZONE
-from moorage.api.pod import GCEPersistentDiskVolumeSource, Volume
+from moorage.api.pod import Volume
+from moorage.api.storage import GCEPersistentDiskVolumeSource
 from moorage.explain.explanation import detail_text, summary
 from moorage.framework.explaining import Detail
 from moorage.testing import make_node, make_pod

@@ -11,7 +11,7 @@ from moorage.api.errors import MoorageError
 from moorage.api.resources import NODES, PODS
 from moorage.app.configuration import configure
 from moorage.app.offline import question_engine
-from moorage.explain.what_if import ClusterCopy, Outcome, ended_by, placed_elsewhere
+from moorage.explain.what_if import ClusterCopy, WhatIfOutcome, ended_by, placed_elsewhere
 from moorage.snapshots.cluster import ClusterObjects
 from moorage.testing import make_node, make_pod
 
@@ -85,7 +85,7 @@ def test_a_drain_moves_what_a_controller_makes_again_and_loses_the_rest():
     with copy(cluster(*pods)) as tried:
         tried.drain("n0")
         outcome = tried.settle()
-    assert outcome == Outcome(moved={"default/owned": ("n0", "n1")}, lost=("default/bare",))
+    assert outcome == WhatIfOutcome(moved={"default/owned": ("n0", "n1")}, lost=("default/bare",))
 
 
 def test_more_nodes_take_pods_that_have_waited():
@@ -201,7 +201,7 @@ def test_a_cordoned_node_keeps_its_pods_and_gets_no_more():
     with copy(cluster(make_pod("old", cpu="1", node="n0"))) as tried:
         tried.cordon("n0")
         tried.add([workload(replicas=2, cpu="1")])
-        assert tried.settle() == Outcome(placed={"default/web-0": "n1", "default/web-1": "n1"})
+        assert tried.settle() == WhatIfOutcome(placed={"default/web-0": "n1", "default/web-1": "n1"})
 
 
 def test_a_drained_pod_that_fits_nowhere_is_pending():
@@ -227,7 +227,7 @@ def test_nothing_happens_to_a_cluster_without_changes():
     running = make_pod("old", cpu="1", node="n0")
     with copy(cluster(running, make_pod("huge", cpu="64"))) as tried:
         outcome = tried.settle()
-    assert outcome == Outcome()
+    assert outcome == WhatIfOutcome()
     assert outcome.to_dict() == {"placed": {}, "pending": {}, "preempted": [], "moved": {}, "lost": []}
 
 

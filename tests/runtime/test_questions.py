@@ -130,7 +130,7 @@ def test_nodes_outside_those_of_pre_filter_are_refused():
     verdicts = questions.ask_each(profile, CycleState(), pod, engine.services.nodes())
     [refusing] = [verdict for verdict in verdicts if verdict.refuses]
     assert refusing.plugin.name == "NodeAffinity"
-    assert refusing.pre.node_names == {"a"}
+    assert refusing.pre.node_names == frozenset({"a"})
     assert refusing.for_all.is_success
     assert [name for name, _ in refusing.statuses] == ["b"]
 

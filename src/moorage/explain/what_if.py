@@ -40,7 +40,7 @@ WORKLOADS = ("Deployment", "ReplicaSet", "StatefulSet", "Job")
 
 
 @dataclass(slots=True)
-class Outcome:
+class WhatIfOutcome:
     """What the changes lead to."""
 
     placed: dict[str, str] = field(default_factory=dict)
@@ -215,10 +215,10 @@ class ClusterCopy:
 
     # The answer
 
-    def settle(self) -> Outcome:
+    def settle(self) -> WhatIfOutcome:
         """Run the scheduler until it is done, and return the outcome."""
         self._loop.run_until_complete(self._run())
-        pods, found = self._world.pods, Outcome()
+        pods, found = self._world.pods, WhatIfOutcome()
         for key in (*self._before, *self._came):
             pod, node = pods.get(key), self._before.get(key, "")
             if pod is None or (pod.spec.node_name == node and key not in self._came and node):
@@ -257,7 +257,7 @@ class ClusterCopy:
         waiting = self.engine.queue.pending.counts()
         return bool(waiting["active"] + waiting["backoff"] + len(self.engine.bindings))
 
-    def fill(self, manifests: Sequence[Mapping[str, Any]], most: int = MAX_REPLICAS) -> Outcome:
+    def fill(self, manifests: Sequence[Mapping[str, Any]], most: int = MAX_REPLICAS) -> WhatIfOutcome:
         """Add replicas until one stays pending; the outcome has the first pending one only."""
         step = 16
         while True:
@@ -269,7 +269,7 @@ class ClusterCopy:
             step *= 2
 
 
-def ended_by(copy: ClusterCopy, outcome: Outcome) -> Explanation | None:
+def ended_by(copy: ClusterCopy, outcome: WhatIfOutcome) -> Explanation | None:
     """Explain the first pending pod, on the copy in its final state."""
     for key in outcome.pending:
         namespace, _, name = key.partition("/")

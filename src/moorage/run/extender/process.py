@@ -38,7 +38,7 @@ from moorage.run.comparer import Comparer
 from moorage.run.endpoints import REFRESH_SECONDS
 from moorage.run.extender.application import ServerMetrics, extender_app
 from moorage.run.extender.options import ExtenderOptions
-from moorage.run.extender.selecting import Served
+from moorage.run.extender.selecting import ServedProfile
 from moorage.run.extender.verbs import ExtenderVerbs
 from moorage.run.watchdog import FAILED, OK, Heart, Signals, Watchdog
 from moorage.serving.certificates import ServingCertificate
@@ -58,7 +58,7 @@ NOT_SYNCED = "the caches of the extender have not synced yet; try again"
 class ExtenderProcess:
     """One run. `run` returns the exit code."""
 
-    def __init__(self, served: Served, options: ExtenderOptions) -> None:
+    def __init__(self, served: ServedProfile, options: ExtenderOptions) -> None:
         self._served = served
         self._options = options
         self._clock = SystemClock()
@@ -222,7 +222,7 @@ async def _refresh(certificate: ServingCertificate) -> None:
 
 
 def run(
-    served: Served,
+    served: ServedProfile,
     options: ExtenderOptions,
     loop_factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop,
 ) -> int:
