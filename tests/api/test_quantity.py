@@ -184,3 +184,22 @@ def test_formatting_loses_nothing(nanos, binary):
 def test_any_text_is_a_quantity_or_a_quantity_error(text):
     with contextlib.suppress(QuantityError):
         assert isinstance(parse(text), int)
+
+
+@pytest.mark.parametrize(
+    ("resource", "amount", "expected"),
+    [
+        ("cpu", 1500, "1500m"),
+        ("cpu", 4000, "4"),
+        ("cpu", 0, "0"),
+        ("memory", 3 << 29, "1.5Gi"),
+        ("memory", 1000, "1000"),
+        ("ephemeral-storage", 5 << 40, "5Ti"),
+        ("hugepages-2Mi", 2 << 20, "2Mi"),
+        ("memory", -(1 << 30), "-1Gi"),
+        ("example.com/gpu", 1200, "1200"),
+        ("pods", 110, "110"),
+    ],
+)
+def test_amounts_are_in_the_notation_of_kubernetes(resource, amount, expected):
+    assert format_amount(resource, amount) == expected

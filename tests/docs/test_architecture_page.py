@@ -11,6 +11,8 @@ SOURCE = ROOT / "src" / "moorage"
 WAY = TEXT.partition("## The way of one pod")[2].partition("Four rules")[0]
 MOST_MODULES = 90
 """That a pod of a new template may meet on its way."""
+MAX_EXPLAIN_MODULES = 119
+"""Modules that `moorage explain` may call for a pending pod of a snapshot."""
 
 
 def test_the_modules_that_the_page_names_exist():
@@ -33,9 +35,9 @@ def test_the_way_of_one_pod_has_fifteen_steps_at_most_and_its_files_exist():
         assert (SOURCE / file).exists() or (ROOT / file).exists(), file
 
 
-def traced() -> tuple[dict[str, int], int]:
+def traced(*args: str) -> tuple[dict[str, int], int]:
     """Module → calls, and the number of modules, as `tools/trace_pod.py` prints them."""
-    command = [sys.executable, str(ROOT / "tools" / "trace_pod.py")]
+    command = [sys.executable, str(ROOT / "tools" / "trace_pod.py"), *args]
     result = subprocess.run(command, text=True, capture_output=True, timeout=120, check=False)
     assert result.returncode == 0, result.stderr
     calls = {name: int(number) for number, name in re.findall(r"^ +(\d+) (moorage\S+)$", result.stdout, re.M)}
@@ -50,6 +52,14 @@ def test_a_pod_meets_few_modules():
     assert not [
         name for name in calls if name.startswith(("moorage.testing", "moorage.store", "moorage.sim"))
     ]
+
+
+def test_an_explanation_meets_few_modules():
+    calls, number = traced("explain")
+    assert number == len(calls)
+    assert 50 < number <= MAX_EXPLAIN_MODULES
+    assert {"moorage.cli.explain", "moorage.runtime.questions", "moorage.explain.remedies"} <= set(calls)
+    assert not [name for name in calls if name.startswith(("moorage.queue.scheduling", "moorage.client"))]
 
 
 def test_the_files_on_the_way_are_those_that_a_pod_meets():

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from moorage.explain.evaluate import evaluate
+from moorage.api import decoding
+from moorage.explain.evaluate import Evaluator, evaluate
+from moorage.testing import make_node, make_pod
+from tests.explain.world import ask, cluster, load
 
 POD = {"metadata": {"name": "p", "namespace": "default"}, "spec": {"containers": [{"name": "c"}]}}
 NODE = {"metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"}}}
@@ -42,3 +47,119 @@ def test_a_bare_dump_with_a_pod_is_a_case():
 
 def test_an_empty_cluster_has_no_feasible_node():
     assert evaluate({"id": 1, "input": {"pod": POD}})["feasible"] == []
+
+
+# Answers
+
+
+def case(pod: Any, nodes: list[Any], pods: list[Any] | None = None, **rest: Any) -> dict[str, Any]:
+    listed = {"nodes": nodes, "pods": pods or []}
+    raw = {key: [decoding.to_builtins(obj) for obj in objects] for key, objects in listed.items()}
+    return {"id": "x", "input": {"pod": decoding.to_builtins(pod), **raw, **rest}}
+
+
+def test_each_plugin_answers_as_if_it_were_alone():
+    nodes = [make_node("a", cpu="1", taints=["x:NoSchedule"]), make_node("b")]
+    answer = evaluate(case(make_pod("p", cpu="2"), nodes))
+    plugins = answer["plugins"]
+    assert list(plugins["TaintToleration"]["filter"]) == ["a"]
+    assert list(plugins["NodeResourcesFit"]["filter"]) == ["a"]
+    assert set(plugins["NodeResourcesFit"]["score"]) == {"a", "b"}, "refused nodes are scored too"
+    assert "NodePorts" not in plugins, "it has nothing to report"
+
+
+def test_a_pod_that_pre_filter_refuses_has_no_other_answers_of_the_plugin():
+    answer = evaluate(case(make_pod("p", claims=["gone"]), [make_node("a")]))
+    assert list(answer["plugins"]["VolumeBinding"]) == ["preFilter"]
+    assert answer["plugins"]["VolumeBinding"]["preFilter"]["code"] == "UnschedulableAndUnresolvable"
+
+
+def test_the_nodes_of_pre_filter_are_named_and_only_they_are_filtered():
+    pod = decoding.to_builtins(make_pod("p"))
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["b"]}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    pod["spec"]["affinity"] = {"nodeAffinity": required}
+    data = case(make_pod("p"), [make_node("a"), make_node("b")])
+    data["input"]["pod"] = pod
+    answer = evaluate(data)
+    assert answer["plugins"]["NodeAffinity"] == {"preFilterNodes": ["b"]}
+    assert answer["feasible"] == ["b"]
+
+
+def test_a_single_feasible_node_has_a_total():
+    answer = evaluate(case(make_pod("p"), [make_node("a")]))
+    assert answer["total"]["a"] == sum(plugin["score"]["a"] for plugin in answer["plugins"].values())
+
+
+@pytest.mark.parametrize(
+    ("priority", "expected"),
+    [
+        pytest.param(0, None, id="no priority"),
+        pytest.param(
+            10, {"code": "Success", "node": "a", "victims": ["low"]}, id="higher than a running pod"
+        ),
+        pytest.param(
+            -5,
+            None,
+            id="negative priority",
+        ),
+    ],
+)
+def test_preemption_is_tried_for_pods_with_a_priority(priority, expected):
+    low = make_pod("low", cpu="3", node="a", priority=1)
+    answer = evaluate(case(make_pod("p", cpu="3", priority=priority), [make_node("a")], [low]))
+    assert answer["feasible"] == []
+    assert answer.get("preemption") == expected
+
+
+def test_other_arguments_give_other_scores():
+    args = {
+        "NodeResourcesFit": {"scoringStrategy": {"type": "MostAllocated", "resources": [{"name": "cpu"}]}}
+    }
+    nodes = [make_node("a", cpu="2"), make_node("b", cpu="8")]
+    least, most = (
+        evaluate(case(make_pod("p", cpu="1"), nodes, args=given))["plugins"]["NodeResourcesFit"]["score"]
+        for given in ({}, args)
+    )
+    assert least["a"] < least["b"]
+    assert most["a"] > most["b"]
+
+
+def test_arguments_of_a_plugin_that_the_profile_lacks_are_an_error():
+    answer = evaluate(case(make_pod("p"), [], args={"Coscheduling": {}}))
+    assert answer["error"].startswith("input.args.Coscheduling: profile 'default-scheduler' has no plugin")
+
+
+def test_a_live_cluster_is_loaded_once_for_all_pods():
+    live = cluster([make_node("a"), make_node("b")], [make_pod("old", cpu="3", node="a")])
+    judge = Evaluator(live=live)
+    first, second, third = (
+        judge({"id": i, "pod": decoding.to_builtins(make_pod("p", cpu=cpu))}) for i, cpu in enumerate("129")
+    )
+    assert (first["feasible"], second["feasible"], third["feasible"]) == (["a", "b"], ["b"], [])
+
+
+def test_a_live_cluster_is_loaded_again_for_other_arguments():
+    live = cluster([make_node("a", cpu="2"), make_node("b", cpu="8")])
+    judge, pod = Evaluator(live=live), decoding.to_builtins(make_pod("p", cpu="1"))
+    args = {
+        "NodeResourcesFit": {"scoringStrategy": {"type": "MostAllocated", "resources": [{"name": "cpu"}]}}
+    }
+    plain, packed, again = judge({"pod": pod}), judge({"pod": pod, "args": args}), judge({"pod": pod})
+    assert plain == again
+    assert plain["total"] != packed["total"]
+
+
+def test_objects_of_a_case_are_refused_on_a_live_cluster():
+    judge = Evaluator(live=cluster([make_node("a")]))
+    answer = judge({"id": 1, "pod": POD, "nodes": []})
+    assert answer["error"] == "input.nodes: the cluster is that of the API server; leave this out"
+
+
+def test_explain_and_evaluate_agree():
+    nodes = [make_node("a", cpu="1"), make_node("b", taints=["x:NoSchedule"]), make_node("c"), make_node("d")]
+    pod = make_pod("p", cpu="2")
+    answer, explanation = evaluate(case(pod, nodes)), ask(load(nodes, [pod]), pod, table=True)
+    assert explanation.table is not None
+    totals = dict(zip(explanation.table["nodes"], explanation.table["scores"], strict=True))
+    assert {name: total for name, total in totals.items() if total is not None} == answer["total"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -9,7 +10,8 @@ import pytest
 from moorage.api.errors import MoorageError
 from moorage.api.resources import NODES, PODS
 from moorage.app.configuration import configure
-from moorage.explain.what_if import ClusterCopy, Outcome
+from moorage.app.offline import question_engine
+from moorage.explain.what_if import ClusterCopy, WhatIfOutcome, ended_by, placed_elsewhere
 from moorage.snapshots.cluster import ClusterObjects
 from moorage.testing import make_node, make_pod
 
@@ -83,7 +85,7 @@ def test_a_drain_moves_what_a_controller_makes_again_and_loses_the_rest():
     with copy(cluster(*pods)) as tried:
         tried.drain("n0")
         outcome = tried.settle()
-    assert outcome == Outcome(moved={"default/owned": ("n0", "n1")}, lost=("default/bare",))
+    assert outcome == WhatIfOutcome(moved={"default/owned": ("n0", "n1")}, lost=("default/bare",))
 
 
 def test_more_nodes_take_pods_that_have_waited():
@@ -128,3 +130,178 @@ def test_nothing_that_was_read_is_changed():
 def test_what_is_not_there_is_named(change, says):
     with copy(cluster()) as tried, pytest.raises(MoorageError, match=says):
         change(tried)
+
+
+# Objects that are added
+
+
+def test_a_pod_is_placed_under_its_own_name_or_numbered():
+    manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "one"}, "spec": {"containers": []}}
+    with copy(cluster()) as tried:
+        assert tried.add([manifest]) == 1
+        assert tried.add([manifest], replicas=2) == 2
+        assert sorted(tried.settle().placed) == ["default/one", "default/one1", "default/one2"]
+
+
+def test_a_pod_without_a_name_gets_one_from_generate_name():
+    manifest = {
+        "kind": "Pod",
+        "metadata": {"generateName": "job-", "namespace": "team"},
+        "spec": {"containers": []},
+    }
+    with copy(cluster()) as tried:
+        tried.add([manifest])
+        assert list(tried.settle().placed) == ["team/job-0"]
+
+
+@pytest.mark.parametrize(("replicas", "pods"), [pytest.param(None, 2, id="of the manifest"), (0, 0), (5, 5)])
+def test_replicas_of_a_workload_may_be_replaced(replicas, pods):
+    with copy(cluster(nodes=3)) as tried:
+        assert tried.add([workload(replicas=2, cpu="100m")], replicas) == pods
+
+
+def test_names_that_are_taken_are_left_alone():
+    with copy(cluster(make_pod("web-0", cpu="100m", node="n0"))) as tried:
+        tried.add([workload(replicas=1, cpu="100m")])
+        assert list(tried.settle().placed) == ["default/web-1"]
+
+
+def test_other_objects_are_added_too():
+    high = {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": "high"},
+        "value": 1000,
+    }
+    low = [make_pod(f"low-{i}", cpu="2", node=f"n{i}") for i in range(2)]
+    with copy(cluster(*low)) as tried:
+        tried.add([high, workload(replicas=1, cpu="2", priorityClassName="high")])
+        outcome = tried.settle()
+    assert list(outcome.placed) == ["default/web-0"]
+    assert len(outcome.preempted) == 1
+
+
+def test_a_node_of_a_manifest_takes_pods():
+    amounts = {"cpu": "8", "memory": "8Gi", "pods": "10"}
+    node = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": "big"},
+        "status": {"allocatable": amounts},
+    }
+    with copy(cluster()) as tried:
+        tried.add([node, workload(replicas=1, cpu="4")])
+        assert tried.settle().placed == {"default/web-0": "big"}
+
+
+# Nodes
+
+
+def test_a_cordoned_node_keeps_its_pods_and_gets_no_more():
+    with copy(cluster(make_pod("old", cpu="1", node="n0"))) as tried:
+        tried.cordon("n0")
+        tried.add([workload(replicas=2, cpu="1")])
+        assert tried.settle() == WhatIfOutcome(placed={"default/web-0": "n1", "default/web-1": "n1"})
+
+
+def test_a_drained_pod_that_fits_nowhere_is_pending():
+    pods = [make_pod(f"owned-{i}", cpu="2", node=f"n{i}", owner="ReplicaSet/rs") for i in range(2)]
+    with copy(cluster(*pods)) as tried:
+        tried.drain("n0")
+        outcome = tried.settle()
+    assert outcome.moved == {}
+    [(key, message)] = outcome.pending.items()
+    assert key == "default/owned-0"
+    assert message.startswith("0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable.")
+
+
+def test_added_nodes_are_empty_copies_with_their_own_names():
+    full = [make_pod(f"full-{i}", cpu="2", node=f"n{i}") for i in range(2)]
+    with copy(cluster(*full)) as tried:
+        tried.add_nodes(2, like="n1")
+        tried.add([workload(replicas=2, cpu="2")])
+        assert set(tried.settle().placed.values()) == {"n1-copy-0", "n1-copy-1"}
+
+
+def test_nothing_happens_to_a_cluster_without_changes():
+    running = make_pod("old", cpu="1", node="n0")
+    with copy(cluster(running, make_pod("huge", cpu="64"))) as tried:
+        outcome = tried.settle()
+    assert outcome == WhatIfOutcome()
+    assert outcome.to_dict() == {"placed": {}, "pending": {}, "preempted": [], "moved": {}, "lost": []}
+
+
+def test_an_outcome_as_data_has_both_nodes_of_a_moved_pod():
+    with copy(cluster(make_pod("owned", cpu="1", node="n0", owner="ReplicaSet/rs"))) as tried:
+        tried.drain("n0")
+        assert tried.settle().to_dict()["moved"] == {"default/owned": {"from": "n0", "to": "n1"}}
+
+
+# The reason that there is no more room
+
+
+def test_the_first_pending_pod_is_explained_on_the_final_state():
+    with copy(cluster()) as tried:
+        tried.add([workload(replicas=3, cpu="1500m")])
+        outcome = tried.settle()
+        why = ended_by(tried, outcome)
+    assert why is not None
+    assert [why.pod.key] == list(outcome.pending)
+    [group] = why.groups
+    assert group.details == ("cpu: 1 short on 2 nodes",)
+    assert why.remedies == []
+
+
+def test_nothing_is_explained_when_every_pod_has_a_node():
+    with copy(cluster()) as tried:
+        tried.add([workload(replicas=1)])
+        assert ended_by(tried, tried.settle()) is None
+
+
+def test_filling_stops_at_the_bound_when_pods_need_nothing():
+    with copy(cluster()) as tried:
+        outcome = tried.fill([workload(cpu="0")], most=40)
+    assert len(outcome.placed) == 40
+    assert not outcome.pending
+
+
+# Another configuration
+
+PACKED = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- pluginConfig:
+  - name: NodeResourcesFit
+    args: {scoringStrategy: {type: MostAllocated, resources: [{name: cpu, weight: 1}]}}
+"""
+
+
+def elsewhere(found: ClusterObjects, text: str = "") -> list[dict[str, Any]]:
+    configured = configure(text, discover=False) if text else configure(discover=False)
+    engine = question_engine(configured, found.changes())
+    return asyncio.run(placed_elsewhere(engine))
+
+
+def test_pods_that_the_configuration_would_place_elsewhere_are_named_with_the_plugins():
+    found = cluster(make_pod("big", cpu="1", node="n0"), make_pod("p", cpu="500m", node="n1"))
+    assert elsewhere(found) == []
+    [moved] = [each for each in elsewhere(found, PACKED) if each["pod"] == "default/p"]
+    assert (moved["from"], moved["to"]) == ("n1", "n0")
+    assert "NodeResourcesFit" in moved["decidedBy"]
+
+
+def test_a_pod_that_would_be_pending_goes_nowhere_with_the_reason():
+    nodes = [make_node("n0", unschedulable=True)]
+    found = ClusterObjects({NODES: nodes, PODS: [make_pod("p", node="n0")]})
+    assert elsewhere(found) == [
+        {"pod": "default/p", "from": "n0", "to": "", "decidedBy": ["node(s) were unschedulable"]}
+    ]
+
+
+def test_nodes_with_equal_scores_count_as_one():
+    assert elsewhere(cluster(make_pod("p", cpu="1", node="n1"))) == []
+
+
+def test_pending_pods_are_not_placed_again():
+    assert elsewhere(cluster(make_pod("p", cpu="1"))) == []

@@ -15,7 +15,7 @@ from moorage.app.configuration import configure
 from moorage.app.scheduler import Scheduler
 from moorage.client.transport import Request, Response
 from moorage.framework.points import Plugin
-from moorage.run.extender import ExtenderVerbs, Served, extender_app, select
+from moorage.run.extender import ExtenderVerbs, ServedProfile, extender_app, select
 from moorage.run.extender.application import ServerMetrics
 from moorage.testing import Cluster, make_pod
 from tests.extender.kit import FakeResponse
@@ -44,7 +44,7 @@ def served_of(*plugins: type[Plugin], point: str = "multiPoint", weights: Sequen
 class Extended:
     """A cluster that an extender follows. Use it as a context manager."""
 
-    def __init__(self, served: Served, *objects: Any, **options: Any) -> None:
+    def __init__(self, served: ServedProfile, *objects: Any, **options: Any) -> None:
         self.cluster = Cluster(start=False)
         self.cluster.add(*objects)
         self.cluster.scheduler = Scheduler(

@@ -1,25 +1,10 @@
-"""How the pages write amounts, ages and addresses."""
+"""How the pages write ages and addresses."""
 
 from __future__ import annotations
 
 import pytest
 
-from moorage.web.pages.text import address, age, amount, node_url, pod_url
-
-
-@pytest.mark.parametrize(
-    ("resource", "number", "expected"),
-    [
-        ("cpu", 1500, "1500m"),
-        ("cpu", 4000, "4"),
-        ("memory", 3 << 29, "1.5Gi"),
-        ("hugepages-2Mi", 2 << 20, "2Mi"),
-        ("memory", -(1 << 30), "-1Gi"),
-        ("example.com/gpu", 1200, "1,200"),
-    ],
-)
-def test_amounts_are_in_the_notation_of_kubernetes(resource, number, expected):
-    assert amount(resource, number) == expected
+from moorage.web.pages.text import address, age, node_url, pod_url
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ from moorage.cli.options import (
     scheduler_of,
 )
 from moorage.cli.printing import Form, OutputForm, console, fail, line, print_data, printable
-from moorage.explain.explanation import Explanation, Group, Placement, Victims
+from moorage.explain.explanation import Explanation, PlacementReason, RefusalGroup, VictimsOnNode
 from moorage.explain.explanation import explain as ask
 from moorage.explain.judging import Judge, find_pod
 from moorage.explain.remedies import Remedy
@@ -154,7 +154,7 @@ def _headline(answer: Explanation) -> str:
     return f"{pod.key} {state}: {feasible} are feasible."
 
 
-def refusals(groups: Sequence[Group]) -> Table:
+def refusals(groups: Sequence[RefusalGroup]) -> Table:
     """Show how many nodes each plugin refuses, and why."""
     table = Table("nodes", "sole reason", "plugin", "reason", box=None, pad_edge=False)
     for group in groups:
@@ -166,7 +166,7 @@ def refusals(groups: Sequence[Group]) -> Table:
     return table
 
 
-def candidates(found: Sequence[Victims]) -> Table:
+def candidates(found: Sequence[VictimsOnNode]) -> Table:
     """Show the nodes on which preemption would help, and their victims."""
     table = Table("node", "victims", "spared", "PDB violations", box=None, pad_edge=False)
     for each in found:
@@ -181,7 +181,7 @@ def _some(names: Sequence[str]) -> str:
     return printable(", ".join(names[:MAX_PODS])) + more
 
 
-def _show_placement(placement: Placement, assigned: str) -> None:
+def _show_placement(placement: PlacementReason, assigned: str) -> None:
     if placement.own_refused:
         line(f"Its node {assigned} would not be feasible now: {'; '.join(placement.own_refused)}")
     if not placement.best:

@@ -34,7 +34,7 @@ from moorage.cli.options import (
 )
 from moorage.cli.printing import Form, OutputForm, console, fail, line, print_data, printable
 from moorage.explain.explanation import Explanation
-from moorage.explain.what_if import ClusterCopy, Outcome, ended_by, placed_elsewhere
+from moorage.explain.what_if import ClusterCopy, WhatIfOutcome, ended_by, placed_elsewhere
 from moorage.snapshots.manifests import read_manifest
 
 MAX_ROWS = 40
@@ -142,7 +142,7 @@ def _number(text: str) -> int | None:
     return int(text)
 
 
-def _show(outcome: Outcome, why: Explanation | None, filled: bool) -> None:
+def _show(outcome: WhatIfOutcome, why: Explanation | None, filled: bool) -> None:
     if filled:
         line(f"{len(outcome.placed)} replicas fit.", style="bold")
     if outcome.placed:

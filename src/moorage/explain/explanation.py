@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from moorage.api import decoding
@@ -28,8 +29,7 @@ MAX_EXAMPLES = 5
 """Number of nodes that are named for a group."""
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class RefusalGroup(msgspec.Struct, frozen=True, rename={"only": "onlyReason", "names": "examples"}):
     """The nodes that one plugin refuses for one reason."""
 
     plugin: str
@@ -44,20 +44,12 @@ class Group:
     details: tuple[str, ...] = ()
     """The figures behind the reason, over all these nodes."""
 
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "plugin": self.plugin,
-            "reasons": list(self.reasons),
-            "codes": dict(self.codes),
-            "nodes": self.nodes,
-            "onlyReason": self.only,
-            "examples": list(self.names),
-            "details": list(self.details),
-        }
 
-
-@dataclass(frozen=True, slots=True)
-class Placement:
+class PlacementReason(
+    msgspec.Struct,
+    frozen=True,
+    rename={"best": "scores", "decided_by": "decidedBy", "own_refused": "ownRefused"},
+):
     """Why a node is chosen."""
 
     node: str
@@ -72,19 +64,8 @@ class Placement:
     own_refused: tuple[str, ...] = ()
     """Why that node would not be feasible now."""
 
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "node": self.node,
-            "margin": self.margin,
-            "decidedBy": list(self.decided_by),
-            "scores": [_score_dict(each) for each in self.best],
-            "own": None if self.own is None else _score_dict(self.own),
-            "ownRefused": list(self.own_refused),
-        }
 
-
-@dataclass(frozen=True, slots=True)
-class Victims:
+class VictimsOnNode(msgspec.Struct, frozen=True, rename="camel"):
     """The victims of preemption on one node."""
 
     node: str
@@ -95,15 +76,6 @@ class Victims:
     """Number of victims whose eviction violates a disruption budget."""
     highest_priority: int
     """Of the victims."""
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "node": self.node,
-            "victims": list(self.victims),
-            "reprieved": list(self.reprieved),
-            "pdbViolations": self.pdb_violations,
-            "highestPriority": self.highest_priority,
-        }
 
 
 @dataclass(slots=True)
@@ -118,10 +90,10 @@ class Explanation:
     """The text of the FailedScheduling event; empty if a node is feasible."""
     held_back: tuple[str, ...] = ()
     """Why PreEnqueue keeps the pod out of the queue."""
-    groups: list[Group] = field(default_factory=list)
-    placement: Placement | None = None
+    groups: list[RefusalGroup] = field(default_factory=list)
+    placement: PlacementReason | None = None
     nominated: str = ""
-    candidates: list[Victims] = field(default_factory=list)
+    candidates: list[VictimsOnNode] = field(default_factory=list)
     """The best nodes for preemption, the nominated one first."""
     remedies: list[Remedy] = field(default_factory=list)
     nodes: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
@@ -137,12 +109,12 @@ class Explanation:
             "nodes": {"total": self.total, "feasible": self.feasible},
             "message": self.message,
             "heldBack": list(self.held_back),
-            "refusals": [group.to_dict() for group in self.groups],
-            "placement": None if self.placement is None else self.placement.to_dict(),
+            "refusals": _plain(self.groups),
+            "placement": _plain(self.placement),
             "preemption": {
                 "nominatedNode": self.nominated,
                 "victims": list(self.candidates[0].victims) if self.candidates else [],
-                "candidates": [candidate.to_dict() for candidate in self.candidates],
+                "candidates": _plain(self.candidates),
             },
             "remedies": [_remedy_dict(remedy) for remedy in self.remedies],
             "byNode": self.nodes,
@@ -181,7 +153,7 @@ async def explain(
     return found
 
 
-def _candidates(preemption: PostFilterResult) -> list[Victims]:
+def _candidates(preemption: PostFilterResult) -> list[VictimsOnNode]:
     """Return the candidates with the least damage. A plugin that names none has its victims alone."""
     if preemption.candidates:
         found = [
@@ -201,13 +173,15 @@ def _candidates(preemption: PostFilterResult) -> list[Victims]:
     )[:MAX_BEST]
 
 
-def _victims(node: str, gone: Sequence[Pod], kept: Sequence[Pod] = (), violations: int = 0) -> Victims:
+def _victims(node: str, gone: Sequence[Pod], kept: Sequence[Pod] = (), violations: int = 0) -> VictimsOnNode:
     top = max(pod.priority for pod in gone)
-    return Victims(node, tuple(pod.key for pod in gone), tuple(pod.key for pod in kept), violations, top)
+    return VictimsOnNode(
+        node, tuple(pod.key for pod in gone), tuple(pod.key for pod in kept), violations, top
+    )
 
 
-def _groups(judgement: Judgement) -> list[Group]:
-    """Group the refusals by plugin and reason, the largest group first."""
+def _groups(judgement: Judgement) -> list[RefusalGroup]:
+    """RefusalGroup the refusals by plugin and reason, the largest group first."""
     per_row = judgement.refusals_per_row()
     groups = []
     for verdict in judgement.verdicts:
@@ -217,16 +191,18 @@ def _groups(judgement: Judgement) -> list[Group]:
                 by_reasons.setdefault(status.reasons, []).append(number)
         groups += [_group(judgement, verdict, numbers, per_row) for numbers in by_reasons.values()]
         if verdict.error:
-            groups.append(Group(verdict.plugin.name, (verdict.error,), {"Error": 0}, 0, 0, ()))
+            groups.append(RefusalGroup(verdict.plugin.name, (verdict.error,), {"Error": 0}, 0, 0, ()))
     return sorted(groups, key=lambda group: -group.nodes)
 
 
-def _group(judgement: Judgement, verdict: PluginVerdict, numbers: list[int], per_row: IntArray) -> Group:
-    """Group the refusals with these numbers, which differ in their code alone."""
+def _group(
+    judgement: Judgement, verdict: PluginVerdict, numbers: list[int], per_row: IntArray
+) -> RefusalGroup:
+    """RefusalGroup the refusals with these numbers, which differ in their code alone."""
     statuses = verdict.statuses
     hit = judgement.nodes.where(np.isin(judgement.nodes.take(statuses.ids), numbers))
     views = list(hit) if verdict.for_all is SUCCESS else list(hit)[:1]
-    return Group(
+    return RefusalGroup(
         verdict.plugin.name,
         statuses.verdicts[numbers[0]].reasons,
         {statuses.verdicts[number].code.label: statuses.counts[number] for number in numbers},
@@ -317,7 +293,7 @@ def _node_table(judgement: Judgement, board: ScoreBoard | None) -> dict[str, Any
     return {"nodes": nodes.names, "plugins": plugins, "scores": scores}
 
 
-def _placement(judge: Judge, judgement: Judgement, assigned: str) -> Placement | None:
+def _placement(judge: Judge, judgement: Judgement, assigned: str) -> PlacementReason | None:
     attempt = judgement.attempt
     board = judge.scores(attempt)
     refused: tuple[str, ...] = ()
@@ -328,13 +304,13 @@ def _placement(judge: Judge, judgement: Judgement, assigned: str) -> Placement |
         if board is not None and row >= 0 and not refused and assigned != attempt.node:
             own = _scores_of(attempt, board, np.array([row]))[0]
     if board is None or not attempt.node:
-        return Placement("", (), None, (), own, refused) if refused else None
+        return PlacementReason("", (), None, (), own, refused) if refused else None
     ranking = attempt.ranking
     if ranking is None:
         ranking = np.array([attempt.nodes.columns.row_of(attempt.node)])
     best = _scores_of(attempt, board, ranking[:MAX_BEST])
     margin = best[0].total - best[1].total if len(best) > 1 else None
-    return Placement(attempt.node, best, margin, _deciding(best), own, refused)
+    return PlacementReason(attempt.node, best, margin, _deciding(best), own, refused)
 
 
 def _scores_of(attempt: Attempt, board: ScoreBoard, rows: IntArray) -> tuple[NodeScore, ...]:
@@ -368,12 +344,9 @@ def _detail_dict(detail: Detail) -> dict[str, Any]:
     return {**shown, **{k: v for k, v in figures.items() if v is not None}, "pods": list(detail.pods)}
 
 
-def _score_dict(score: NodeScore) -> dict[str, Any]:
-    plugins = [
-        {"plugin": each.plugin, "raw": each.raw, "normalized": each.normalized, "weighted": each.weighted}
-        for each in score.plugins
-    ]
-    return {"node": score.node, "total": score.total, "plugins": plugins}
+def _plain(value: object) -> Any:
+    """Return records as dictionaries and lists, as JSON has them."""
+    return msgspec.json.decode(msgspec.json.encode(value))
 
 
 def _remedy_dict(remedy: Remedy) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from moorage.api import decoding
 from moorage.api.errors import MoorageError
 from moorage.api.node import Node
 from moorage.api.pod import Pod, controller_of
-from moorage.api.resources import NODES, PODS, REPLICA_SETS, AnyObject
+from moorage.api.resources import NODES, PODS, REPLICA_SETS, AnyObject, by_kind
 from moorage.app.configuration import Configuration
 from moorage.app.offline import AnyEngine, NoEvents
 from moorage.explain.explanation import Explanation, explain
@@ -40,7 +40,7 @@ WORKLOADS = ("Deployment", "ReplicaSet", "StatefulSet", "Job")
 
 
 @dataclass(slots=True)
-class Outcome:
+class WhatIfOutcome:
     """What the changes lead to."""
 
     placed: dict[str, str] = field(default_factory=dict)
@@ -114,7 +114,9 @@ class ClusterCopy:
 
     def _expanded(self, manifest: Mapping[str, Any], replicas: int | None) -> Iterator[AnyObject]:
         kind, meta = str(manifest.get("kind")), dict(manifest.get("metadata") or {})
-        meta.setdefault("namespace", self.namespace)
+        resource = by_kind(kind)
+        if resource is None or resource.namespaced:
+            meta.setdefault("namespace", self.namespace)
         meta["name"] = meta.get("name") or f"{meta.get('generateName', 'pod-')}0"
         if kind == "Pod":
             raw = {**manifest, "metadata": meta}
@@ -213,10 +215,10 @@ class ClusterCopy:
 
     # The answer
 
-    def settle(self) -> Outcome:
+    def settle(self) -> WhatIfOutcome:
         """Run the scheduler until it is done, and return the outcome."""
         self._loop.run_until_complete(self._run())
-        pods, found = self._world.pods, Outcome()
+        pods, found = self._world.pods, WhatIfOutcome()
         for key in (*self._before, *self._came):
             pod, node = pods.get(key), self._before.get(key, "")
             if pod is None or (pod.spec.node_name == node and key not in self._came and node):
@@ -255,7 +257,7 @@ class ClusterCopy:
         waiting = self.engine.queue.pending.counts()
         return bool(waiting["active"] + waiting["backoff"] + len(self.engine.bindings))
 
-    def fill(self, manifests: Sequence[Mapping[str, Any]], most: int = MAX_REPLICAS) -> Outcome:
+    def fill(self, manifests: Sequence[Mapping[str, Any]], most: int = MAX_REPLICAS) -> WhatIfOutcome:
         """Add replicas until one stays pending; the outcome has the first pending one only."""
         step = 16
         while True:
@@ -267,7 +269,7 @@ class ClusterCopy:
             step *= 2
 
 
-def ended_by(copy: ClusterCopy, outcome: Outcome) -> Explanation | None:
+def ended_by(copy: ClusterCopy, outcome: WhatIfOutcome) -> Explanation | None:
     """Explain the first pending pod, on the copy in its final state."""
     for key in outcome.pending:
         namespace, _, name = key.partition("/")

@@ -9,12 +9,12 @@ from moorage.manifests import rbac, workload
 from moorage.manifests.bundle import SYSTEM_SPACES
 from moorage.manifests.options import DeployOptions
 from moorage.run.extender.options import PORT, ExtenderOptions, config_block
-from moorage.run.extender.selecting import Served
+from moorage.run.extender.selecting import ServedProfile
 
 Json = dict[str, Any]
 
 
-def extender_manifests(served: Served, text: str, options: DeployOptions) -> list[Json]:
+def extender_manifests(served: ServedProfile, text: str, options: DeployOptions) -> list[Json]:
     """The objects for what is served of a configuration whose file has this text. The Secret `<name>-tls` is
     the operator's: its certificate has to be one that kube-scheduler trusts."""
     options = dataclasses.replace(
@@ -32,18 +32,18 @@ def extender_manifests(served: Served, text: str, options: DeployOptions) -> lis
     return found
 
 
-def block_of(served: Served, options: DeployOptions) -> str:
+def block_of(served: ServedProfile, options: DeployOptions) -> str:
     """For kube-scheduler's configuration."""
     url = f"https://{options.name}.{options.namespace}.svc:{PORT}"
     return config_block(served, ExtenderOptions(client_ca_file=_client_ca(served)), url)
 
 
-def _client_ca(served: Served) -> str:
+def _client_ca(served: ServedProfile) -> str:
     """Only kube-scheduler may bind."""
     return f"{workload.TLS_FOLDER}/ca.crt" if "bind" in served.verbs else ""
 
 
-def _arguments(served: Served) -> list[str]:
+def _arguments(served: ServedProfile) -> list[str]:
     """The command line of the container."""
     found = [
         "extender",

@@ -1,7 +1,7 @@
 """Plugins behind a stock kube-scheduler: the verbs of an extender, answered by the plugins of a profile."""
 
 from moorage.run.extender.application import extender_app
-from moorage.run.extender.selecting import Served, select
+from moorage.run.extender.selecting import ServedProfile, select
 from moorage.run.extender.verbs import ExtenderVerbs
 
-__all__ = ["ExtenderVerbs", "Served", "extender_app", "select"]
+__all__ = ["ExtenderVerbs", "ServedProfile", "extender_app", "select"]

@@ -37,7 +37,7 @@ BODY_SECONDS = 10.0
 """How long a body may take to arrive."""
 
 
-class Answer(NamedTuple):
+class VerbAnswer(NamedTuple):
     """An answer, and what the metrics call it."""
 
     code: int
@@ -121,7 +121,7 @@ class _Verbs:
             answer = self._refusal(request)
             if answer is None:
                 body = await self._body(request)
-                answer = body if isinstance(body, Answer) else await _answered(answer_to, body)
+                answer = body if isinstance(body, VerbAnswer) else await _answered(answer_to, body)
             seconds = now() - began
             self._metrics.requests.inc(verb, answer.outcome)
             self._metrics.seconds.observe(seconds, verb)
@@ -137,7 +137,7 @@ class _Verbs:
 
         return serve
 
-    def _refusal(self, request: Request) -> Answer | None:
+    def _refusal(self, request: Request) -> VerbAnswer | None:
         """Of a request whose body need not be read."""
         if self._needs_certificate and request.scope.get("moorage.user") is None:
             return _refused(401, "a client certificate is needed: set tlsConfig.certFile and keyFile")
@@ -147,10 +147,10 @@ class _Verbs:
         if kind.partition(";")[0].strip().lower() != JSON:
             return _refused(415, f"Content-Type: expected {JSON}")
         if reason := self._not_ready():
-            return Answer(503, wire.problem(reason), "unavailable")
+            return VerbAnswer(503, wire.problem(reason), "unavailable")
         return None
 
-    async def _body(self, request: Request) -> bytes | Answer:
+    async def _body(self, request: Request) -> bytes | VerbAnswer:
         declared = request.headers.get("content-length", "")
         if declared.isdigit() and int(declared) > BODY_BYTES:
             return _TOO_LARGE
@@ -164,7 +164,7 @@ class _Verbs:
                     if size > BODY_BYTES:
                         return _TOO_LARGE
                     if self._held > HELD_BYTES and size > LARGE_BYTES:
-                        return Answer(
+                        return VerbAnswer(
                             429, wire.problem("too many requests at once; try again"), "unavailable"
                         )
                     parts.append(part)
@@ -176,43 +176,45 @@ class _Verbs:
             self._held -= size
         return b"".join(parts)
 
-    async def _filter(self, body: bytes) -> Answer:
+    async def _filter(self, body: bytes) -> VerbAnswer:
         args = wire.node_args(body)
         filtered, status = self._verbs.filter(self._pods.read(args.pod), args.names)
         if not status.is_success:
-            return Answer(200, wire.filter_error(status.message), "error")
-        return Answer(200, wire.filter_result(filtered, args), "success")
+            return VerbAnswer(200, wire.filter_error(status.message), "error")
+        return VerbAnswer(200, wire.filter_result(filtered, args), "success")
 
-    async def _prioritize(self, body: bytes) -> Answer:
+    async def _prioritize(self, body: bytes) -> VerbAnswer:
         args = wire.node_args(body)
         scores, status = self._verbs.prioritize(self._pods.read(args.pod), args.names)
         if not status.is_success:
-            return Answer(500, wire.problem(status.message), "error")
-        return Answer(200, wire.host_priorities(args.names, scores), "success")
+            return VerbAnswer(500, wire.problem(status.message), "error")
+        return VerbAnswer(200, wire.host_priorities(args.names, scores), "success")
 
-    async def _preempt(self, body: bytes) -> Answer:
+    async def _preempt(self, body: bytes) -> VerbAnswer:
         args = wire.preemption_args(body)
         victims = {node: [pod.uid for pod in on.pods or ()] for node, on in args.victims.items()}
         passed, status = self._verbs.preempt(self._pods.read(args.pod), victims)
         if not status.is_success:
-            return Answer(500, wire.problem(status.message), "error")
-        return Answer(200, wire.preemption_result(passed, args), "success")
+            return VerbAnswer(500, wire.problem(status.message), "error")
+        return VerbAnswer(200, wire.preemption_result(passed, args), "success")
 
-    async def _bind(self, body: bytes) -> Answer:
+    async def _bind(self, body: bytes) -> VerbAnswer:
         args = wire.binding_args(body)
         status = await self._verbs.bind(args.pod_namespace, args.pod_name, args.pod_uid, args.node)
-        return Answer(200, wire.binding_result(status.message), "success" if status.is_success else "error")
+        return VerbAnswer(
+            200, wire.binding_result(status.message), "success" if status.is_success else "error"
+        )
 
 
-async def _answered(answer_to: Callable[[bytes], Awaitable[Answer]], body: bytes) -> Answer:
+async def _answered(answer_to: Callable[[bytes], Awaitable[VerbAnswer]], body: bytes) -> VerbAnswer:
     try:
         return await answer_to(body)
     except wire.RequestError as error:
         return _refused(400, str(error))
 
 
-def _refused(code: int, text: str) -> Answer:
-    return Answer(code, wire.problem(text), "refused")
+def _refused(code: int, text: str) -> VerbAnswer:
+    return VerbAnswer(code, wire.problem(text), "refused")
 
 
 _TOO_LARGE = _refused(413, f"the body has more than {BODY_BYTES} bytes; set nodeCacheCapable: true")

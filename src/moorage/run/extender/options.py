@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from moorage.api import yaml_text
 from moorage.api.errors import MoorageError
-from moorage.run.extender.selecting import Served
+from moorage.run.extender.selecting import ServedProfile
 
 PORT = 8888
 HTTP_TIMEOUT = "5s"
@@ -63,7 +63,7 @@ class ExtenderOptions:
             )
 
 
-def config_block(served: Served, options: ExtenderOptions, url: str = "") -> str:
+def config_block(served: ServedProfile, options: ExtenderOptions, url: str = "") -> str:
     """`extenders:` for kube-scheduler, which reaches the extender by `url`; without, by its own address."""
     found = urlsplit(url or options.url)
     if found.scheme not in ("http", "https") or not found.netloc:

@@ -32,7 +32,7 @@ from moorage.run import metrics as process_metrics
 from moorage.run.endpoints import REFRESH_SECONDS
 from moorage.run.extender.application import ServerMetrics, extender_app
 from moorage.run.extender.options import ExtenderOptions
-from moorage.run.extender.selecting import Served
+from moorage.run.extender.selecting import ServedProfile
 from moorage.run.extender.verbs import ExtenderVerbs
 from moorage.run.host import SchedulerHost
 from moorage.serving.certificates import ServingCertificate
@@ -51,7 +51,7 @@ NOT_SYNCED = "the caches of the extender have not synced yet; try again"
 class ExtenderProcess:
     """One run. `run` returns the exit code."""
 
-    def __init__(self, served: Served, options: ExtenderOptions) -> None:
+    def __init__(self, served: ServedProfile, options: ExtenderOptions) -> None:
         self._served = served
         self._options = options
         self._requests = ServerMetrics()
@@ -180,7 +180,7 @@ async def _refresh(certificate: ServingCertificate) -> None:
 
 
 def run(
-    served: Served,
+    served: ServedProfile,
     options: ExtenderOptions,
     loop_factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop,
 ) -> int:

@@ -26,7 +26,7 @@ KUBE_SCHEDULERS = frozenset(cls.name for cls in DEFAULT)
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class ServedProfile:
     """One profile, reduced to what an extender can do."""
 
     configuration: Configuration
@@ -44,7 +44,7 @@ class Served:
         return tuple(dict.fromkeys(ref.name for point in CALLED for ref in points[point]))
 
 
-def select(configuration: Configuration, profile: str = "", *, with_defaults: bool = False) -> Served:
+def select(configuration: Configuration, profile: str = "", *, with_defaults: bool = False) -> ServedProfile:
     """What is served of the profile of this name, or of the first; a MoorageError if that is nothing.
     kube-scheduler's own plugins are left out, since it runs them itself, unless `with_defaults`."""
     configuration = configuration.only(profile)
@@ -59,7 +59,7 @@ def select(configuration: Configuration, profile: str = "", *, with_defaults: bo
         raise MoorageError(_nothing(resolved, never))
     kept = {point: refs if point in CALLED else () for point, refs in points.items()}
     kept["queueSort"] = resolved.points["queueSort"]
-    return Served(
+    return ServedProfile(
         dataclasses.replace(configuration, profiles=(replace(resolved, points=kept),)),
         verbs,
         sum(ref.weight or 1 for ref in points["score"]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from moorage.api.resources import PODS
 from moorage.app.configuration import Configuration
-from moorage.explain.what_if import ClusterCopy, Outcome, ended_by
+from moorage.explain.what_if import ClusterCopy, WhatIfOutcome, ended_by
 from moorage.snapshots.cluster import ClusterObjects
 from moorage.snapshots.manifests import parse_manifest
 from moorage.web.source import Json, Question
@@ -28,7 +28,7 @@ def what_if(cluster: ClusterObjects, configured: Configuration, question: Questi
         }
 
 
-def _present(cluster: ClusterObjects, outcome: Outcome) -> dict[str, str]:
+def _present(cluster: ClusterObjects, outcome: WhatIfOutcome) -> dict[str, str]:
     """Return the present node of each pod of the outcome that exists; empty for a pending one."""
     asked = {*outcome.placed, *outcome.pending, *outcome.preempted, *outcome.moved, *outcome.lost}
     return {pod.key: pod.spec.node_name for pod in cluster.objects.get(PODS, ()) if pod.key in asked}
