@@ -19,7 +19,7 @@ from moorage.api.errors import MoorageError
 from moorage.api.resources import NAMESPACES, NODES
 from moorage.app.clock import SystemClock
 from moorage.client.transport import Request
-from moorage.contrib.topology_match.definition import DEFINITION
+from moorage.contrib.topology_match.topology import DEFINITION
 from moorage.embedded.admission.strict import StrictRules
 from moorage.embedded.apiserver.app import ApiServer
 from moorage.embedded.apiserver.authentication import Guard, Signer
