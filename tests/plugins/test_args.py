@@ -5,7 +5,7 @@ import pytest
 from moorage import config
 from moorage.api.node import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from moorage.api.pod import NodeAffinity, TopologySpreadConstraint
-from moorage.framework.args import ResourceSpec
+from moorage.api.resource_weights import ResourceSpec
 from moorage.plugins.balanced_allocation import NodeResourcesBalancedAllocationArgs
 from moorage.plugins.dynamic_resources import DynamicResourcesArgs
 from moorage.plugins.inter_pod_affinity.plugin import InterPodAffinityArgs

@@ -258,36 +258,29 @@ class PodCounter(Protocol):
     @property
     def version(self) -> int:
         """Grows with every change."""
-        ...
 
     @property
     def empty(self) -> bool:
         """True when no pod matches anywhere."""
-        ...
 
     @property
     def per_row(self) -> FloatArray:
         """Full width; must not be written. Whole numbers, as floats: that is what arithmetic wants."""
-        ...
 
     def few(self) -> Mapping[int, int] | None:
         """The rows with matching pods and how many there are, ghosts of deleted nodes included; None where
         `per_row` is the better form. Must not be kept: it changes with the pods."""
-        ...
 
     def number(self, row: int) -> int:
         """Matching pods on one row."""
-        ...
 
     def changed_since(self, version: int) -> list[int] | None:
         """The rows whose number has changed since the counter had that version, some of them several times:
         for those who keep something of their own up to date. None where that is not known: there were many
         changes, it had not been asked before, or the counter was evicted. Then start anew."""
-        ...
 
     def sums(self, topology: Topology, where: BoolArray | None = None) -> FloatArray:
         """Matching pods per domain, on the rows where `where` (full width) is true. Whole numbers."""
-        ...
 
 
 class PodCounters(Protocol):
@@ -296,12 +289,10 @@ class PodCounters(Protocol):
     def get(self, selector: PodSelector) -> PodCounter:
         """The counter, built at first sight from an index of the pods' labels: a selector with an equality
         costs about as much as there are pods with that label."""
-        ...
 
     def once(self, selector: PodSelector) -> PodCounter:
         """The pods of now, counted for this question alone. For a pod that asks with very many selectors:
         kept, their counters would push out those of all other pods."""
-        ...
 
 
 _FEW_SELECTORS = 16
@@ -335,15 +326,12 @@ class HeldTerm(Protocol):
     @property
     def weight(self) -> int:
         """Of a preferred term; 0 for required ones."""
-        ...
 
     def few(self) -> Mapping[int, int] | None:
         """The rows with holders and how many there are; see `PodCounter.few`."""
-        ...
 
     def sums(self, topology: Topology) -> FloatArray:
         """Holders per domain."""
-        ...
 
 
 class AffinityTerms(Protocol):
@@ -353,18 +341,15 @@ class AffinityTerms(Protocol):
     def version(self) -> Version:
         """Bumped when a term comes that no pod held, and when its last holder goes: as long as it stays the
         same, a pod that no term means is still meant by none."""
-        ...
 
     def __len__(self) -> int:
         """The number of distinct terms; where there are none, no pod is meant."""
-        ...
 
     def matching(
         self, pod: Pod, namespace_labels: Mapping[str, str], kinds: frozenset[TermKind]
     ) -> Sequence[HeldTerm]:
         """The terms of these kinds that mean `pod`, found by its labels. `namespace_labels` are those of the
         pod's namespace."""
-        ...
 
 
 PodKeys = Callable[[Pod], Iterable[Hashable]]
@@ -379,7 +364,6 @@ class PodIndex(Protocol):
 
     def rows(self, key: Hashable) -> Mapping[int, int]:
         """Row → number of pods with the key there, ghosts of deleted nodes included."""
-        ...
 
     def keys(self) -> Iterable[Hashable]: ...
 
@@ -390,11 +374,9 @@ class ObjectIndex(Protocol):
     @property
     def version(self) -> Version:
         """Bumped when an object comes or goes, or when its keys change; not by other updates of it."""
-        ...
 
     def at(self, key: Hashable) -> Iterable[Any]:
         """The objects with the key, in no particular order."""
-        ...
 
 
 class NodeIndex(Protocol):
@@ -403,10 +385,8 @@ class NodeIndex(Protocol):
     @property
     def version(self) -> Version:
         """Grows when an entry comes, changes or goes; for `reads`."""
-        ...
 
     def rows(self, key: Hashable) -> Mapping[int, Any]:
         """Row → value, for the nodes with the key."""
-        ...
 
     def keys(self) -> Iterable[Hashable]: ...

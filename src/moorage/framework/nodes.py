@@ -78,19 +78,15 @@ class AmountColumns(Protocol):
 
     def requested(self, resource: str) -> IntArray:
         """Requests of the pods on each node, assumed ones included; `pods` is their number."""
-        ...
 
     def nonzero_requested(self, resource: str) -> IntArray:
         """`requested` with the defaults that scoring uses; kept for cpu and memory."""
-        ...
 
     def free(self, resource: str) -> IntArray:
         """Allocatable less requested; negative on an overcommitted node."""
-        ...
 
     def floats(self, column: Amounts, resource: str) -> FloatArray:
         """`allocatable`, `requested` or `nonzero_requested` in float64, for arithmetic that divides."""
-        ...
 
 
 class LabelColumns(Protocol):
@@ -98,15 +94,12 @@ class LabelColumns(Protocol):
 
     def codes(self, key: str) -> CodeArray:
         """Interned label values, -1 where the node has no such label."""
-        ...
 
     def values(self, key: str) -> Mapping[str, int]:
         """Value → code of that column. Codes stay valid for as long as this returns the same object."""
-        ...
 
     def numbers(self, key: str) -> FloatArray:
         """The label as an integer, NaN where it is absent or none; for Gt and Lt."""
-        ...
 
 
 class TaintColumns(Protocol):
@@ -115,7 +108,6 @@ class TaintColumns(Protocol):
     @property
     def ids(self) -> CodeArray:
         """Index of each node's class in `classes`."""
-        ...
 
     @property
     def classes(self) -> Sequence[TaintClass]: ...
@@ -129,7 +121,6 @@ class RankedPods(Protocol):
 
     def below(self, priority: int) -> Sequence[Pod]:
         """Return the pods of lower priority."""
-        ...
 
 
 class NodeLoad(Protocol):
@@ -145,7 +136,6 @@ class NodeLoad(Protocol):
 
     def ranked(self) -> RankedPods:
         """The pods by importance."""
-        ...
 
 
 class Columns(Protocol):
@@ -154,7 +144,6 @@ class Columns(Protocol):
     @property
     def width(self) -> int:
         """Length of every column, free rows included."""
-        ...
 
     @property
     def amounts(self) -> AmountColumns: ...
@@ -169,25 +158,20 @@ class Columns(Protocol):
         """A column of the caller's own that depends on the node objects only (labels, taints, allocatable).
         Computed once per key, later for changed nodes only; 0 where there is no node. `key` must name all
         that `compute` depends on beside the nodes."""
-        ...
 
     def row_column(
         self, key: Hashable, compute: Compute, compute_row: ComputeRow | None = None
     ) -> npt.NDArray[Any]:
         """A column that depends on the pods of the node too (requested, pods)."""
-        ...
 
     def node_names(self) -> Sequence[str]:
         """Row → name; "" for a free row."""
-        ...
 
     def row_of(self, name: str) -> int:
         """The row of a live node, -1 when there is none."""
-        ...
 
     def table_rows(self, rows: IntArray) -> IntArray:
         """The rows of the node table behind rows of this source; they differ in a dry run."""
-        ...
 
     def view(self, row: int) -> NodeView: ...
 
@@ -197,30 +181,24 @@ class Columns(Protocol):
 
     def lower_pods_on(self, rows: Sequence[int], priority: int) -> Sequence[Sequence[Pod]]:
         """The pods below a priority, of many rows at once."""
-        ...
 
     @property
     def generation(self) -> int:
         """Number of the latest change of any row."""
-        ...
 
     @property
     def node_generation(self) -> int:
         """Number of the latest change of any node object."""
-        ...
 
     def changed_since(self, generation: int) -> list[int]:
         """Rows that changed after that generation, each once, dead ones included."""
-        ...
 
     def settle(self) -> bool:
         """Bring all columns up to date. Whether arrays that were handed out before show what is true now, as
         long as no node changes."""
-        ...
 
     def news(self, generation: int) -> News:
         """Present generations and changed nodes in one call: memories ask this for every pod."""
-        ...
 
 
 class NodeView:
