@@ -12,8 +12,7 @@ from moorage.api import decoding
 from moorage.api.pod import Pod
 from moorage.api.resources import CUSTOM_RESOURCE_DEFINITIONS, PODS
 from moorage.app.configuration import configure
-from moorage.contrib.topology_match.definition import DEFINITION
-from moorage.contrib.topology_match.topology import NODE_RESOURCE_TOPOLOGIES
+from moorage.contrib.topology_match.topology import DEFINITION, NODE_RESOURCE_TOPOLOGIES
 from moorage.manifests import DeployOptions, manifests
 from tests.cluster import objects
 from tests.cluster.api import Json, eventually, path

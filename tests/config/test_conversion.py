@@ -6,7 +6,7 @@ import pytest
 
 from moorage import config
 from moorage.api.node import NodeSelectorRequirement
-from moorage.framework.args import ResourceSpec
+from moorage.api.resource_weights import ResourceSpec
 from moorage.plugins.node_resources_fit.args import (
     NodeResourcesFitArgs,
     ScoringStrategy,

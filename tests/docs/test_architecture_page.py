@@ -9,7 +9,7 @@ from tests.docs.snippets import ROOT
 TEXT = (ROOT / "docs" / "architecture.md").read_text()
 SOURCE = ROOT / "src" / "moorage"
 WAY = TEXT.partition("## The way of one pod")[2].partition("Four rules")[0]
-MOST_MODULES = 90
+MAX_MODULES = 85
 """That a pod of a new template may meet on its way."""
 MAX_EXPLAIN_MODULES = 119
 """Modules that `moorage explain` may call for a pending pod of a snapshot."""
@@ -48,7 +48,7 @@ def traced(*args: str) -> tuple[dict[str, int], int]:
 def test_a_pod_meets_few_modules():
     calls, number = traced()
     assert number == len(calls)
-    assert 50 < number < MOST_MODULES
+    assert 50 < number <= MAX_MODULES
     assert not [
         name for name in calls if name.startswith(("moorage.testing", "moorage.store", "moorage.sim"))
     ]

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from moorage.contrib.capacity_scheduling.definition import DEFINITION
-from moorage.contrib.coscheduling.definition import PODGROUP_DEFINITION
+from moorage.contrib.capacity_scheduling.quotas import DEFINITION
+from moorage.contrib.coscheduling.args import PODGROUP_DEFINITION
 from tests.cluster import objects
 from tests.cluster.moorage_process import MoorageProcess
 from tests.cluster.objects import Json

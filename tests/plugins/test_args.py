@@ -5,11 +5,11 @@ import pytest
 from moorage import config
 from moorage.api.node import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from moorage.api.pod import NodeAffinity, TopologySpreadConstraint
-from moorage.framework.args import ResourceSpec
+from moorage.api.resource_weights import ResourceSpec
 from moorage.plugins.balanced_allocation import NodeResourcesBalancedAllocationArgs
-from moorage.plugins.default_preemption import DefaultPreemptionArgs
 from moorage.plugins.dynamic_resources import DynamicResourcesArgs
 from moorage.plugins.inter_pod_affinity.plugin import InterPodAffinityArgs
+from moorage.plugins.lifecycle import DefaultPreemptionArgs
 from moorage.plugins.node_affinity import NodeAffinityArgs
 from moorage.plugins.node_resources_fit.args import NodeResourcesFitArgs, ScoringStrategy
 from moorage.plugins.pod_topology_spread.constraints import PodTopologySpreadArgs

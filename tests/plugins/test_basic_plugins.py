@@ -15,9 +15,8 @@ from moorage.api.resources import PODS
 from moorage.api.taints import Taint, Toleration
 from moorage.framework import CycleState, QueuedPod, QueueingHint, Status
 from moorage.framework.status import Normalization, default_normalize
-from moorage.plugins.node_name import NodeName
-from moorage.plugins.node_unschedulable import NodeUnschedulable
-from moorage.plugins.queueing import PrioritySort, SchedulingGates
+from moorage.plugins.lifecycle import PrioritySort, SchedulingGates
+from moorage.plugins.name_and_cordon import NodeName, NodeUnschedulable
 from moorage.plugins.taint_toleration import TaintToleration
 from moorage.state.node_table import NodeTable
 from moorage.store import faults

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moorage.api.pod import ContainerStatus, Pod, ResourceRequirements
+from moorage.api.resource_weights import UtilizationShapePoint
 from moorage.api.resources import PODS, Unstructured
-from moorage.framework.args import UtilizationShapePoint
 from moorage.framework.events import QueueingHint
 from moorage.framework.status import Code
 from moorage.plugins.node_resources_fit import plugin

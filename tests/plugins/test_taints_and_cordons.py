@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from moorage.api.taints import Toleration
 from moorage.framework.events import QueueingHint
 from moorage.framework.status import Code, Normalization
-from moorage.plugins import node_unschedulable, taint_toleration
+from moorage.plugins import name_and_cordon, taint_toleration
 from moorage.testing import make_node, make_pod
 from tests.plugins.one_plugin import ask
 
@@ -119,7 +119,7 @@ def test_hints():
     assert taint_toleration.node_is_tolerated(pod, plain, plain) is skip
     assert taint_toleration.own_toleration(pod, pod, pod) is queue
     assert taint_toleration.own_toleration(pod, pod, make_pod("other")) is skip
-    assert node_unschedulable.node_is_schedulable(pod, None, plain) is queue
-    assert node_unschedulable.node_is_schedulable(pod, None, make_node("n", unschedulable=True)) is skip
-    assert node_unschedulable.own_toleration(pod, pod, make_pod("p", tolerations=[CORDON])) is queue
-    assert node_unschedulable.own_toleration(pod, pod, pod) is skip
+    assert name_and_cordon.node_is_schedulable(pod, None, plain) is queue
+    assert name_and_cordon.node_is_schedulable(pod, None, make_node("n", unschedulable=True)) is skip
+    assert name_and_cordon.own_toleration(pod, pod, make_pod("p", tolerations=[CORDON])) is queue
+    assert name_and_cordon.own_toleration(pod, pod, pod) is skip

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from moorage.api.meta import LabelSelector, LabelSelectorRequirement, ObjectMeta, OwnerReference
 from moorage.api.node import ZONE
 from moorage.api.pod import EphemeralVolumeSource, Volume
+from moorage.api.resource_weights import UtilizationShapePoint
 from moorage.api.storage import (
     AWSElasticBlockStoreVolumeSource,
     CSIDriver,
@@ -21,7 +22,6 @@ from moorage.api.storage import (
     TopologySelectorLabelRequirement,
     TopologySelectorTerm,
 )
-from moorage.framework.args import UtilizationShapePoint
 from moorage.framework.events import QueueingHint
 from moorage.plugins.csi_translation import MIGRATED_PLUGINS
 from moorage.plugins.volume_binding import hints, scoring

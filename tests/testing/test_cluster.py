@@ -154,8 +154,8 @@ def test_a_request_in_virtual_time_fails_with_what_to_do_instead(
     [
         ("PrioritySort", "p", "n", "profile default-scheduler has no plugin PrioritySort with `explain`"),
         ("Absent", "p", "n", "profile default-scheduler has no plugin Absent with `explain`"),
-        ("NodePorts", "q", "n", "there is no pod default/q"),
-        ("NodePorts", "p", "m", "there is no node m"),
+        ("NodePorts", "q", "n", "pod default/q does not exist"),
+        ("NodePorts", "p", "m", "node m does not exist"),
     ],
 )
 def test_details_say_what_there_is_none_of(plugin, pod, node, problem):

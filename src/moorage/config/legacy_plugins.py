@@ -14,18 +14,17 @@ from moorage.api.meta import qualified_name_faults
 from moorage.api.node import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, PreferredSchedulingTerm
 from moorage.api.pod import NodeAffinity
 from moorage.api.problems import Problem, child, invalid
-from moorage.config.types import Note, Plugin, PluginConfig, Plugins, PluginSet, Profile
-from moorage.config.wire import decode, to_wire
-from moorage.framework.args import (
+from moorage.api.resource_weights import (
     DEFAULT_RESOURCES,
-    ArgsContext,
-    PluginArgs,
     ResourceSpec,
     UtilizationShapePoint,
     validate_resources,
     validate_shape,
     weighted,
 )
+from moorage.config.types import Note, Plugin, PluginConfig, Plugins, PluginSet, Profile
+from moorage.config.wire import decode, to_wire
+from moorage.framework.args import ArgsContext, PluginArgs
 
 
 class Draft:

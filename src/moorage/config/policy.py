@@ -11,16 +11,16 @@ import msgspec
 
 from moorage.api.meta import Int32, Int64, Record, qualified_name_faults
 from moorage.api.problems import Problem, child, did_you_mean, invalid
-from moorage.config import versions, yaml_source
-from moorage.config.types import KIND, Extender, wire_fields
-from moorage.config.wire import decode, item_type, without_none
-from moorage.framework.args import (
+from moorage.api.resource_weights import (
     ResourceSpec,
     UtilizationShapePoint,
     validate_resources,
     validate_shape,
     weighted,
 )
+from moorage.config import versions, yaml_source
+from moorage.config.types import KIND, Extender, wire_fields
+from moorage.config.wire import decode, item_type, without_none
 
 AFFINITY, FIT, SPREAD = "NodeAffinity", "NodeResourcesFit", "PodTopologySpread"
 LIMITS, PODS, TAINTS = "NodeVolumeLimits", "InterPodAffinity", "TaintToleration"

@@ -13,6 +13,7 @@ from msgspec.structs import asdict
 from moorage.api import times
 from moorage.api.node import HOSTNAME, ZONE
 from moorage.api.problems import Problem, child, did_you_mean, required
+from moorage.api.resource_weights import weighted
 from moorage.config import versions
 from moorage.config.defaults import NEWER_THAN_BETA, default_plugins
 from moorage.config.gates import DEFAULT_GATES, FeatureGates
@@ -47,7 +48,6 @@ from moorage.config.types import (
     Profile,
 )
 from moorage.config.wire import to_wire, to_yaml
-from moorage.framework.args import weighted
 
 _ALWAYS = ("PrioritySort", "DefaultPreemption", "DefaultBinder", *NEWER_THAN_BETA)
 _SYSTEM_SKEWS = {HOSTNAME: 3, ZONE: 5}

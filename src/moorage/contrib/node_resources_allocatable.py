@@ -14,9 +14,10 @@ import numpy as np
 from moorage.api.pod import Pod
 from moorage.api.problems import Problem, child, invalid, unsupported
 from moorage.api.requests import CPU, EPHEMERAL_STORAGE, MEMORY, is_scalar_resource
+from moorage.api.resource_weights import ResourceSpec
 from moorage.contrib.normalizing import min_max
 from moorage.framework.access import Dependency, Reads
-from moorage.framework.args import ArgsContext, PluginArgs, ResourceSpec
+from moorage.framework.args import ArgsContext, PluginArgs
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.handle import Handle
 from moorage.framework.nodes import IntArray, Nodes

@@ -1,8 +1,8 @@
-"""All that a plugin author imports: extension points, Status, CycleState, Handle, node views, ports.
+"""Everything that a plugin author imports: extension points, Status, CycleState, Handle, node views, ports.
 
-The contract of every extension point is in `moorage.framework.points`; the forms for all nodes at once are in
-`vectorized`, answers that are kept for later pods in `reusable`, details of refusals in `explaining`. What is
-provisional is in `hot` and not here. Nothing here knows a concrete plugin, a queue or a transport."""
+`moorage.framework.points` has the contract of every extension point, and `optional` has the base classes for
+answers about all nodes at once, for reuse and for explanations. What is provisional is in `hot` and not
+exported here. Nothing here knows a concrete plugin, a queue or a transport."""
 
 from moorage.framework.access import Access, Dependency, Kind, Reads, Version
 from moorage.framework.args import ArgsContext, PluginArgs
@@ -57,62 +57,13 @@ from moorage.framework.status import (
 from moorage.framework.statuses import NodeStatuses
 
 __all__ = [
-    "MAX_NODE_SCORE",
-    "MIN_NODE_SCORE",
-    "Access",
-    "ActionType",
-    "ApiClient",
-    "ArgsContext",
-    "AssumeCache",
-    "BindPlugin",
-    "Clock",
-    "ClusterEvent",
-    "Code",
-    "CycleState",
-    "Dependency",
-    "Detail",
-    "DryRun",
-    "EventRecorder",
-    "EventResource",
-    "ExplainingPlugin",
-    "FilterPlugin",
-    "Handle",
-    "HintFn",
-    "Kind",
-    "Lister",
-    "NodeStatuses",
-    "NodeView",
-    "Nodes",
-    "Nominator",
-    "Normalization",
-    "PermitPlugin",
-    "Plugin",
-    "PluginArgs",
-    "PostBindPlugin",
-    "PostFilterPlugin",
-    "PostFilterResult",
-    "PreBindPlugin",
-    "PreBindPreFlight",
-    "PreEnqueuePlugin",
-    "PreFilterPlugin",
-    "PreFilterResult",
-    "PreScorePlugin",
-    "Proposal",
-    "QueueSortPlugin",
-    "QueuedPod",
-    "QueueingHint",
-    "Reads",
-    "Refusals",
-    "Registration",
-    "ReservePlugin",
-    "ReusablePlugin",
-    "ScorePlugin",
-    "SortKeyPlugin",
-    "StateKeyError",
-    "Status",
-    "VectorFilterPlugin",
-    "VectorScorePlugin",
-    "Version",
-    "WaitingPod",
-    "default_normalize",
-]
+    "MAX_NODE_SCORE", "MIN_NODE_SCORE", "Access", "ActionType", "ApiClient", "ArgsContext", "AssumeCache",
+    "BindPlugin", "Clock", "ClusterEvent", "Code", "CycleState", "Dependency", "Detail", "DryRun",
+    "EventRecorder", "EventResource", "ExplainingPlugin", "FilterPlugin", "Handle", "HintFn", "Kind",
+    "Lister", "NodeStatuses", "NodeView", "Nodes", "Nominator", "Normalization", "PermitPlugin", "Plugin",
+    "PluginArgs", "PostBindPlugin", "PostFilterPlugin", "PostFilterResult", "PreBindPlugin",
+    "PreBindPreFlight", "PreEnqueuePlugin", "PreFilterPlugin", "PreFilterResult", "PreScorePlugin",
+    "Proposal", "QueueSortPlugin", "QueuedPod", "QueueingHint", "Reads", "Refusals", "Registration",
+    "ReservePlugin", "ReusablePlugin", "ScorePlugin", "SortKeyPlugin", "StateKeyError", "Status",
+    "VectorFilterPlugin", "VectorScorePlugin", "Version", "WaitingPod", "default_normalize",
+]  # fmt: skip

@@ -1,4 +1,4 @@
-"""What a plugin declares about itself: the API access it needs, and what its answers depend on."""
+"""What a plugin declares: the API access that it needs, and what its answers depend on."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import ClassVar
 from moorage.api.resources import Resource
 
 VERBS = ("get", "list", "watch", "create", "update", "patch", "delete")
-"""What a client can do, in the order in which RBAC rules list it."""
+"""The verbs of a client, in the order in which RBAC rules list them."""
 READ_VERBS = ("get", "list", "watch")
 LISTED = ("list", "watch")
-"""What an informer uses: enough for a plugin that reads through listers only."""
+"""The verbs of an informer: enough for a plugin that reads only through listers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
     """One line of `needs`: a kind and the verbs that the plugin uses on it.
 
-    The Handle refuses kinds and verbs that are not declared; informers and RBAC rules are made from the
+    The Handle refuses kinds and verbs that are not declared. Informers and RBAC rules are derived from the
     declarations. `subresource` is for writes such as `pods/status`.
     """
 
@@ -29,45 +29,45 @@ class Access:
 
     @property
     def reads(self) -> bool:
-        """Whether an informer must keep this kind: it is watched. `list` alone is for `client.list`, of kinds
-        that cannot be watched (metrics.k8s.io) or are too many to keep."""
+        """Whether an informer keeps this kind. `list` without `watch` is for `client.list`: for kinds that
+        cannot be watched (metrics.k8s.io) or have too many objects to keep."""
         return "watch" in self.verbs
 
 
 class Reads(enum.Enum):
-    """What, beside the pod itself, an answer depends on."""
+    """What an answer depends on besides the pod."""
 
     NODE = "node"
     """The node object: labels, taints, allocatable."""
     ROW = "row"
-    """What runs on that node: requested, ports, volumes, pods."""
+    """The pods on that node: requested, ports, volumes."""
     PODS = "pods"
     """Pods anywhere in the cluster."""
     NODE_COUNT = "node count"
-    """How many nodes there are."""
+    """The number of nodes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """An answer depends on all objects of one kind."""
+    """All objects of one kind."""
 
     resource: Resource
 
 
 class Version:
-    """A counter that the plugin owns; bump it when the answers change (a metrics refresh)."""
+    """A counter that the plugin owns; bump it when the answers change, such as after a refresh of metrics."""
 
     __slots__ = ("value",)
 
     bumps: ClassVar[int] = 0
-    """How often any of them was bumped: while this stays the same, so do all."""
+    """How often any version was bumped; while this stays the same, all versions do."""
 
     def __init__(self) -> None:
         self.value = 0
-        """Grows with every bump; to be read only."""
+        """Grows with every bump; read-only."""
 
     def bump(self) -> None:
-        """What was kept for this version is dropped."""
+        """Invalidate the answers that depend on this version."""
         self.value += 1
         Version.bumps += 1
 

@@ -1,8 +1,8 @@
-"""CycleState: what plugins hand from one extension point to the next during one attempt.
+"""CycleState: the data that plugins pass from one extension point to the next during one attempt.
 
-A clone is a delta on what its origin held at that moment: reading falls through, writing stays where it was
-done, on either side. A dry run over hundreds of candidate nodes therefore copies nothing but what it changes.
-"""
+A clone is a delta on what its origin held at that moment: reads fall through, and writes on either side stay
+there. A dry run over hundreds of candidate nodes therefore copies only what it changes. Follows
+pkg/scheduler/framework/cycle_state.go."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ class StateKeyError(KeyError):
 
 
 _ABSENT: Any = object()
-"""Marks a key that a clone deleted although its parent has it."""
+"""Marks a key that a clone deleted and its parent still has."""
 _MISSING: Any = object()
 
 
 class CycleState:
     """A key/value store that lives for one scheduling attempt.
 
-    Keys are strings, by convention `<PluginName>` or `<PluginName>.<what>`. Values are the plugin's own.
-    A value that AddPod/RemovePod change must be changed through `own(key)`, which gives the clone its own
-    copy: the value's `clone()` method if it has one, else `copy.copy`.
+    Keys are strings, by convention `<PluginName>` or `<PluginName>.<what>`. AddPod and RemovePod must change
+    a value through `own(key)`, which gives a clone its own copy: by the value's `clone()` method if it has
+    one, otherwise by `copy.copy`.
     """
 
     __slots__ = ("_data", "_parent", "skip_filter", "skip_score", "to_activate")
@@ -39,14 +39,15 @@ class CycleState:
         self._parent = parent
         self._data: dict[str, Any] = {}
         self.skip_filter: set[str] = set()
-        """Plugins whose PreFilter returned Skip: no Filter, no AddPod/RemovePod."""
+        """The plugins whose PreFilter returned Skip: their Filter, AddPod and RemovePod are not called."""
         self.skip_score: set[str] = set()
-        """Plugins whose PreScore returned Skip: no Score, no NormalizeScore."""
+        """The plugins whose PreScore returned Skip: their Score and NormalizeScore are not called."""
         self.to_activate: dict[str, Any] = {}
-        """Pods (by key) that a plugin wants in the active queue when this attempt has succeeded."""
+        """Pods, by key, to move to the active queue when this attempt has succeeded."""
 
     def read(self, key: str, default: Any = _ABSENT) -> Any:
-        """The value under `key`; raises `StateKeyError` when it was not written and no default is given."""
+        """Return the value under `key`. Raises `StateKeyError` if it was not written and there is no
+        default."""
         state: CycleState | None = self
         while state is not None:
             if key in state._data:
@@ -60,15 +61,15 @@ class CycleState:
         return default
 
     def write(self, key: str, value: Any) -> None:
-        """Put `value` under `key`, in this state only."""
+        """Store `value` under `key`, in this state only."""
         self._data[key] = value
 
     def delete(self, key: str) -> None:
-        """Forget `key`, in this state only: a parent keeps its value."""
+        """Delete `key` in this state only; a parent keeps its value."""
         self._data[key] = _ABSENT
 
     def own(self, key: str) -> Any:
-        """The value under `key`, copied into this state first if it belongs to a parent."""
+        """Return the value under `key`, after copying it into this state if it belongs to a parent."""
         if self._data.get(key, _ABSENT) is not _ABSENT:
             return self._data[key]
         value = self.read(key)
@@ -78,7 +79,8 @@ class CycleState:
         return value
 
     def clone(self) -> CycleState:
-        """A state that reads as this one does now. What either of them changes later is its own."""
+        """Return a state that reads as this one does now. Later changes of either are not seen by the
+        other."""
         if self._data:
             # What is here becomes the common parent of both; from now on this state is a delta on it too.
             common = CycleState(self._parent)
@@ -89,21 +91,21 @@ class CycleState:
         return clone
 
     def settled(self) -> CycleState:
-        """A copy of its own that reads as this one does now, without parents to fall through to."""
+        """Return a copy that reads as this one does now, without parents."""
         copied = CycleState()
         copied._data = {key: self.read(key) for key in self.keys()}
         copied.skip_filter, copied.skip_score = set(self.skip_filter), set(self.skip_score)
         return copied
 
     def detached(self) -> CycleState:
-        """Only what was written here, without anything of the parents."""
+        """Return only what was written here, without the parents."""
         alone = CycleState()
         alone._data = {key: value for key, value in self._data.items() if value is not _ABSENT}
         return alone
 
     def child(self, asked: bool = True) -> CycleState:
-        """A clone of a state that is not written any more, which therefore stays as it is. Where no PreFilter
-        or PreScore is `asked` any more, no plugin can say Skip, and the sets are shared."""
+        """Return a clone of a state that is not written any more. If no PreFilter or PreScore is `asked` any
+        more, no plugin can answer Skip, and the sets are shared."""
         child = CycleState.__new__(CycleState)
         child._parent, child._data, child.to_activate = self, {}, {}
         child.skip_filter = self.skip_filter.copy() if asked else self.skip_filter
@@ -114,7 +116,7 @@ class CycleState:
         return self.read(key, _MISSING) is not _MISSING
 
     def keys(self) -> Iterator[str]:
-        """All keys that can be read, each once."""
+        """Iterate over all keys that can be read, each once."""
         seen: set[str] = set()
         state: CycleState | None = self
         while state is not None:

@@ -1,7 +1,8 @@
-"""Queued pods, and the cluster events and queueing hints that may make a parked one schedulable again.
+"""Queued pods, and the cluster events and queueing hints that may make an unschedulable pod schedulable.
 
 An event names a resource and what happened to it. A plugin registers the events that could change its
-refusal; when one arrives, the queue asks the hint of the plugins that refused a pod whether to try again.
+refusal. When one arrives, the queue asks the hints of the plugins that refused a pod whether to try it again.
+Follows pkg/scheduler/framework/types.go and KEP-4247 (per-plugin queueing hints).
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ from moorage.api.pod import Pod
 
 
 class EventResource(str):
-    """The resource of an event. The known ones are constants below; a custom resource is
-    `EventResource("<plural>.<version>.<group>")`. A plugin that decides by data from outside the cluster
-    invents one, such as `EventResource("<its name>")`, and calls `handle.wake` when the data has changed."""
+    """The resource of an event: one of the constants below, or
+    `EventResource("<plural>.<version>.<group>")` for a custom resource. A plugin that decides by data from
+    outside the cluster defines one, such as `EventResource("<its name>")`, and calls `handle.wake` when
+    the data has changed."""
 
     __slots__ = ()
 
@@ -46,18 +48,18 @@ OF_THE_CLUSTER = frozenset(
         DEVICE_CLASS, POD_GROUP, WILDCARD,
     )
 )  # fmt: skip
-"""Events about these come from the API server alone; `handle.wake` takes others."""
+"""Events about these come only from the API server; `handle.wake` refuses them."""
 
 WITHOUT_REGISTRATION = (
     POD, NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, CSI_NODE, CSI_DRIVER, CSI_STORAGE_CAPACITY,
     STORAGE_CLASS, RESOURCE_CLAIM, DEVICE_CLASS,
 )  # fmt: skip
-"""A plugin that registers nothing is woken by every action on these; VolumeAttachment and ResourceSlice
-are not among them, as upstream."""
+"""Every action on these wakes pods that a plugin without registrations refused. As upstream, VolumeAttachment
+and ResourceSlice are not among them."""
 
 
 class ActionType(enum.IntFlag):
-    """What happened; an event carries one or several."""
+    """What happened to an object; an event carries one or several actions."""
 
     ADD = 1 << 0
     DELETE = 1 << 1
@@ -74,7 +76,7 @@ class ActionType(enum.IntFlag):
     UPDATE_POD_SCHEDULING_GATES_ELIMINATED = 1 << 11
     UPDATE_POD_GENERATED_RESOURCE_CLAIM = 1 << 12
     UPDATE_OTHER = 1 << 13
-    """A change of an object that none of the narrower bits describes."""
+    """A change that none of the narrower bits describes."""
 
     UPDATE = (
         UPDATE_NODE_ALLOCATABLE | UPDATE_NODE_LABEL | UPDATE_NODE_TAINT | UPDATE_NODE_CONDITION
@@ -86,19 +88,7 @@ class ActionType(enum.IntFlag):
 
 
 _ACTION_LABELS = {
-    ActionType.ADD: "Add",
-    ActionType.DELETE: "Delete",
-    ActionType.UPDATE_NODE_ALLOCATABLE: "UpdateNodeAllocatable",
-    ActionType.UPDATE_NODE_LABEL: "UpdateNodeLabel",
-    ActionType.UPDATE_NODE_TAINT: "UpdateNodeTaint",
-    ActionType.UPDATE_NODE_CONDITION: "UpdateNodeCondition",
-    ActionType.UPDATE_NODE_ANNOTATION: "UpdateNodeAnnotation",
-    ActionType.UPDATE_NODE_DECLARED_FEATURE: "UpdateNodeDeclaredFeature",
-    ActionType.UPDATE_POD_LABEL: "UpdatePodLabel",
-    ActionType.UPDATE_POD_SCALE_DOWN: "UpdatePodScaleDown",
-    ActionType.UPDATE_POD_TOLERATION: "UpdatePodToleration",
-    ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED: "UpdatePodSchedulingGatesEliminated",
-    ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM: "UpdatePodGeneratedResourceClaim",
+    **{action: (action.name or "").title().replace("_", "") for action in ActionType},
     ActionType.UPDATE: "Update",
     ActionType.UPDATE_OTHER: "Update",
     ActionType.ALL: "All",
@@ -107,8 +97,7 @@ _ACTION_LABELS = {
 
 @dataclass(frozen=True, slots=True)
 class ClusterEvent:
-    """Something happened to a resource. `label` is what logs and metrics print (`NodeAdd`,
-    `AssignedPodDelete`, `ForceActivate`)."""
+    """Something that happened to a resource."""
 
     resource: EventResource
     action: ActionType
@@ -116,6 +105,7 @@ class ClusterEvent:
 
     @property
     def label(self) -> str:
+        """The name in logs and metrics: `NodeAdd`, `AssignedPodDelete`, `ForceActivate`."""
         if self.custom_label:
             return self.custom_label
         if self.resource == WILDCARD and self.action == ActionType.ALL:
@@ -127,7 +117,7 @@ class ClusterEvent:
 
     @property
     def labels(self) -> list[str]:
-        """For a registration of several actions: the label of each."""
+        """The label of each action of a registration."""
         if self.custom_label or self.action in _ACTION_LABELS:
             return [self.label]
         whole = [ActionType.UPDATE] if ActionType.UPDATE in self.action else []
@@ -139,8 +129,8 @@ class ClusterEvent:
         return self.resource == WILDCARD and self.action == ActionType.ALL
 
     def matches(self, incoming: ClusterEvent) -> bool:
-        """Whether this registration covers `incoming`: the same resource (or `*`; a Pod registration
-        covers assigned and unscheduled pods) and a common action."""
+        """Return whether this registration covers `incoming`: they have an action in common and the same
+        resource. `*` covers every resource, and Pod covers assigned and unscheduled pods."""
         if self.is_wildcard:
             return True
         same = (
@@ -157,9 +147,9 @@ BACKOFF_COMPLETE = ClusterEvent(WILDCARD, ActionType.ALL, "BackoffComplete")
 POP_FROM_BACKOFF = ClusterEvent(WILDCARD, ActionType.ALL, "PopFromBackoffQ")
 SCHEDULE_ATTEMPT_FAILURE = ClusterEvent(WILDCARD, ActionType.ALL, "ScheduleAttemptFailure")
 KIND_SERVED = ClusterEvent(WILDCARD, ActionType.ALL, "KindServed")
-"""The API server began or ceased to serve a kind that plugins read."""
+"""The API server has started or stopped serving a kind that plugins read."""
 CONFIGURATION_RELOADED = ClusterEvent(WILDCARD, ActionType.ALL, "ConfigurationReloaded")
-"""Other plugins decide from now on."""
+"""A reload has replaced the plugins."""
 ASSIGNED_POD_ADD = ClusterEvent(ASSIGNED_POD, ActionType.ADD)
 ASSIGNED_POD_DELETE = ClusterEvent(ASSIGNED_POD, ActionType.DELETE)
 UNSCHEDULED_POD_ADD = ClusterEvent(UNSCHEDULED_POD, ActionType.ADD)
@@ -171,24 +161,24 @@ class QueueingHint(enum.Enum):
     """A hint's verdict on one event for one pod."""
 
     SKIP = "QueueSkip"
-    """The event cannot help the pod; leave it parked."""
+    """The event cannot help the pod, which stays unschedulable."""
     QUEUE = "Queue"
-    """The event might help: try the pod again."""
+    """The event might help; try the pod again."""
 
 
 HintFn = Callable[[Pod, Any, Any], QueueingHint]
-"""`hint(pod, old, new)`: `old` is None for an Add, `new` is None for a Delete. An exception, or
-another answer, counts as QUEUE and is logged: a broken hint costs an attempt, never a lost pod."""
+"""`hint(pod, old, new)`: `old` is None for an Add, `new` is None for a Delete. An exception or a wrong
+answer is logged and counts as QUEUE, so a broken hint costs an attempt and never loses a pod."""
 
 
 @dataclass(frozen=True, slots=True)
 class Registration:
     """One entry of `events_to_register()`.
 
-    Without a hint every matching event queues the pod. The hint is asked once for all parked pods of one
-    signature, so it must read only what `sign` covers (without `sign`: namespace, labels, owner and spec);
-    a hint that reads more of the pod (its name, its own object in `new`) sets `per_pod=True`. Events about
-    the pending pod itself always reach the hint with that pod.
+    Without a hint every matching event queues the pod. A hint is called once for all unschedulable pods of
+    one signature, so it must read only what `sign` covers (without `sign`: namespace, labels, owner and
+    spec). A hint that reads more of the pod (its name, or its own object in `new`) sets `per_pod=True`.
+    Events about the pending pod itself always reach the hint with that pod.
     """
 
     event: ClusterEvent
@@ -200,36 +190,36 @@ class Registration:
 class QueuedPod:
     """One pending pod on its way through the queue.
 
-    Identity is the pod's UID. Times are monotonic seconds of the scheduler's clock. Plugins read this;
-    only the queue and the failure handler write it.
+    Its identity is the pod's UID. Times are monotonic seconds of the scheduler's clock. Plugins only read it;
+    the queue and the failure handler write it.
     """
 
     pod: Pod
     timestamp: float
-    """When it last entered a queue place; PrioritySort's tie-break."""
+    """When it last entered a part of the queue; the tie-break of PrioritySort."""
     initial_attempt: float | None = None
     """When it first entered the active queue; the start of its scheduling latency."""
     attempts: int = 0
     unschedulable_count: int = 0
-    """Attempts that ended in a rejection; the exponent of its backoff."""
+    """The number of attempts that ended in a rejection; the exponent of its backoff."""
     consecutive_errors: int = 0
-    """Attempts in a row that ended in an error; the exponent of the error backoff."""
+    """The number of attempts in a row that ended in an error; the exponent of the error backoff."""
     backoff_until: float = 0.0
     unschedulable_plugins: frozenset[str] = frozenset()
-    """Who refused it in the last attempt."""
+    """The plugins that refused it in the last attempt."""
     pending_plugins: frozenset[str] = frozenset()
-    """Of these, who answered Pending."""
+    """Those of them that answered Pending."""
     gating_plugin: str = ""
-    """The PreEnqueue plugin that holds it back; empty when none does."""
+    """The PreEnqueue plugin that gates it; empty if none does."""
     gating_reason: str = ""
     signature: Hashable = None
-    """What hints are shared by; equal signatures get one answer."""
+    """Pods with equal signatures share the answers of hints."""
     woken_by: str = ""
-    """Label of the event that last moved it towards the active queue; for the record."""
+    """The label of the event that last moved it towards the active queue; for the decision record."""
     woken_hint: str = ""
-    """The plugin whose hint said Queue to that event, or that activated the pod."""
+    """The plugin whose hint answered Queue to that event, or that activated the pod."""
     was_flushed: bool = field(default=False)
-    """Moved by the five-minute flush since its last attempt: a wake-up that an event should have given."""
+    """Whether the five-minute flush has moved it since its last attempt: an event should have woken it."""
 
     @property
     def uid(self) -> str:

@@ -1,13 +1,14 @@
-"""What the default plugins do to be fast on thousands of nodes. **Provisional**: may change in any version.
+"""Base classes that make the default plugins fast on thousands of nodes. **Provisional**: they may change in
+any version.
 
-Everything here is optional and changes no answer. Start with `vectorized` and `reusable`; come here when a
-profile shows that a plugin is still too slow.
+Everything here is optional and changes no answer. Start with `optional`; come here if profiling shows that a
+plugin is still too slow.
 
-    WholeTableFilterPlugin, WholeTableScorePlugin    no gathering of columns for the nodes still in play
-    PreparedFilterPlugin, PreparedScorePlugin        cheaper answers for single nodes that have changed
-    ManyPodsFilterPlugin, ManyPodsScorePlugin        one changed node judged for many templates at once
-    HeadroomFilterPlugin                             preemption computes instead of asking
-    IncrementalScorePlugin                           scores that depend on pods anywhere, kept up to date
+    WholeTableFilterPlugin, WholeTableScorePlugin    work on full columns instead of gathered ones
+    PreparedFilterPlugin, PreparedScorePlugin        answer faster for single nodes that have changed
+    ManyPodsFilterPlugin, ManyPodsScorePlugin        judge one changed node for many templates at once
+    HeadroomFilterPlugin                             let preemption compute instead of calling Filter
+    IncrementalScorePlugin                           keep scores up to date that depend on pods anywhere
 """
 
 from __future__ import annotations
@@ -27,20 +28,19 @@ from moorage.framework.status import Status
 
 
 class WholeTableFilterPlugin(VectorFilterPlugin):
-    """`filter_nodes` is asked about all rows of the table, also those that another filter has refused or that
-    have no node (no labels, nothing allocatable). Its answers there are not used; it must not fail on them
-    nor answer Error."""
+    """`filter_nodes` is called for all rows of the table, including rows that another filter has refused
+    and rows without a node (no labels, nothing allocatable). Its answers there are not used; it must not
+    raise or answer Error for them."""
 
 
 class WholeTableScorePlugin(VectorScorePlugin):
-    """`score_into` is asked about all rows of the table, with the rules of `WholeTableFilterPlugin`. Such
-    scores are trusted: they are not checked to be within 0-100."""
+    """`score_into` is called for all rows of the table, with the rules of `WholeTableFilterPlugin`. The
+    scores are not checked to be within 0-100."""
 
     @required
     def score_into(self, state: CycleState, pod: Pod, nodes: Nodes, out: IntArray) -> Status | int | None:
-        """Write a score per row into `out`, an int64 buffer of `len(nodes)` that belongs to the runtime and
-        may hold anything before: every entry has to be written. Returning an int instead gives every node
-        that score."""
+        """Write a score for every row into `out`, an int64 buffer of `len(nodes)` with undefined contents.
+        Return an int instead to give every node that score."""
         raise missing(self, "score_into")
 
     def score_nodes(self, state: CycleState, pod: Pod, nodes: Nodes) -> Any:
@@ -54,95 +54,91 @@ class WholeTableScorePlugin(VectorScorePlugin):
     def normalize_rows(
         self, state: CycleState, pod: Pod, scores: IntArray, nodes: Nodes, feasible: BoolArray
     ) -> IntArray | int:
-        """`normalize_nodes` on the scores of every row, of which only those where `feasible` is true count.
-        Saves gathering them. Trusted like the scores themselves. Returning an int gives every node that
-        score."""
+        """Normalize the scores of every row; only rows where `feasible` is true count. It replaces
+        `normalize_nodes`, and its scores are not checked. Return an int to give every node that score."""
         return scores
 
 
 class PreparedFilterPlugin(FilterPlugin):
-    """For a plugin that is reusable as well: `filter` with everything prepared that depends on the pod."""
+    """For a reusable plugin: `filter` with everything prepared that depends on the pod."""
 
     @required
     def filter_for(self, state: CycleState, pod: Pod) -> Callable[[NodeView], Status | None]:
-        """A function that is called for every node that changes while a baseline is kept for the template of
-        `pod`. It must answer as `filter` does for any pod with the same sign."""
+        """Return a function that is called for every changed node while answers for the template of `pod`
+        are kept. It must answer as `filter` does for any pod with the same sign."""
         raise missing(self, "filter_for")
 
 
 class PreparedScorePlugin(ScorePlugin):
-    """For a plugin that is reusable as well: `score` with everything prepared that depends on the pod."""
+    """For a reusable plugin: `score` with everything prepared that depends on the pod."""
 
     @required
     def score_for(self, state: CycleState, pod: Pod) -> Callable[[NodeView], float | Status]:
-        """A function with the rules of `PreparedFilterPlugin.filter_for`, for `score`."""
+        """Return a function for `score`, with the rules of `PreparedFilterPlugin.filter_for`."""
         raise missing(self, "score_for")
 
 
 class ManyPodsFilterPlugin(PreparedFilterPlugin):
-    """`filter` for one node and the pods of many templates, where nothing matters of a pod but some amounts,
-    and a pod with smaller ones fits wherever a larger one does."""
+    """`filter` for one node and the pods of many templates, if only some amounts of a pod matter, and a
+    pod with smaller amounts fits wherever a larger one does."""
 
     @required
     def filter_amounts(self, state: CycleState, pod: Pod) -> tuple[int, ...] | None:
-        """The amounts, equally many for all pods and equal for pods with the same sign. `None`: not for this
-        pod."""
+        """Return the amounts: the same number for all pods, and equal for pods with the same sign. `None`:
+        not for this pod."""
         raise missing(self, "filter_amounts")
 
     @required
     def fits_amounts(self, amounts: Sequence[int], node: NodeView) -> bool:
-        """Whether the node fits a pod with these amounts. False where that takes a closer look: `filter` is
-        asked then."""
+        """Return whether a pod with these amounts fits on the node. After False, `filter` is called."""
         raise missing(self, "fits_amounts")
 
 
 class ManyPodsScorePlugin(PreparedScorePlugin):
-    """`score` for one node and the pods of many templates, where nothing matters of a pod but some amounts.
-    For a `WholeTableScorePlugin` that does not normalise: such scores are added up and trusted."""
+    """`score` for one node and the pods of many templates, if only some amounts of a pod matter. For a
+    `WholeTableScorePlugin` that does not normalize: its scores are added up without a check."""
 
     @required
     def score_amounts(self, state: CycleState, pod: Pod) -> tuple[int, ...] | None:
-        """The amounts, equally many for all pods, at most 2^53 each, and equal for pods with the same sign.
-        `None`: not for this pod."""
+        """Return the amounts: the same number for all pods, at most 2^53 each, and equal for pods with the
+        same sign. `None`: not for this pod."""
         raise missing(self, "score_amounts")
 
     @required
     def score_many(self, amounts: FloatArray, node: NodeView) -> IntArray | None:
-        """What the node scores for pods with these amounts, of which there is a column for each pod. `None`:
-        `score` is to be asked."""
+        """Return the scores of the node for pods with these amounts, one column per pod. After `None`,
+        `score` is called."""
         raise missing(self, "score_many")
 
 
 class HeadroomFilterPlugin(VectorFilterPlugin):
-    """For a filter that does nothing but hold sums of requests against what a node has."""
+    """For a filter that only compares sums of requests with what a node has."""
 
     @required
     def headroom(self, state: CycleState, pod: Pod, nodes: Nodes) -> Mapping[str, IntArray] | None:
-        """Resource → how much more of it other pods may request on each node with `pod` still passing.
-        `filter` must say yes exactly where no entry is negative, so that preemption can compute instead of
-        asking. Both this and `filter_nodes` must take the sums from `nodes`, which in a dry run shows other
-        pods than the cluster has. `None`: not for this pod."""
+        """Return for each resource how much more other pods may request on each node while `pod` still
+        passes. `filter` must accept a node exactly if no entry is negative. Both this and `filter_nodes`
+        must take the sums from `nodes`, which shows other pods in a dry run. `None`: not for this pod."""
         raise missing(self, "headroom")
 
 
 class IncrementalScore(Protocol):
-    """Knows what a plugin would say of the next pod with the same signature. It is used for as long as no
-    node changes and the same rows are feasible; everything else that matters it has to notice itself."""
+    """Keeps the scores for the next pod with the same signature. It is used while no node changes and the
+    same rows are feasible; it must notice everything else that matters."""
 
     def add_to(self, base: IntArray, weight: int, out: IntArray) -> bool:
-        """Write into `out`, per row, `base` plus `weight` times the normalised score that PreScore, Score and
-        NormalizeScore would lead to now. `base` is far below zero in rows that are not feasible, so what is
-        added there means nothing. False: it cannot tell any more, and is not asked again."""
-        ...
+        """Write into `out`, per row, `base` plus `weight` times the normalized score that PreScore, Score
+        and NormalizeScore would give now. In rows that are not feasible `base` is far below zero, and the
+        sum does not matter. Return False if the scores are unknown; then this object is not used again."""
 
 
 class IncrementalScorePlugin(WholeTableScorePlugin):
-    """For scores that depend on pods anywhere, so that they cannot be kept as they are."""
+    """For scores that depend on pods anywhere and can be kept up to date."""
 
     @required
     def incremental_score(
         self, state: CycleState, pod: Pod, nodes: Nodes, feasible: BoolArray
     ) -> IncrementalScore | None:
-        """An object that keeps the scores up to date. Asked after a pod was scored; `nodes` are all rows,
-        `state` is that of the attempt. None: every pod is scored from the beginning."""
+        """Return an object that keeps the scores up to date. Called after a pod was scored; `nodes` are
+        all rows. None: every pod is scored from the beginning."""
         raise missing(self, "incremental_score")

@@ -1,16 +1,16 @@
-"""Indexes and counts over the pods of the cluster, kept up to date by the state.
+"""Topologies, indexes and counts over the pods of the cluster, which the state keeps up to date.
 
-`handle.pod_counters` counts the pods that a selector matches, and `handle.affinity_terms` knows which terms
-the running pods hold. Both answer per row of the node table and are changed by every event, so nothing ever
-scans all pods. A sum per topology value is one pass over a label column:
+`handle.pod_counters` counts the pods that a selector matches, and `handle.affinity_terms` knows the terms of
+the running pods. Both answer per row of the node table and are updated by every event, so nothing scans all
+pods. A sum per topology value is one pass over a label column:
 
     topology = handle.topology("topology.kubernetes.io/zone")
     per_zone = counters.get(PodSelector(frozenset({"default"}), selector)).sums(topology)
 
-A row without a node (the ghost of one that is gone) has no labels, hence no part in any such sum, whatever
-still runs there. An index (`handle.pod_index(name, extract)`) answers in which rows a key occurs; `extract`
-names the keys of one object. A dry run changes neither: there a plugin corrects its own sums in AddPod and
-RemovePod, and reads the pods of a node from its view."""
+A row whose node was deleted has no labels, so its remaining pods are in no such sum. An index
+(`handle.pod_index(name, extract)`) returns the rows in which a key occurs; `extract` returns the keys of
+one object. A dry run changes neither: a plugin updates its sums in AddPod and RemovePod, and reads the
+pods of a node from its view."""
 
 from __future__ import annotations
 
@@ -34,10 +34,11 @@ _NO_LABEL: BoolArray = np.zeros(1, dtype=np.bool_)
 
 
 class Topology:
-    """The domains of a key while no node changes: get it anew, with `handle.topology(key)`, for each use.
+    """The domains of a label key. Get it with `handle.topology(key)` for each use; it is valid until a node
+    changes.
 
-    A domain is a number from 0 to `size - 1`, one for each value of the label; -1 stands for no label. There
-    may be numbers for values that no node has any more.
+    A domain is a number from 0 to `size - 1`, one for each value of the label; -1 stands for no label. Some
+    numbers may belong to values that no node has any more.
     """
 
     __slots__ = (
@@ -67,23 +68,23 @@ class Topology:
         """Label value → domain."""
         self.size = len(self.values)
         self.bins: Bins = np.add(columns.labels.codes(key), 1, dtype=np.intp)
-        """Row → domain + 1, full width; 0 stands for no label, as `bincount` and `gather` want it."""
+        """Row → domain + 1, full width; 0 stands for no label."""
         self._used = self.bins[: int(live.rows.max(initial=-1)) + 1]
-        """The rows up to the last node."""
+        """`bins` up to the last node."""
         self.nodes: FloatArray = self.sums(np.ones(len(self.bins)))
         """Domain → number of nodes."""
         self.unlabelled = len(live) - int(np.count_nonzero(self.bins))
-        """Number of nodes without the label."""
+        """The number of nodes without the label."""
         self.inhabited = int(np.count_nonzero(self.nodes))
-        """Number of domains that have nodes."""
+        """The number of domains that have nodes."""
         self._inhabited_domains: Bins | None = None
         self._by_domain: tuple[Bins, Bins] | None = None
-        """The rows, sorted by bin, and where each bin ends."""
+        """The rows sorted by bin, and the end of each bin."""
         self._witnesses: Bins | None = None
-        """A row in each domain that has nodes: those that were found the last time."""
+        """A row in each domain that has nodes, as `all_in` last found them."""
 
     def under(self, key: str) -> Topology:
-        """This topology, for another key that no node has either."""
+        """Return this topology for another key that no node has either."""
         other = Topology.__new__(Topology)
         for name in Topology.__slots__[1:]:
             setattr(other, name, getattr(self, name))
@@ -103,12 +104,12 @@ class Topology:
         return self.inhabited + self.unlabelled == len(self.live)
 
     def domain(self, labels: Mapping[str, str]) -> int:
-        """The domain of a node with these labels, -1 for none."""
+        """Return the domain of a node with these labels; -1 for none."""
         value = labels.get(self.key)
         return -1 if value is None else self.values.get(value, -1)
 
     def rows_of(self, value: str) -> list[int]:
-        """The rows of the nodes with this value."""
+        """Return the rows of the nodes with this value."""
         if self._by_domain is None:
             ends = np.bincount(self._used, minlength=self.size + 1).cumsum()
             self._by_domain = self._used.argsort(kind="stable"), ends
@@ -120,40 +121,40 @@ class Topology:
         return rows
 
     def bins_of(self, nodes: Nodes) -> Bins:
-        """The bins of some nodes, which may be those of a dry run."""
+        """Return the bins of some nodes, which may be those of a dry run."""
         if nodes.columns is self._columns:
             return nodes.take(self.bins)
         return self.bins[nodes.table_rows]
 
     def gather(self, per_domain: npt.NDArray[ScalarT], missing: Any, nodes: Nodes) -> npt.NDArray[ScalarT]:
-        """The value of each node's domain, `missing` where the node has none."""
+        """Return the value of each node's domain; `missing` for a node without a domain."""
         values = np.empty(self.size + 1, dtype=per_domain.dtype)
         values[0] = missing
         values[1:] = per_domain
         return values.take(self.bins_of(nodes))
 
     def sums(self, column: npt.NDArray[Any]) -> FloatArray:
-        """Per domain the sum of a column of full width. Sums of whole numbers are whole, as floats."""
+        """Return the sum of a full-width column per domain, as floats."""
         column = column[: len(self._used)]
         return np.bincount(self._used, column, self.size + 1)[1:]  # type: ignore[return-value]  # floats
 
     def present_in(self, nodes: Nodes) -> BoolArray:
-        """Bin → whether some node of the view is there; the first is for nodes without the label."""
+        """Return for each bin whether it has a node of the view; the first is for nodes without the label."""
         if self.is_covered_by(nodes):
             return np.concatenate((_NO_LABEL, self.nodes > 0))
         return np.bincount(self.bins_of(nodes), minlength=self.size + 1) > 0
 
     def is_covered_by(self, nodes: Nodes) -> bool:
-        """Whether all nodes have the label, and every domain that has nodes has one in the view. False also
-        where that is not known at once."""
+        """Return whether all nodes have the label, and every domain that has nodes has one in the view. It
+        may return False if finding out is expensive."""
         mask = nodes.mask
         if mask is None or self.unlabelled or nodes.columns is not self._columns:
             return False
         return self.all_in(mask)
 
     def all_in(self, mask: BoolArray) -> bool:
-        """Whether every domain that has nodes has one among the rows of the mask. As a rule it has, and the
-        rows that proved it the last time prove it again."""
+        """Return whether every domain that has nodes has one among the rows of the mask. Usually the rows
+        that proved it last time prove it again."""
         rows = self._witnesses
         if rows is not None and np.count_nonzero(mask[rows]) == len(rows):  # half the price of all()
             return True
@@ -165,12 +166,13 @@ class Topology:
         return self._witnesses is not None
 
     def sums_of(self, rows: npt.NDArray[Any], numbers: npt.NDArray[Any]) -> FloatArray:
-        """Per domain the sum of a column that is 0 but in a few rows."""
+        """Return the sum per domain of a column that is 0 except in a few rows."""
         return np.bincount(self.bins[rows], numbers, self.size + 1)[1:]  # type: ignore[return-value]  # floats
 
 
 class DomainCounts:
-    """Counts per domain. Made for `CycleState.own`: `clone` and then `add`."""
+    """Counts per domain in one attempt. A dry run clones it (`CycleState.own`) and adds its changes beside
+    the array of the cluster, so a clone costs as much as was changed."""
 
     __slots__ = ("_changes", "_cluster", "_rows", "topology")
 
@@ -180,13 +182,13 @@ class DomainCounts:
         self.topology = topology
         self._cluster = cluster
         self._changes = changes or {}
-        """Domain → how many more (or fewer) in the dry run."""
+        """Domain → difference in the dry run."""
         self._rows: Mapping[int, int] = {}
-        """In the place of `_cluster`: row → pods there, ghosts of deleted nodes included."""
+        """Instead of `_cluster`: row → number of pods, including rows of deleted nodes."""
 
     @classmethod
     def by_row(cls, topology: Topology, rows: Mapping[int, int]) -> DomainCounts:
-        """From the few rows that have pods, for a topology with `one_node_each`."""
+        """Build counts from the few rows that have pods, for a topology with `one_node_each`."""
         counts = cls(topology)
         counts._rows = rows
         return counts
@@ -196,7 +198,7 @@ class DomainCounts:
 
     @property
     def cluster(self) -> FloatArray:
-        """Domain → pods in the cluster as it is."""
+        """Domain → number of pods in the cluster."""
         if self._cluster is None:
             rows = np.fromiter(self._rows.keys(), dtype=np.int64, count=len(self._rows))
             numbers = np.fromiter(self._rows.values(), dtype=np.int64, count=len(self._rows))
@@ -208,7 +210,7 @@ class DomainCounts:
         return self._changes
 
     def add(self, domain: int, number: int) -> None:
-        """So many pods came to a domain, or left it; -1, no domain, has none."""
+        """Add pods to a domain, or remove them; domain -1 is ignored."""
         if domain >= 0:
             self._changes[domain] = self._changes.get(domain, 0) + number
 
@@ -216,7 +218,7 @@ class DomainCounts:
         return int(self.cluster[domain]) + self._changes.get(domain, 0) if domain >= 0 else 0
 
     def now(self) -> FloatArray:
-        """All domains; a copy only where the dry run differs from the cluster."""
+        """Return the counts of all domains; a copy only if the dry run differs from the cluster."""
         if not self._changes:
             return self.cluster
         counts = self.cluster.copy()
@@ -230,7 +232,7 @@ class DomainCounts:
         return bool(self.now().any())
 
     def occupied(self, nodes: Nodes) -> BoolArray | None:
-        """Per node, whether its domain has a count above zero; None where none has."""
+        """Return for each node whether its domain has a count above zero; None if none has."""
         topology = self.topology
         if self._cluster is None and not self._changes and nodes.columns is topology.live.columns:
             mask = np.zeros(len(topology.bins), dtype=np.bool_)
@@ -243,88 +245,78 @@ class DomainCounts:
 
 
 class PodSelector(NamedTuple):
-    """Which pods are counted."""
+    """The pods to count."""
 
     namespaces: frozenset[str] | None
-    """`None`: those of every namespace."""
+    """`None`: all namespaces."""
     selector: Selector
     terminating: bool = True
-    """Whether pods that are being deleted count: for affinity they do, for spreading they do not."""
+    """Whether terminating pods count: they do for affinity, but not for spreading."""
 
 
 class PodCounter(Protocol):
-    """How many pods match, per row. Get it anew for each use: an evicted one is not kept up to date."""
+    """The number of matching pods per row. Get it for each use; an evicted counter is not kept up to date."""
 
     @property
     def version(self) -> int:
         """Grows with every change."""
-        ...
 
     @property
     def empty(self) -> bool:
         """True when no pod matches anywhere."""
-        ...
 
     @property
     def per_row(self) -> FloatArray:
-        """Full width; must not be written. Whole numbers, as floats: that is what arithmetic wants."""
-        ...
+        """Full width, read-only. Whole numbers as floats."""
 
     def few(self) -> Mapping[int, int] | None:
-        """The rows with matching pods and how many there are, ghosts of deleted nodes included; None where
-        `per_row` is the better form. Must not be kept: it changes with the pods."""
-        ...
+        """Return the rows with matching pods and their numbers, including rows of deleted nodes; None if
+        `per_row` is cheaper. Do not keep it; it changes with the pods."""
 
     def number(self, row: int) -> int:
-        """Matching pods on one row."""
-        ...
+        """Return the number of matching pods on one row."""
 
     def changed_since(self, version: int) -> list[int] | None:
-        """The rows whose number has changed since the counter had that version, some of them several times:
-        for those who keep something of their own up to date. None where that is not known: there were many
-        changes, it had not been asked before, or the counter was evicted. Then start anew."""
-        ...
+        """Return the rows whose number has changed since that version; a row may occur several times. None
+        if that is unknown: start over then."""
 
     def sums(self, topology: Topology, where: BoolArray | None = None) -> FloatArray:
-        """Matching pods per domain, on the rows where `where` (full width) is true. Whole numbers."""
-        ...
+        """Return the number of matching pods per domain, on the rows where `where` (full width) is true."""
 
 
 class PodCounters(Protocol):
-    """Counters by selector, bounded: those not asked for the longest are forgotten."""
+    """Counters by selector. Their number is bounded; the least recently used ones are evicted."""
 
     def get(self, selector: PodSelector) -> PodCounter:
-        """The counter, built at first sight from an index of the pods' labels: a selector with an equality
-        costs about as much as there are pods with that label."""
-        ...
+        """Return the counter. It is built at the first call from an index of the pods' labels; a selector
+        with an equality costs about as much as there are pods with that label."""
 
     def once(self, selector: PodSelector) -> PodCounter:
-        """The pods of now, counted for this question alone. For a pod that asks with very many selectors:
-        kept, their counters would push out those of all other pods."""
-        ...
+        """Count the current pods once, without keeping the counter. For a pod with very many selectors, whose
+        counters would evict those of all other pods."""
 
 
 _FEW_SELECTORS = 16
 
 
 def counting(counters: PodCounters, selectors: int) -> Callable[[PodSelector], PodCounter]:
-    """How to count for one pod that asks with so many selectors."""
+    """Return the way to count for one pod with this number of selectors."""
     return counters.get if selectors <= _FEW_SELECTORS else counters.once
 
 
 class TermKind(enum.Enum):
-    """What a running pod demands or prefers."""
+    """What a term of a running pod requires or prefers."""
 
     __hash__ = object.__hash__  # members are single objects; the hash of Enum is a Python function
 
     ANTI_AFFINITY = "required anti-affinity"
     AFFINITY = "required affinity"
     PREFERRED = "preferred affinity"
-    """Preferences to be away have a negative weight."""
+    """Preferred anti-affinity has a negative weight."""
 
 
 class HeldTerm(Protocol):
-    """A distinct term and who holds it."""
+    """A distinct term and the running pods that have it (its holders)."""
 
     @property
     def kind(self) -> TermKind: ...
@@ -334,79 +326,68 @@ class HeldTerm(Protocol):
 
     @property
     def weight(self) -> int:
-        """Of a preferred term; 0 for required ones."""
-        ...
+        """The weight of a preferred term; 0 for a required one."""
 
     def few(self) -> Mapping[int, int] | None:
-        """The rows with holders and how many there are; see `PodCounter.few`."""
-        ...
+        """Return the rows with holders and their numbers; see `PodCounter.few`."""
 
     def sums(self, topology: Topology) -> FloatArray:
-        """Holders per domain."""
-        ...
+        """Return the number of holders per domain."""
 
 
 class AffinityTerms(Protocol):
-    """The terms of the pods that run somewhere."""
+    """The affinity terms of running pods."""
 
     @property
     def version(self) -> Version:
-        """Bumped when a term comes that no pod held, and when its last holder goes: as long as it stays the
-        same, a pod that no term means is still meant by none."""
-        ...
+        """Bumped when a distinct term appears or disappears. While it stays the same, a pod that no term
+        matches is still matched by none."""
 
     def __len__(self) -> int:
-        """The number of distinct terms; where there are none, no pod is meant."""
-        ...
+        """Return the number of distinct terms."""
 
     def matching(
         self, pod: Pod, namespace_labels: Mapping[str, str], kinds: frozenset[TermKind]
     ) -> Sequence[HeldTerm]:
-        """The terms of these kinds that mean `pod`, found by its labels. `namespace_labels` are those of the
-        pod's namespace."""
-        ...
+        """Return the terms of these kinds that match `pod`. `namespace_labels` are those of the pod's
+        namespace."""
 
 
 PodKeys = Callable[[Pod], Iterable[Hashable]]
-"""The keys of a pod. They must not depend on its node: pods are shown before they have one, and the row says
-where they run."""
+"""Returns the keys of a pod. They must not depend on its node, which a pod may not have yet."""
 NodeKeys = Callable[[Node], Iterable[tuple[Hashable, Any]]]
 ObjectKeys = Callable[[Any], Iterable[Hashable]]
 
 
 class PodIndex(Protocol):
-    """key → rows with pods that have the key."""
+    """An index from keys to the rows with pods that have the key."""
 
     def rows(self, key: Hashable) -> Mapping[int, int]:
-        """Row → number of pods with the key there, ghosts of deleted nodes included."""
-        ...
+        """Return the number of pods with the key per row, including rows of deleted nodes."""
 
     def keys(self) -> Iterable[Hashable]: ...
 
 
 class ObjectIndex(Protocol):
-    """key → objects of one kind, made with `handle.object_index(name, resource, extract)`."""
+    """An index from keys to objects of one kind, from `handle.object_index(name, resource, extract)`."""
 
     @property
     def version(self) -> Version:
-        """Bumped when an object comes or goes, or when its keys change; not by other updates of it."""
-        ...
+        """Bumped when an object is added or deleted, or when its keys change."""
 
     def at(self, key: Hashable) -> Iterable[Any]:
-        """The objects with the key, in no particular order."""
-        ...
+        """Return the objects with the key, in no particular order."""
 
 
 class NodeIndex(Protocol):
-    """key → rows of the nodes that have the key, each with the value that `extract` gave."""
+    """An index from keys to the rows of the nodes that have the key, with the value that `extract`
+    returned."""
 
     @property
     def version(self) -> Version:
-        """Grows when an entry comes, changes or goes; for `reads`."""
-        ...
+        """Bumped when an entry is added, changed or removed; for `reads`."""
 
     def rows(self, key: Hashable) -> Mapping[int, Any]:
-        """Row → value, for the nodes with the key."""
-        ...
+        """Return the value per row, for the nodes with the key."""
 
     def keys(self) -> Iterable[Hashable]: ...

@@ -1,7 +1,7 @@
-"""The cluster as plugins see it: `Nodes`, all candidate nodes in columns, and `NodeView`, one of them.
+"""The cluster as plugins see it: `Nodes`, all candidate nodes in columns, and `NodeView`, one node.
 
-Both are read-only windows on a `Columns` (the NodeTable, or the overlay of a dry run). They own no data:
-a view is valid until the hook that received it returns.
+Both are read-only views of a `Columns` (the node table, or the overlay of a dry run) and hold no data. A view
+is valid until the hook that received it returns.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ FloatArray = npt.NDArray[np.float64]
 Amounts = Literal["allocatable", "requested", "nonzero_requested"]
 
 Compute = Callable[["Nodes"], npt.NDArray[Any]]
-"""A derived column for some nodes: one entry per node of the view that is handed in."""
+"""Computes a derived column for some nodes: one entry per node of the view."""
 ComputeRow = Callable[["NodeView"], Any]
-"""A derived column's entry for a single node; cheaper when few rows have changed."""
+"""Computes the entry of a single node; cheaper if few rows have changed."""
 
 T = TypeVar("T")
-_MOST_KEPT = 64
-"""What a view keeps for plugins; keys may come from pods, so a user can name many."""
+_MAX_KEPT = 64
+"""Values that a view keeps for plugins. Keys may come from pods, so users could create many."""
 
 Reason = str | Sequence[str] | Callable[[int], str]
-"""One text for all refused nodes, one per node of the view, or a function of the index in the view."""
+"""One text for all refused nodes, one text per node of the view, or a function of the index in the view."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,27 +48,27 @@ class TaintClass:
 
 @dataclass(frozen=True, slots=True)
 class EveryRow:
-    """All rows in use at once, in row order, dead ones included: what hot plugins are asked about."""
+    """All rows in use, in row order, including rows without a node; hot plugins are called for these."""
 
     nodes: Nodes
     listed: Nodes
-    """The live ones among them, in snapshot order."""
+    """The rows with a node, in snapshot order."""
     alive: BoolArray
-    """Which rows have a node."""
+    """Whether each row has a node."""
     positions: IntArray
-    """Row → place in snapshot order; what decides between equals."""
+    """Row → place in snapshot order, which breaks ties."""
     in_order: bool = False
-    """Whether row `i` is the node at place `i`, so that rows need not be put in order."""
+    """Whether row `i` is at place `i` in snapshot order."""
 
     def dense(self, mask: BoolArray) -> Nodes:
-        """The rows where `mask` is true, in snapshot order. `mask` must be false for rows without a node and
-        not change afterwards."""
+        """Return the rows where `mask` is true, in snapshot order. `mask` must be false for rows without a
+        node, and must not change afterwards."""
         return SomeNodes(self, mask)
 
 
 News = tuple[int, int, "list[NodeView]"]
-"""What has changed since some generation: the generation of now, that of the nodes, and the nodes that
-changed, each once; rows without a node are left out. A plain tuple, because one is made for every pod."""
+"""What has changed since some generation: the current generation, that of the nodes, and each changed node
+once, without rows that have no node. A plain tuple, because one is built for every pod."""
 
 
 class AmountColumns(Protocol):
@@ -77,20 +77,16 @@ class AmountColumns(Protocol):
     def allocatable(self, resource: str) -> IntArray: ...
 
     def requested(self, resource: str) -> IntArray:
-        """Requests of the pods on each node, assumed ones included; `pods` is their number."""
-        ...
+        """Return the requests of the pods on each node, including assumed pods; `pods` is their number."""
 
     def nonzero_requested(self, resource: str) -> IntArray:
-        """`requested` with the defaults that scoring uses; kept for cpu and memory."""
-        ...
+        """Return `requested` with the defaults that scoring uses; only for cpu and memory."""
 
     def free(self, resource: str) -> IntArray:
-        """Allocatable less requested; negative on an overcommitted node."""
-        ...
+        """Return allocatable minus requested; negative on an overcommitted node."""
 
     def floats(self, column: Amounts, resource: str) -> FloatArray:
-        """`allocatable`, `requested` or `nonzero_requested` in float64, for arithmetic that divides."""
-        ...
+        """Return `allocatable`, `requested` or `nonzero_requested` in float64, for divisions."""
 
 
 class LabelColumns(Protocol):
@@ -98,15 +94,12 @@ class LabelColumns(Protocol):
 
     def codes(self, key: str) -> CodeArray:
         """Interned label values, -1 where the node has no such label."""
-        ...
 
     def values(self, key: str) -> Mapping[str, int]:
         """Value → code of that column. Codes stay valid for as long as this returns the same object."""
-        ...
 
     def numbers(self, key: str) -> FloatArray:
         """The label as an integer, NaN where it is absent or none; for Gt and Lt."""
-        ...
 
 
 class TaintColumns(Protocol):
@@ -115,7 +108,6 @@ class TaintColumns(Protocol):
     @property
     def ids(self) -> CodeArray:
         """Index of each node's class in `classes`."""
-        ...
 
     @property
     def classes(self) -> Sequence[TaintClass]: ...
@@ -129,11 +121,10 @@ class RankedPods(Protocol):
 
     def below(self, priority: int) -> Sequence[Pod]:
         """Return the pods of lower priority."""
-        ...
 
 
 class NodeLoad(Protocol):
-    """The pods of one node and the sums of what they request."""
+    """The pods of one node and the sums of their requests."""
 
     @property
     def requested(self) -> Mapping[str, int]: ...
@@ -144,17 +135,15 @@ class NodeLoad(Protocol):
     def pods(self) -> Sequence[Pod]: ...
 
     def ranked(self) -> RankedPods:
-        """The pods by importance."""
-        ...
+        """Return the pods by importance."""
 
 
 class Columns(Protocol):
-    """The storage behind the views: full-width arrays, one entry per row. Arrays must not be written."""
+    """The storage behind the views: full-width, read-only arrays with one entry per row."""
 
     @property
     def width(self) -> int:
-        """Length of every column, free rows included."""
-        ...
+        """The length of every column, including free rows."""
 
     @property
     def amounts(self) -> AmountColumns: ...
@@ -166,28 +155,23 @@ class Columns(Protocol):
     def taints(self) -> TaintColumns: ...
 
     def node_column(self, key: Hashable, compute: Compute) -> npt.NDArray[Any]:
-        """A column of the caller's own that depends on the node objects only (labels, taints, allocatable).
-        Computed once per key, later for changed nodes only; 0 where there is no node. `key` must name all
-        that `compute` depends on beside the nodes."""
-        ...
+        """Return a derived column that depends only on the node objects (labels, taints, allocatable). It
+        is computed once per key, and later only for changed nodes; rows without a node have 0. `key` must
+        contain everything that `compute` depends on besides the nodes."""
 
     def row_column(
         self, key: Hashable, compute: Compute, compute_row: ComputeRow | None = None
     ) -> npt.NDArray[Any]:
-        """A column that depends on the pods of the node too (requested, pods)."""
-        ...
+        """Return a derived column that depends on the pods of the node too (requested, pods)."""
 
     def node_names(self) -> Sequence[str]:
-        """Row → name; "" for a free row."""
-        ...
+        """Return the name of each row; "" for a free row."""
 
     def row_of(self, name: str) -> int:
-        """The row of a live node, -1 when there is none."""
-        ...
+        """Return the row of a node; -1 if there is none."""
 
     def table_rows(self, rows: IntArray) -> IntArray:
-        """The rows of the node table behind rows of this source; they differ in a dry run."""
-        ...
+        """Return the rows of the node table behind these rows; they differ in a dry run."""
 
     def view(self, row: int) -> NodeView: ...
 
@@ -196,35 +180,29 @@ class Columns(Protocol):
     def load_on(self, row: int) -> NodeLoad: ...
 
     def lower_pods_on(self, rows: Sequence[int], priority: int) -> Sequence[Sequence[Pod]]:
-        """The pods below a priority, of many rows at once."""
-        ...
+        """Return the pods below a priority, for many rows at once."""
 
     @property
     def generation(self) -> int:
-        """Number of the latest change of any row."""
-        ...
+        """The number of the latest change of any row."""
 
     @property
     def node_generation(self) -> int:
-        """Number of the latest change of any node object."""
-        ...
+        """The number of the latest change of any node object."""
 
     def changed_since(self, generation: int) -> list[int]:
-        """Rows that changed after that generation, each once, dead ones included."""
-        ...
+        """Return the rows that changed after that generation, each once, including rows without a node."""
 
     def settle(self) -> bool:
-        """Bring all columns up to date. Whether arrays that were handed out before show what is true now, as
-        long as no node changes."""
-        ...
+        """Bring all columns up to date. Return whether arrays that were returned before stay up to date
+        until a node changes."""
 
     def news(self, generation: int) -> News:
-        """Present generations and changed nodes in one call: memories ask this for every pod."""
-        ...
+        """Return the current generations and the changed nodes; called for every pod."""
 
 
 class NodeView:
-    """One node: the object, and what runs there. What `NodeInfo` is in the Go framework."""
+    """One node: the object and its pods. It corresponds to NodeInfo in the Go framework."""
 
     __slots__ = ("_columns", "allocatable", "labels", "name", "node", "row")
 
@@ -235,7 +213,7 @@ class NodeView:
         """The object, with annotations, conditions, addresses and images."""
         self.name: str = node.name
         self.labels: Mapping[str, str] = node.labels
-        """Read-only, as all that is here."""
+        """Read-only, like everything here."""
         self.allocatable: Mapping[str, int] = allocatable
         """Resource → amount: cpu in milli-units, `pods` as a number, all others in base units."""
 
@@ -249,30 +227,30 @@ class NodeView:
 
     @property
     def pods(self) -> Sequence[Pod]:
-        """Pods on this node, assumed ones included."""
+        """The pods on this node, including assumed pods."""
         return self._columns.load_on(self.row).pods()
 
     @property
     def ranked(self) -> RankedPods:
-        """The pods on this node by importance, with what they request; shared until they change."""
+        """The pods on this node by importance."""
         return self._columns.load_on(self.row).ranked()
 
     @property
     def requested(self) -> Mapping[str, int]:
-        """What the pods on this node request; `pods` is their number."""
+        """The requests of the pods on this node; `pods` is their number."""
         return self._columns.load_on(self.row).requested
 
     @property
     def nonzero_requested(self) -> Mapping[str, int]:
-        """As `requested`, with the defaults that scoring assumes for pods without requests."""
+        """`requested`, with the defaults that scoring assumes for pods without requests."""
         return self._columns.load_on(self.row).nonzero_requested
 
     def free(self, resource: str) -> int:
-        """Allocatable less requested; negative on an overcommitted node."""
+        """Return allocatable minus requested; negative on an overcommitted node."""
         return self.allocatable.get(resource, 0) - self.requested.get(resource, 0)
 
     def alone(self) -> Nodes:
-        """This node as a view of one."""
+        """Return this node as a view of one node."""
         return Nodes(self._columns, np.array([self.row], dtype=np.int64))
 
     def __repr__(self) -> str:
@@ -280,10 +258,9 @@ class NodeView:
 
 
 class Nodes:
-    """Nodes still in play, dense and in snapshot order: index `i` of every array is the node `names[i]`.
+    """The remaining candidate nodes in snapshot order: index `i` of every array is the node `names[i]`.
 
-    No free rows and no ghosts. `rows` are the table rows behind the indices, for plugins that keep columns
-    of their own.
+    `rows` are the table rows behind the indexes, for plugins that keep columns.
     """
 
     __slots__ = ("_kept", "_names", "_whole", "columns", "rows")
@@ -310,8 +287,7 @@ class Nodes:
 
     @property
     def mask(self) -> BoolArray | None:
-        """For nodes that are given by a mask over the rows of the table: that mask, which is false for rows
-        without a node. None for others: `rows` says which they are."""
+        """The mask over the rows of the table that these nodes were made from, or None."""
         return None
 
     @property
@@ -324,44 +300,44 @@ class Nodes:
 
     @property
     def table_rows(self) -> IntArray:
-        """Rows of the node table, as indexes and plugins' own columns number them."""
+        """The rows of the node table, as indexes number them."""
         return self.columns.table_rows(self.rows)
 
     def take(self, column: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """The entries of a full-width column for these nodes; a view where that costs nothing."""
+        """Return the entries of a full-width column for these nodes."""
         return column[: len(self.rows)] if self._whole else column.take(self.rows)
 
     def allocatable(self, resource: str) -> IntArray:
-        """Cpu in milli-units, `pods` as a number, all others in base units; 0 where a node has none."""
+        """Return cpu in milli-units, `pods` as a number, all others in base units; 0 if a node has none."""
         return self.take(self.columns.amounts.allocatable(resource))
 
     def requested(self, resource: str) -> IntArray:
-        """What the pods on each node request, in the units of `allocatable`."""
+        """Return the requests of the pods on each node, in the units of `allocatable`."""
         return self.take(self.columns.amounts.requested(resource))
 
     def nonzero_requested(self, resource: str) -> IntArray:
-        """As `requested`, with the defaults that scoring assumes for pods without requests."""
+        """`requested`, with the defaults that scoring assumes for pods without requests."""
         return self.take(self.columns.amounts.nonzero_requested(resource))
 
     def floats(self, column: Amounts, resource: str) -> FloatArray:
-        """`allocatable`, `requested` or `nonzero_requested` in float64; exact below 2^53."""
+        """Return `allocatable`, `requested` or `nonzero_requested` in float64; exact below 2^53."""
         return self.take(self.columns.amounts.floats(column, resource))
 
     def free(self, resource: str) -> IntArray:
-        """Allocatable less requested."""
+        """Return allocatable minus requested."""
         return self.take(self.columns.amounts.free(resource))
 
     def label_codes(self, key: str) -> CodeArray:
-        """A number for each value of the label; -1 where a node does not have it."""
+        """Return a number for each value of the label; -1 for a node without the label."""
         return self.take(self.columns.labels.codes(key))
 
     def has_label(self, key: str) -> BoolArray:
-        """True where the node has the label, whatever its value."""
+        """Return whether each node has the label, with any value."""
         present: BoolArray = self.label_codes(key) >= 0
         return present
 
     def label_equals(self, key: str, *values: str) -> BoolArray:
-        """True where the label has one of these values."""
+        """Return whether the label of each node has one of these values."""
         known = self.columns.labels.values(key)
         codes = [known[value] for value in values if value in known]
         column = self.label_codes(key)
@@ -375,49 +351,48 @@ class Nodes:
                 return np.isin(column, codes)
 
     def label_numbers(self, key: str) -> FloatArray:
-        """The label as a number; NaN where there is none."""
+        """Return the label as a number; NaN if there is none."""
         return self.take(self.columns.labels.numbers(key))
 
     def node_column(self, key: Hashable, compute: Compute) -> npt.NDArray[Any]:
-        """A column that depends on the node objects only, computed once per key and per changed node."""
+        """Return a column that depends only on the node objects; see `Columns.node_column`."""
         return self.take(self.columns.node_column(key, compute))
 
     def row_column(
         self, key: Hashable, compute: Compute, compute_row: ComputeRow | None = None
     ) -> npt.NDArray[Any]:
-        """A column that depends on the pods of each node too, computed once per key and per changed row."""
+        """Return a column that depends on the pods of each node too; see `Columns.row_column`."""
         return self.take(self.columns.row_column(key, compute, compute_row))
 
     def kept(self, key: Hashable, make: Callable[[Nodes], T]) -> T:
-        """What `make` gets out of this view, made once and kept with the view until a node changes; for hot
-        plugins, so that they find their columns in one call. `key` must name all that it depends on beside
-        the nodes. It may hold arrays of this view, also those that change with the pods of the nodes: from
-        here until the hook returns they are up to date. A dry run's view keeps nothing."""
+        """Return the value of `make`, which is kept with the view until a node changes; for hot plugins.
+        `key` must contain everything that it depends on besides the nodes. The value may hold arrays of
+        this view, which are up to date until the hook returns. The view of a dry run keeps nothing."""
         columns = self.columns
         if not columns.settle() or not self._whole:
             return make(self)
         generation = columns.node_generation
         found = self._kept.get(key)
         if found is None or found[0] != generation:
-            if len(self._kept) >= _MOST_KEPT:
+            if len(self._kept) >= _MAX_KEPT:
                 self._kept.clear()
             found = self._kept[key] = (generation, make(self))
         value: T = found[1]
         return value
 
     def by_taints(self, judge: Callable[[TaintClass], bool | int]) -> npt.NDArray[Any]:
-        """`judge` asked once per distinct combination of taints, spread to the nodes."""
+        """Call `judge` once per distinct combination of taints, and return the answer for each node."""
         verdicts = np.array([judge(cls) for cls in self.columns.taints.classes])
         spread: npt.NDArray[Any] = verdicts[self.take(self.columns.taints.ids)]
         return spread
 
     def named(self, *names: str) -> BoolArray:
-        """True for the nodes with one of these names."""
+        """Return whether each node has one of these names."""
         wanted = [row for row in map(self.columns.row_of, names) if row >= 0]
         return np.isin(self.rows, wanted)
 
     def where(self, mask: BoolArray) -> Nodes:
-        """Only the nodes where `mask` is true."""
+        """Return the nodes where `mask` is true."""
         return Nodes(self.columns, self.rows[mask])
 
     def refuse(self, mask: BoolArray, reason: Reason, code: Code = Code.UNSCHEDULABLE) -> Refusals:
@@ -425,13 +400,12 @@ class Nodes:
         return Refusals(self).add(mask, reason, code)
 
     def refusals(self) -> Refusals:
-        """An empty answer, to be filled with `add`: several reasons and codes per node."""
+        """Return an empty answer; call `add` for several reasons and codes per node."""
         return Refusals(self)
 
 
 class SomeNodes(Nodes):
-    """Nodes given by a mask, listed when they are looked at: many hooks are handed nodes and need
-    none."""
+    """Nodes given by a mask; their rows are computed on demand, because many hooks do not use them."""
 
     __slots__ = ("_chosen", "_every", "_mask")
 
@@ -463,14 +437,14 @@ class SomeNodes(Nodes):
 
 
 class Refusal(NamedTuple):
-    """One reason and the nodes that it hits."""
+    """One reason and its nodes."""
 
     mask: BoolArray
     reason: Reason
     code: Code
 
     def within(self, mask: BoolArray) -> Refusal:
-        """Only where `mask` is true."""
+        """Return the refusal of only the nodes where `mask` is true."""
         return Refusal(self.mask & mask, self.reason, self.code)
 
     def text(self, index: int) -> str:
@@ -485,8 +459,8 @@ class Refusal(NamedTuple):
 class Refusals:
     """The answer of `filter_nodes`: which nodes are refused, why, and with which code.
 
-    A node hit by several entries is refused with all their reasons, in the order of `add`, and with the
-    gravest code: Error, then UnschedulableAndUnresolvable, then Unschedulable or Pending.
+    A node with several entries is refused with all their reasons, in the order of `add`, and with the gravest
+    code: Error, then UnschedulableAndUnresolvable, then Unschedulable or Pending.
     """
 
     __slots__ = ("entries", "nodes")
@@ -496,7 +470,7 @@ class Refusals:
         self.entries: list[Refusal] = []
 
     def add(self, mask: BoolArray, reason: Reason, code: Code = Code.UNSCHEDULABLE) -> Refusals:
-        """Refuse the nodes where `mask` is true. Returns self, so that calls can be chained."""
+        """Refuse the nodes where `mask` is true. Return self, so that calls can be chained."""
         if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.shape != (len(self.nodes),):
             shape = (
                 f"{mask.dtype} array of shape {mask.shape}" if isinstance(mask, np.ndarray) else repr(mask)

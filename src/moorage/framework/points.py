@@ -1,22 +1,21 @@
-"""The extension points: one small class each, inherited explicitly so that a plugin's class line says what it
-does. These are the points of the Go framework, with one method for one node or one pod; an author who never
-looks further can write every plugin.
+"""The extension points: one small class each. The bases of a plugin class list the points at which it takes
+part.
 
-Filter and Score for all nodes at once are in `vectorized`, answers that are kept for later pods in
-`reusable`.
+These are the points of pkg/scheduler/framework/interface.go, with methods for one pod, or for one pod and one
+node. Optional base classes for all nodes at once and for reuse are in `optional`.
 
-A plugin is built once per profile as `Plugin(args, handle)`. The order in which one pod meets the points:
+A plugin is built once per profile as `Plugin(args, handle)`. One pod meets the points in this order:
 
     PreEnqueue ─▶ (queue, ordered by QueueSort) ─▶ PreFilter ─▶ Filter ─┬─▶ PreScore ─▶ Score ─▶ Normalize
                                                                         └─▶ PostFilter (no node left)
     ─▶ Reserve ─▶ Permit ─▶ (wait) ─▶ PreBind ─▶ Bind ─▶ PostBind        any failure after Reserve: Unreserve
 
-Up to Permit, hooks are plain synchronous calls and see one unchanging state of the cluster. PreBind, Bind and
-PostBind run in a task of their own and may be `async def`; PostFilter may be too. Arguments must not be
-changed, and views (`node`, `nodes`) not be kept after the hook returns.
+Up to Permit, hooks are synchronous and see one unchanging state of the cluster. PreBind, Bind and PostBind
+run in a task per pod and may be `async def`; PostFilter may be `async def` too. Do not change arguments, and
+do not keep views (`node`, `nodes`) after the hook returns.
 
-Where a Status is expected `None` means Success. An exception, a wrong type, NaN or a score outside 0-100
-fails that one attempt with an error that names plugin, point, pod and node.
+Where a Status is expected, `None` means Success. An exception, a wrong type, NaN or a score outside 0-100
+fails that one attempt with an error that names the plugin, the point, the pod and the node.
 """
 
 from __future__ import annotations
@@ -43,70 +42,67 @@ from moorage.framework.statuses import NodeStatuses
 
 
 class Plugin:
-    """Base of all plugins. `name` is what configurations say; it must be unique in the process."""
+    """The base class of all plugins. Configurations use `name`, which must be unique in the process."""
 
     name: ClassVar[str] = ""
     Args: ClassVar[type | None] = None
-    """A msgspec Struct that `pluginConfig` is decoded into, strictly; `None`: a plain dict is passed on."""
+    """The msgspec Struct that `pluginConfig` is decoded into; `None`: the plugin gets a plain dict."""
     needs: ClassVar[Sequence[Access]] = ()
-    """Kinds that the plugin lists, watches or writes. The Handle refuses all others."""
+    """The kinds that the plugin lists, watches or writes. The Handle refuses all others."""
     definitions: ClassVar[Sequence[Mapping[str, Any]]] = ()
-    """CustomResourceDefinition objects of the plugin's own kinds; `moorage manifests` prints them."""
+    """The CustomResourceDefinitions of the plugin, which `moorage manifests` prints."""
     replaces: ClassVar[Sequence[str]] = ()
-    """Plugins that must not be enabled beside this one, since both do the same in different ways; `moorage
-    check` warns of them."""
+    """Plugins that must not be enabled together with this one; `moorage check` warns about them."""
     precedes: ClassVar[Sequence[str]] = ()
-    """Plugins that must come after this one at PostFilter; `moorage check` warns of another order."""
+    """Plugins that must come after this one at PostFilter; `moorage check` warns about another order."""
 
     def __init__(self, args: Any, handle: Handle) -> None:
         self.args = args
         self.handle = handle
 
     def events_to_register(self) -> Sequence[Registration] | None:
-        """The events that may turn this plugin's refusal into a yes; asked once, at start.
+        """Return the events that may make this plugin accept a pod that it refused. Called once, at start.
 
-        `None` (not overridden): every event of the common kinds wakes a refused pod. An empty list: no
-        event ever does. Used only for plugins that can refuse a pod: PreEnqueue, PreFilter, Filter,
-        Reserve, Permit.
+        `None` (the default): every event of the common kinds wakes a refused pod. An empty list: no event
+        does. Used for plugins that can refuse a pod: PreEnqueue, PreFilter, Filter, Reserve, Permit.
         """
         return None
 
     @derived
     async def run(self) -> None:
-        """Background work of the plugin (polling metrics, say). Started after the informers have synced, on
-        the leader only; cancelled on reload and stop. When it returns it is finished; when it raises, that
-        is logged and counted, and it is started again after 1 s, then 2 s, and so on up to 5 min."""
+        """Do background work, such as polling metrics. It starts on the leader after the informers have
+        synced, and is cancelled on reload and stop. If it raises, that is logged and counted, and it
+        starts again after 1 s, then 2 s, and so on up to 5 min."""
 
 
 class PreEnqueuePlugin(Plugin):
-    """May this pod enter the active queue? Called each time that it is about to, so it must be cheap."""
+    """May this pod enter the active queue? Called each time it is about to, so it must be cheap."""
 
     @required
     def pre_enqueue(self, pod: Pod) -> Status | None:
-        """Any refusal parks the pod as gated; it is asked again when an event arrives that this plugin
-        registered, or when the pod itself changes."""
+        """A refusal makes the pod gated. The plugin is called again when an event arrives that it
+        registered, or when the pod changes."""
         raise missing(self, "pre_enqueue")
 
 
 class QueueSortPlugin(Plugin):
-    """The order of the active queue. Exactly one per process: all profiles must name the same."""
+    """The order of the active queue. There is one per process; all profiles must enable the same one."""
 
     @required
     def less(self, a: QueuedPod, b: QueuedPod) -> bool:
-        """Whether `a` goes before `b`."""
+        """Return whether `a` goes before `b`."""
         raise missing(self, "less")
 
 
 class SortKeyPlugin(QueueSortPlugin):
-    """A QueueSort that gives each pod a value to sort by, which is faster than comparing pairs."""
+    """A QueueSort with a sort key per pod, which is faster than comparing pairs."""
 
     def less(self, a: QueuedPod, b: QueuedPod) -> bool:
         return bool(self.key(a) < self.key(b))
 
     @required
     def key(self, pod: QueuedPod) -> Any:
-        """A value that sorts as the pods should. If it changes while the pod waits, call
-        `handle.resort(uids)`."""
+        """Return the sort key. If it changes while the pod is queued, call `handle.resort(uids)`."""
         raise missing(self, "key")
 
 
@@ -115,48 +111,46 @@ class PreFilterPlugin(Plugin):
 
     @required
     def pre_filter(self, state: CycleState, pod: Pod, nodes: Nodes) -> PreFilterResult | Status | None:
-        """`PreFilterResult`: only those nodes are looked at (results are intersected). Skip: this plugin's
-        Filter, AddPod and RemovePod are left out for this pod. Unschedulable: the pod is refused, but the
-        remaining PreFilters still run, so that preemption has their state.
+        """`PreFilterResult`: only those nodes are considered (results are intersected). Skip: this
+        plugin's Filter, AddPod and RemovePod are skipped for this pod. Unschedulable: the pod is refused,
+        but the remaining PreFilters still run, so that preemption has their state.
         UnschedulableAndUnresolvable: refused at once. Error: the attempt fails."""
         raise missing(self, "pre_filter")
 
     @derived
     def add_pod(self, state: CycleState, pod: Pod, added: Pod, node: NodeView) -> Status | None:
-        """What-if: `added` now runs on `node`. Correct what `pre_filter` wrote, through `state.own(key)`.
-        Override both or none of add_pod and remove_pod; a plugin whose state does not depend on other
-        pods needs neither."""
+        """Update the state of `pre_filter`, through `state.own(key)`, as if `added` ran on `node`.
+        Override both add_pod and remove_pod, or neither if the state does not depend on other pods."""
         return None
 
     @derived
     def remove_pod(self, state: CycleState, pod: Pod, removed: Pod, node: NodeView) -> Status | None:
-        """What-if: `removed` no longer runs on `node`, nor do others that were taken away with it."""
+        """Update the state as if `removed`, and others removed with it, did not run on `node` any more."""
         return None
 
     @derived
     def concerns(self, state: CycleState, pod: Pod, other: Pod) -> bool:
-        """What-if: whether `other`, coming to some node or leaving it, can change what this plugin says about
-        `pod` beyond that node's row. False spares its `add_pod` and `remove_pod`, and lets preemption judge
-        many nodes at once. Of `other` it may read namespace, labels, affinity, volume claims, and whether it
-        is being deleted: pods that are equal in this get one answer."""
+        """Return whether `other`, when it is added to a node or removed from it, can change the answer
+        about `pod` beyond that node. After False, `add_pod` and `remove_pod` are not called, and
+        preemption can judge many nodes at once. It may read namespace, labels, affinity and volume claims
+        of `other`, and whether it is being deleted; pods that are equal in these share one answer."""
         return True
 
 
 class FilterPlugin(Plugin):
-    """Can the pod run there? Asked about one node at a time; `vectorized.VectorFilterPlugin` is asked about
-    all."""
+    """Can the pod run there? Called for one node at a time; `VectorFilterPlugin` is called for all at
+    once."""
 
     @required
     def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Status | None:
         """Success keeps the node. Unschedulable, UnschedulableAndUnresolvable or Pending refuse it, with
-        reasons that end up in the pod's event; filters after this one do not see the node. Error fails the
-        attempt. In a dry run `node` shows its pods as they would be: read them from it, not from
-        elsewhere."""
+        reasons for the pod's event; later filters do not see the node. Error fails the attempt. Read the
+        pods of the node from `node`: in a dry run it shows other pods than the cluster has."""
         raise missing(self, "filter")
 
 
 class PostFilterPlugin(Plugin):
-    """Called when no node is left. Typically preemption."""
+    """Called if no node is feasible. Typically preemption."""
 
     @required
     def post_filter(
@@ -167,84 +161,84 @@ class PostFilterPlugin(Plugin):
         | Awaitable[Status | tuple[PostFilterResult | None, Status | None] | None]
         | None
     ):
-        """Success (the pod can be scheduled later, on the nominated node) or UnschedulableAndUnresolvable
-        end the row; Unschedulable goes on to the next plugin, and the reasons are joined into the pod's
-        message; Error ends it. The attempt itself ends as unschedulable in every case."""
+        """Unschedulable continues with the next plugin, and the reasons are joined into the pod's message.
+        Success (the pod can be scheduled later, on the nominated node), UnschedulableAndUnresolvable and
+        Error end PostFilter. The attempt itself ends as unschedulable in every case."""
         raise missing(self, "post_filter")
 
 
 class PreScorePlugin(Plugin):
-    """Prepares scoring, once per pod, when at least two nodes are feasible."""
+    """Prepares scoring, once per pod, if at least two nodes are feasible."""
 
     @required
     def pre_score(self, state: CycleState, pod: Pod, nodes: Nodes) -> Status | None:
-        """`nodes` are the feasible ones. Skip: this plugin's Score and NormalizeScore are left out. Any
-        other answer than Success fails the attempt."""
+        """`nodes` are the feasible nodes. Skip: this plugin's Score and NormalizeScore are skipped. Any
+        answer other than Skip and Success fails the attempt."""
         raise missing(self, "pre_score")
 
 
 class ScorePlugin(Plugin):
-    """How good is the node? Asked about one node at a time; `vectorized.VectorScorePlugin` is asked about
-    all."""
+    """How good is the node? Called for one node at a time; `VectorScorePlugin` is called for all at once."""
 
     normalization: ClassVar[Normalization | None] = None
-    """The default normalisation, done by the runtime. Then scores must not be negative, and no normalising
+    """The default normalization, done by the runtime. Scores must not be negative then, and no normalizing
     method is called."""
 
     @required
     def score(self, state: CycleState, pod: Pod, node: NodeView) -> float | Status:
-        """Any number; after normalisation it must be in 0-100. Fractions are cut off. A Status other than
-        Success fails the attempt."""
+        """Return any number; after normalization it must be in 0-100. Fractions are cut off. A Status
+        fails the attempt."""
         raise missing(self, "score")
 
     @derived
     def normalize_scores(
         self, state: CycleState, pod: Pod, scores: Mapping[str, int]
     ) -> Mapping[str, int] | Status:
-        """Node name → score of this plugin for all feasible nodes; returns them scaled into 0-100. A plugin
-        whose scores are in 0-100 already does not override it."""
+        """Return the scores of all feasible nodes, by node name, scaled into 0-100. Do not override it if
+        the scores are in 0-100 already."""
         return scores
 
 
 class ReservePlugin(Plugin):
-    """Books what the pod will use, when a node has been chosen and the pod is assumed there."""
+    """Reserves resources for the pod, after a node has been chosen and the pod is assumed there."""
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status | None:
-        """Anything but Success ends the attempt: Unreserve runs for **all** Reserve plugins in reverse
-        order, also for those whose Reserve did not run."""
+        """Any answer but Success ends the attempt: Unreserve runs for **all** Reserve plugins in reverse
+        order, even for those whose Reserve did not run."""
         return None
 
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
-        """Undo. Must be idempotent and must not fail; an exception is logged and the others still run."""
+        """Undo `reserve`. It must be idempotent; an exception is logged, and the other plugins still run."""
 
 
 class PermitPlugin(Plugin):
-    """The last word before binding: approve, deny, or wait."""
+    """Approves, denies or delays the pod before it is bound."""
 
     @required
     def permit(self, state: CycleState, pod: Pod, node_name: str) -> Status | None:
-        """Success approves; a rejection ends the attempt and no further Permit plugin runs;
-        `Status.wait(timeout=seconds)` holds the pod (at most 15 minutes) until this plugin allows it through
-        `handle.waiting_pod(uid).allow(name)`, it is rejected, or the time is over."""
+        """Success approves. A rejection ends the attempt, and no further Permit plugin runs.
+        `Status.wait(timeout=seconds)` holds the pod, at most 15 minutes, until this plugin calls
+        `handle.waiting_pod(uid).allow(name)`, the pod is rejected, or the time is over."""
         raise missing(self, "permit")
 
 
 class PreBindPlugin(Plugin):
-    """Work that must be finished before the pod is bound (volumes, devices)."""
+    """Does work that must be finished before the pod is bound, such as binding volumes."""
 
     @derived
     def pre_bind_pre_flight(
         self, state: CycleState, pod: Pod, node_name: str
     ) -> PreBindPreFlight | Status | None:
-        """Cheap look ahead. Skip: `pre_bind` has nothing to do and is not called. Anything else announces
-        work, and the pod's nominatedNodeName is set first. Error fails the attempt."""
+        """Announce whether there is work; it must be cheap. Skip: `pre_bind` has nothing to do and is not
+        called. Any other answer sets the pod's nominatedNodeName first. Error fails the attempt."""
         return None
 
     @required
     def pre_bind(
         self, state: CycleState, pod: Pod, node_name: str
     ) -> Awaitable[Status | None] | Status | None:
-        """Anything but Success fails the attempt: Unreserve, forget, retry by backoff. May be cancelled."""
+        """Any answer but Success fails the attempt: Unreserve, forget, retry with backoff. May be
+        cancelled."""
         raise missing(self, "pre_bind")
 
 
@@ -253,17 +247,17 @@ class BindPlugin(Plugin):
 
     @required
     def bind(self, state: CycleState, pod: Pod, node_name: str) -> Awaitable[Status | None] | Status | None:
-        """Success: bound. Skip: the next binder. Raise `api.errors.OutcomeUnknown` when the answer was
-        lost: the pod then stays assumed until a GET settles it. Never cancelled once called."""
+        """Success: the pod is bound. Skip: the next binder is called. Raise `api.errors.OutcomeUnknown` if
+        the answer was lost: the pod then stays assumed until a GET shows the outcome. Never cancelled."""
         raise missing(self, "bind")
 
 
 class PostBindPlugin(Plugin):
-    """Notified after a pod has been bound. Cannot refuse; an exception is logged."""
+    """Called after a pod has been bound. It cannot refuse; an exception is logged."""
 
     @required
     def post_bind(self, state: CycleState, pod: Pod, node_name: str) -> Awaitable[None] | None:
-        """Clean up, count, notify."""
+        """Clean up, count or notify."""
         raise missing(self, "post_bind")
 
 

@@ -1,7 +1,7 @@
-"""The doors to the outside world: time, the API server, the event sink.
+"""The ports of the scheduler: time, the API server, the event sink, extenders.
 
-Handed in at construction. Nothing in the core reads a clock, sleeps, draws random numbers or opens a socket
-by itself; that one rule is what makes virtual time, fault tests and replay from a seed possible.
+They are passed in at construction. Nothing in the core reads a clock, sleeps, draws random numbers or opens a
+socket by itself, which makes virtual time, fault tests and replay from a seed possible.
 """
 
 from __future__ import annotations
@@ -23,43 +23,39 @@ class Timer(Protocol):
 
 
 class Clock(Protocol):
-    """Time. Two readings: `now` for durations and deadlines, `wall` for what is written into objects."""
+    """A clock: `now` is for durations and deadlines, `wall` for times that are written into objects."""
 
     def now(self) -> float:
-        """Seconds on a monotonic scale with an arbitrary zero."""
-        ...
+        """Return seconds on a monotonic scale with an arbitrary zero."""
 
     def wall(self) -> float:
-        """Seconds since the Unix epoch; may jump. Only for timestamps that people or the API read."""
-        ...
+        """Return seconds since the Unix epoch; it may jump. Only for timestamps in objects and logs."""
 
     async def sleep(self, seconds: float) -> None:
         """Wait; in a test no real time passes."""
-        ...
 
     def call_later(self, seconds: float, call: Callable[..., object], *args: Any) -> Timer:
-        """Call `call(*args)` after so many seconds, unless the timer is cancelled."""
-        ...
+        """Call `call(*args)` after `seconds`, unless the timer is cancelled."""
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectList:
-    """One answer to a list call."""
+    """One page of a list call."""
 
     items: Sequence[Any]
     resource_version: str
     next_page: str = ""
     """The continue token; empty on the last page."""
     malformed: Sequence[Malformed] = ()
-    """Objects that could not be read; the others are in `items`."""
+    """The objects that could not be decoded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Malformed:
-    """An object that was set aside because it does not have the shape of its kind."""
+    """An object that could not be decoded."""
 
     key: str
-    """`namespace/name` as far as it could be read."""
+    """`namespace/name`, if it could be read."""
     error: str
 
 
@@ -68,15 +64,15 @@ ADDED, MODIFIED, DELETED, BOOKMARK = "ADDED", "MODIFIED", "DELETED", "BOOKMARK"
 
 @dataclass(frozen=True, slots=True)
 class WatchEvent:
-    """One line of a watch. An ERROR line is raised as the ApiError that it carries."""
+    """One line of a watch; an ERROR line is raised as an ApiError."""
 
     type: str
     """ADDED, MODIFIED, DELETED or BOOKMARK."""
     object: Any
-    """The typed object; `None` for a bookmark, or a `Malformed`."""
+    """The typed object, a `Malformed`, or `None` for a bookmark."""
     resource_version: str
     initial_events_end: bool = False
-    """On a bookmark: all objects of the streaming list have been sent."""
+    """Whether the streaming list ends with this bookmark."""
 
 
 class PatchType:
@@ -88,7 +84,7 @@ class PatchType:
 
 
 class ListOptions(TypedDict, total=False):
-    """What a list call may say beside the resource."""
+    """Options of a list call."""
 
     namespace: str
     label_selector: str
@@ -96,11 +92,11 @@ class ListOptions(TypedDict, total=False):
     resource_version: str
     limit: int
     page: str
-    """The continue token of the page before."""
+    """The continue token of the previous page."""
 
 
 class WatchOptions(TypedDict, total=False):
-    """What a watch says beside the resource."""
+    """Options of a watch."""
 
     resource_version: Required[str]
     namespace: str
@@ -111,7 +107,7 @@ class WatchOptions(TypedDict, total=False):
 
 
 class PatchOptions(TypedDict, total=False):
-    """What a patch may say beside the object's name and the change."""
+    """Options of a patch."""
 
     namespace: str
     subresource: str
@@ -120,8 +116,7 @@ class PatchOptions(TypedDict, total=False):
 
 
 class DeleteOptions(TypedDict, total=False):
-    """What a delete may say beside the object's name; `uid` and `resource_version` are preconditions:
-    Conflict when they do not hold."""
+    """Options of a delete; `uid` and `resource_version` are preconditions (Conflict otherwise)."""
 
     namespace: str
     uid: str
@@ -133,62 +128,52 @@ Patch = Mapping[str, Any] | Sequence[Mapping[str, Any]]
 
 
 class ApiClient(Protocol):
-    """The Kubernetes API as the scheduler, the informers and plugins know it. Options are keywords.
+    """A client of the Kubernetes API.
 
-    Every call raises an `api.errors.ApiError` for an answer that is not a success and a `TransportError`
-    when there is no answer; `OutcomeUnknown` means that a write may or may not have happened. Objects are
-    the typed records of `moorage.api`, or `Unstructured` for custom resources.
+    Every call raises an `api.errors.ApiError` for an unsuccessful answer and a `TransportError` if there is
+    no answer; `OutcomeUnknown` means that a write may or may not have happened. Objects are the typed records
+    of `moorage.api`, or `Unstructured` for custom resources.
     """
 
     async def list(self, resource: Resource, **options: Unpack[ListOptions]) -> ObjectList:
-        """Past the informers, from the API server itself: `handle.lister` is what hooks use."""
-        ...
+        """List objects from the API server. Hooks use `handle.lister` instead, which reads the informers."""
 
     def watch(self, resource: Resource, **options: Unpack[WatchOptions]) -> AsyncIterator[WatchEvent]:
-        """Events after `resource_version`, bookmarks included. Ends quietly when the server closes it;
-        raises `Gone` when the version is too old."""
-        ...
+        """Yield the events after `resource_version`, including bookmarks, until the server ends the watch.
+        Raises `Gone` if the version is too old."""
 
     async def get(self, resource: Resource, name: str, namespace: str = "") -> Any:
-        """The object; NotFound where there is none."""
-        ...
+        """Return the object; raises NotFound."""
 
     async def create(self, resource: Resource, obj: Any, *, dry_run: bool = False) -> Any:
-        """POST a record or a dictionary; gives the object as it was stored."""
-        ...
+        """POST a record or a dictionary; return the stored object."""
 
     async def replace(self, resource: Resource, obj: Any, *, subresource: str = "") -> Any:
-        """PUT; a set resourceVersion must be the current one (Conflict otherwise)."""
-        ...
+        """PUT; a resourceVersion, if set, must be the current one (Conflict otherwise)."""
 
     async def patch(
         self, resource: Resource, name: str, patch: Patch, **options: Unpack[PatchOptions]
     ) -> Any:
-        """PATCH with the fields to change; custom resources want `patch_type=PatchType.MERGE`."""
-        ...
+        """PATCH with the fields to change; custom resources need `patch_type=PatchType.MERGE`."""
 
     async def delete(self, resource: Resource, name: str, **options: Unpack[DeleteOptions]) -> None:
-        """DELETE; a bound pod stays terminating until its kubelet has ended it."""
-        ...
+        """DELETE; a bound pod stays terminating until its kubelet has stopped it."""
 
     async def bind(self, name: str, namespace: str, uid: str, node: str) -> None:
         """POST pods/<name>/binding, with the UID as precondition."""
-        ...
 
 
 class DelegatingClient(ABC):
-    """Implements `ApiClient` by passing calls on to another client, each after `before` has let it.
-
-    Nothing is awaited between `before` and the call of the other client.
-    """
+    """An `ApiClient` that calls `before` and then passes the call on to another client, without an await
+    between the two."""
 
     def __init__(self, client: ApiClient) -> None:
         self._client = client
 
     @abstractmethod
     def before(self, verb: str, resource: Resource, subresource: str = "") -> None:
-        """Raises to stop a call. `verb` is RBAC's: list, watch, get, create, update, patch or delete; a bind
-        creates the subresource `binding`."""
+        """Raise to stop a call. `verb` is that of RBAC: list, watch, get, create, update, patch or delete;
+        a bind creates the subresource `binding`."""
 
     async def list(self, resource: Resource, **options: Unpack[ListOptions]) -> ObjectList:
         self.before("list", resource)
@@ -226,8 +211,8 @@ class DelegatingClient(ABC):
 
 
 class EventRecorder(Protocol):
-    """Where events for users go. Never blocks and never raises: an event that cannot be sent is counted
-    and dropped."""
+    """Sends events to users. It never blocks and never raises; an event that cannot be sent is counted and
+    dropped."""
 
     def event(
         self,
@@ -240,13 +225,12 @@ class EventRecorder(Protocol):
         related: Any = None,
         controller: str = "",
     ) -> None:
-        """`type` is Normal or Warning; `controller` is the scheduler name that reports."""
-        ...
+        """Send an event. `type` is Normal or Warning; `controller` is the reporting scheduler name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """Whether the API server serves a kind: posted when it is found not to, and when that changes."""
+    """Whether the API server serves a kind; posted if it does not, and when that changes."""
 
     resource: Resource
     known: bool
@@ -254,11 +238,9 @@ class Served:
 
 @dataclass(slots=True)
 class Change:
-    """One delivered change of an object, as informers put it into the scheduler's inbox.
-
-    `old` None: added. `new` None: deleted. A changed UID under one name never arrives as one change: the
-    informer splits it into a delete and an add.
-    """
+    """One change of an object, as informers post it to the scheduler's inbox. `old` is None for an added
+    object, `new` for a deleted one. An object that was recreated under its name arrives as a delete and an
+    add."""
 
     resource: Resource
     old: Any
@@ -268,12 +250,12 @@ class Change:
 
 
 class ExtenderError(Exception):
-    """An extender did not answer, or not as agreed. Ends the attempt unless the extender is ignorable."""
+    """An extender failed or answered wrongly. It ends the attempt unless the extender is ignorable."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExtenderFilterResult:
-    """Names of the nodes that pass, and the refusals with their texts."""
+    """The names of the nodes that pass, and the refused nodes with their reasons."""
 
     names: frozenset[str]
     failed: Mapping[str, str] = field(default_factory=dict)
@@ -282,14 +264,15 @@ class ExtenderFilterResult:
 
 @dataclass(frozen=True, slots=True)
 class Victims:
-    """Pods that would have to go from one node."""
+    """The victims on one node."""
 
     pods: Sequence[Pod]
     pdb_violations: int = 0
 
 
 class Extender(Protocol):
-    """One configured extender. The calls are the only places where a scheduling cycle suspends."""
+    """One configured extender webhook (pkg/scheduler/extender.go). Only its calls suspend a scheduling
+    cycle."""
 
     @property
     def name(self) -> str: ...
@@ -299,8 +282,7 @@ class Extender(Protocol):
 
     @property
     def ignorable(self) -> bool:
-        """Its errors do not fail the pod."""
-        ...
+        """Whether its errors are ignored."""
 
     @property
     def filters(self) -> bool: ...
@@ -317,20 +299,17 @@ class Extender(Protocol):
     def is_interested(self, pod: Pod) -> bool: ...
 
     def warn(self, error: Exception) -> None:
-        """Log that scheduling goes on without the answer that failed with `error`. Throttled: an extender
-        that is down fails for every pod."""
-        ...
+        """Log that scheduling continues without this extender. Throttled, because an extender that is down
+        fails for every pod."""
 
     async def filter(self, pod: Pod, nodes: Nodes) -> ExtenderFilterResult: ...
 
     async def prioritize(self, pod: Pod, nodes: Nodes) -> Mapping[str, int]:
-        """Node → score from 0 to 10."""
-        ...
+        """Return a score from 0 to 10 for each node."""
 
     async def preempt(self, pod: Pod, victims: Mapping[str, Victims]) -> Mapping[str, Victims]: ...
 
     async def bind(self, pod: Pod, node_name: str) -> None: ...
 
     async def close(self) -> None:
-        """It will not be asked again."""
-        ...
+        """Close the connection; the extender is not called again."""

@@ -192,7 +192,6 @@ class Budgets(Protocol):
     def spent(self, victims: Iterable[Pod]) -> tuple[Budgets, list[Pod]]:
         """Return what the budgets allow once these pods are gone, and which of the pods violate one. Returns
         the same object if no budget applies to any of them."""
-        ...
 
 
 class Preemption(Protocol):
@@ -201,30 +200,24 @@ class Preemption(Protocol):
 
     def is_running(self, pod: Pod) -> bool:
         """Return whether victims of this pod are still being evicted; PreEnqueue should hold it back."""
-        ...
 
     async def post_filter(
         self, state: CycleState, pod: Pod, statuses: NodeStatuses
     ) -> tuple[PostFilterResult | None, Status | None]:
         """Do `preempt`, with "preemption: " in front of its messages."""
-        ...
 
     async def preempt(
         self, state: CycleState, pod: Pod, statuses: NodeStatuses
     ) -> tuple[PostFilterResult | None, Status]:
         """Find a node and start to evict its victims. Success nominates the node. Unschedulable with a result
         clears the nomination, and without a result leaves it alone."""
-        ...
 
     def budgets(self) -> Budgets:
         """Return the current disruption budgets; the same object until a budget changes."""
-        ...
 
     def evict(self, pod: Pod, *candidates: Candidate, siblings: Sequence[Pod] = ()) -> None:
         """Evict the victims of all candidates in the background, for `pod`. Then `pod` and its siblings are
         tried again. Victims that are terminating already are left alone; their end wakes the pod."""
-        ...
 
     async def nominate(self, nominations: Iterable[tuple[Pod, str]]) -> None:
         """Write `status.nominatedNodeName` of pods that are not in their attempt; failures are logged."""
-        ...

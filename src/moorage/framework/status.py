@@ -1,8 +1,8 @@
-"""What plugins answer: a Status, a score, or one of the results that some extension points have beside it.
+"""What plugins answer: a Status, a score, or the result of one of the extension points.
 
-A Status is a code, reasons, and the plugin that said so. A refusal is a value of this type. An exception
-raised by a plugin is a bug; the runtime turns it into `Code.ERROR` for that attempt. `None` where a Status is
-expected means Success."""
+A Status is a code, reasons, and the name of the plugin. A refusal is a Status. An exception raised by a
+plugin is a bug, which the runtime turns into `Code.ERROR` for that attempt. Where a Status is expected,
+`None` means Success. Follows pkg/scheduler/framework/interface.go."""
 
 from __future__ import annotations
 
@@ -19,43 +19,35 @@ from moorage.api.pod import Pod
 
 
 class Code(enum.IntEnum):
-    """The seven codes of the scheduling framework; names and numbers as in kube-scheduler."""
+    """The codes of the scheduling framework, with the names and numbers of kube-scheduler."""
 
     SUCCESS = 0
     """The plugin has no objection."""
     ERROR = 1
-    """Something broke: the attempt ends, the pod retries by error backoff."""
+    """Something broke. The attempt ends, and the pod retries with error backoff."""
     UNSCHEDULABLE = 2
-    """Refused; preempting other pods might change that."""
+    """Refused; preempting other pods might help."""
     UNSCHEDULABLE_AND_UNRESOLVABLE = 3
-    """Refused; removing other pods would not help, so preemption leaves this node out."""
+    """Refused; removing other pods would not help, so preemption skips this node."""
     WAIT = 4
     """Permit only: hold the pod until it is allowed, rejected or timed out."""
     SKIP = 5
-    """PreFilter, PreScore: leave the plugin out for this pod. Bind: let the next binder do it.
-    PreBind pre-flight: nothing to do."""
+    """PreFilter, PreScore: skip the plugin for this pod. Bind: let the next binder do it. PreBind pre-flight:
+    nothing to do."""
     PENDING = 6
-    """Refused for now; the plugin itself will cause the event that solves it, so the pod returns to
-    the active queue without backoff."""
+    """Refused for now. The plugin itself will cause the event that helps, and then the pod returns to the
+    active queue without backoff."""
 
     @property
     def label(self) -> str:
-        """The spelling that logs, metrics and conformance data use."""
+        """The spelling in logs, metrics and conformance data."""
         return _LABELS[self]
 
 
-_LABELS = {
-    Code.SUCCESS: "Success",
-    Code.ERROR: "Error",
-    Code.UNSCHEDULABLE: "Unschedulable",
-    Code.UNSCHEDULABLE_AND_UNRESOLVABLE: "UnschedulableAndUnresolvable",
-    Code.WAIT: "Wait",
-    Code.SKIP: "Skip",
-    Code.PENDING: "Pending",
-}
+_LABELS = {code: code.name.title().replace("_", "") for code in Code}
 
 REJECTED = frozenset({Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING})
-"""The codes that refuse a pod without being a failure of the scheduler."""
+"""The codes that refuse a pod; the others are success or failure."""
 
 _GRAVITY = {
     Code.ERROR: 4,
@@ -76,19 +68,19 @@ MAX_PERMIT_TIMEOUT = 15 * 60.0
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """An answer. Build one with the class methods; compare `code`, or ask `is_success`, `is_rejected`."""
+    """An answer. Build one with the class methods; check `code`, `is_success` or `is_rejected`."""
 
     code: Code = Code.SUCCESS
     reasons: tuple[str, ...] = ()
     plugin: str = ""
-    """Who answered; filled in by the runtime."""
+    """The plugin that answered; filled in by the runtime."""
     timeout: float | None = None
     """Seconds that a WAIT may last; `None` means the maximum of 15 minutes."""
     cause: BaseException | None = None
-    """What was raised, for an ERROR that comes from an exception."""
+    """The exception behind an ERROR, if there is one."""
 
     def __post_init__(self) -> None:
-        """A malformed answer fails here, inside the plugin that makes it, and not in what reads it later."""
+        """Raise a TypeError for a malformed answer, inside the plugin that builds it."""
         if type(self.code) is not Code:
             raise TypeError(f"the code of a Status is a Code, got {self.code!r}")
         if type(self.reasons) is not tuple:
@@ -103,38 +95,38 @@ class Status:
 
     @classmethod
     def success(cls) -> Status:
-        """No objection; the same as returning `None`."""
+        """Accept; the same as returning `None`."""
         return SUCCESS
 
     @classmethod
     def error(cls, message: str, *, cause: BaseException | None = None) -> Status:
-        """Something broke. The attempt fails and is retried by error backoff."""
+        """Report that something broke. The attempt fails and is retried with error backoff."""
         return cls(Code.ERROR, (message,), cause=cause)
 
     @classmethod
     def unschedulable(cls, *reasons: str, resolvable: bool = True) -> Status:
-        """Refused. `resolvable=False`: removing other pods would not help."""
+        """Refuse. `resolvable=False`: removing other pods would not help."""
         code = Code.UNSCHEDULABLE if resolvable else Code.UNSCHEDULABLE_AND_UNRESOLVABLE
         return cls(code, reasons)
 
     @classmethod
     def unresolvable(cls, *reasons: str) -> Status:
-        """Refused, and preemption cannot help (UnschedulableAndUnresolvable)."""
+        """Refuse, and say that preemption cannot help (UnschedulableAndUnresolvable)."""
         return cls(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons)
 
     @classmethod
     def wait(cls, *reasons: str, timeout: float | None = None) -> Status:
-        """Permit: wait up to `timeout` seconds, at most 15 minutes."""
+        """Permit: hold the pod for up to `timeout` seconds, at most 15 minutes."""
         return cls(Code.WAIT, reasons, timeout=timeout)
 
     @classmethod
     def skip(cls, *reasons: str) -> Status:
-        """Leave this plugin out (PreFilter, PreScore), or pass on to the next one (Bind)."""
+        """Skip this plugin (PreFilter, PreScore), or pass the pod on to the next one (Bind)."""
         return cls(Code.SKIP, reasons) if reasons else SKIP
 
     @classmethod
     def pending(cls, *reasons: str) -> Status:
-        """Refused until an event that the plugin itself will cause."""
+        """Refuse until an event that the plugin itself will cause."""
         return cls(Code.PENDING, reasons)
 
     @property
@@ -159,7 +151,7 @@ class Status:
         return ", ".join(self.reasons)
 
     def by(self, plugin: str) -> Status:
-        """This answer, attributed to `plugin` unless it names one already."""
+        """Return this answer, attributed to `plugin` unless it names one already."""
         if self.plugin:
             return self
         return Status(self.code, self.reasons, plugin, self.timeout, self.cause)
@@ -185,10 +177,8 @@ Scores = npt.NDArray[np.int64]
 
 
 def default_normalize(scores: Scores, *, reverse: bool = False, top: int = MAX_NODE_SCORE) -> Scores:
-    """Scale so that the highest becomes `top`, by integer division; `reverse` turns the order round.
-
-    When no score is above 0 they stay as they are, or all become `top` with `reverse`.
-    """
+    """Scale the scores by integer division so that the highest becomes `top`; `reverse` reverses the
+    order. If no score is above 0, they stay as they are, or all become `top` with `reverse`."""
     highest = int(scores.max()) if len(scores) else 0
     if highest <= 0:
         return np.full_like(scores, top) if reverse else scores
@@ -203,19 +193,19 @@ _LARGEST = 2**63 - 1
 
 
 def _cut(numerator: int, denominator: int) -> int:
-    """Division as in Go: towards zero."""
+    """Divide as Go does, towards zero."""
     return numerator // denominator if numerator >= 0 else -(-numerator // denominator)
 
 
 class Normalization(enum.Enum):
-    """The default normalisation as a declaration: a plugin that needs nothing else leaves it to the runtime,
-    which can do it on all rows at once and skip it where all scores are equal."""
+    """The default normalization as a declaration. The runtime does it on all rows at once, and skips it if
+    all scores are equal."""
 
     DEFAULT = False
     REVERSED = True
 
     def apply(self, scores: Scores | int, feasible: npt.NDArray[np.bool_]) -> Scores | int:
-        """Normalised scores; only feasible rows count for the maximum. Scores are not negative."""
+        """Return normalized scores. Scores are not negative; only feasible rows count for the maximum."""
         highest = scores if isinstance(scores, int) else int((scores * feasible).max(initial=0))
         if highest <= 0:
             return MAX_NODE_SCORE if self.value else 0
@@ -225,40 +215,36 @@ class Normalization(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class PreFilterResult:
-    """PreFilter's answer that only these nodes are worth looking at. Results of several plugins are
-    intersected; names that are not nodes are dropped."""
+    """The answer of PreFilter that only these nodes can be feasible. Results of several plugins are
+    intersected; names of unknown nodes are dropped."""
 
     node_names: frozenset[str]
 
 
 class PreemptionCandidate(Protocol):
-    """A node on which the pod would fit once some pods were gone."""
+    """A node on which the pod would fit after preemption."""
 
     @property
     def node_name(self) -> str: ...
     @property
     def victims(self) -> Sequence[Pod]:
-        """Who has to go, most important first."""
-        ...
+        """The pods that would have to go, most important first."""
 
     @property
     def reprieved(self) -> Sequence[Pod]:
-        """Who might have had to go, and can stay."""
-        ...
+        """Candidate victims that preemption spared."""
 
     @property
     def pdb_violations(self) -> int:
         """How many victims violate a disruption budget."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
 class PostFilterResult:
     """What PostFilter decided about the pod's nomination.
 
-    `nominated_node` None leaves `status.nominatedNodeName` alone, "" clears it, a name sets it. `victims` are
-    the pods that have to go, for the decision record; `candidates` are the nodes that were compared, for
-    explanations.
+    `nominated_node` None leaves `status.nominatedNodeName` alone, "" clears it, and a name sets it. `victims`
+    are for the decision record; `candidates`, the nodes that were compared, are for explanations.
     """
 
     nominated_node: str | None = None
@@ -268,7 +254,7 @@ class PostFilterResult:
 
 @dataclass(frozen=True, slots=True)
 class PreBindPreFlight:
-    """PreBind's announcement that it will do something for this pod. Neighbouring plugins that allow it
-    run at the same time."""
+    """The announcement of PreBind that it will do something for this pod. Neighbouring plugins that allow
+    it run in parallel."""
 
     allow_parallel: bool = False

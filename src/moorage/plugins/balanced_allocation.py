@@ -16,8 +16,9 @@ import numpy as np
 from moorage.api.pod import Pod
 from moorage.api.problems import Problem, child, duplicate, invalid
 from moorage.api.requests import is_scalar_resource
+from moorage.api.resource_weights import DEFAULT_RESOURCES, ResourceSpec, weighted
 from moorage.framework.access import Dependency, Reads
-from moorage.framework.args import DEFAULT_RESOURCES, ArgsContext, PluginArgs, ResourceSpec, weighted
+from moorage.framework.args import ArgsContext, PluginArgs
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.handle import Handle
 from moorage.framework.hot import ManyPodsScorePlugin, WholeTableScorePlugin

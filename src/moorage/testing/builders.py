@@ -63,7 +63,7 @@ from moorage.api.workloads import (
 T = TypeVar("T")
 
 CREATED = "2026-01-01T00:00:00Z"
-"""The creation time of everything built here, unless another is given."""
+"""The default creation time of all objects."""
 
 
 def make_pod(
@@ -87,7 +87,7 @@ def make_pod(
     nominated: str = "",
     **fields: Any,
 ) -> Pod:
-    """A pod with one container, pending unless it has a node.
+    """Build a pod with one container; it is pending unless it has a node.
 
     `ports` given as numbers are host ports. `spread` as a text is a label key to spread over strictly.
     Tolerations are written `key=value:Effect`, with any part but the key left out. `owner` as a text is
@@ -127,12 +127,12 @@ def make_pod(
 
 
 def _taken(kind: type[Record], fields: dict[str, Any]) -> dict[str, Any]:
-    """Takes the attributes of this kind out of the fields."""
+    """Remove the attributes of this kind from the fields, and return them."""
     return {name: fields.pop(name) for name in kind.__struct_fields__ if name in fields}
 
 
 def make_pods(count: int, prefix: str = "pod", **options: Any) -> list[Pod]:
-    """Pods `prefix-0`, `prefix-1` and so on, otherwise equal."""
+    """Build the pods `prefix-0`, `prefix-1` and so on, which are otherwise equal."""
     return [make_pod(f"{prefix}-{number}", **options) for number in range(count)]
 
 
@@ -147,7 +147,7 @@ def make_container(
     ports: Sequence[int | ContainerPort] = (),
     sidecar: bool = False,
 ) -> Container:
-    """A container; `sidecar` is for init containers that keep running."""
+    """Build a container; `sidecar` is for init containers that keep running."""
     asked: dict[str, Quantity] = {}
     if cpu is not None:
         asked["cpu"] = cpu
@@ -167,7 +167,8 @@ def host_port(port: int, protocol: str = "TCP", ip: str = "") -> ContainerPort:
 
 
 def toleration(text: str) -> Toleration:
-    """`key=value:Effect`; without a value any value is tolerated, without an effect every effect."""
+    """Build a toleration from `key=value:Effect`. Without a value it tolerates any value, without an
+    effect every effect."""
     key, value, effect = _split_taint(text)
     if value is None:
         return Toleration(key=key, operator="Exists", effect=effect)
@@ -175,7 +176,7 @@ def toleration(text: str) -> Toleration:
 
 
 def taint(text: str) -> Taint:
-    """`key=value:Effect` or `key:Effect`, as kubectl writes it."""
+    """Build a taint from `key=value:Effect` or `key:Effect`, as kubectl writes it."""
     key, value, effect = _split_taint(text)
     return Taint(key=key, value=value or "", effect=effect or "NoSchedule")
 
@@ -194,7 +195,8 @@ def spread_over(
     soft: bool = False,
     **extra: Any,
 ) -> TopologySpreadConstraint:
-    """A spread constraint; `soft` makes it a preference. `extra` are further attributes, as `min_domains`."""
+    """Build a spread constraint; `soft` makes it a preference. `extra` are other attributes, such as
+    `min_domains`."""
     return TopologySpreadConstraint(
         topology_key=key,
         label_selector=_selector(labels),
@@ -215,7 +217,7 @@ def _spread(
 
 
 def nodes_with(labels: Mapping[str, Sequence[str]]) -> NodeSelector:
-    """Nodes that have each label with one of its values."""
+    """Select the nodes that have each label with one of its values."""
     expressions = (
         NodeSelectorRequirement(key=key, operator="In", values=tuple(values))
         for key, values in labels.items()
@@ -230,8 +232,8 @@ def make_affinity(
     away: Mapping[str, str] | LabelSelector | None = None,
     topology: str = HOSTNAME,
 ) -> Affinity:
-    """`nodes` requires labels with one of the values; `near` and `away` require pods with these labels
-    inside, or none inside, the same domain of `topology`."""
+    """Build an affinity. `nodes` requires labels with one of the values. `near` requires a pod with these
+    labels in the same domain of `topology`, and `away` forbids one."""
 
     def required(kind: Callable[..., T], terms: object) -> T:
         return kind(required_during_scheduling_ignored_during_execution=terms)
@@ -286,7 +288,7 @@ def make_node(
     uid: str | None = None,
     **status_extra: Any,
 ) -> Node:
-    """A ready node whose allocatable equals its capacity.
+    """Build a ready node whose allocatable equals its capacity.
 
     `extended` are further resources; `images` maps image names to sizes in bytes; taints are written
     `key=value:Effect`. `status_extra` are further attributes of NodeStatus, such as another `allocatable`.
@@ -321,7 +323,7 @@ def make_node(
 
 
 def make_nodes(count: int, prefix: str = "node", *, zones: Sequence[str] = (), **options: Any) -> list[Node]:
-    """Nodes `prefix-0`, `prefix-1` and so on, spread over the zones in turn."""
+    """Build the nodes `prefix-0`, `prefix-1` and so on, spread over the zones in turn."""
     return [
         make_node(f"{prefix}-{number}", zone=zones[number % len(zones)] if zones else None, **options)
         for number in range(count)
@@ -329,7 +331,8 @@ def make_nodes(count: int, prefix: str = "node", *, zones: Sequence[str] = (), *
 
 
 def make_namespace(name: str = "default", labels: Mapping[str, str] | None = None) -> Namespace:
-    """A namespace. Pods may name one that is not there; plugins that read namespaces see the ones added."""
+    """Build a namespace. Pods may use a namespace that does not exist; plugins that read namespaces do not
+    see it."""
     named = {"kubernetes.io/metadata.name": name, **(labels or {})}
     return Namespace(
         api_version="v1",
@@ -348,7 +351,7 @@ def make_pdb(
     min_available: int | str | None = None,
     max_unavailable: int | str | None = None,
 ) -> PodDisruptionBudget:
-    """A disruption budget under which `allowed` more of the selected pods may be disrupted."""
+    """Build a disruption budget that allows `allowed` more of the selected pods to be disrupted."""
     return PodDisruptionBudget(
         api_version="policy/v1",
         kind="PodDisruptionBudget",
@@ -363,7 +366,8 @@ def make_pdb(
 def make_priority_class(
     name: str, value: int, *, default: bool = False, preempts: bool = True
 ) -> PriorityClass:
-    """A priority class. Pods get their number from `make_pod(priority=…)`, since no admission runs here."""
+    """Build a priority class. Set the priority of pods with `make_pod(priority=…)`; there is no admission
+    here."""
     return PriorityClass(
         api_version="scheduling.k8s.io/v1",
         kind="PriorityClass",
@@ -375,7 +379,7 @@ def make_priority_class(
 
 
 def make_pod_group(name: str = "gang", min_count: int = 1, *, namespace: str = "default") -> PodGroup:
-    """A group of which at least `min_count` pods are placed together."""
+    """Build a group of which at least `min_count` pods are placed together."""
     policy = PodGroupSchedulingPolicy(gang=GangSchedulingPolicy(min_count=min_count))
     return PodGroup(
         api_version="scheduling.k8s.io/v1alpha2",
@@ -388,7 +392,7 @@ def make_pod_group(name: str = "gang", min_count: int = 1, *, namespace: str = "
 def make_service(
     name: str = "service", selector: Mapping[str, str] | None = None, *, namespace: str = "default"
 ) -> Service:
-    """A service that selects pods by these labels."""
+    """Build a service that selects pods by these labels."""
     return Service(
         api_version="v1",
         kind="Service",
@@ -400,7 +404,7 @@ def make_service(
 def make_metadata(
     kind: str, name: str, namespace: str, labels: Mapping[str, str] | None = None, **fields: Any
 ) -> ObjectMeta:
-    """The metadata of an object; `fields` are further attributes of ObjectMeta."""
+    """Build the metadata of an object; `fields` are other attributes of ObjectMeta."""
     annotations, uid = fields.pop("annotations", None), fields.pop("uid", None)
     return ObjectMeta(
         name=name,
@@ -413,5 +417,5 @@ def make_metadata(
 
 
 def _uid(kind: str, namespace: str, name: str) -> str:
-    """Readable in a failing test, which matters more there than the form of a UUID."""
+    """Return a UID that is readable in a failing test."""
     return ":".join(filter(None, (kind.lower(), namespace, name)))

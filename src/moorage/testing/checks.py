@@ -1,6 +1,6 @@
-"""What fails a test instead of hanging or misleading it: a hook that does not return, a pod that is tried in
-circles while virtual time stands still, and reused answers that are not what plugins would say now
-(`verify_reuse`: every attempt that starts from a baseline is made a second time from nothing)."""
+"""Checks that fail a test instead of letting it hang or mislead: a hook that does not return, a pod that
+is tried in a loop while virtual time stands still, and reused answers that differ from fresh ones
+(`verify_reuse` repeats every attempt that starts from a baseline)."""
 
 from __future__ import annotations
 
@@ -24,23 +24,24 @@ from moorage.scheduler.records import RecordRing
 from moorage.sim.loop import VirtualLoop
 
 HOOK_LIMIT = 30.0
-"""Seconds of real time for one call; hooks take microseconds."""
+"""Seconds of real time that one call may take; hooks take microseconds."""
 LOOKS = 10
-"""How often the limit is looked at within its time."""
+"""How many times the limit is checked during its time."""
 ATTEMPTS = 100
-"""Attempts of one pod at one virtual instant that no honest test needs."""
+"""More attempts of one pod at one virtual instant are a loop."""
 DEBUGGERS = ("bdb", "pdb", "IPython", "pydevd", "_pydevd_bundle")
 
 
 class NeverReturns(KeyboardInterrupt):
-    """Raised inside the hook. A KeyboardInterrupt, for that alone ends an event loop and is not taken for a
-    failure of the plugin, after which the pod would be tried again."""
+    """Raised inside the hook. It is a KeyboardInterrupt, because only that ends an event loop and is not
+    treated as a failure of the plugin, after which the pod would be tried again."""
 
 
 class HookLimit:
-    """Around a run of the loop: raises NeverReturns when one callback of it takes longer than the limit.
+    """A context for a run of the loop that raises NeverReturns if one callback takes longer than the limit.
 
-    By SIGALRM, so it looks after the main thread only, and not where another timer runs (pytest-timeout)."""
+    It uses SIGALRM, so it works only in the main thread, and not while another timer runs
+    (pytest-timeout)."""
 
     def __init__(self, loop: VirtualLoop, seconds: float | None) -> None:
         self._loop = loop
@@ -82,7 +83,7 @@ def _is_debugged(frame: FrameType | None) -> bool:
 
 
 def refuse_circles(records: RecordRing, clock: Clock) -> None:
-    """An AssertionError when a pod was tried again and again at this instant."""
+    """Raise an AssertionError if a pod was tried again and again at this instant."""
     now = clock.wall()
     recent = itertools.takewhile(lambda record: record.started == now, reversed(records))
     tried = Counter(record.pod for record in recent)
@@ -99,7 +100,7 @@ def refuse_circles(records: RecordRing, clock: Clock) -> None:
 
 
 class VerifyingChooser(NodeChooser):
-    """Chooses as the scheduler does, and keeps the differences that it finds."""
+    """Chooses like the scheduler, compares with an attempt without reuse, and keeps the differences."""
 
     def __init__(self, reuse: NoReuse) -> None:
         super().__init__(reuse)
@@ -118,7 +119,7 @@ class VerifyingChooser(NodeChooser):
 
 
 def differences(reused: Attempt, fresh: Attempt) -> Iterator[str]:
-    """What an attempt with reused answers got wrong, in words; nothing where it got all right."""
+    """Return what an attempt with reused answers got wrong; empty if nothing."""
     for name in reused.nodes.names:
         before, now = reused.statuses.get(name), fresh.statuses.get(name)
         if (before.code, before.reasons, before.plugin) != (now.code, now.reasons, now.plugin):
@@ -141,7 +142,7 @@ def _said(status: Status) -> str:
 
 
 def _scored_differently(reused: Attempt, fresh: Attempt) -> Iterator[str]:
-    """Plugins whose kept scores are not those of now."""
+    """Return the plugins whose reused scores differ from fresh ones."""
     kept = getattr(reused.baseline, "raws", None)
     if not isinstance(kept, dict) or fresh.board is None:
         return

@@ -37,20 +37,20 @@ from moorage.testing.checks import HOOK_LIMIT, HookLimit, NeverReturns, Verifyin
 T = TypeVar("T")
 
 AnObject = Object | Unstructured | dict[str, Any]
-"""What `add` and `delete` take."""
+"""An object for `add` and `delete`."""
 
 
 class Cluster:
-    """A store with a scheduler on it. Time stands still between calls and jumps inside them.
+    """An object store with a scheduler. Virtual time passes only inside calls.
 
-    `config` is what `moorage.Scheduler` takes; `seed` decides the order of everything that happens at once,
-    and is printed when a test fails. With `verify_reuse` every reused answer is compared with a fresh one.
-    Use it as a context manager, or call `close`.
+    `config` is the same as for `moorage.Scheduler`. `seed` fixes the order of simultaneous events, and is
+    printed when a test fails. With `verify_reuse` every reused answer is compared with a fresh one. Use the
+    cluster as a context manager, or call `close`.
 
-    What the background work of a plugin raises (`run`, `handle.spawn`) is raised by the next `settle`, or by
-    `close`, unless `allow_background_failures` is set. A hook that takes longer than `hook_limit` seconds of
-    real time, and a pod that is tried in circles without virtual time passing, fail the test with an
-    AssertionError that names the plugin; `hook_limit=None` allows any time."""
+    An exception in the background work of a plugin (`run`, `handle.spawn`) is raised by the next `settle`
+    or by `close`, unless `allow_background_failures` is set. The test fails with an AssertionError that
+    names the plugin if a hook takes longer than `hook_limit` seconds of real time (None: no limit), or if
+    a pod is tried in a loop while no virtual time passes."""
 
     def __init__(
         self,
@@ -74,15 +74,15 @@ class Cluster:
         self.random = random.Random(seed)
         self.store = Store(self.clock.wall, random.Random(seed + 1))
         self.faults = Faults(random.Random(seed + 2))
-        """Which calls of the scheduler go wrong; none unless added."""
+        """The faults of the scheduler's API calls; none by default."""
         self.client = LocalClient(self.store, self.clock, self.faults)
-        """For whatever has no method here: `cluster.run(cluster.client.get(QUOTAS, "team"))`."""
+        """The API client: `cluster.run(cluster.client.get(QUOTAS, "team"))`."""
         self._options: dict[str, Any] = {
             "config": config, "plugins": tuple(plugins), "discover": discover, "flush_after": flush_after,
         }  # fmt: skip
         self._allows_failures = allow_background_failures
         self._failed: list[tuple[str, BaseException]] = []
-        """Owners of background work, and what it raised; not reported yet."""
+        """Failures of background work that are not reported yet, with the plugins."""
         self._closed = False
         try:
             self.scheduler = self._make_scheduler()
@@ -100,25 +100,25 @@ class Cluster:
         return made
 
     def start(self) -> None:
-        """Start the scheduler; with `start=False` objects may be put there first."""
+        """Start the scheduler. With `start=False` in the constructor, objects can be added first."""
         if not self._allows_failures:
             tasks = self.scheduler.engine.tasks
             tasks.on_failure = lambda owner, error: self._failed.append((owner, error))
         self.run(self.scheduler.start())
 
     def restart(self) -> None:
-        """A new scheduler process on the same cluster; the old one is stopped first."""
+        """Stop the scheduler, and start a new one on the same cluster."""
         self.run(self.scheduler.stop())
         self.scheduler = self._make_scheduler()
         self.start()
 
     def reload(self, config: Path | str | None, plugins: Iterable[type[Plugin]] = ()) -> None:
-        """Another configuration for the scheduler that runs, as when its file has changed. A MoorageError
-        says why it cannot be used, and then the present one stays."""
+        """Load another configuration, as when its file has changed. If it cannot be used, a MoorageError
+        says why, and the current configuration stays."""
         self.run(self.scheduler.reload(config, plugins))
 
     def run(self, coro: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine to its end, with everything else that happens meanwhile."""
+        """Run a coroutine to its end, together with everything else that is running."""
         try:
             with HookLimit(self.loop, self.hook_limit):
                 return self.loop.run_until_complete(coro)
@@ -132,7 +132,7 @@ class Cluster:
         refuse_circles(self.scheduler.records, self.clock)
 
     def settle(self, seconds: float = 1.0) -> None:
-        """Let `seconds` of virtual time pass; whatever can happen in it has happened afterwards."""
+        """Let `seconds` of virtual time pass, and wait until nothing more happens at that time."""
         self.run(asyncio.sleep(seconds))
         self._report_failures()
         chooser = self.scheduler.engine.cycle.chooser
@@ -150,7 +150,7 @@ class Cluster:
             ) from error
 
     def until(self, condition: Callable[[], object], timeout: float = 60.0) -> None:
-        """Let time pass until the condition holds; an AssertionError when it does not in time."""
+        """Let time pass until the condition holds. Raises an AssertionError if it does not hold in time."""
         deadline = self.clock.now() + timeout
         while not condition():
             if self.clock.now() >= deadline:
@@ -168,14 +168,14 @@ class Cluster:
                 self.add(*obj)
 
     def delete(self, obj: AnObject, *, grace_period: int | None = 0) -> None:
-        """Delete an object. A pod ends at once, as if its kubelet had stopped it, and its node is free again;
-        with a `grace_period`, or None for the pod's own, it stays terminating until it is deleted again."""
+        """Delete an object. A pod is gone at once, as if its kubelet had stopped it. With a `grace_period`
+        (None: the pod's own), it stays terminating until it is deleted again."""
         resource, raw = self._identified(obj)
         name, namespace = raw["metadata"]["name"], raw["metadata"].get("namespace", "")
         self.run(self.client.delete(resource, name, namespace=namespace, grace_period=grace_period))
 
     def _identified(self, obj: AnObject) -> tuple[Resource, dict[str, Any]]:
-        """The resource of an object and its JSON, as a value that no caller holds."""
+        """Return the resource of an object, and a copy of its JSON."""
         if isinstance(obj, Object):
             raw = decoding.to_builtins(obj)
         else:
@@ -189,7 +189,7 @@ class Cluster:
         return resource, raw
 
     def _declared(self, kind: str, api_version: str) -> Resource:
-        """A custom kind that a plugin of this cluster has among its `needs`."""
+        """Return a custom kind that a plugin of this cluster declares in `needs`."""
         for profile in self.scheduler.engine.profiles.values():
             for plugin in profile.plugins.values():
                 for need in plugin.needs:
@@ -205,77 +205,77 @@ class Cluster:
     def patch(
         self, resource: Resource, name: str, patch: dict[str, Any], namespace: str = "", **options: Any
     ) -> Any:
-        """A merge patch; `subresource="status"` for status."""
+        """Apply a merge patch; use `subresource="status"` for the status."""
         kind = options.pop("patch_type", PatchType.MERGE)
         return self.run(
             self.client.patch(resource, name, patch, namespace=namespace, patch_type=kind, **options)
         )
 
     def label_node(self, name: str, **labels: str | None) -> None:
-        """Set labels of a node; None removes one."""
+        """Set labels of a node; None removes a label."""
         self.patch(NODES, name, {"metadata": {"labels": labels}})
 
     def cordon(self, name: str, on: bool = True) -> None:
-        """Make a node unschedulable, or schedulable again."""
+        """Cordon a node, or uncordon it."""
         self.patch(NODES, name, {"spec": {"unschedulable": on}})
 
     def pod(self, name: str, namespace: str = "default") -> Pod | None:
-        """The pod as the API has it; None when there is none."""
+        """Return the pod as the API server has it, or None."""
         try:
             return typed(self.store.get(PODS, name, namespace), Pod)
         except NotFound:
             return None
 
     def node(self, name: str) -> Node:
-        """The node as the API has it."""
+        """Return the node as the API server has it."""
         return typed(self.store.get(NODES, name), Node)
 
     def pods(self) -> list[Pod]:
-        """All pods as the API has them."""
+        """Return all pods as the API server has them."""
         return [typed(stored, Pod) for stored in self.store.list(PODS).items]
 
     def node_of(self, name: str, namespace: str = "default") -> str:
-        """The node that the pod is bound to; empty while it is pending."""
+        """Return the node that the pod is bound to; empty while it is pending."""
         return self._existing(name, namespace).spec.node_name
 
     def _existing(self, name: str, namespace: str) -> Pod:
         pod = self.pod(name, namespace)
         if pod is None:
-            raise AssertionError(f"there is no pod {namespace}/{name}")
+            raise AssertionError(f"pod {namespace}/{name} does not exist")
         return pod
 
     def bound(self) -> dict[str, str]:
-        """Pod key → node, of all bound pods."""
+        """Return the nodes of all bound pods, by pod key."""
         return {pod.key: pod.spec.node_name for pod in self.pods() if pod.spec.node_name}
 
     def pending(self) -> list[str]:
-        """Keys of the pods without a node."""
+        """Return the keys of the pods without a node."""
         return [pod.key for pod in self.pods() if not pod.spec.node_name]
 
     def events(self, name: str = "", reason: str = "") -> list[Event]:
-        """Events about objects of that name, oldest first."""
+        """Return the events about objects of that name, oldest first."""
         found = [typed(stored, Event) for stored in self.store.list(EVENTS).items]
         return [
             e for e in found if (not name or e.regarding.name == name) and (not reason or e.reason == reason)
         ]
 
     def record(self, name: str, namespace: str = "default") -> DecisionRecord:
-        """The newest decision record of a pod."""
+        """Return the newest decision record of a pod."""
         record = self.scheduler.records.last(f"{namespace}/{name}")
         if record is None:
             raise AssertionError(f"no attempt for pod {namespace}/{name} is on record")
         return record
 
     def details(self, plugin: str, name: str, node: str, namespace: str = "default") -> list[Detail]:
-        """What a plugin says of a pod on a node that it refuses, beyond the reason: PreFilter, then
-        `explain`."""
+        """Run PreFilter and `explain` of a plugin for a pod, and return the details for a node that it
+        refuses."""
         pod, engine = self._existing(name, namespace), self.scheduler.engine
         found, nodes = engine.profiles[pod.scheduler_name].plugins.get(plugin), engine.services.nodes()
         if not isinstance(found, ExplainingPlugin):
             raise AssertionError(f"profile {pod.scheduler_name} has no plugin {plugin} with `explain`")
         row = nodes.columns.row_of(node)
         if row < 0:
-            raise AssertionError(f"there is no node {node}")
+            raise AssertionError(f"node {node} does not exist")
         state = CycleState()
         if isinstance(found, PreFilterPlugin):
             found.pre_filter(state, pod, nodes)
@@ -292,12 +292,12 @@ class Cluster:
         return [remedy.text for remedy in self.run(explain(Judge.of(engine, pod), pod)).remedies]
 
     def validate(self) -> None:
-        """Raise if cache or queue contradict themselves."""
+        """Raise if the cache or the queue is inconsistent."""
         self.scheduler.engine.cache.validate()
         self.scheduler.engine.queue.pending.validate()
 
     def close(self) -> None:
-        """Stop everything; background failures that no task reported are raised."""
+        """Stop everything, and raise background failures that were not reported yet."""
         if self._closed:
             return
         self._closed = True

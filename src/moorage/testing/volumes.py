@@ -39,7 +39,8 @@ def make_pvc(
     access_modes: Sequence[str] = ("ReadWriteOnce",),
     annotations: Mapping[str, str] | None = None,
 ) -> PersistentVolumeClaim:
-    """A volume claim, bound if it names a volume. A storage class of None asks for the default one."""
+    """Build a volume claim, bound if it names a volume. A storage class of None stands for the default
+    class."""
     if volume:
         # Volume controllers mark a complete binding so; schedulers take a claim without it as half bound.
         annotations = {"pv.kubernetes.io/bind-completed": "yes", **(annotations or {})}
@@ -69,8 +70,8 @@ def make_pv(
     labels: Mapping[str, str] | None = None,
     **spec_extra: Any,
 ) -> PersistentVolume:
-    """A volume, bound if a claim is given. `nodes` are the labels of the nodes that can reach it, `driver`
-    its CSI driver, `spec_extra` further attributes of PersistentVolumeSpec."""
+    """Build a volume, bound if a claim is given. `nodes` are the labels of the nodes that can reach it,
+    `driver` is its CSI driver, and `spec_extra` are other attributes of PersistentVolumeSpec."""
     reference = None
     if claim is not None:
         reference = ObjectReference(
@@ -96,7 +97,7 @@ def make_pv(
 def make_storage_class(
     name: str = "standard", *, provisioner: str = "example.com/disk", wait: bool = False, **extra: Any
 ) -> StorageClass:
-    """`wait` binds volumes only when a pod is placed. `extra` are further attributes of StorageClass."""
+    """Build a storage class. `wait` binds volumes when a pod is placed; `extra` are other attributes."""
     return StorageClass(
         api_version="storage.k8s.io/v1",
         kind="StorageClass",
@@ -108,7 +109,7 @@ def make_storage_class(
 
 
 def make_csi_node(name: str = "node", limits: Mapping[str, int | None] | None = None) -> CSINode:
-    """The CSI facts of a node: how many volumes each driver can hold there; None for no limit."""
+    """Build the CSINode of a node: the number of volumes that each driver can attach; None for no limit."""
     drivers = tuple(
         CSINodeDriver(
             name=driver,

@@ -17,8 +17,7 @@ from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.requests import CPU, EPHEMERAL_STORAGE, PODS, node_allocatable
 from moorage.api.resources import Unstructured
-from moorage.contrib.topology_match.fingerprints import ATTRIBUTE, fingerprint
-from moorage.contrib.topology_match.placement import pinned
+from moorage.contrib.topology_match.placement import ATTRIBUTE, fingerprint, pinned
 from moorage.contrib.topology_match.topology import (
     CONTAINER,
     NODE_RESOURCE_TOPOLOGIES,

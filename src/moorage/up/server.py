@@ -21,7 +21,7 @@ import uvloop
 from moorage.api.errors import MoorageError
 from moorage.api.resources import NAMESPACES, NODES
 from moorage.app.clock import SystemClock
-from moorage.contrib.topology_match.definition import DEFINITION
+from moorage.contrib.topology_match.topology import DEFINITION
 from moorage.embedded.apiserver.app import ApiServer
 from moorage.embedded.apiserver.authentication import Guard, Signer
 from moorage.embedded.apiserver.server import HttpServer, new_token, offload

@@ -8,7 +8,7 @@ import yaml
 from moorage.app import checks
 from moorage.app.configuration import configure
 from moorage.config import ConfigError
-from moorage.contrib.coscheduling.definition import PODGROUP_DEFINITION
+from moorage.contrib.coscheduling.args import PODGROUP_DEFINITION
 from moorage.manifests import DeployOptions, manifests
 from moorage.testing import Cluster, make_node
 from tests.contrib.configs import enabling

@@ -11,9 +11,8 @@ from aiohttp.test_utils import TestServer
 
 from moorage.api.node import NodeAddress
 from moorage.contrib.metrics import load_watcher
-from moorage.contrib.metrics.fetching import get_json
 from moorage.contrib.metrics.prometheus import Prometheus, host, joined, series
-from moorage.contrib.metrics.provider import MetricProvider
+from moorage.contrib.metrics.provider import MetricProvider, get_json
 from moorage.contrib.metrics.sample import deviation
 from moorage.testing import make_node, make_pod
 from tests.plugins.one_plugin import ask as ask_plugin

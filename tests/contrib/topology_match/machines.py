@@ -8,7 +8,7 @@ from typing import Any
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.resources import PODS
-from moorage.contrib.topology_match.fingerprints import ATTRIBUTE, fingerprint
+from moorage.contrib.topology_match.placement import ATTRIBUTE, fingerprint
 from moorage.contrib.topology_match.topology import NODE_RESOURCE_TOPOLOGIES
 from moorage.testing import Cluster, make_node, make_pod
 from moorage.testing.builders import make_container

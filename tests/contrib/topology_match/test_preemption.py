@@ -6,8 +6,7 @@ from __future__ import annotations
 import pytest
 
 from moorage.api.resources import Unstructured
-from moorage.contrib.topology_match.fingerprints import xxhash64
-from moorage.contrib.topology_match.placement import METADATA, VECTOR, offsets, placement, release
+from moorage.contrib.topology_match.placement import METADATA, VECTOR, offsets, placement, release, xxhash64
 from moorage.contrib.topology_match.topology import Topology, read_topology
 from tests.contrib.topology_match.machines import guaranteed, machine, numa_cluster, put, topology
 

@@ -8,12 +8,7 @@ from moorage.api.resources import Unstructured
 from moorage.app.configuration import configure
 from moorage.config import ConfigError
 from moorage.contrib.topology_match.columns import ZoneSet, zone_sets
-from moorage.contrib.topology_match.fingerprints import (
-    ANNOTATION,
-    fingerprint,
-    published_fingerprint,
-    xxhash64,
-)
+from moorage.contrib.topology_match.placement import ANNOTATION, fingerprint, published_fingerprint, xxhash64
 from moorage.contrib.topology_match.topology import TopologyManager, read_topology
 from moorage.testing import make_pod
 from tests.contrib.configs import enabling

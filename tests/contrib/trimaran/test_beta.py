@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moorage.contrib.trimaran.beta import distribution, distributions
+from moorage.contrib.trimaran.low_risk_over_commitment import distribution, distributions
 
 SHARES = st.integers(0, 1000).map(lambda number: number / 1000)
 SHAPES = st.floats(0.05, 200)

@@ -15,9 +15,8 @@ from moorage.api.requests import CPU, pod_requests
 from moorage.api.resources import PODS, Unstructured
 from moorage.contrib.capacity_scheduling.account import Account
 from moorage.contrib.capacity_scheduling.claims import QuotaState, claim_of
-from moorage.contrib.capacity_scheduling.definition import DEFINITION
 from moorage.contrib.capacity_scheduling.policy import QuotaPolicy
-from moorage.contrib.capacity_scheduling.quotas import ELASTICQUOTAS, PARENT, Quota
+from moorage.contrib.capacity_scheduling.quotas import DEFINITION, ELASTICQUOTAS, PARENT, Quota
 from moorage.contrib.capacity_scheduling.status import StatusWriter
 from moorage.contrib.preempting import PreemptingPlugin
 from moorage.framework.access import LISTED, Access, Dependency, Kind, Reads

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from moorage.api.errors import QuantityError
 from moorage.api.requests import CPU, EPHEMERAL_STORAGE, MEMORY, resource_value
 from moorage.api.resources import Unstructured, custom
+from moorage.contrib.definitions import amounts, definition
 
 ELASTICQUOTAS = custom("scheduling.x-k8s.io", "v1alpha1", "elasticquotas", "ElasticQuota")
 PARENT = "moorage.dev/parent"
@@ -182,3 +183,24 @@ def _total(parts: Iterable[Amounts]) -> dict[str, int]:
     for part in parts:
         add(total, part)
     return total
+
+
+DEFINITION = definition(
+    ELASTICQUOTAS,
+    "What the pods of a namespace may use, and what they are sure to get.",
+    short_names=("eq", "eqs"),
+    approval=52,
+    columns=(
+        ("Used", ".status.used", "string"),
+        ("Max", ".spec.max", "string"),
+        ("Age", ".metadata.creationTimestamp", "date"),
+    ),
+    spec={
+        "min": amounts("Guaranteed; others may borrow what is not used of it."),
+        "max": amounts("Not to be exceeded; unlimited what is not named."),
+    },
+    status={
+        "used": amounts("What the pods with a node request, those of quotas below this one included."),
+        "message": {"type": "string", "description": "What is wrong with the parent that it names."},
+    },
+)

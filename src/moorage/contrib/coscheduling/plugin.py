@@ -20,11 +20,10 @@ from moorage.api.pod import Pod
 from moorage.api.resources import PODS, Unstructured
 from moorage.api.times import backoff
 from moorage.contrib.coscheduling import explaining, planning
-from moorage.contrib.coscheduling.args import DEFAULT_WAIT, CoschedulingArgs
+from moorage.contrib.coscheduling.args import DEFAULT_WAIT, PODGROUP_DEFINITION, CoschedulingArgs
 from moorage.contrib.coscheduling.controller import StatusController
-from moorage.contrib.coscheduling.definition import PODGROUP_DEFINITION
+from moorage.contrib.coscheduling.explaining import missing
 from moorage.contrib.coscheduling.groups import PODGROUPS, Groups, PodGroup, Progress, Round, group_of
-from moorage.contrib.coscheduling.resources import missing
 from moorage.contrib.coscheduling.waking import ROUNDS, Waking
 from moorage.framework.access import LISTED, Access
 from moorage.framework.cycle_state import CycleState

@@ -20,8 +20,7 @@ from typing import Any
 from moorage.api.meta import Int32
 from moorage.api.pod import Pod
 from moorage.api.problems import Problem, child, invalid
-from moorage.contrib.coscheduling.args import DEFAULT_WAIT
-from moorage.contrib.coscheduling.definition import PODGROUP_DEFINITION
+from moorage.contrib.coscheduling.args import DEFAULT_WAIT, PODGROUP_DEFINITION
 from moorage.contrib.coscheduling.groups import PODGROUPS, Groups, PodGroup, Round, group_of
 from moorage.contrib.coscheduling.planning import Misfit, in_some_order
 from moorage.contrib.gang_preemption.evicting import EvictingPacking

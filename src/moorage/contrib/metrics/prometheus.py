@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from moorage.contrib.metrics.fetching import get_json
-from moorage.contrib.metrics.provider import MetricProvider
+from moorage.contrib.metrics.provider import MetricProvider, get_json
 from moorage.contrib.metrics.sample import CPU, MEMORY, Sample
 from moorage.framework.handle import Handle
 

@@ -1,9 +1,16 @@
-"""The arguments that say where measured values come from, common to all plugins that use some."""
+"""The arguments that say where measured values come from, common to all plugins that use some; and GET
+requests to these sources."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+import ssl
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
+
+import aiohttp
 
 from moorage.api.meta import Record
 from moorage.api.problems import Problem, child, forbidden, invalid, required, unsupported
@@ -62,3 +69,45 @@ class MetricProvider(Record):
     def label(self) -> str:
         """For logs and metrics; without secrets."""
         return f"{self.type} {self.address}".strip()
+
+
+MAX_BYTES = 64 * 1024 * 1024
+"""Of an answer; 5,000 nodes make about two megabytes."""
+
+
+async def get_json(provider: MetricProvider, path: str, query: Mapping[str, str] | None = None) -> Any:
+    """The answer below the provider's address. Redirects are not followed: they would carry the token
+    along."""
+    timeout = aiohttp.ClientTimeout(total=provider.timeout_seconds)
+    connector = aiohttp.TCPConnector(ssl=_trust(provider))
+    async with (
+        aiohttp.ClientSession(timeout=timeout, connector=connector, headers=_headers(provider)) as session,
+        session.get(provider.address.rstrip("/") + path, params=query, allow_redirects=False) as answer,
+    ):
+        body = await _read(answer, path)
+        if answer.status != 200:
+            raise ValueError(f"GET {path} answered {answer.status}: {body[:200].decode(errors='replace')}")
+        return json.loads(body)
+
+
+async def _read(answer: aiohttp.ClientResponse, path: str) -> bytes:
+    body = bytearray()
+    async for chunk in answer.content.iter_any():
+        body += chunk
+        if len(body) > MAX_BYTES:
+            raise ValueError(f"GET {path} answered more than {MAX_BYTES} bytes")
+    return bytes(body)
+
+
+def _headers(provider: MetricProvider) -> dict[str, str]:
+    token = provider.token
+    if provider.token_file:
+        token = Path(provider.token_file).read_text(encoding="utf-8").strip()
+    return {"Authorization": f"Bearer {token}"} if token else {}
+
+
+def _trust(provider: MetricProvider) -> ssl.SSLContext | bool:
+    if provider.ca_file:
+        # Read here: an error of OpenSSL does not name the file.
+        return ssl.create_default_context(cadata=Path(provider.ca_file).read_text(encoding="ascii"))
+    return not provider.insecure_skip_verify

@@ -9,7 +9,8 @@ import msgspec
 
 from moorage.api.meta import Int64, Record
 from moorage.api.problems import Problem, child, unsupported
-from moorage.framework.args import DEFAULT_RESOURCES, ArgsContext, PluginArgs, ResourceSpec, weighted
+from moorage.api.resource_weights import DEFAULT_RESOURCES, ResourceSpec, weighted
+from moorage.framework.args import ArgsContext, PluginArgs
 
 LEAST_ALLOCATED, MOST_ALLOCATED = "LeastAllocated", "MostAllocated"
 BALANCED_ALLOCATION, LEAST_NUMA_NODES = "BalancedAllocation", "LeastNUMANodes"

@@ -20,8 +20,14 @@ from moorage.api.resources import PODS
 from moorage.contrib.topology_match.args import ALL, DEDICATED, NONE, ONLY_EXCLUSIVE, CacheArgs
 from moorage.contrib.topology_match.caching import TopologyCache
 from moorage.contrib.topology_match.demands import is_exclusive
-from moorage.contrib.topology_match.fingerprints import ATTRIBUTE, fingerprint, published_fingerprint
-from moorage.contrib.topology_match.placement import Placement, placement, release
+from moorage.contrib.topology_match.placement import (
+    ATTRIBUTE,
+    Placement,
+    fingerprint,
+    placement,
+    published_fingerprint,
+    release,
+)
 from moorage.contrib.topology_match.topology import Amounts, Topology
 from moorage.framework.handle import Handle
 

@@ -13,16 +13,14 @@ from moorage.api.errors import MoorageError
 from moorage.api.pod import Pod
 from moorage.api.requests import is_scalar_resource
 from moorage.api.resources import PODS
-from moorage.contrib.topology_match import explaining, least_numa, scoring
-from moorage.contrib.topology_match.aligning import Misaligned, Stock, misaligned
+from moorage.contrib.topology_match import scoring
+from moorage.contrib.topology_match.aligning import Misaligned, Stock, lacking, misaligned
 from moorage.contrib.topology_match.args import ENABLED, LEAST_NUMA_NODES, NodeResourceTopologyMatchArgs
-from moorage.contrib.topology_match.caching import DiscardReserved, TopologyCache
+from moorage.contrib.topology_match.caching import DiscardReserved, Notes, TopologyCache
 from moorage.contrib.topology_match.columns import NOT_REPORTED, remaining
-from moorage.contrib.topology_match.definition import DEFINITION
 from moorage.contrib.topology_match.demands import Demand, Request, demand_of
-from moorage.contrib.topology_match.notes import Notes
 from moorage.contrib.topology_match.over_reserve import OverReserve
-from moorage.contrib.topology_match.topology import NODE_RESOURCE_TOPOLOGIES
+from moorage.contrib.topology_match.topology import DEFINITION, NODE_RESOURCE_TOPOLOGIES
 from moorage.framework.access import LISTED, Access, Dependency, Reads
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.events import NODE, ActionType, ClusterEvent, EventResource, QueueingHint, Registration
@@ -151,7 +149,7 @@ class NodeResourceTopologyMatch(
             yield Detail("NodeResourceTopology", there="does not count all pods of the node yet")
         elif demand is not None:
             for _, found, stock in self._misaligned(demand, nodes, state.read(VICTIMS, {})):
-                yield from explaining.lacking(demand, found, stock, node)
+                yield from lacking(demand, found, stock, node)
 
     def _by_scope(
         self, demand: Demand, places: IntArray, judged: BoolArray
@@ -194,7 +192,7 @@ class NodeResourceTopologyMatch(
             mine = places[rows]
             stock = self._stock(requests, mine)
             if strategy == LEAST_NUMA_NODES:
-                out[rows] = least_numa.node_scores(columns, mine, requests, stock)
+                out[rows] = scoring.least_numa_scores(columns, mine, requests, stock)
             else:
                 points, zones = scoring.STRATEGIES[strategy], columns.fact("zones")[mine]
                 out[rows] = scoring.node_scores(points, requests, stock, zones, self._weights)

@@ -1,5 +1,6 @@
 """One NodeResourceTopology object: the zones of a node with what is available there, and how its kubelet
-aligns containers. What cannot be read counts as if it were not there, as in scheduler-plugins."""
+aligns containers. A field that cannot be read counts as absent, as in scheduler-plugins. The definition of
+the kind is equivalent to that of the project, so either serves."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from typing import Any, NamedTuple
 from moorage.api.errors import QuantityError
 from moorage.api.requests import resource_value
 from moorage.api.resources import Unstructured, custom
+from moorage.contrib.definitions import AMOUNT, cluster_definition
 
 NODE_RESOURCE_TOPOLOGIES = custom(
     "topology.node.k8s.io", "v1alpha2", "noderesourcetopologies", "NodeResourceTopology", namespaced=False
@@ -118,3 +120,48 @@ def _attributes(holder: Mapping[str, Any]) -> dict[str, str]:
 def _pairs(holder: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for attribute in holder.get("attributes") or ():
         yield attribute.get("name", ""), attribute.get("value", "")
+
+
+_TEXT = {"type": "string"}
+
+
+def _list(required: tuple[str, ...], description: str, **properties: Any) -> dict[str, Any]:
+    item = {"type": "object", "required": list(required), "properties": properties}
+    return {"type": "array", "description": description, "items": item}
+
+
+_ATTRIBUTES = _list(("name", "value"), "Settings and properties.", name=_TEXT, value=_TEXT)
+_RESOURCES = _list(
+    ("name", "capacity", "allocatable", "available"),
+    "What a zone has, what pods may use of it, and what is free.",
+    name=_TEXT,
+    capacity=AMOUNT,
+    allocatable=AMOUNT,
+    available=AMOUNT,
+)
+_COSTS = _list(
+    ("name", "value"), "Distances to zones.", name=_TEXT, value={"type": "integer", "format": "int64"}
+)
+_ZONES = _list(
+    ("name", "type"),
+    "Parts of a node, such as NUMA nodes.",
+    name=_TEXT,
+    type=_TEXT,
+    parent=_TEXT,
+    costs=_COSTS,
+    attributes=_ATTRIBUTES,
+    resources=_RESOURCES,
+)
+
+DEFINITION = cluster_definition(
+    NODE_RESOURCE_TOPOLOGIES,
+    "The resources of a node by zones, and how its kubelet aligns them.",
+    short_names=("node-res-topo",),
+    approval="https://github.com/kubernetes/enhancements/pull/1870",
+    required=("zones",),
+    properties={
+        "attributes": _ATTRIBUTES,
+        "topologyPolicies": {"type": "array", "items": _TEXT, "description": "Deprecated: use attributes."},
+        "zones": _ZONES,
+    },
+)

@@ -18,8 +18,7 @@ from moorage.framework.handle import Handle
 from moorage.framework.indexes import DomainCounts, HeldTerm, counting
 from moorage.framework.nodes import BoolArray, Nodes, NodeView, Refusals
 from moorage.framework.status import Code, Status
-from moorage.plugins.inter_pod_affinity.row_sums import RowSums
-from moorage.plugins.inter_pod_affinity.terms import matches_all, wanted, wanted_by_all
+from moorage.plugins.inter_pod_affinity.terms import RowSums, matches_all, wanted, wanted_by_all
 
 REASON_AFFINITY = "node(s) didn't match pod affinity rules"
 REASON_ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"

@@ -16,8 +16,7 @@ from moorage.framework.handle import Handle
 from moorage.framework.indexes import HeldTerm, TermKind, Topology, counting
 from moorage.framework.nodes import BoolArray, FloatArray, IntArray, Nodes
 from moorage.framework.status import MAX_NODE_SCORE
-from moorage.plugins.inter_pod_affinity.row_sums import RowSums
-from moorage.plugins.inter_pod_affinity.terms import wanted
+from moorage.plugins.inter_pod_affinity.terms import RowSums, wanted
 
 Table = tuple[Topology, FloatArray]
 """Score per domain."""

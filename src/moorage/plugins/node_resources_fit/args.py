@@ -9,16 +9,15 @@ import msgspec
 
 from moorage.api.meta import Record, qualified_name_faults
 from moorage.api.problems import Problem, child, forbidden, invalid, required, unsupported
-from moorage.framework.args import (
+from moorage.api.resource_weights import (
     DEFAULT_RESOURCES,
-    ArgsContext,
-    PluginArgs,
     ResourceSpec,
     UtilizationShapePoint,
     validate_resources,
     validate_shape,
     weighted,
 )
+from moorage.framework.args import ArgsContext, PluginArgs
 
 LEAST_ALLOCATED = "LeastAllocated"
 MOST_ALLOCATED = "MostAllocated"

@@ -15,7 +15,7 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from moorage.api.requests import is_scalar_resource
-from moorage.framework.args import UtilizationShapePoint
+from moorage.api.resource_weights import UtilizationShapePoint
 from moorage.framework.nodes import BoolArray, FloatArray, IntArray, Nodes, NodeView
 from moorage.framework.status import MAX_NODE_SCORE
 from moorage.plugins.node_resources_fit.args import (

@@ -17,8 +17,7 @@ from moorage.framework.indexes import Bins, PodCounter
 from moorage.framework.nodes import BoolArray, IntArray, Nodes
 from moorage.framework.status import MAX_NODE_SCORE
 from moorage.plugins.pod_topology_spread.counted import Counted
-from moorage.plugins.pod_topology_spread.grouped import rounded_one, turn
-from moorage.plugins.pod_topology_spread.scoring import ScoreState
+from moorage.plugins.pod_topology_spread.scoring import ScoreState, rounded_one, turn
 
 _MOST_GROUPS = 64
 """More of them take longer than scoring all rows."""

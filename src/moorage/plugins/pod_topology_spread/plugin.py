@@ -25,12 +25,12 @@ from moorage.plugins.pod_topology_spread.constraints import (
     SYSTEM_DEFAULTING,
     SYSTEM_DEFAULTS,
     Constraint,
+    DefaultSelectors,
     PodTopologySpreadArgs,
     compile_constraints,
     with_selector,
 )
 from moorage.plugins.pod_topology_spread.counted import count
-from moorage.plugins.pod_topology_spread.default_selectors import DefaultSelectors
 from moorage.plugins.pod_topology_spread.hints import Hints
 
 _REMEMBERED = 4096

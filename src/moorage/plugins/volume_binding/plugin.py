@@ -11,6 +11,7 @@ from moorage.api.errors import ApiError, TransportError
 from moorage.api.meta import Int64
 from moorage.api.pod import Pod
 from moorage.api.problems import Problem, child, invalid
+from moorage.api.resource_weights import UtilizationShapePoint, validate_shape
 from moorage.api.resources import (
     CSI_DRIVERS,
     CSI_NODES,
@@ -22,7 +23,7 @@ from moorage.api.resources import (
 )
 from moorage.api.storage import CSIStorageCapacity, PersistentVolumeClaim
 from moorage.framework.access import LISTED, Access, Dependency, Kind, Reads
-from moorage.framework.args import ArgsContext, PluginArgs, UtilizationShapePoint, validate_shape
+from moorage.framework.args import ArgsContext, PluginArgs
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.events import Registration
 from moorage.framework.handle import Handle

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from moorage.api import quantity
+from moorage.api.resource_weights import UtilizationShapePoint
 from moorage.api.storage import CSIStorageCapacity, PersistentVolumeClaim
-from moorage.framework.args import UtilizationShapePoint
 from moorage.framework.status import MAX_NODE_SCORE
 from moorage.plugins.volume_binding.finding import VolumePlan
 

@@ -42,10 +42,7 @@ class PreemptionEvaluator:
         self._policy = policy
         self._evictor = Evictor(plugin, handle)
         self._budgets = ClusterBudgets(())
-
-    def is_running(self, pod: Pod) -> bool:
-        """See `framework.preemption.Preemption`."""
-        return self._evictor.is_preempting(pod.uid)
+        self.is_running = self._evictor.is_running
 
     async def post_filter(self, state: CycleState, pod: Pod, statuses: NodeStatuses) -> Answer:
         """See `framework.preemption.Preemption`."""

@@ -66,9 +66,9 @@ class Evictor:
         self._runs: dict[str, _Run] = {}
         """By the UID of the preemptor."""
 
-    def is_preempting(self, uid: str) -> bool:
+    def is_running(self, pod: Pod) -> bool:
         """Return whether victims of a pod are still being evicted."""
-        run = self._runs.get(uid)
+        run = self._runs.get(pod.uid)
         if run is None:
             return False
         if run.last is None or self._is_untouched(run.last):

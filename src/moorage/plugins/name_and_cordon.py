@@ -1,8 +1,9 @@
-"""NodeUnschedulable: a cordoned node takes only pods that tolerate the cordon."""
+"""NodeName: a pod that names its node runs there or nowhere. NodeUnschedulable: a cordoned node takes only
+pods that tolerate the cordon. They follow pkg/scheduler/framework/plugins/{nodename,nodeunschedulable}."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -19,10 +20,44 @@ from moorage.framework.nodes import Nodes, NodeView, Refusals
 from moorage.framework.optional import Detail, ExplainingPlugin, Proposal, ReusablePlugin
 from moorage.framework.status import Code, Status
 
-REASON = "node(s) were unschedulable"
+REASON_NAME = "node(s) didn't match the requested node name"
+
+_OTHER_NODE = Status.unresolvable(REASON_NAME)
+
+
+class NodeName(WholeTableFilterPlugin, ReusablePlugin, ExplainingPlugin):
+    name = "NodeName"
+    few_signs = True
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Status | None:
+        wanted = pod.spec.node_name
+        return _OTHER_NODE if wanted and wanted != node.name else None
+
+    def filter_nodes(self, state: CycleState, pod: Pod, nodes: Nodes) -> Refusals | None:
+        wanted = pod.spec.node_name
+        if not wanted:
+            return None
+        others = nodes.rows != nodes.columns.row_of(wanted)
+        return nodes.refuse(others, REASON_NAME, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+
+    def explain(self, state: CycleState, pod: Pod, node: NodeView) -> Iterator[Detail]:
+        if pod.spec.node_name and pod.spec.node_name != node.name:
+            yield Detail("nodeName", asked=pod.spec.node_name, there=node.name)
+
+    def events_to_register(self) -> Sequence[Registration]:
+        return [Registration(ClusterEvent(NODE, ActionType.ADD))]
+
+    def sign(self, pod: Pod) -> Hashable:
+        return pod.spec.node_name
+
+    def reads(self, pod: Pod) -> Collection[Dependency]:
+        return (Reads.NODE,)
+
+
+REASON_CORDON = "node(s) were unschedulable"
 CORDON = Taint(key=TAINT_UNSCHEDULABLE, effect=NO_SCHEDULE)
 
-_REFUSED = Status.unresolvable(REASON)
+_CORDONED = Status.unresolvable(REASON_CORDON)
 
 
 class NodeUnschedulable(WholeTableFilterPlugin, ReusablePlugin, ExplainingPlugin):
@@ -30,13 +65,13 @@ class NodeUnschedulable(WholeTableFilterPlugin, ReusablePlugin, ExplainingPlugin
     few_signs = True
 
     def filter(self, state: CycleState, pod: Pod, node: NodeView) -> Status | None:
-        return _REFUSED if node.unschedulable and not tolerates_cordon(pod) else None
+        return _CORDONED if node.unschedulable and not tolerates_cordon(pod) else None
 
     def filter_nodes(self, state: CycleState, pod: Pod, nodes: Nodes) -> Refusals | None:
         if not any(cls.unschedulable for cls in nodes.columns.taints.classes) or tolerates_cordon(pod):
             return None
         cordoned = nodes.node_column(self.name, lambda some: some.by_taints(lambda cls: cls.unschedulable))
-        return nodes.refuse(cordoned, REASON, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+        return nodes.refuse(cordoned, REASON_CORDON, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
 
     def explain(self, state: CycleState, pod: Pod, node: NodeView) -> Iterable[Detail]:
         return ()  # the reason says everything

@@ -1,22 +1,71 @@
-"""DefaultPreemption: a pod that fits nowhere sends pods of lower priority away (`framework.preemption`)."""
+"""The default plugins around filtering and scoring: SchedulingGates, PrioritySort, DefaultPreemption,
+DefaultBinder.
+
+They follow pkg/scheduler/framework/plugins/{schedulinggates,queuesort,defaultpreemption,defaultbinder} of
+kube-scheduler. How preemption works is in `framework.preemption`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
+from moorage.api.errors import ApiError, NotSent
 from moorage.api.meta import Int32
 from moorage.api.pod import Pod
 from moorage.api.problems import Problem, child, invalid
+from moorage.api.resources import PODS
+from moorage.framework.access import Access
 from moorage.framework.args import ArgsContext, PluginArgs
 from moorage.framework.cycle_state import CycleState
-from moorage.framework.events import ASSIGNED_POD_DELETE, QueueingHint, Registration
+from moorage.framework.events import (
+    ASSIGNED_POD_DELETE,
+    POD,
+    ActionType,
+    ClusterEvent,
+    QueuedPod,
+    QueueingHint,
+    Registration,
+)
 from moorage.framework.handle import Handle
 from moorage.framework.optional import ReusablePlugin
-from moorage.framework.points import PostFilterPlugin, PreEnqueuePlugin
+from moorage.framework.points import BindPlugin, PostFilterPlugin, PreEnqueuePlugin, SortKeyPlugin
 from moorage.framework.preemption import NEEDS, PreemptionPolicy
 from moorage.framework.status import PostFilterResult, Status
 from moorage.framework.statuses import NodeStatuses
+from moorage.telemetry import logs
+
+
+class SchedulingGates(PreEnqueuePlugin, ReusablePlugin):
+    name = "SchedulingGates"
+
+    def pre_enqueue(self, pod: Pod) -> Status | None:
+        gates = pod.spec.scheduling_gates
+        if not gates:
+            return None
+        names = " ".join(gate.name for gate in gates)
+        return Status.unresolvable(f"waiting for scheduling gates: [{names}]")
+
+    def events_to_register(self) -> Sequence[Registration]:
+        event = ClusterEvent(POD, ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
+        return [Registration(event, own_gates_gone, per_pod=True)]
+
+    def sign(self, pod: Pod) -> Hashable:
+        return tuple(gate.name for gate in pod.spec.scheduling_gates)
+
+
+def own_gates_gone(pod: Pod, old: Any, new: Any) -> QueueingHint:
+    """Only the pod's own update can open its gates."""
+    own = isinstance(new, Pod) and new.uid == pod.uid and not new.spec.scheduling_gates
+    return QueueingHint.QUEUE if own else QueueingHint.SKIP
+
+
+class PrioritySort(SortKeyPlugin):
+    name = "PrioritySort"
+
+    def key(self, pod: QueuedPod) -> Any:
+        return (-pod.pod.priority, pod.timestamp)
+
 
 IN_PROGRESS = "waiting for the preemption for this pod to be finished"
 
@@ -70,3 +119,20 @@ def never(pod: Pod, old: Any, new: Any) -> QueueingHint:
     """The registration lets a deletion re-test the gate; whether it helps is for the filters to say that
     refused the pod."""
     return QueueingHint.SKIP
+
+
+_log = logs.get(__name__)
+
+
+class DefaultBinder(BindPlugin):
+    name = "DefaultBinder"
+    needs = (Access(PODS, ("create",), "binding"),)
+
+    async def bind(self, state: CycleState, pod: Pod, node_name: str) -> Status | None:
+        """An answer that is lost is raised on (`OutcomeUnknown`): only the scheduler may settle it."""
+        _log.info(3, "Attempting to bind pod to node", pod=pod.key, node=node_name)
+        try:
+            await self.handle.client.bind(pod.name, pod.namespace, pod.uid, node_name)
+        except (ApiError, NotSent) as error:
+            return Status.error(str(error), cause=error)
+        return None
