@@ -73,7 +73,7 @@ class ApiThread:
         """Breaks every connection off."""
 
         def abort() -> None:
-            for connection in list(self._server._state.connections):
+            for connection in list(self._server.reserve()._state.connections):
                 connection.transport.abort()
 
         self.do(abort)

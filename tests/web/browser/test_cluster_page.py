@@ -26,7 +26,7 @@ def test_squares_are_grouped_by_the_label_and_the_fullest_come_first():
     assert empty["value"] == [0, 2, 0.0, "empty", "0 of 4 cpu requested\ncordoned"]
     assert empty["itemStyle"]["borderColor"] == CORDONED
     assert [over[:3], full[:3]] == [[0, 4, 150.0], [1, 4, 100.0]]
-    assert made.options["yAxis"]["data"] == ["without the label (1)", "", "a (1)", "", "b (2)"]
+    assert made.options["yAxis"]["data"] == ["no label (1)", "", "a (1)", "", "b (2)"]
 
 
 def test_an_unknown_label_or_resource_leaves_one_group_without_figures():
@@ -101,7 +101,10 @@ def test_a_node_shows_its_pods_and_the_pending_ones_it_does_not_take(served, loo
     looking = look(served)
     page = looking.open("/node/cpu-1")
     page.wait_for_selector("text=default/web-0")
-    assert "Insufficient cpu" in page.locator("section", has_text="does not take").inner_text()
+    assert (
+        "Insufficient cpu"
+        in page.locator("section", has_text="Pending pods that this node rejects").inner_text()
+    )
     assert page.locator("section", has_text="Pods (2)").locator("tbody tr").count() == 2
     looking.shot("node")
 
