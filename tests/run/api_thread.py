@@ -17,7 +17,7 @@ from typing import Any
 from moorage.embedded.apiserver.server import HttpServer
 from tests.embedded.apiserver.load import build
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 class ApiThread:

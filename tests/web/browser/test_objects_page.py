@@ -114,7 +114,7 @@ def test_every_template_makes_an_object(live, look, kind):
         ("{", "the text is not YAML"),
         ("apiVersion: v1\nkind: Sofa\nmetadata: {name: a}", "the cluster has no kind Sofa in v1"),
         (POD % ("NOT_A_NAME", ""), "NOT_A_NAME"),
-        ("", "the text has no object"),
+        ("", "The text contains no object"),
     ],
     ids=["no YAML", "no such kind", "what the server refuses", "nothing"],
 )
