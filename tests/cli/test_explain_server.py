@@ -193,7 +193,7 @@ def test_a_pod_that_the_scheduler_does_not_know_is_named(explain):
 def test_the_options_of_a_server_need_one():
     result = runner.invoke(app, ["explain", "pod/small", "--insecure-skip-tls-verify"])
     assert result.exit_code == 1
-    assert "belong to --server" in result.output
+    assert "need --server" in result.output
 
 
 @pytest.fixture

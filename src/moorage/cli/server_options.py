@@ -1,4 +1,4 @@
-"""The options of commands that ask a running scheduler: which one, and as whom."""
+"""Options of commands that ask a running scheduler: its address, and the credentials."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ Server = Annotated[
     str,
     typer.Option(
         metavar="URL",
-        help="The endpoints of a running `moorage run` or `moorage up`: what it knows and has decided.",
+        help="Endpoints of a running `moorage run` or `moorage up`, to use its state and decisions.",
     ),
 ]
 TokenFile = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="A token for --server; without, the user of the kubeconfig."),
+    typer.Option(metavar="FILE", help="Token for --server. Default: the user of the kubeconfig."),
 ]
 Authority = Annotated[
     Path | None,
     typer.Option(
         "--certificate-authority",
         metavar="FILE",
-        help="Who signed the certificate of --server; without, the authority of the kubeconfig.",
+        help="Authority of the certificate of --server. Default: that of the kubeconfig.",
     ),
 ]
 Insecure = Annotated[
     bool,
-    typer.Option("--insecure-skip-tls-verify", help="Do not check who answers at --server."),
+    typer.Option("--insecure-skip-tls-verify", help="Do not verify the certificate of --server."),
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class Scheduler:
-    """Which scheduler to ask, and as whom."""
+    """The scheduler to ask, and the credentials."""
 
     server: str
     token_file: Path | None
@@ -77,9 +77,9 @@ def scheduler_of(
     authority: Path | None,
     insecure: bool,
 ) -> Scheduler | None:
-    """None without --server."""
+    """Return None without --server."""
     if server:
         return Scheduler(server, token_file, kubeconfig, context, authority, insecure)
     if token_file or authority or insecure:
-        fail("--token-file, --certificate-authority and --insecure-skip-tls-verify belong to --server")
+        fail("--token-file, --certificate-authority and --insecure-skip-tls-verify need --server")
     return None

@@ -55,7 +55,7 @@ class ServingOptions:
     """Empty for the credentials of the scheduler."""
     authorization_kubeconfig: str = ""
     skip_authentication: bool = False
-    """Let every client read everything; for machines where nobody else reaches the port."""
+    """Let every client read everything; for machines where no other user reaches the port."""
     skip_client_ca_lookup: bool = False
     """Do not read the client CA of the cluster; tokens are still reviewed."""
     tolerate_lookup_failure: bool = False

@@ -72,7 +72,7 @@ def test_a_pod_that_was_created_again_is_kept_apart_from_the_one_before(cluster,
     page = look(live).open("/pod/default/again")
     page.wait_for_selector("text=Attempt 1: unschedulable")
     cluster.send("DELETE", "/api/v1/namespaces/default/pods/again", {"gracePeriodSeconds": 0})
-    page.wait_for_selector("text=Scheduled on")
+    page.wait_for_selector("text=Not pending")
     cluster.create_pod("again", nodeSelector={"zone": "nowhere"})
     page.wait_for_selector("text=Earlier pod of the same name")
     assert page.locator("button.m-group >> text=Attempt 1").count() == 2
@@ -108,7 +108,7 @@ def test_the_cluster_shows_its_last_minutes_and_what_its_nodes_use(cluster, live
     page.get_by_label("Attempts per second, the last minutes").locator("canvas").wait_for()
     page.get_by_label("Milliseconds per attempt, the last minutes").locator("canvas").wait_for()
     assert "Nodes" in page.locator(".m-tile").first.inner_text()
-    page.get_by_label("Share").click()
+    page.get_by_role("combobox", name="Share").click()
     page.get_by_role("option", name="measured").click()
     page.wait_for_url("**show=measured*")
     page.wait_for_timeout(300)
