@@ -12,7 +12,7 @@ from moorage.cli.root import app
     ("options", "says"),
     [
         (["--server=https://x", "--snapshot=f"], "drop --snapshot"),
-        (["--token-file=t"], "belong to --server"),
+        (["--token-file=t"], "need --server"),
         (["--results=r", "--snapshot=f"], "--results shows simulations"),
     ],
     ids=["two clusters", "a token for none", "results of a snapshot"],

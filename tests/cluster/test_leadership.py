@@ -63,7 +63,7 @@ def identity(process: MoorageProcess) -> str:
 
 def synced(process: MoorageProcess) -> float:
     """How long a new leader took to prove that its cache is as new as its lease, as it says in its log."""
-    found = re.search(r'"The cache is as new as the lease" seconds=(\S+)', process.log_text())
+    found = re.search(r'"The cache has caught up with the lease" seconds=(\S+)', process.log_text())
     assert found is not None, "the new leader did not compare its cache"
     return float(found[1])
 

@@ -18,7 +18,7 @@ from moorage.framework import (
     ScorePlugin,
 )
 from moorage.manifests import DeployOptions, to_yaml
-from moorage.manifests.extender import block_of, extender_manifests
+from moorage.manifests.bundle import block_of, extender_manifests
 from moorage.run.extender import select
 from moorage.run.extender.options import ExtenderOptions, config_block
 from tests.extender.server_kit import served_of

@@ -17,7 +17,7 @@ from typing import Any
 from moorage.embedded.apiserver.server import HttpServer
 from tests.embedded.apiserver.load import build
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 class ApiThread:
@@ -73,7 +73,7 @@ class ApiThread:
         """Breaks every connection off."""
 
         def abort() -> None:
-            for connection in list(self._server._state.connections):
+            for connection in list(self._server.reserve()._state.connections):
                 connection.transport.abort()
 
         self.do(abort)

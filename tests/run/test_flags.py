@@ -54,7 +54,7 @@ def test_values_after_an_equals_sign_or_as_the_next_word(args):
 )
 def test_a_truth_value_takes_its_own_only_after_an_equals_sign(word, on):
     assert parse([word]).boolean("leader-elect") is on
-    with pytest.raises(FlagError, match="unexpected argument 'false'"):
+    with pytest.raises(FlagError, match='Unexpected argument "false"'):
         parse(["--leader-elect", "false"])
 
 
@@ -73,14 +73,14 @@ def test_lists_may_be_repeated():
     [
         (["--leader-elct"], 'unknown flag: --leader-elct; did you mean "leader-elect"?'),
         (["-x"], "unknown flag: -x"),
-        (["file.yaml"], "unexpected argument 'file.yaml'"),
+        (["file.yaml"], 'Unexpected argument "file.yaml". `moorage run` takes flags only; see --help.'),
         (["--config"], "flag needs an argument: --config"),
-        (["--secure-port=ten"], "invalid argument 'ten' for --secure-port: write a whole number"),
-        (["--secure-port=\u0661"], "write a whole number"),
-        (["--leader-elect=maybe"], "write true or false"),
+        (["--secure-port=ten"], 'invalid argument "ten" for --secure-port: expected an integer'),
+        (["--secure-port=\u0661"], "expected an integer"),
+        (["--leader-elect=maybe"], "expected true or false"),
         (["--leader-elect-retry-period=2"], "missing unit"),
         (["--leader-elect-retry-period=-2s"], "not negative"),
-        (["--kube-api-qps=nan"], "write a number"),
+        (["--kube-api-qps=nan"], "expected a number"),
         (["--requestheader-client-ca-file=x"], "is not supported: front proxies are not trusted"),
         (["--emulated-version=1.35"], "is not supported: only the behaviour of 1.36"),
     ],
@@ -135,9 +135,9 @@ def test_without_a_file_the_deprecated_flags_count():
     ("args", "text"),
     [
         (["--secure-port=70000"], "--secure-port"),
-        (["--port=70000"], "--port: 70000 is no port"),
-        (["--port=10251", "--secure-port=10259"], "--port and --secure-port name two ports"),
-        (["--tls-cert-file=x"], "go together"),
+        (["--port=70000"], "--port: 70000 is not a port"),
+        (["--port=10251", "--secure-port=10259"], "--port and --secure-port name different ports"),
+        (["--tls-cert-file=x"], "belong together"),
         (["--tls-min-version=VersionTLS10"], "VersionTLS12 or VersionTLS13"),
         (
             ["--allow-configuration-changes", "--insecure-skip-authentication"],

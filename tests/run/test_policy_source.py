@@ -103,11 +103,9 @@ def test_a_policy_in_a_config_map(tmp_path):
             "NodeName",
             "TaintToleration",
         ]
-        with pytest.raises(MoorageError, match=r"configmap kube-system/other has no key policy\.cfg"):
+        with pytest.raises(MoorageError, match=r"kube-system/other does not have the key policy\.cfg"):
             read("other")
         with pytest.raises(ConfigError, match=r"configmap kube-system/broken, policy\.cfg: 1 problem"):
             read("broken")
-        with pytest.raises(
-            MoorageError, match=r'configmap default/policy cannot be read: .*"policy" not found'
-        ):
+        with pytest.raises(MoorageError, match=r'cannot read configmap default/policy: .*"policy" not found'):
             read("policy", "--policy-configmap-namespace=default")

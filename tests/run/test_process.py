@@ -111,7 +111,7 @@ def test_item_2_a_hook_that_spins_is_named_at_the_first_signal_and_ended_within_
         assert run.process.poll() is None
         run.process.send_signal(signal.SIGTERM)
         assert run.process.wait(1.0) == 1
-        assert run.text().endswith("Second signal (SIGTERM): ending at once\n")
+        assert run.text().endswith("Second signal (SIGTERM): exiting at once\n")
 
 
 FAILING_RUN = """

@@ -101,9 +101,9 @@ class Load:
         self.made = 0
         self.over = False
         self.binds: Counter[str] = Counter()
-        assert cluster._client is not None
-        self._bind = cluster._client.bind
-        cluster._client.bind = self._counted  # type: ignore[method-assign]
+        assert cluster._host is not None
+        self._bind = cluster._host.client.bind
+        cluster._host.client.bind = self._counted  # type: ignore[method-assign]
 
     async def _counted(self, name: str, namespace: str, uid: str, node: str) -> None:
         await self._bind(name, namespace, uid, node)

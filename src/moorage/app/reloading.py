@@ -176,7 +176,7 @@ class Reloader:
         except MoorageError as error:
             return self._failed(str(error))
         except Exception as error:
-            _log.error("Reloading broke", error=error, stack=True)
+            _log.error("Reload failed with an unexpected error", error=error, stack=True)
             return self._failed(f"{type(error).__name__}: {error}")
         self._succeeded(_differences(present, found.config))
         return ""
@@ -198,7 +198,7 @@ class Reloader:
 
     def _failed(self, why: str) -> str:
         self.outcome = replace(self.outcome, error=why)
-        _log.error("The new configuration cannot be used; the present one stays", reason=why)
+        _log.error("Reload failed; keeping the current configuration", reason=why)
         line = " ".join(why.split())  # `kubectl get events` shows the first line of a note alone
         self._tell("failed", "Warning", "ReloadFailed", f"generation {self.outcome.generation} stays: {line}")
         return why

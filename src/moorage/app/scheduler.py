@@ -160,7 +160,7 @@ class Scheduler:
         given = configuration.config, configuration.profiles, configuration.registry
         await reloading.reload(self.engine, *given, made)
         self.configuration = configuration
-        _log.info(1, "Scheduling by another configuration", profiles=" ".join(self.engine.profiles))
+        _log.info(1, "Reloaded the configuration", profiles=" ".join(self.engine.profiles))
 
     def _spawn(self, coro: Any, name: str) -> asyncio.Task[Any]:
         task = asyncio.get_running_loop().create_task(coro, name=f"moorage:{name}")

@@ -14,9 +14,8 @@ from moorage.app.configuration import configure
 from moorage.cli.printing import current_folder, fail, line
 from moorage.config import ConfigError
 from moorage.manifests import DeployOptions, kustomization, to_yaml
-from moorage.manifests.bundle import default_config, warnings
+from moorage.manifests.bundle import block_of, default_config, extender_manifests, warnings
 from moorage.manifests.bundle import manifests as make
-from moorage.manifests.extender import block_of, extender_manifests
 from moorage.run.extender import select
 
 OWN_PODS = (

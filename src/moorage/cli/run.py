@@ -24,7 +24,7 @@ SETTINGS = {
     "context_settings": {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []},
     "add_help_option": False,
 }
-"""The flags are read by `run.flags`: Go's rules are not those of other command lines."""
+"""`run.flags` reads the flags by Go's rules, which differ from those of other command lines."""
 
 
 def run(
@@ -74,10 +74,10 @@ def _parse(args: list[str]) -> Flags:
 
 
 def _set_up_logs(given: Flags) -> None:
-    """What stands behind `run` wins over what stands before it."""
+    """Set up logging; flags after `run` take precedence over options before it."""
     form = given.text("logging-format")
     if form not in ("text", "json"):
-        printing.fail(f"--logging-format: {form!r} is not known; write text or json")
+        printing.fail(f"--logging-format: unknown format {form!r}; expected text or json")
     if given.has("v") or given.has("logging-format"):
         logs.setup(given.number("v"), "json" if form == "json" else "text")
 
@@ -90,7 +90,7 @@ def _write(configuration: Configuration, target: str) -> None:
     try:
         Path(target).write_text(text, encoding="utf-8")
     except OSError as error:
-        printing.fail(f"{target}: cannot be written: {error.strerror}")
+        printing.fail(f"cannot write {target}: {error.strerror}")
     printing.line(f"Wrote configuration to {target}", stderr=True)
 
 
@@ -103,7 +103,9 @@ def _print_help() -> None:
         for flag in shown:
             printing.line(f"    {_usage(flag)}\n        {flag.help}{_default(flag)}")
     unused = [f"--{flag.name}" for members in GROUPS.values() for flag in members if flag.note]
-    printing.line("\nKnown, but accepted with a warning or refused: " + ", ".join(unused))
+    printing.line(
+        "\nFlags of kube-scheduler that are accepted with a warning, or refused: " + ", ".join(unused)
+    )
 
 
 def _usage(flag: Flag) -> str:

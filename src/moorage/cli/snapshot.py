@@ -1,4 +1,4 @@
-"""`moorage snapshot`: the cluster as the scheduler sees it, in a file."""
+"""`moorage snapshot`: writes the cluster, as the scheduler sees it, to a file."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from moorage.cli.printing import fail, line
 
 def snapshot(
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="Where to; .gz is compressed.")
+        Path, typer.Option("--output", "-o", metavar="FILE", help="File to write; .gz is compressed.")
     ] = Path("cluster.json.gz"),
     kubeconfig: Kubeconfig = "",
     context: Context = "",
@@ -43,13 +43,13 @@ def snapshot(
     insecure: Insecure = False,
     annotations: Annotations = False,
     hash_names: Annotated[
-        bool, typer.Option("--hash-names", help="Replace names of objects by hashes, each by one.")
+        bool, typer.Option("--hash-names", help="Replace names of objects by hashes.")
     ] = False,
     salt: Annotated[
         str,
         typer.Option(
             metavar="TEXT",
-            help="For equal hashes in several snapshots; without, a random one that is not kept.",
+            help="Gives the same hashes in several snapshots. Default: random, and not stored.",
         ),
     ] = "",
     config: Config = None,
@@ -57,17 +57,17 @@ def snapshot(
     plugins: Plugins = None,
     plugin_path: PluginPath = None,
 ) -> None:
-    """Read a cluster once and keep what the scheduler sees of it in a file.
+    """Read a cluster once and write what the scheduler sees to a file.
 
-    Nodes, pods and every kind that the plugins of the configuration read. Secrets are not read; environment,
-    commands and annotations of pods are left out. Reading is all that is done: credentials that may list are
-    enough. With --server it is what a running scheduler sees at this moment. `moorage explain`, `what-if` and
-    `up` take the file with --snapshot.
+    The file has nodes, pods and every kind that the plugins of the configuration read. Secrets are not read;
+    environment, commands and annotations of pods are left out. Nothing is changed: credentials that may list
+    are enough. With --server, the file has what a running scheduler sees now. `moorage explain`, `what-if`
+    and `up` read the file with --snapshot.
     """
     if hash_names and annotations:
-        fail("--hash-names and --annotations exclude each other: annotations may hold any name; drop one")
+        fail("--hash-names and --annotations exclude each other: annotations may contain names; drop one")
     if salt and not hash_names:
-        fail("--salt is for --hash-names: say both, or drop it")
+        fail("--salt needs --hash-names")
     salted = (salt or secrets.token_hex(16)) if hash_names else None
     scheduler = scheduler_of(server, token_file, kubeconfig, context, authority, insecure)
     given = configured(config, profile, plugins, plugin_path)

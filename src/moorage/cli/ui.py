@@ -1,4 +1,4 @@
-"""`moorage ui`: the cluster in a browser: which pods wait, why, and what would help."""
+"""`moorage ui`: the web UI for a cluster, a snapshot, a running scheduler, or simulation results."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def ui(
     results: Annotated[
         list[Path] | None,
         typer.Option(
-            metavar="DIR", help="A folder of `moorage simulate -o`: compare its results. Repeatable."
+            metavar="DIR", help="Folder of `moorage simulate -o` with results to compare. Repeatable."
         ),
     ] = None,
     config: Config = None,
@@ -63,25 +63,22 @@ def ui(
     ] = False,
     port: Annotated[
         int | None,
-        typer.Option(min=0, max=65535, help="0 takes any free one. Default: 7480, or a free one."),
+        typer.Option(min=0, max=65535, help="0 for any free port. Default: 7480, or a free port."),
     ] = None,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the browser.")] = True,
 ) -> None:
-    """Show a cluster in the browser: which pods wait and why, and what would help.
+    """Show a cluster in the browser: which pods are pending and why, and what would help.
 
-    Works on any cluster, also one without Moorage, and on a file of `moorage snapshot`: its objects are read
-    once and judged in memory. With --server it shows what a running scheduler sees and decides, as it
-    happens; with --results, simulations side by side. Only objects of a `moorage up` can be changed, and its
-    configuration. Serves on this machine only; the
-    address that is printed carries a token without which there is nothing to see.
+    Works with any cluster, even without Moorage, and with a file of `moorage snapshot`: the objects are read
+    once and evaluated in memory. With --server it shows a running scheduler live; with --results it compares
+    simulations. Only the objects and the configuration of a `moorage up` can be changed. The pages are served
+    on this machine only, and the printed address contains a token that is needed to open them.
     """
     own = configured(config, profile, plugins, plugin_path)
     if server and (snapshot is not None or own is not None):
-        fail(
-            "--server shows what a scheduler sees and decides: drop --snapshot, and --config with its options"
-        )
+        fail("--server shows a running scheduler: drop --snapshot, and --config with its options")
     if read_only and not server:
-        fail("--read-only belongs to --server: nothing else is ever changed")
+        fail("--read-only needs --server: without it nothing can be changed")
     scheduler = scheduler_of(server, token_file, kubeconfig, context, authority, insecure)
     if results and (server or snapshot or kubeconfig or context or own):
         fail("--results shows simulations: drop the options that name a cluster or a configuration")
@@ -149,7 +146,7 @@ async def _serve(source: Any, port: int | None, browser: bool) -> None:
     def ready() -> None:
         where = address(listening, token)
         line(f"Open {where}")
-        line("It is served on this machine only. Ctrl-C stops it.")
+        line("The pages are served on this machine only. Ctrl-C stops the server.")
         if browser:
             webbrowser.open(where)
 

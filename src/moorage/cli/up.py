@@ -27,19 +27,21 @@ def up(
             min=0,
             max=pools.MAX_NODES,
             metavar="N",
-            help="Make N alike nodes. Without --nodes and --cluster: 3.",
+            help="Number of identical nodes, spread over three zones. Default: 3.",
         ),
     ] = None,
     cluster: Annotated[
         Path | None,
-        typer.Option("--cluster", metavar="FILE", help="Make the node pools that this YAML file describes."),
+        typer.Option(
+            "--cluster", metavar="FILE", help="Create the node pools that this YAML file describes."
+        ),
     ] = None,
     numa: Annotated[
         int,
         typer.Option(
             "--numa",
             min=0,
-            max=pools.MOST_NUMA_ZONES,
+            max=pools.MAX_NUMA_ZONES,
             metavar="N",
             help="Split every node into N NUMA zones, published as NodeResourceTopology objects.",
         ),
@@ -57,12 +59,14 @@ def up(
         typer.Option(
             "--snapshot",
             metavar="FILE",
-            help="Start with the nodes, pods and other objects of a file of `moorage snapshot`.",
+            help="Start with the nodes, pods and other objects of a `moorage snapshot` file.",
         ),
     ] = None,
     data_dir: Annotated[
         Path | None,
-        typer.Option("--data-dir", metavar="DIR", help="Keep the cluster here; without it, in memory only."),
+        typer.Option(
+            "--data-dir", metavar="DIR", help="Keep the cluster in this folder. Default: in memory only."
+        ),
     ] = None,
     port: Annotated[
         int | None,
@@ -70,7 +74,7 @@ def up(
             "--port",
             min=0,
             max=65535,
-            help="The API server's port; 0 takes any free one. Default: 7443, or a free one.",
+            help="Port of the API server; 0 for any free port. Default: 7443, or a free port.",
         ),
     ] = None,
     kubeconfig: Annotated[
@@ -82,15 +86,18 @@ def up(
         ),
     ] = None,
     scheduler: Annotated[
-        bool, typer.Option("--scheduler/--no-scheduler", help="Without it, bring your own: `moorage run`.")
+        bool,
+        typer.Option(
+            "--scheduler/--no-scheduler", help="Run a scheduler. Without it, start your own: `moorage run`."
+        ),
     ] = True,
     ui: Annotated[
-        bool, typer.Option("--ui/--no-ui", help="The cluster in the browser, where the extra `ui` is there.")
+        bool, typer.Option("--ui/--no-ui", help="Start the web UI, if the extra `ui` is installed.")
     ] = True,
 ) -> None:
-    """Start a Kubernetes cluster on this machine in seconds, and keep it until Ctrl-C.
+    """Start a Kubernetes cluster on this machine in seconds. Ctrl-C stops it.
 
-    The API server is real enough for kubectl, the nodes are simulated: pods become Running and use nothing.
+    The API server works with kubectl. The nodes are simulated: pods become Running but use no resources.
     """
     console = printing.console()
     try:
@@ -127,7 +134,7 @@ async def _run(plan: ClusterPlan, console: Console) -> None:
 
 
 async def _show(running: EmbeddedCluster, console: Console, ended: asyncio.Future[None]) -> None:
-    """A line of counts on a terminal, nothing elsewhere, until the user ends the cluster."""
+    """Show a line of counts on a terminal until the user stops the cluster."""
     if not console.is_terminal:
         await ended
         return

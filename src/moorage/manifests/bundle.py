@@ -1,9 +1,9 @@
-"""Everything together, in the order in which it is to be created; as YAML, one stream or a folder for
-kustomize.
-"""
+"""All objects for `moorage run` or `moorage extender`, in the order of their creation; as YAML, in one stream
+or in a folder for kustomize."""
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,9 @@ from moorage.config.types import LeaderElection
 from moorage.manifests import rbac, workload
 from moorage.manifests.options import PORT, DeployOptions
 from moorage.manifests.rbac import packs
+from moorage.run.extender.options import PORT as EXTENDER_PORT
+from moorage.run.extender.options import ExtenderOptions, config_block
+from moorage.run.extender.selecting import ServedProfile
 
 Json = dict[str, Any]
 
@@ -32,7 +35,7 @@ _Dumper.add_representer(str, _text)
 
 
 def to_yaml(objects: list[Json]) -> str:
-    """A stream of documents."""
+    """Return a stream of documents."""
     return "---\n".join(
         yaml.dump(obj, Dumper=_Dumper, sort_keys=False, default_flow_style=False, width=1000)
         for obj in objects
@@ -40,7 +43,7 @@ def to_yaml(objects: list[Json]) -> str:
 
 
 def kustomization(folder: Path, objects: list[Json]) -> list[Path]:
-    """Write a base: one file per kind and a kustomization.yaml that names them."""
+    """Write a base: one file per kind, and a kustomization.yaml that lists them. Returns the files."""
     folder.mkdir(parents=True, exist_ok=True)
     by_file: dict[str, list[Json]] = {}
     for obj in objects:
@@ -67,13 +70,13 @@ def _file(obj: Json) -> str:
 
 DEFAULT_PROFILE = "default-scheduler"
 SYSTEM_SPACES = ("default", "kube-system")
-"""Namespaces that exist and are not ours to label."""
+"""Namespaces that exist in every cluster."""
 
 
 def default_config(name: str) -> str:
-    """For users without a configuration: the default plugins for pods that ask for this scheduler.
+    """Return a configuration with the default plugins for pods that ask for this scheduler.
 
-    Not for `default-scheduler`: beside the stock scheduler two would bind the same pods.
+    It does not use `default-scheduler`: beside kube-scheduler, two schedulers would bind the same pods.
     """
     return (
         "apiVersion: kubescheduler.config.k8s.io/v1\n"
@@ -84,7 +87,7 @@ def default_config(name: str) -> str:
 
 
 def manifests(configuration: Configuration, text: str, options: DeployOptions) -> list[Json]:
-    """The objects for a configuration whose file has this text."""
+    """Return the objects for a configuration whose file has this text."""
     options.check()
     lease, space = lease_of(configuration.config.leader_election, options)
     found = definitions(configuration)
@@ -104,20 +107,20 @@ def manifests(configuration: Configuration, text: str, options: DeployOptions) -
 
 
 def definitions(configuration: Configuration) -> list[Json]:
-    """The CustomResourceDefinitions that the enabled plugins bring, each once."""
+    """Return the CustomResourceDefinitions of the enabled plugins, each once."""
     classes = (configuration.registry[name] for name in rbac.enabled(configuration))
     by_name = {obj["metadata"]["name"]: dict(obj) for cls in classes for obj in cls.definitions}
     return list(by_name.values())
 
 
 def warnings(configuration: Configuration, options: DeployOptions) -> list[str]:
-    """What an operator should know before applying this."""
+    """Return what an operator should know before applying the objects."""
     found = []
     names = [profile.scheduler_name for profile in configuration.profiles]
     if DEFAULT_PROFILE in names:
         found.append(
-            f"a profile is named {DEFAULT_PROFILE}: run this only in place of kube-scheduler, and see to it "
-            f"that Moorage's own pods can be placed without Moorage (a static pod, or another scheduler)"
+            f"a profile is named {DEFAULT_PROFILE}: run this only in place of kube-scheduler, and make sure "
+            f"that Moorage's own pods can be scheduled without Moorage (static pods, or another scheduler)"
         )
     if not configuration.config.leader_election.leader_elect and options.replicas > 1:
         found.append(
@@ -128,7 +131,8 @@ def warnings(configuration: Configuration, options: DeployOptions) -> list[str]:
 
 
 def lease_of(chosen: LeaderElection, options: DeployOptions) -> tuple[str, str]:
-    """(name, namespace) of the lease: the file's, or our own where the file keeps kube-scheduler's."""
+    """Return name and namespace of the lease: those of the file, or our own if the file keeps the defaults of
+    kube-scheduler."""
     if not _is_kube_schedulers(chosen):
         return chosen.resource_name, chosen.resource_namespace
     return options.name, options.namespace
@@ -143,7 +147,7 @@ def _is_kube_schedulers(chosen: LeaderElection) -> bool:
 
 
 def arguments(configuration: Configuration, options: DeployOptions) -> list[str]:
-    """The command line of the container."""
+    """Return the command line of the container."""
     chosen = configuration.config.leader_election
     found = [
         "run",
@@ -154,4 +158,52 @@ def arguments(configuration: Configuration, options: DeployOptions) -> list[str]
     if chosen.leader_elect and _is_kube_schedulers(chosen):
         lease, space = lease_of(chosen, options)
         found += [f"--leader-elect-resource-name={lease}", f"--leader-elect-resource-namespace={space}"]
+    return found
+
+
+def extender_manifests(served: ServedProfile, text: str, options: DeployOptions) -> list[Json]:
+    """Return the objects for an extender whose configuration file has this text. The operator creates the
+    Secret `<name>-tls` with a certificate that kube-scheduler trusts."""
+    options = dataclasses.replace(
+        options,
+        component="extender",
+        port=EXTENDER_PORT,
+        tls_secret=f"{options.name}-tls",
+        service_monitor=False,
+    )
+    options.check()
+    found = [] if options.namespace in SYSTEM_SPACES else [workload.namespace(options)]
+    found.append(rbac.service_account(options))
+    found += rbac.cluster_roles(options, rbac.packs(served.configuration, rbac.READING, ()))
+    found.append(workload.config_map(options, text))
+    found.append(workload.deployment(options, text, _extender_arguments(served)))
+    found.append(workload.service(options, options.name))
+    if options.replicas > 1:
+        found.append(workload.disruption_budget(options))
+    return found
+
+
+def block_of(served: ServedProfile, options: DeployOptions) -> str:
+    """Return the block for the configuration of kube-scheduler."""
+    url = f"https://{options.name}.{options.namespace}.svc:{EXTENDER_PORT}"
+    return config_block(served, ExtenderOptions(client_ca_file=_client_ca(served)), url)
+
+
+def _client_ca(served: ServedProfile) -> str:
+    """Only kube-scheduler may bind."""
+    return f"{workload.TLS_FOLDER}/ca.crt" if "bind" in served.verbs else ""
+
+
+def _extender_arguments(served: ServedProfile) -> list[str]:
+    """Return the command line of the extender's container."""
+    found = [
+        "extender",
+        f"--config={workload.CONFIG_FOLDER}/{workload.CONFIG_FILE}",
+        "--bind-address=$(POD_IP)",
+        f"--port={EXTENDER_PORT}",
+        f"--tls-cert-file={workload.TLS_FOLDER}/tls.crt",
+        f"--tls-private-key-file={workload.TLS_FOLDER}/tls.key",
+    ]
+    if authority := _client_ca(served):
+        found.append(f"--client-ca-file={authority}")
     return found

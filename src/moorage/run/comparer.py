@@ -1,8 +1,8 @@
-"""Compares what the scheduler believes with what the API server has, all the time, and repairs it.
+"""Compares the scheduler's caches with the API server, all the time, and repairs differences.
 
-Two looks, both in small pieces: cache and queue against the informers' mirrors, and the mirrors against a
-list of the API server. What is different may only be on its way, so it must be so twice in a row to count.
-Then it is repaired, counted and logged: every such case is a bug or a lost event.
+It compares cache and queue with the mirrors of the informers, and the mirrors with lists of the API server,
+both in small pieces. A difference may be an event that has not arrived yet, so it counts only if it is found
+twice in a row. Then it is repaired, counted and logged: every such case is a bug or a lost event.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from moorage.telemetry.metrics import SchedulerMetrics
 _log = logs.get(__name__)
 
 SLICE = 500
-"""Objects looked at between two cycles: about half a millisecond."""
+"""Objects to compare between two cycles: about half a millisecond."""
 PAUSE = 0.2
 """Seconds between two slices."""
 ROUND = 30.0
@@ -36,16 +36,16 @@ ROUND = 30.0
 LISTING = 600.0
 """Seconds between two comparisons with lists of the API server."""
 PAGE, PAGE_PAUSE = 100, 0.05
-"""Objects in one answer of a listing, and seconds until the next is asked for. Pages are small and hold only
-metadata, because other objects that stay are made in between: what is forgotten leaves holes among them."""
+"""Objects in one page of a list, and seconds until the next page. Pages are small and have metadata only,
+because long-lived objects are created in between, and freed pages leave holes among them."""
 
 Repair = Callable[[], object]
 Finding = tuple[str, Hashable, Repair]
-"""What kind of difference, of what object, and how to mend it."""
+"""The kind of difference, the object, and how to repair it."""
 
 
 class Comparer:
-    """Runs beside the engine; everything that it touches it touches between two cycles."""
+    """Runs beside the engine, and touches its state only between two cycles."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Comparer:
         self._complaints = Throttle(clock.now)
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Run until cancelled."""
         listed = self._clock.now()
         while True:
             await self._clock.sleep(ROUND)
@@ -76,7 +76,7 @@ class Comparer:
                 await self._compare_lists()
 
     async def round(self) -> None:
-        """One look at everything in memory."""
+        """Compare everything in memory once."""
         seen: set[tuple[str, Hashable]] = set()
         for look in (
             self._nodes_differ,
@@ -91,7 +91,7 @@ class Comparer:
         self._metrics.comparisons.inc()
 
     async def _between_cycles(self, found: Iterator[Finding | None], seen: set[tuple[str, Hashable]]) -> bool:
-        """One slice, when no cycle runs and all that has arrived is applied. Whether there is more."""
+        """Compare one slice when no cycle runs and all events are applied. Returns whether there is more."""
         done: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
 
         def look() -> None:
@@ -119,7 +119,7 @@ class Comparer:
             _log.error("Cache or queue differed from the API server; repaired", kind=kind, object=str(what))
         repair()
 
-    # What may differ. Each gives None for what is right, so that slices are of equal size.
+    # Comparisons. Each yields None for an object without a difference, so that slices have equal size.
 
     def _mirrored_pods_differ(self) -> Iterator[Finding | None]:
         for pod in list(self._pods.objects.values()):
@@ -149,7 +149,7 @@ class Comparer:
             if mirrored is not None and mirrored.uid == pod.uid:
                 yield None
             elif cached.assumed and pod.uid in self._engine.placements:
-                yield None  # the bind's outcome will tell
+                yield None  # the result of the binding decides
             elif cache.get(pod.uid) is cached:
                 yield "pod_gone_but_cached", pod.uid, lambda pod=pod: cache.remove_pod(pod)  # type: ignore[misc]
 
@@ -196,7 +196,7 @@ class Comparer:
                 _log.warning("Cannot list for comparison", resource=informer.resource, err=str(error))
 
     async def _list_differs(self, informer: Informer) -> set[str]:
-        """The keys of objects whose last event the mirror has not got, as far as a list can tell."""
+        """Return the keys of objects whose last event the mirror has missed, according to a list."""
         differing: set[str] = set()
         listed: set[str] = set()
         page, version = "", ""
@@ -213,7 +213,7 @@ class Comparer:
     async def _look_at_page(
         self, informer: Informer, page: str, listed: set[str], differing: set[str]
     ) -> tuple[str, str]:
-        """The next page and the version of the list. This one is forgotten before anything else happens."""
+        """Compare one page. Returns the token of the next one and the version of the list."""
         answer = await self._client.list(
             replace(informer.resource, type=Object),
             field_selector=FIELD_SELECTORS.get(informer.resource, ""),
@@ -229,7 +229,7 @@ class Comparer:
         return answer.next_page, answer.resource_version
 
     async def _mend(self, informer: Informer, key: str) -> None:
-        """Ask for one object, and apply the event that was lost unless it has come meanwhile."""
+        """Read one object, and apply the lost event unless it has arrived meanwhile."""
         namespace, _, name = key.rpartition("/")
         selectors = (FIELD_SELECTORS.get(informer.resource, ""), f"metadata.name={name}")
         answer = await self._client.list(
@@ -244,7 +244,7 @@ class Comparer:
             lost = known is None or not reached(known.resource_version, event.object.resource_version)
         else:
             event = WatchEvent(DELETED, known, "")
-            # An object that cannot be read is there.
+            # An object that cannot be decoded exists.
             lost = (
                 known is not None
                 and not answer.malformed

@@ -1,6 +1,6 @@
-"""The election in a thread of its own, with a loop and a connection of its own.
+"""Leader election in its own thread, with its own loop and connection.
 
-Nothing that the scheduler's loop does can delay a renewal; only its silence ends the lease.
+The scheduler's loop cannot delay a renewal; only if its heartbeat stops, the lease is not renewed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from moorage.telemetry import logs
 _log = logs.get(__name__)
 
 LAST_RESORT_SECONDS = 30.0
-"""After the lease is lost the process ends within so many seconds, even if its loop never comes back."""
+"""Seconds after the loss of the lease until the process exits, even if its loop is blocked."""
 
 
 class ClosableClient(ApiClient, Protocol):
@@ -43,7 +43,7 @@ class Watcher(Protocol):
 
 
 def make_identity() -> str:
-    """As kube-scheduler makes it: the host's name and something that no other process has."""
+    """Return an identity like kube-scheduler's: the host name and a UUID."""
     return f"{socket.gethostname()}_{uuid.uuid4()}"
 
 
@@ -76,15 +76,14 @@ class ElectionThread:
         self._running: asyncio.Task[None] | None = None
         self._stopped = asyncio.Event()
         self.holder = ""
-        """Who was seen to lead last."""
+        """The last known leader."""
 
     def start(self) -> None:
         self._thread.start()
 
     async def release(self, seconds: float = 10.0, *, give_back: bool = True) -> bool:
-        """Stop renewing, give the lease back and end the thread. Whether it was given back. Called on the
-        scheduler's loop, when everything that was sent has been settled. A lease that was lost is not there
-        to be given back."""
+        """Stop renewing, release the lease and end the thread. Returns whether the lease was released. Call
+        it on the scheduler's loop when all writes are finished. A lost lease cannot be released."""
         self._fence.close()
         if not self._thread.is_alive():
             return False
@@ -93,12 +92,12 @@ class ElectionThread:
             async with asyncio.timeout(seconds):
                 return await asyncio.wrap_future(asked)
         except TimeoutError:
-            _log.warning("The lease was not released in time; it ends by itself", seconds=seconds)
+            _log.warning("The lease was not released in time; it will expire", seconds=seconds)
             return False
         finally:
             await asyncio.to_thread(self._thread.join, 2.0)
 
-    # On the thread.
+    # On the thread
 
     def _main(self) -> None:
         asyncio.set_event_loop(self._own_loop)
@@ -125,9 +124,9 @@ class ElectionThread:
         except asyncio.CancelledError:
             raise
         except Exception as error:
-            # A bug here must not leave a leader that no other replica can depose.
+            # A bug here must not leave a leader that no other replica can replace.
             self._fence.close()
-            _log.error("Leader election broke", error=error, stack=True)
+            _log.error("Leader election failed", error=error, stack=True)
             self.lost(f"{type(error).__name__}: {error}")
 
     async def _release(self, give_back: bool) -> bool:
@@ -142,7 +141,7 @@ class ElectionThread:
         finally:
             self._stopped.set()
 
-    # What the election reports, passed on to the scheduler's loop.
+    # Reports of the election, forwarded to the scheduler's loop
 
     def leading(self, lease: Lease) -> None:
         self._notify(self._watcher.on_leading, lease)
@@ -164,10 +163,12 @@ class ElectionThread:
             self._loop.call_soon_threadsafe(call, *args)
 
     def _give_up(self) -> None:
-        _log.error("The lease is lost and the scheduler does not end; ending it", seconds=self._last_resort)
+        _log.error(
+            "The lease is lost and the scheduler does not exit; exiting now", seconds=self._last_resort
+        )
         os._exit(1)
 
 
 def make_candidate(identity: str, name: str, namespace: str, terms: Terms) -> Candidate:
-    """A candidate for the lease of the configuration."""
+    """Return a candidate for the lease of the configuration."""
     return Candidate(identity or make_identity(), name, namespace, terms)

@@ -1,13 +1,14 @@
-"""Reads a command line as Go's flag library does, against the table of known flags.
+"""Reads a command line as Go's flag library does, and checks it against the table of flags.
 
-`--name=value`, `--name value`, `--flag` for a boolean (which takes its own only after `=`), `-v=3` and
-`-v 3`. All mistakes are collected and reported together.
+`--name=value`, `--name value`, `--flag` for a boolean (which takes a value only after `=`), `-v=3` and `-v
+3`. All mistakes are collected and reported together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from moorage.api import times
 from moorage.api.errors import MoorageError
@@ -18,7 +19,7 @@ _TRUE, _FALSE = ("1", "t", "T", "TRUE", "true", "True"), ("0", "f", "F", "FALSE"
 
 
 class FlagError(MoorageError):
-    """A command line that cannot be obeyed; the message has a line per mistake."""
+    """A command line with mistakes; the message has one line for each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,7 @@ class Flags:
     """The values. Flags that were not given have their default."""
 
     given: Mapping[str, str]
-    """Flag → what the user wrote."""
+    """Flag → the text of the user."""
     warnings: tuple[str, ...] = field(default=())
 
     def has(self, name: str) -> bool:
@@ -41,22 +42,41 @@ class Flags:
     def number(self, name: str) -> int:
         return int(self.text(name))
 
-    def real(self, name: str) -> float:
-        return float(self.text(name))
-
-    def seconds(self, name: str) -> float:
-        return times.parse_duration(self.text(name))
-
     def items(self, name: str) -> tuple[str, ...]:
         return tuple(filter(None, (part.strip() for part in self.text(name).split(","))))
 
+    def options(self, group: str, *, given: bool = False) -> dict[str, Any]:
+        """Return the options of a group, as the table names them; with `given`, only of flags that were
+        given."""
+        return {
+            option: self._value(flag)
+            for flag in reversed(FLAGS.values())
+            for target, _, option in [flag.to.partition(".")]
+            if target == group and (not given or self.has(flag.name))
+        }
+
+    def _value(self, flag: Flag) -> Any:
+        match flag.kind:
+            case Kind.BOOL:
+                return self.boolean(flag.name)
+            case Kind.INT:
+                return self.number(flag.name)
+            case Kind.FLOAT:
+                return float(self.text(flag.name))
+            case Kind.DURATION:
+                return times.parse_duration(self.text(flag.name))
+            case Kind.LIST:
+                return self.items(flag.name)
+            case Kind.TEXT:
+                return self.text(flag.name)
+
     def everything(self) -> dict[str, str]:
-        """Every flag with its value, as /flagz shows them."""
+        """Return every flag with its value, for /flagz."""
         return {name: self.text(name) for name in sorted(FLAGS)}
 
 
 def parse(args: Sequence[str]) -> Flags:
-    """The flags of a command line, or a FlagError with all that is wrong with it."""
+    """Return the flags of a command line. Raises a FlagError that has all mistakes."""
     given: dict[str, str] = {}
     problems: list[str] = []
     rest = list(args)
@@ -86,9 +106,9 @@ def parse(args: Sequence[str]) -> Flags:
 
 
 def _split(word: str) -> tuple[Flag | None, str | None, str]:
-    """A word of the command line as flag and value; without a flag, what is wrong."""
+    """Split a word of the command line into flag and value; without a flag, say what is wrong."""
     if not word.startswith("-") or word in ("-", "--"):
-        return None, None, f"unexpected argument {word!r}: everything is said by flags"
+        return None, None, f'Unexpected argument "{word}". `moorage run` takes flags only; see --help.'
     name, equals, value = word.lstrip("-").partition("=")
     long = word.startswith("--")
     flag = FLAGS.get(name) if long else FLAGS.get(SHORT.get(name, ""))
@@ -103,19 +123,19 @@ def _mistake(flag: Flag, value: str) -> str:
     if flag.refused:
         return f"--{flag.name} is not supported: {flag.note}"
     expected = _expected(flag.kind, value)
-    return f"invalid argument {value!r} for --{flag.name}: {expected}" if expected else ""
+    return f'invalid argument "{value}" for --{flag.name}: {expected}' if expected else ""
 
 
 def _expected(kind: Kind, value: str) -> str:
-    """What the value should be; nothing when it is."""
+    """Return what a value should be; empty if it is valid."""
     match kind:
         case Kind.BOOL:
-            return "" if value in (*_TRUE, *_FALSE) else "write true or false"
+            return "" if value in (*_TRUE, *_FALSE) else "expected true or false"
         case Kind.INT:
             digits = value.removeprefix("-")
-            return "" if digits.isascii() and digits.isdigit() else "write a whole number"
+            return "" if digits.isascii() and digits.isdigit() else "expected an integer"
         case Kind.FLOAT:
-            return "" if _is_real(value) else "write a number"
+            return "" if _is_real(value) else "expected a number"
         case Kind.DURATION:
             return _duration_mistake(value)
         case _:
@@ -133,15 +153,15 @@ def _duration_mistake(value: str) -> str:
     try:
         seconds = times.parse_duration(value)
     except ValueError as error:
-        return f"{error}; write a duration such as 10s or 1m30s"
-    return "" if seconds >= 0 else "write a duration that is not negative"
+        return f"{error}; expected a duration such as 10s or 1m30s"
+    return "" if seconds >= 0 else "expected a duration that is not negative"
 
 
 def _warnings(given: Mapping[str, str]) -> list[str]:
-    said = [f"--{name} has no effect: {FLAGS[name].note}" for name in given if FLAGS[name].note]
+    found = [f"--{name} has no effect: {FLAGS[name].note}" for name in given if FLAGS[name].note]
     if "config" in given:
         unread = [name for name in ("kube-api-qps", "kube-api-burst") if name in given]
-        said += [f"--{name} is ignored because --config is set; use clientConnection" for name in unread]
+        found += [f"--{name} is ignored because --config is set; use clientConnection" for name in unread]
     if given.get("port", "0") != "0":
-        said.append("--port: there is no insecure port, so HTTPS is served there, as with --secure-port")
-    return said
+        found.append("--port: there is no insecure port, so HTTPS is served there, as with --secure-port")
+    return found

@@ -1,4 +1,4 @@
-"""The metrics of a process: gauges that are read from the scheduler when somebody asks, constants such as the
+"""The metrics of a process: gauges that are read from the scheduler on request, constants such as the
 version, the requests of the API client, and the text of /metrics, /metrics/resources and /metrics/slis."""
 
 from __future__ import annotations

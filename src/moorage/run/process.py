@@ -197,7 +197,7 @@ class Process:
             reviewer,
             authorizer,
             leads=lambda: self._leads,
-            without=self._options.disabled_metrics,
+            without=frozenset(self._options.disabled_metrics),
             flags=dict(self._options.flags),
             on_refused=lambda why: loop.call_soon_threadsafe(host.end, FAILED, why),
         )

@@ -1,10 +1,11 @@
-"""Before the first bind of a new leader: nothing that its predecessor bound may be unknown to it.
+"""Lets the cache of a new leader catch up before its first binding, so that it knows all of its
+predecessor's.
 
-A read with quorum tells the present version. Where its page holds all pods, the cache is compared with them.
-Where it does not, a second watch from the cache's version shows what has changed since, and the API server
-says with a bookmark when that was all. Only when no bookmark comes are all pods listed again, which takes
-seconds in a large cluster. A replica that saw the lease free before it listed, and took it as it was, has no
-predecessor since: it has nothing to catch up with.
+A read with quorum returns the current version. If its first page has all pods, the cache is compared with
+them. Otherwise a second watch from the version of the cache shows the changes since then, and a bookmark of
+the API server marks their end. Only if no bookmark arrives, all pods are listed again, which takes seconds in
+a large cluster. A replica that saw the lease free before it listed the pods has no predecessor to catch up
+with.
 """
 
 from __future__ import annotations
@@ -26,16 +27,16 @@ from moorage.telemetry import logs
 _log = logs.get(__name__)
 
 PROBE = 3.0
-"""Seconds that the second watch may last. The API server sends a bookmark two seconds before the end."""
+"""Seconds of the second watch. The API server sends a bookmark two seconds before its end."""
 PROBE_GRACE = 2.0
-"""Seconds after which a second watch that should have ended is given up."""
+"""Seconds after which a second watch that should have ended is abandoned."""
 STEP = 0.05
 PAGE = 500
 RETRY = 1.0
 
 
 async def free_version(client: ApiClient, name: str, namespace: str) -> str | None:
-    """The version of a lease that was released, empty where there is none. None: a replica holds it, or it
+    """Return the version of a released lease; empty if there is no lease, None if a replica holds it or it
     cannot be read."""
     try:
         lease = await client.get(LEASES, name, namespace)
@@ -56,7 +57,7 @@ async def catch_up(client: ApiClient, pods: Informer, clock: Clock) -> None:
         except MoorageError as error:
             _log.warning("Cannot compare the cache with the API server; not scheduling yet", err=str(error))
             await clock.sleep(RETRY)
-    _log.info(1, "The cache is as new as the lease", seconds=round(clock.now() - started, 3))
+    _log.info(1, "The cache has caught up with the lease", seconds=round(clock.now() - started, 3))
 
 
 async def _catch_up(client: ApiClient, pods: Informer, clock: Clock) -> None:
@@ -75,7 +76,8 @@ async def _catch_up(client: ApiClient, pods: Informer, clock: Clock) -> None:
 
 
 async def _newest_change(client: ApiClient, pods: Informer, present: str) -> str:
-    """The version of the last change to a pod up to `present`; empty when the API server did not tell."""
+    """Return the version of the last change of a pod up to `present`; empty if the API server did not send
+    it."""
     newest = pods.status().version
     if reached(newest, present):
         return newest
@@ -88,7 +90,7 @@ async def _newest_change(client: ApiClient, pods: Informer, present: str) -> str
                 if event.type != BOOKMARK:
                     newest = event.resource_version
     except (MoorageError, TimeoutError) as error:
-        _log.info(2, "A watch did not tell what has changed; listing all pods", err=str(error) or "no answer")
+        _log.info(2, "A watch did not show the changes; listing all pods", err=str(error) or "no answer")
     finally:
         await close_stream(stream)
     return ""
@@ -102,7 +104,7 @@ async def _see_all(listed: Mapping[str, Pod], version: str, pods: Informer, cloc
 
 
 async def _list_all(client: ApiClient, answer: ObjectList) -> tuple[dict[str, Pod], str]:
-    """All assigned pods; `answer` is the first page."""
+    """Return all assigned pods; `answer` is the first page."""
     found = _assigned(answer)
     while answer.next_page:
         try:
@@ -118,7 +120,7 @@ def _assigned(answer: ObjectList) -> dict[str, Pod]:
 
 
 def unseen(listed: Mapping[str, Pod], mirrored: Mapping[str, Any]) -> list[Pod]:
-    """The pods of which the mirror has an older version, or none."""
+    """Return the pods that the mirror has in an older version, or not at all."""
     return [pod for key, pod in listed.items() if not _is_seen(pod, mirrored.get(key))]
 
 
@@ -130,8 +132,7 @@ def _is_seen(pod: Pod, known: Any) -> bool:
 
 
 def reached(version: str, wanted: str) -> bool:
-    """Whether a version is at least another one; they are numbers, and where they are not only equality
-    counts."""
+    """Return whether a version is at least another one. Versions that are not numbers must be equal."""
     if version.isascii() and version.isdigit() and wanted.isascii() and wanted.isdigit():
         return int(version) >= int(wanted)
     return bool(wanted) and version == wanted

@@ -1,12 +1,12 @@
-"""The heartbeat of the scheduler's event loop, and the thread that notices when it stops and says in whose
-code.
+"""The heartbeat of the scheduling loop, the watchdog thread that reports a blocked loop, and signal handlers.
 
-The loop beats, threads read. When a beat is late, the stack of the loop's thread is logged, with the plugin
-in it if there is one; and once more when the process was asked to stop and the loop still does not return.
-Costs nothing while all is well: no hook is wrapped or timed for it.
+If a heartbeat is late, the watchdog logs the stack of the loop's thread, with the plugin that blocks it; and
+once more if the process is asked to stop and the loop still does not return. This costs nothing while the
+loop is not blocked: no hook is wrapped or timed.
 
-The first SIGTERM or SIGINT asks for the end, the next one is the end. The handlers are Python's own, not the
-event loop's, which a hook that does not return would keep from running."""
+The first SIGTERM or SIGINT asks the process to stop; the second one ends it at once. The handlers are
+Python's own, because a blocked event loop would not run its handlers.
+"""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from moorage.telemetry import logs
 from moorage.telemetry.metrics import SchedulerMetrics
 
 INTERVAL = 0.05
-"""Seconds between two beats. Far below every deadline that depends on it; costs a few microseconds each."""
+"""Seconds between two beats: far below every deadline that depends on them; each costs a few microseconds."""
 
 NOTABLE = 0.001
-"""Seconds; beats that are less late than this are on time."""
+"""Seconds; a beat with a smaller delay counts as on time."""
 
 
 class Heart:
-    """A loop that is blocked does not beat, and whoever reads `age` from another thread knows how long."""
+    """The heartbeat of a loop. Other threads read its `age`, which grows while the loop is blocked."""
 
     def __init__(self, now: Callable[[], float], on_late: Callable[[float], None] | None = None) -> None:
         self._now = now
         self._on_late = on_late
-        """Called with the seconds by which a beat came late, where that is worth a call."""
+        """Called with the delay of a late beat, in seconds."""
         self._last = now()
         self._timer: asyncio.TimerHandle | None = None
         self.thread_id = threading.get_ident()
@@ -46,7 +46,7 @@ class Heart:
         self.beats = 0
 
     def start(self) -> None:
-        """On the loop that is to be watched."""
+        """Start on the loop to be watched."""
         self.thread_id = threading.get_ident()
         self._last = self._now()
         self._beat(asyncio.get_running_loop())
@@ -78,32 +78,32 @@ HOOKS = frozenset(
     for name in vars(kind)
     if not name.startswith("_")
 )
-"""The methods that the scheduler calls."""
+"""The methods of plugins that the scheduler calls."""
 SLOW = 0.1
-"""Seconds after which a hook is worth a line in the log."""
+"""Seconds after which a hook is logged."""
 STOPPING = "Stopping waits for the scheduling loop; a second signal ends the process at once"
 STEP = 0.025
 STEADY = 8
-"""Looks in a row that find the loop in one hook, until that is what holds it up."""
+"""How many times in a row the loop must be seen in a hook before that hook is blamed."""
 FRAMES = 25
 
 
 class Watchdog:
-    """Watches one heart until stopped."""
+    """Watches a heartbeat until stopped."""
 
     def __init__(self, heart: Heart, metrics: SchedulerMetrics | None = None, slow: float = SLOW) -> None:
         self._heart = heart
         self._metrics = metrics
         self._slow = slow
         self.stopping = False
-        """Whether the process was asked to stop, and so waits for the loop."""
+        """Whether the process was asked to stop, and waits for the loop."""
         self._stopped = threading.Event()
         self._silence = (-1, False)
-        """The last beat before the loop was held up, and `stopping`; one that was reported."""
+        """The last beat before the reported blockage, and `stopping` at that time."""
         self._named = self._seen = ("", "")
-        """The plugin and hook that were reported for it, and those that were seen last."""
+        """The plugin and hook that were reported, and those that were seen last."""
         self._times = 0
-        """How often these were seen in a row."""
+        """How many times in a row they were seen."""
         self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
 
     def start(self) -> None:
@@ -120,8 +120,8 @@ class Watchdog:
                 self._look()
 
     def _look(self) -> None:
-        """Report a silence once, and again where a hook turns out to hold it: what comes first may have been
-        something else, without a beat in between."""
+        """Report a blockage once, and again if a hook turns out to cause it: the first cause may have been
+        another one, without a beat in between."""
         frame = sys._current_frames().get(self._heart.thread_id)
         silence = self._heart.beats, self.stopping
         if frame is None or self._heart.age() <= self._slow:
@@ -146,9 +146,9 @@ class Watchdog:
 
 
 def hook_of(frame: FrameType | None) -> tuple[str, str]:
-    """The plugin and its hook among the frames of a stack, the innermost one; empty without any. Where none
-    goes by the name of a hook, the outermost method of a plugin is what the scheduler called: a queueing
-    hint, a callback, a hook of the vector classes."""
+    """Return the innermost plugin and hook in a stack; empty if there is none. If no method has the name of a
+    hook, the outermost method of a plugin is what the scheduler called: a queueing hint, a callback, or a
+    vector hook."""
     called = "", ""
     while frame is not None:
         owner = frame.f_locals.get("self")
@@ -165,7 +165,7 @@ OK, FAILED = 0, 1
 
 
 class Signals:
-    """Installed when made, on the main thread and a running loop, until `remove`."""
+    """Signal handlers, from creation on the main thread and a running loop until `remove`."""
 
     def __init__(
         self,
@@ -178,7 +178,8 @@ class Signals:
         self._watchdog = watchdog
         self._loop = asyncio.get_running_loop()
         self.ending = False
-        """Whether the end was asked for, by a signal or otherwise: the next one ends the process at once."""
+        """Whether the process was asked to stop, by a signal or otherwise; the next signal ends it at
+        once."""
         self._before = {number: signal.signal(number, self._received) for number in SIGNALS}
         if on_hangup is not None:
             self._before[signal.SIGHUP] = signal.signal(signal.SIGHUP, self._hung_up)
@@ -201,10 +202,10 @@ class Signals:
 
 
 def _end_at_once(received: signal.Signals) -> None:
-    """Not through the log, which the interrupted code may just be writing to, and not if the reader of
-    standard error is stuck as well."""
+    """Write without the log, which the interrupted code may be writing to, and only if standard error does
+    not block."""
     try:
         if select.select([], [2], [], 0)[1]:
-            os.write(2, f"Second signal ({received.name}): ending at once\n".encode())
+            os.write(2, f"Second signal ({received.name}): exiting at once\n".encode())
     finally:
         os._exit(FAILED)

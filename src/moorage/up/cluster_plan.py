@@ -1,4 +1,4 @@
-"""What `moorage up` was asked for, read and judged before anything is started."""
+"""The options of `moorage up`, read and checked before anything is started."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ HOME = Path("~/.moorage")
 
 @dataclass(frozen=True, slots=True)
 class ClusterPlan:
-    """Everything that a cluster is started from."""
+    """Everything that is needed to start a cluster."""
 
     orders: Orders
     configuration: Configuration | None
-    """None: without a scheduler."""
+    """None for a cluster without a scheduler."""
     kubeconfig: Path | None = None
-    """None: chosen by the port."""
+    """None for a file name that depends on the port."""
     any_port_will_do: bool = False
-    """The port is our own choice: another one is taken when it is in use."""
+    """Whether any free port may be used if the port is in use."""
     source: Source | None = None
-    """Where the configuration is read again when it changes; None: it does not."""
+    """Where the configuration is reloaded from when it changes; None if it never does."""
     flush_after: float | None = FLUSH_AFTER
-    """Seconds after which a parked pod is tried again without a reason; None: never."""
+    """Seconds after which an unschedulable pod is retried without an event; None for never."""
 
     ui: bool = False
-    """With the web UI beside the scheduler."""
+    """Whether to start the web UI."""
 
     @classmethod
     def of(
@@ -56,16 +56,16 @@ class ClusterPlan:
         ui: bool = False,
         plugin_folders: tuple[str, ...] = (),
     ) -> ClusterPlan:
-        """Reads the files; a MoorageError or ConfigError says what is wrong with which."""
+        """Read the files. A MoorageError or ConfigError names the file and its mistakes."""
         if nodes is not None and cluster is not None:
             raise MoorageError(
                 "--nodes and --cluster exclude each other: put the count into the file's pools"
             )
         if config is not None and not scheduler:
-            raise MoorageError("--config configures the scheduler that --no-scheduler leaves out: drop one")
+            raise MoorageError("--config and --no-scheduler exclude each other: drop one")
         chosen = pools.read(cluster) if cluster is not None else None
         if chosen is None:
-            # A kept cluster has its nodes, and so has a snapshot; new ones are made when they are asked for.
+            # A kept cluster and a snapshot have nodes; new ones are created only on request.
             usual = DEFAULT_NODES if snapshot is None else 0
             chosen = pools.of_count(usual if nodes is None else nodes)
         verbosity, logging_format = logs.current()
@@ -92,6 +92,6 @@ class ClusterPlan:
     def kubeconfig_at(self, port: int) -> Path:
         if self.kubeconfig is not None:
             return self.kubeconfig
-        # Two clusters side by side must not overwrite each other's file.
+        # Two clusters must not overwrite each other's file.
         name = "kubeconfig" if port == DEFAULT_PORT else f"kubeconfig-{port}"
         return HOME.expanduser() / name

@@ -1,4 +1,4 @@
-"""The kubeconfig of an embedded cluster: written for kubectl, 0600, replaced in one step."""
+"""Writes the kubeconfig of an embedded cluster, with mode 0600 and in one step."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NAME = "moorage"
 
 
 def text(server: str, token: str, ca: bytes) -> str:
-    """One cluster, one user, one context, all named `moorage`."""
+    """Return a kubeconfig with one cluster, one user and one context, all named `moorage`."""
     cluster = {"server": server, "certificate-authority-data": base64.b64encode(ca).decode()}
     config = {
         "apiVersion": "v1",
@@ -29,8 +29,8 @@ def text(server: str, token: str, ca: bytes) -> str:
 
 
 def write(path: Path, content: str) -> None:
-    """Readers see the old file or the whole new one; no other user may read the token. A kubeconfig of
-    another origin is never overwritten: it may hold the only copy of a user's credentials."""
+    """Write the file atomically, so that no other user can read the token. A kubeconfig that Moorage did not
+    write is never overwritten: it may have the only copy of a user's credentials."""
     try:
         if path.exists() and not _is_ours(path):
             raise MoorageError(
@@ -46,7 +46,7 @@ def write(path: Path, content: str) -> None:
             os.unlink(temporary)
             raise
     except OSError as error:
-        raise MoorageError(f"the kubeconfig {path} cannot be written: {error.strerror}") from error
+        raise MoorageError(f"cannot write the kubeconfig {path}: {error.strerror}") from error
 
 
 def _is_ours(path: Path) -> bool:

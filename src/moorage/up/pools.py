@@ -1,4 +1,4 @@
-"""The description of a cluster's nodes: pools of alike nodes in a YAML file, or a bare number.
+"""The nodes of a cluster: pools of identical nodes, described in a YAML file or by a number.
 
     pools:
       - name: worker                  # nodes worker-0, worker-1, …
@@ -10,7 +10,7 @@
         capacity: {cpu: "8", memory: 32Gi, pods: "110"}
         unschedulable: false
 
-Only the shape is judged here; what a node may be is the API server's business, which names the field too.
+Only the format is checked here; the API server validates the nodes and names the field too.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from moorage.config import yaml_source
 from moorage.config.types import ConfigError
 
 MAX_NODES = 100_000
-MOST_NUMA_ZONES = 8
-"""As many as a kubelet aligns unless it is configured otherwise."""
+MAX_NUMA_ZONES = 8
+"""The number that a kubelet aligns by default."""
 CAPACITY = {"cpu": "8", "memory": "32Gi", "ephemeral-storage": "100Gi", "pods": "110"}
 
 
@@ -40,7 +40,7 @@ class Taint(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
 
 
 class Pool(msgspec.Struct, forbid_unknown_fields=True):
-    """Nodes that differ in name and zone only."""
+    """Nodes that differ only in name and zone."""
 
     name: str
     count: int = 1
@@ -49,7 +49,7 @@ class Pool(msgspec.Struct, forbid_unknown_fields=True):
     annotations: dict[str, str] = {}
     taints: list[Taint] = []
     capacity: dict[str, str | int] = {}
-    """On top of the usual 8 CPUs, 32 GiB, 100 GiB of disk and 110 pods."""
+    """Added to the default of 8 CPUs, 32 GiB, 100 GiB of disk and 110 pods."""
     unschedulable: bool = False
 
 
@@ -58,16 +58,16 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def of_count(count: int) -> list[Pool]:
-    """Alike nodes over three zones: what `--nodes N` means."""
+    """Return identical nodes over three zones, for `--nodes N`."""
     return [Pool("node", count, zones=["zone-a", "zone-b", "zone-c"])]
 
 
 def read(path: Path) -> list[Pool]:
-    """The pools of a file; a ConfigError names everything that is wrong with it."""
+    """Return the pools of a file. A ConfigError has all mistakes."""
     try:
         text = path.read_bytes()
     except OSError as error:
-        raise MoorageError(f"the cluster file {path} cannot be read: {error.strerror}") from error
+        raise MoorageError(f"cannot read the cluster file {path}: {error.strerror}") from error
     return parse(text, str(path))
 
 
@@ -87,7 +87,7 @@ def parse(text: str | bytes, source: str = "<cluster>") -> list[Pool]:
 
 
 def nodes(pools: list[Pool]) -> list[dict[str, Any]]:
-    """The Node objects, as a user would write them."""
+    """Return the Node objects."""
     return [_node(pool, index) for pool in pools for index in range(pool.count)]
 
 
@@ -135,12 +135,12 @@ def _judge_together(pools: list[Pool]) -> list[Problem]:
         seen.add(pool.name)
     total = sum(max(0, pool.count) for pool in pools)
     if total > MAX_NODES:
-        message = f"the pools have {total} nodes in all; at most {MAX_NODES} can be made"
+        message = f"the pools have {total} nodes in total; the limit is {MAX_NODES}"
         problems.append(Problem(path="pools", message=message))
     return problems
 
 
 def _problem(error: msgspec.ValidationError) -> Problem:
-    """msgspec names the place as `$.pools[0].count`."""
+    """Convert an error of msgspec, which names the field as `$.pools[0].count`."""
     message, _, place = str(error).partition(" - at `")
     return Problem(path=place.rstrip("`").removeprefix("$").removeprefix("."), message=message)

@@ -1,1 +1,1 @@
-"""The pages of `moorage ui`, in the browser (extra `ui`). They ask a `Source`, and nothing else."""
+"""The web UI, `moorage ui` (extra `ui`): pages that ask a source and nothing else."""

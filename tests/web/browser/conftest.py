@@ -18,7 +18,7 @@ import pytest
 
 from tests.web.browser.live_cluster import Cluster
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SHOTS = ROOT / "build" / "ui"
 SIZE = {"width": 1280, "height": 800}
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")

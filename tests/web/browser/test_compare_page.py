@@ -42,11 +42,11 @@ def served(serve, tmp_path_factory):
 def test_two_configurations_are_shown_side_by_side(served, look):
     looking = look(served)
     page = looking.open("/")
-    page.wait_for_selector("text=Pods placed differently")
+    page.wait_for_selector("text=Pods on different nodes")
     heads = page.locator("section", has_text="Measures").locator("th").all_inner_texts()
     # The icon that sorts is a ligature.
     assert [head.removesuffix("arrow_upward") for head in heads] == ["measure", "packed", "plain", "change"]
-    assert page.locator("section", has_text="Pods placed differently").locator("tbody tr").count() > 1
+    assert page.locator("section", has_text="Pods on different nodes").locator("tbody tr").count() > 1
     page.wait_for_selector("canvas")
     page.wait_for_timeout(300)
     looking.shot("compare")

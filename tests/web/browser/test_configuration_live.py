@@ -18,7 +18,7 @@ def test_another_configuration_is_applied_and_the_history_leads_back(cluster, li
     cluster.create_pod("waits", schedulerName="other")
     check(page, TWO)
     page.wait_for_selector(".m-answer >> text=+- schedulerName: other")
-    page.get_by_role("button", name="Apply it").click()
+    page.get_by_role("button", name="Apply").click()
     page.wait_for_selector("text=Applied: generation 2")
     page.wait_for_selector("text=Profile other")
     looking.shot("configuration-applied")
@@ -28,7 +28,7 @@ def test_another_configuration_is_applied_and_the_history_leads_back(cluster, li
     page.get_by_role("button", name="Roll back to generation 1").click()
     page.wait_for_selector("text=-- schedulerName: other")
     looking.shot("configuration-back")
-    page.get_by_role("button", name="Apply it").press("Enter")
+    page.get_by_role("button", name="Apply").press("Enter")
     page.wait_for_selector("text=Applied: generation 3")
     page.wait_for_selector("text=Profile other", state="detached")
 
@@ -39,7 +39,7 @@ def test_what_is_refused_changes_nothing_says_why_and_is_not_offered(cluster, li
     before = page.locator(".m-soft", has_text="Generation").inner_text()
     check(page, f"{HEAD}profiles: [{{plugins: {{score: {{enabled: [{{name: Nowhere}}]}}}}}}]\n")
     page.wait_for_selector(".m-answer >> text=Nowhere")
-    assert page.get_by_role("button", name="Apply it").count() == 0
+    assert page.get_by_role("button", name="Apply").count() == 0
     page.reload()
     page.wait_for_selector("text=History")
     assert page.locator(".m-soft", has_text="Generation").inner_text() == before
@@ -47,10 +47,10 @@ def test_what_is_refused_changes_nothing_says_why_and_is_not_offered(cluster, li
 
 def test_the_present_one_can_be_edited(live, look):
     page = look(live).open("/configuration")
-    page.get_by_role("button", name="Start from the present one").click()
+    page.get_by_role("button", name="Copy the current configuration").click()
     page.wait_for_function("document.querySelector('textarea').value.includes('kind: KubeScheduler')")
-    page.get_by_role("button", name="Check it").click()
-    page.wait_for_selector("text=It means what the present one means.")
+    page.get_by_role("button", name="Check").click()
+    page.wait_for_selector("text=No difference from the current configuration.")
 
 
 def test_read_only_pages_apply_nothing(cluster, serve, look):
@@ -60,4 +60,4 @@ def test_read_only_pages_apply_nothing(cluster, serve, look):
     assert page.get_by_role("button", name="Roll back").count() == 0
     check(page, TWO)
     page.wait_for_selector("text=Valid")
-    assert page.get_by_role("button", name="Apply it").count() == 0
+    assert page.get_by_role("button", name="Apply").count() == 0

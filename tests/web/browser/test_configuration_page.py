@@ -18,7 +18,7 @@ def served(serve, tmp_path_factory):
 
 def check(page, text: str) -> None:
     page.get_by_label("A KubeSchedulerConfiguration").fill(text)
-    page.get_by_role("button", name="Check it").click()
+    page.get_by_role("button", name="Check").click()
 
 
 def test_profiles_are_shown_as_they_run(served, look):
@@ -47,4 +47,4 @@ def test_another_one_is_compared_with_the_present_one(served, look):
 def test_a_pasted_text_imports_nothing(served, look):
     page = look(served).open("/configuration")
     check(page, f"{HEAD}profiles: [{{plugins: {{score: {{enabled: [{{name: 'os:path'}}]}}}}}}]\n")
-    page.wait_for_selector("text=write the plugin's name here")
+    page.wait_for_selector("text=use the plugin's name here")

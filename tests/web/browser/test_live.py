@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.ui, pytest.mark.slow]
 def test_a_pending_pod_its_reason_the_label_that_helps_and_then_its_node(cluster, live, look):
     looking = look(live)
     page = looking.open("/")
-    page.wait_for_selector("text=No pod waits.")
+    page.wait_for_selector("text=No pods are pending.")
     cluster.create_pod("picky", nodeSelector={"disk": "ssd"})
     page.wait_for_selector("text=default/picky")
     looking.shot("live-queue")
@@ -26,7 +26,7 @@ def test_a_pending_pod_its_reason_the_label_that_helps_and_then_its_node(cluster
     assert page.locator(".ag-center-cols-container .ag-row").count() == 2
     cluster.label("node-1", disk="ssd")
     page.wait_for_selector("text=Attempt 2: scheduled")
-    page.wait_for_selector("text=Does not wait: was given node-1")
+    page.wait_for_selector("text=Scheduled on node-1")
     looking.shot("live-pod")
     page.locator("a", has_text="node-1").first.click()
     page.wait_for_selector("text=disk=ssd")
@@ -51,20 +51,20 @@ def test_two_attempts_are_compared_under_an_address_to_share(cluster, live, look
     page.wait_for_selector("text=Attempt 1: unschedulable")
     cluster.label("node-1", gpu="a100")
     page.wait_for_selector("text=Attempt 2: scheduled")
-    assert "NodeUpdateNodeLabel, by the hint of NodeAffinity" in page.locator(".m-move").first.inner_text()
+    assert "NodeUpdateNodeLabel, hint of NodeAffinity" in page.locator(".m-move").first.inner_text()
     page.locator("a", has_text="Compare with attempt 2").click()
     page.wait_for_url("**attempt=*compare=*")
-    page.wait_for_selector("text=Nodes with another verdict")
-    difference = page.locator("section", has_text="Nodes with another verdict")
-    assert "not refused" in difference.locator("tbody").last.inner_text()
+    page.wait_for_selector("text=Nodes with a different verdict")
+    difference = page.locator("section", has_text="Nodes with a different verdict")
+    assert "not rejected" in difference.locator("tbody").last.inner_text()
     difference.locator(".ag-cell", has_text="node-1").wait_for()
     assert difference.locator(".ag-pinned-left-cols-container .ag-row").all_inner_texts() == ["node-1"]
     looking.shot("live-difference")
     shared = look(live).open(page.url.removeprefix(live.root))
-    shared.wait_for_selector("text=Nodes with another verdict")
+    shared.wait_for_selector("text=Nodes with a different verdict")
     shared.locator("a", has_text="Close").click()
     shared.wait_for_selector("text=Attempt 2: scheduled")
-    assert shared.locator("text=Nodes with another verdict").count() == 0
+    assert shared.locator("text=Nodes with a different verdict").count() == 0
 
 
 def test_a_pod_that_was_created_again_is_kept_apart_from_the_one_before(cluster, live, look):
@@ -72,12 +72,12 @@ def test_a_pod_that_was_created_again_is_kept_apart_from_the_one_before(cluster,
     page = look(live).open("/pod/default/again")
     page.wait_for_selector("text=Attempt 1: unschedulable")
     cluster.send("DELETE", "/api/v1/namespaces/default/pods/again", {"gracePeriodSeconds": 0})
-    page.wait_for_selector("text=Does not wait")
+    page.wait_for_selector("text=Not pending")
     cluster.create_pod("again", nodeSelector={"zone": "nowhere"})
-    page.wait_for_selector("text=An earlier pod of this name")
+    page.wait_for_selector("text=Earlier pod of the same name")
     assert page.locator("button.m-group >> text=Attempt 1").count() == 2
     page.locator("a", has_text="Compare with attempt 1").click()
-    page.wait_for_selector("text=They are of two pods: the name was used again.")
+    page.wait_for_selector("text=These attempts belong to two different pods of the same name.")
 
 
 def test_an_attempt_that_is_gone_is_said(cluster, live, look):
@@ -85,7 +85,7 @@ def test_an_attempt_that_is_gone_is_said(cluster, live, look):
     page = look(live).open("/pod/default/tried")
     page.wait_for_selector("text=Attempt 1: scheduled")
     page = look(live).open("/pod/default/tried?attempt=999999&compare=888888")
-    page.wait_for_selector("text=attempt 888888 of the pod default/tried is not kept any more")
+    page.wait_for_selector("text=Attempt 888888 of the pod default/tried is no longer kept")
 
 
 def test_what_is_typed_stays_while_the_page_refreshes(cluster, live, look):
@@ -108,7 +108,7 @@ def test_the_cluster_shows_its_last_minutes_and_what_its_nodes_use(cluster, live
     page.get_by_label("Attempts per second, the last minutes").locator("canvas").wait_for()
     page.get_by_label("Milliseconds per attempt, the last minutes").locator("canvas").wait_for()
     assert "Nodes" in page.locator(".m-tile").first.inner_text()
-    page.get_by_label("Show what is").click()
+    page.get_by_role("combobox", name="Share").click()
     page.get_by_role("option", name="measured").click()
     page.wait_for_url("**show=measured*")
     page.wait_for_timeout(300)
@@ -135,10 +135,8 @@ def test_what_if_is_tried_on_what_the_scheduler_sees_and_changes_nothing(cluster
     looking = look(live)
     page = looking.open("/what-if")
     pod = {"metadata": {"name": "would-be"}, "spec": {"containers": [{"name": "main", "image": "app"}]}}
-    page.get_by_label("Objects that would be applied").fill(
-        json.dumps({"apiVersion": "v1", "kind": "Pod", **pod})
-    )
-    page.get_by_role("button", name="Try it").click()
+    page.get_by_label("Objects to apply").fill(json.dumps({"apiVersion": "v1", "kind": "Pod", **pod}))
+    page.get_by_role("button", name="Try").click()
     page.wait_for_selector("text=default/would-be")
     assert "node-" in page.locator("tr", has_text="default/would-be").inner_text()
     names = [each["metadata"]["name"] for each in cluster.get("/api/v1/namespaces/default/pods")["items"]]
@@ -151,5 +149,5 @@ def test_a_scheduler_that_goes_away_is_said_and_what_was_seen_stays(tmp_path_fac
     page = look(serve("--server", cluster.scheduler, "--kubeconfig", cluster.kubeconfig)).open("/")
     page.wait_for_selector("text=default/seen")
     cluster.stop()
-    page.wait_for_selector("text=No answer, trying again")
+    page.wait_for_selector("text=No answer; trying again")
     assert page.locator("text=default/seen").is_visible()

@@ -39,7 +39,7 @@ def test_seed_001_by_clicking_pending_its_reason_the_label_and_then_its_node(liv
     page.get_by_role("link", name="New Pod").click()
     page.wait_for_selector("text=New object")
     create(page, POD % ("picky", "nodeSelector: {cpu: 'true'}"))
-    page.get_by_role("link", name="Why it is where it is").click()
+    page.get_by_role("link", name="Scheduling of this pod").click()
     page.wait_for_selector("text=Attempt 1: unschedulable")
     assert "NodeAffinity" in page.locator(".m-refusals").inner_text()
     page.get_by_role("link", name="Objects").click()
@@ -55,7 +55,7 @@ def test_seed_001_by_clicking_pending_its_reason_the_label_and_then_its_node(liv
     looking.shot("object-node")
     page = looking.open("/pod/default/picky")
     page.wait_for_selector("text=Attempt 2: scheduled")
-    page.wait_for_selector("text=Does not wait: was given node-1")
+    page.wait_for_selector("text=Scheduled on node-1")
 
 
 def test_kinds_and_objects_are_listed_and_searched(cluster, live, look):
@@ -69,15 +69,15 @@ def test_kinds_and_objects_are_listed_and_searched(cluster, live, look):
     page.wait_for_function("!document.body.innerText.includes('listed-two')")
     assert "search=listed-o" in page.url
     page.get_by_label("Search objects").fill("nothing-like-it")
-    page.wait_for_selector("text=No object matches.")
+    page.wait_for_selector("text=No objects match.")
     page = looking.open("/objects?kind=sofas")
-    page.wait_for_selector("text=the cluster has no kind 'sofas'")
+    page.wait_for_selector("text=The cluster has no kind 'sofas'")
 
 
 def test_an_empty_kind_says_how_to_make_one(live, look):
     looking = look(live, "dark")
     page = looking.open("/objects?kind=persistentvolumes")
-    page.wait_for_selector("text=There is none.")
+    page.wait_for_selector("text=There are no objects of this kind.")
     looking.shot("objects-dark")
     page.get_by_role("link", name="New PersistentVolume").click()
     page.wait_for_selector("text=New object")
@@ -104,7 +104,7 @@ def test_every_template_makes_an_object(live, look, kind):
     page.wait_for_url("**/object/**")
     page.wait_for_function(f"document.querySelector('textarea')?.value.includes('kind: {kind}\\n')")
     page.get_by_role("button", name="Delete").click()
-    button(page, "Delete it").click()
+    button(page, "Delete object").click()
     page.wait_for_url("**/objects?kind=**")
 
 
@@ -114,7 +114,7 @@ def test_every_template_makes_an_object(live, look, kind):
         ("{", "the text is not YAML"),
         ("apiVersion: v1\nkind: Sofa\nmetadata: {name: a}", "the cluster has no kind Sofa in v1"),
         (POD % ("NOT_A_NAME", ""), "NOT_A_NAME"),
-        ("", "the text has no object"),
+        ("", "The text contains no object"),
     ],
     ids=["no YAML", "no such kind", "what the server refuses", "nothing"],
 )
@@ -136,14 +136,14 @@ def test_a_change_of_another_user_is_said_and_not_overwritten(cluster, live, loo
     button(page, "Save").click()
     page.wait_for_selector("text=was changed since it was opened here")
     assert "mine" in text.input_value()
-    button(page, "Load again").click()
+    button(page, "Reload").click()
     page.wait_for_function("document.querySelector('textarea').value.includes('theirs')")
     assert "mine" not in text.input_value()
 
 
 def test_an_object_that_is_gone_is_said(live, look):
     page = look(live).open("/object/pods/default/never-was")
-    page.wait_for_selector("text=This cannot be shown")
+    page.wait_for_selector("text=Cannot show this page")
     page.wait_for_selector("text=never-was")
 
 
@@ -152,10 +152,10 @@ def test_deleting_is_confirmed_with_the_keyboard_too(cluster, live, look):
     page = look(live).open("/object/pods/default/goes")
     page.get_by_label("YAML").wait_for()
     page.get_by_role("button", name="Delete").press("Enter")
-    button(page, "Keep it").click()
+    button(page, "Cancel").click()
     page.wait_for_selector("text=Delete goes?", state="hidden")
     page.get_by_role("button", name="Delete").press("Enter")
-    button(page, "Delete it").press("Enter")
+    button(page, "Delete object").press("Enter")
     page.wait_for_url("**/objects?kind=pods")
     page.wait_for_function("!document.body.innerText.includes('goes')")
 
@@ -188,13 +188,13 @@ def test_what_is_exported_in_either_form_can_be_imported_after_a_reset_which_lea
 
         def reset() -> None:
             button(page, "Reset").click()
-            page.wait_for_selector("text=Changes of older objects stay.")
+            page.wait_for_selector("text=Changes to older objects are not undone.")
             looking.shot("reset")
-            button(page, "Delete them").click()
-            page.wait_for_selector("text=none failed")
-            page.wait_for_selector("text=There is none.")
+            button(page, "Delete objects").click()
+            page.wait_for_selector("text=, 0 failed")
+            page.wait_for_selector("text=There are no objects of this kind.")
 
-        def bring_in(content: Any, choice: str = "Keep objects that exist") -> None:
+        def bring_in(content: Any, choice: str = "Keep existing objects") -> None:
             button(page, "Import").click()
             page.get_by_label(choice).click()
             looking.shot("import")
@@ -206,19 +206,19 @@ def test_what_is_exported_in_either_form_can_be_imported_after_a_reset_which_lea
 
         reset()
         page = looking.open("/")
-        page.wait_for_selector("text=No pod waits.")
+        page.wait_for_selector("text=No pods are pending.")
         page = looking.open("/objects")
         bring_in(snapshot)
         looking.shot("imported")
-        assert "none failed" in page.inner_text("body")
+        assert ", 0 failed" in page.inner_text("body")
         page.wait_for_function("document.body.innerText.split('Running').length == 4")
         reset()
         bring_in(simulator)
         assert "left out: the page Configuration applies one" in page.inner_text("body")
         page.wait_for_function("document.body.innerText.split('Running').length == 4")
         bring_in(simulator)
-        page.wait_for_selector("text=kept: there is one of this name")
-        bring_in(simulator, "Replace objects that exist")
+        page.wait_for_selector("text=kept: an object of this name exists")
+        bring_in(simulator, "Replace existing objects")
         page.wait_for_selector("text=replaced")
     finally:
         cluster.stop()

@@ -18,7 +18,7 @@ def test_a_pending_pod_shows_refusals_remedies_and_every_node(served, look):
     looking = look(served)
     page = looking.open("/")
     page.locator("a", has_text="default/train").click()
-    page.wait_for_selector("text=Pending: none of 4 nodes takes it")
+    page.wait_for_selector("text=Pending: 0 of 4 nodes are feasible")
     assert page.title() == "default/train · Moorage"
     assert "taint gpu=true:NoSchedule" in page.locator(".m-refusals").inner_text()
     remedies = page.locator("ol li").all_inner_texts()
@@ -46,7 +46,7 @@ def test_the_table_can_be_filtered(served, look):
 def test_a_pod_that_fits_shows_the_scores_of_the_best_nodes(served, look):
     looking = look(served)
     page = looking.open("/pod/default/small")
-    page.wait_for_selector("text=Fits: 2 of 4 nodes would take it now")
+    page.wait_for_selector("text=Schedulable: 2 of 4 nodes are feasible")
     page.wait_for_selector("canvas")
     assert "points" in page.locator("section", has_text="Best nodes").inner_text()
     page.wait_for_timeout(300)
@@ -55,7 +55,7 @@ def test_a_pod_that_fits_shows_the_scores_of_the_best_nodes(served, look):
 
 def test_a_running_pod_says_where_it_runs(served, look):
     page = look(served).open("/pod/default/web-0")
-    page.wait_for_selector("text=Runs on")
+    page.wait_for_selector("text=Scheduled on")
 
 
 def test_a_pod_that_is_not_there_is_an_answer_with_a_way_out(served, look):
@@ -71,12 +71,14 @@ def test_preemption_shows_its_victims_and_the_nodes_it_could_choose_from(serve, 
     served = serve("--snapshot", clusters.write(tmp_path_factory.mktemp("high"), "high", cluster))
     page = look(served).open("/pod/default/high")
     page.wait_for_selector("text=Preemption would delete these pods on")
-    card = page.locator("section", has_text="Nodes that it could choose from")
+    card = page.locator("section", has_text="Candidate nodes")
     assert card.locator("li").all_inner_texts() == ["default/low-a"]
     assert [row.split()[0] for row in card.locator("tbody tr").all_inner_texts()] == ["a", "b"]
 
 
-@pytest.mark.parametrize(("cpu", "says"), [("1", "Fits: 1 of 1 nodes"), ("8", "Pending: none of 1 nodes")])
+@pytest.mark.parametrize(
+    ("cpu", "says"), [("1", "Schedulable: 1 of 1 nodes"), ("8", "Pending: 0 of 1 nodes")]
+)
 def test_a_cluster_of_one_node_has_its_tables_too(serve, look, tmp_path_factory, cpu, says):
     cluster = {"nodes": [clusters.node("only")], "pods": [clusters.pod("one", cpu)]}
     served = serve("--snapshot", clusters.write(tmp_path_factory.mktemp("only"), cpu, cluster))

@@ -49,13 +49,13 @@ def test_search_narrows_and_says_when_nothing_matches(served, look):
     page.keyboard.type("batch")
     page.wait_for_function("document.querySelectorAll('.m-table tbody a').length == 2")
     page.keyboard.type("-none")
-    page.wait_for_selector("text=No pod matches.")
+    page.wait_for_selector("text=No pods match.")
 
 
 def test_a_cluster_without_pending_pods_says_so(serve, look, tmp_path_factory):
     empty = clusters.write(tmp_path_factory.mktemp("empty"), "empty", {"nodes": [clusters.node("one")]})
     page = look(serve("--snapshot", empty)).open("/")
-    page.wait_for_selector("text=No pod waits.")
+    page.wait_for_selector("text=No pods are pending.")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -114,7 +114,7 @@ def test_hostile_texts_show_as_text(hostile, look, number):
     page.locator(".m-table tbody a").nth(3).wait_for()
     assert clusters.SCRIPT in page.locator(".m-table").inner_text()
     page.locator(".m-table tbody a").nth(number).click()
-    page.wait_for_selector("text=Pending: none of 4 nodes takes it")
+    page.wait_for_selector("text=Pending: 0 of 4 nodes are feasible")
     page.wait_for_selector(".ag-cell")
     page.locator(".ag-pinned-left-cols-container .ag-cell").nth(number).click()
     page.wait_for_selector("text=taint gpu=")

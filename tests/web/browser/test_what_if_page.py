@@ -17,7 +17,7 @@ def served(serve, tmp_path_factory):
 
 
 def try_it(page) -> None:
-    page.get_by_role("button", name="Try it").click()
+    page.get_by_role("button", name="Try").click()
 
 
 def test_a_pasted_manifest_shows_where_its_pods_would_go_and_why_others_would_wait(served, look):
@@ -25,9 +25,7 @@ def test_a_pasted_manifest_shows_where_its_pods_would_go_and_why_others_would_wa
     page = looking.open("/what-if")
     manifest = {"apiVersion": "v1", "kind": "Pod", **clusters.pod("new", "500m")}
     huge = {"apiVersion": "v1", "kind": "Pod", **clusters.pod("huge", "64")}
-    page.get_by_label("Objects that would be applied").fill(
-        f"{json.dumps(manifest)}\n---\n{json.dumps(huge)}"
-    )
+    page.get_by_label("Objects to apply").fill(f"{json.dumps(manifest)}\n---\n{json.dumps(huge)}")
     try_it(page)
     page.wait_for_selector("text=default/new")
     assert "cpu-" in page.locator("tr", has_text="default/new").inner_text()
@@ -37,9 +35,9 @@ def test_a_pasted_manifest_shows_where_its_pods_would_go_and_why_others_would_wa
 
 def test_a_node_leads_to_what_its_drain_would_do(served, look):
     page = look(served).open("/node/cpu-1")
-    page.get_by_role("link", name="What if it is drained?").click()
-    page.wait_for_selector("text=Objects that would be applied")
-    assert page.get_by_label("Nodes that would be drained").input_value() == "cpu-1"
+    page.get_by_role("link", name="What if this node is drained?").click()
+    page.wait_for_selector("text=Objects to apply")
+    assert page.get_by_label("Nodes to drain").input_value() == "cpu-1"
     try_it(page)
     page.wait_for_selector("text=default/web-0")
     assert "cpu-1" in page.locator("tr", has_text="default/web-0").inner_text()
@@ -56,12 +54,12 @@ def test_more_nodes_take_pods_that_wait(served, look):
     [
         ("{", "the manifest is not YAML"),
         ("a: b", "apiVersion and kind are missing"),
-        ("", "Nothing was asked"),
+        ("", "There is nothing to try"),
     ],
     ids=["no YAML", "no object", "nothing"],
 )
 def test_what_cannot_be_tried_is_said(served, look, manifest, says):
     page = look(served).open("/what-if")
-    page.get_by_label("Objects that would be applied").fill(manifest)
+    page.get_by_label("Objects to apply").fill(manifest)
     try_it(page)
     page.wait_for_selector(f"text={says}")

@@ -17,7 +17,7 @@ from moorage.client.credentials import Credentials
 from moorage.client.transport import Request
 from moorage.embedded.builtin import built_in_catalog
 from moorage.embedded.catalog.discovery import Discovery
-from moorage.web.sources import resetting
+from moorage.web.sources import transfer
 from moorage.web.sources.api_objects import ApiObjects
 from moorage.web.sources.embedded_source import EmbeddedSource
 from tests.embedded.apiserver.kit import NODES, PODS, World, node, pod, serve
@@ -32,7 +32,7 @@ def with_source(scenario: Scenario, *, read_only: bool = False) -> None:
     async def main(world: World) -> None:
         objects = ApiObjects(lambda: world.transport)
         await world.create(NODES, node("first"))
-        first = await resetting.uids(objects)
+        first = await transfer.uids(objects)
         given = Credentials("https://127.0.0.1:1", "test")
         await scenario(world, EmbeddedSource(given, objects, first, read_only=read_only))
 
@@ -95,8 +95,8 @@ def test_a_save_survives_a_heartbeat_and_stops_at_a_change_of_another_user():
 @pytest.mark.parametrize(
     ("edit", "says"),
     [
-        (lambda obj: obj["metadata"].update(name="other"), "create another one"),
-        (lambda obj: obj.update(kind="Pod"), "create another one"),
+        (lambda obj: obj["metadata"].update(name="other"), "create another one instead"),
+        (lambda obj: obj.update(kind="Pod"), "create another one instead"),
     ],
     ids=["another name", "another kind"],
 )
@@ -151,17 +151,17 @@ def test_an_import_says_what_became_of_each_object_and_pods_come_after_what_they
         refused = rows.pop("Pod default/BAD_NAME")
         assert refused.startswith("refused: ")
         assert "BAD_NAME" in refused
-        assert rows.pop("Sofa s").startswith("refused: the cluster has no kind Sofa in ikea/v1")
+        assert rows.pop("Sofa s").startswith("refused: The cluster has no kind Sofa in ikea/v1")
         assert rows == {
-            "Pod default/done": "left out: it has finished",
-            "Pod default/leaving": "left out: it was being deleted",
-            "PriorityClass system-node-critical": "left out: every cluster has its own",
-            "Namespace default": "left out: every cluster has its own",
-            "KubeSchedulerConfiguration": "left out: the page Configuration applies one",
+            "Pod default/done": "skipped: it has finished",
+            "Pod default/leaving": "skipped: it was being deleted",
+            "PriorityClass system-node-critical": "skipped: every cluster has its own",
+            "Namespace default": "skipped: every cluster has its own",
+            "KubeSchedulerConfiguration": "skipped: use the page Configuration to apply it",
             "Namespace team": "created",
             "PriorityClass high": "created",
             "Node n1": "created",
-            "Node first": "kept: there is one of this name",
+            "Node first": "kept: an object of this name exists",
             "Pod team/urgent": "created",
         }
         made = await world.get("/api/v1/namespaces/team/pods/urgent")
@@ -180,7 +180,7 @@ def test_what_exists_is_kept_or_replaced_by_choice(replace):
         labelled["metadata"]["labels"] = {"disk": "ssd"}
         content = file_of(pods=[pod("a", priority=0)], nodes=[labelled])
         rows = results(await source.bring_in(content, replace))
-        says = "replaced" if replace else "kept: there is one of this name"
+        says = "replaced" if replace else "kept: an object of this name exists"
         assert rows == {"Node first": says, "Pod default/a": says}
         after = await world.get(f"{PODS}/a")
         assert (after["metadata"]["uid"] != before["metadata"]["uid"]) == replace
@@ -232,7 +232,7 @@ def test_a_reset_says_what_a_finalizer_holds():
         await world.create(PODS, held)
         [row] = await source.reset()
         assert row["failed"]
-        assert row["result"] == "still there; its finalizers: example.com/hold"
+        assert row["result"] == "not deleted; its finalizers: example.com/hold"
 
     with_source(scenario)
 

@@ -51,5 +51,5 @@ def test_other_seeds_are_compared_in_measures_only(tmp_path):
 
 
 def test_a_folder_without_results_is_named(tmp_path):
-    with pytest.raises(MoorageError, match=r"there is no summary\.json"):
+    with pytest.raises(MoorageError, match=r"no summary\.json found"):
         FolderSource([tmp_path])

@@ -1,4 +1,7 @@
-"""The view of /moorage/v1/configuration: the configuration in use, its history, and changes to it."""
+"""The view of /moorage/v1/configuration: the configuration in use, its history, and changes to it.
+
+`described` and `check` answer the same for clusters without a running scheduler.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,10 @@ import asyncio
 
 import msgspec
 
+from moorage import config
 from moorage.api.errors import MoorageError
 from moorage.app import checks
-from moorage.app.configuration import Configuration
+from moorage.app.configuration import Configuration, build_registry, configure
 from moorage.app.configuration_history import Entry, shown
 from moorage.app.reloading import SENT, Outcome, Reloader
 from moorage.app.scheduler import Scheduler
@@ -22,9 +26,11 @@ from moorage.endpoints.answers import (
 )
 from moorage.endpoints.loop_bridge import LoopBridge
 from moorage.endpoints.queries import Reason
+from moorage.runtime.registry import Registry
 
 APPLY_SECONDS = 60.0
 """Long enough to build plugins and list their kinds."""
+MAX_CHARACTERS = 1 << 20
 
 
 class ConfigurationView:
@@ -91,3 +97,34 @@ def describe(configuration: Configuration, text: str) -> CheckedConfiguration:
 
 def _past(entry: Entry) -> PastConfiguration:
     return msgspec.convert(entry, PastConfiguration, from_attributes=True)
+
+
+def described(configuration: Configuration) -> ConfigurationAnswer:
+    """Return a configuration that is not that of a running scheduler."""
+    found = describe(configuration, config.dump(configuration.config))
+    return ConfigurationAnswer(
+        text=found.text, notes=found.notes, warnings=found.warnings, profiles=found.profiles
+    )
+
+
+def check(text: str, known: Registry | None = None) -> CheckedConfiguration:
+    """Check a configuration as `moorage check` does. A text that is pasted into a page imports no modules: it
+    may use the plugins that are installed, and those of `known`."""
+    if len(text) > MAX_CHARACTERS:
+        return _wrong(f"The text has {len(text)} characters; the limit is {MAX_CHARACTERS}.")
+    try:
+        if references := config.plugin_references(text):
+            name = sorted(references)[0]
+            return _wrong(
+                f"{name}: use the plugin's name here; only `moorage check FILE` imports module:Class."
+            )
+        own = set(known or ()) - set(build_registry())
+        found = configure(text, plugins=[known[name] for name in sorted(own)] if known else ())
+        problems = checks.mistakes(found)
+    except ConfigError as error:
+        problems = list(error.problems)
+    return _wrong(*map(str, problems)) if problems else describe(found, config.dump(found.config))
+
+
+def _wrong(*problems: str) -> CheckedConfiguration:
+    return CheckedConfiguration(error="; ".join(problems), problems=problems)

@@ -1,1 +1,2 @@
-"""What `moorage ui` looks at: the sources that its pages ask."""
+"""Sources of the pages: a running scheduler, an embedded cluster, a cluster that was read once, or
+simulations."""

@@ -1,7 +1,6 @@
-"""The objects of an API server, of every kind that it serves, as JSON: listed, read, made, changed, deleted.
+"""Lists, reads, creates, changes and deletes objects of an API server, of every kind that it serves, as JSON.
 
-The server judges what is written; its refusals are ApiErrors. What the page Objects makes of them is
-`embedded_source`'s part.
+The server validates what is written; its refusals are ApiErrors.
 """
 
 from __future__ import annotations
@@ -24,10 +23,10 @@ Json = dict[str, Any]
 PAGE = 500
 ANSWER_LIMIT = 64 << 20
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
-"""Columns and cells as kubectl shows them."""
+"""The format that kubectl shows: columns and cells."""
 VERBS = frozenset({"list", "create", "update", "delete"})
 MADE_BY_THE_CLUSTER = frozenset({"events", "leases", "endpoints", "endpointslices"})
-"""Kinds that come and go by themselves, and that users do not write."""
+"""Kinds that controllers create, not users."""
 FIRST = (
     "pods",
     "nodes",
@@ -38,7 +37,7 @@ FIRST = (
     "persistentvolumeclaims",
     "persistentvolumes",
 )
-"""The kinds that schedulers are tried with, before the others."""
+"""Kinds that matter for scheduling are listed before the others."""
 
 
 class ApiObjects:
@@ -62,7 +61,7 @@ class ApiObjects:
             await self._transport.close()
 
     async def kinds(self) -> dict[str, Resource]:
-        """Name → kind, of those that can be listed and written, in their preferred version."""
+        """Return name → kind, for kinds that can be listed and written, in their preferred version."""
         groups = (await self._get("/apis"))["groups"]
         roots = ["/api/v1", *(f"/apis/{group['preferredVersion']['groupVersion']}" for group in groups)]
         lists = await asyncio.gather(*map(self._get, roots))
@@ -70,18 +69,18 @@ class ApiObjects:
         return {str(resource): resource for resource in sorted(found, key=_place)}
 
     async def kind_of(self, obj: Json) -> Resource:
-        """By apiVersion and kind."""
+        """Return the kind with the apiVersion and kind of an object."""
         for resource in (await self.kinds()).values():
             if (resource.api_version, resource.kind) == (obj["apiVersion"], obj["kind"]):
                 return resource
         raise MoorageError(
-            f"the cluster has no kind {obj['kind']} in {obj['apiVersion']}: correct apiVersion and kind, or "
-            "create its CustomResourceDefinition first"
+            f"The cluster has no kind {obj['kind']} in {obj['apiVersion']}. Correct apiVersion and kind, or "
+            "create its CustomResourceDefinition first."
         )
 
     async def table(self, resource: Resource, search: str, most: int) -> Json:
-        """`columns`, `rows` with their `metadata` and `cells`, at most so many with `search` in
-        namespace/name, and whether there are `more`."""
+        """Return `columns`, at most `most` `rows` with `metadata` and `cells` whose namespace/name contains
+        `search`, and whether there are `more`."""
         columns: list[str] = []
         rows: list[Json] = []
         async for page in self._pages(resource, TABLE):
@@ -95,7 +94,7 @@ class ApiObjects:
         return {"columns": columns, "rows": rows[:most], "more": len(rows) > most}
 
     async def list(self, resource: Resource, form: str = requests.JSON) -> list[Json]:
-        """All of a kind, each with apiVersion and kind."""
+        """Return all objects of a kind, each with apiVersion and kind."""
         return [
             requests.with_type(resource, item)
             async for page in self._pages(resource, form)
@@ -112,7 +111,8 @@ class ApiObjects:
         return await self.ask(requests.replace(resource, in_namespace(resource, obj)))
 
     async def delete(self, resource: Resource, obj: Json, *, at_once: bool = False) -> None:
-        """This very object, not another of its name. `at_once`: pods without their grace period."""
+        """Delete exactly this object, not another of its name. `at_once` deletes pods without a grace
+        period."""
         meta = obj["metadata"]
         grace = 0 if at_once and resource == PODS else None
         namespace = meta.get("namespace", "")
@@ -135,7 +135,7 @@ class ApiObjects:
 
 
 def in_namespace(resource: Resource, obj: Json) -> Json:
-    """As kubectl does it: what names no namespace belongs to `default`."""
+    """Add the namespace `default` to an object without one, as kubectl does."""
     if not resource.namespaced or obj["metadata"].get("namespace"):
         return obj
     return {**obj, "metadata": {**obj["metadata"], "namespace": "default"}}

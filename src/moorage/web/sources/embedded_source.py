@@ -1,5 +1,4 @@
-"""A scheduler and the embedded cluster that it schedules for, as a source of the pages: its objects can be
-looked at and, unless the pages are read-only, changed."""
+"""A scheduler with its embedded cluster as a source of the pages, which show and change its objects."""
 
 from __future__ import annotations
 
@@ -20,17 +19,17 @@ from moorage.client.transport import Request
 from moorage.endpoints import client
 from moorage.snapshots.manifests import parse_manifest
 from moorage.web.source import Json
-from moorage.web.sources import exporting, importing, resetting
+from moorage.web.sources import transfer
 from moorage.web.sources.api_objects import ApiObjects, in_namespace
 from moorage.web.sources.node_columns import Usage
 from moorage.web.sources.server_source import ServerSource
 
-MOST_ROWS = 200
+MAX_ROWS = 200
 SECONDS = 10.0
 EMBEDDED = "+moorage-"
-"""In the version that the API server of `moorage up` names."""
+"""Part of the version of the API server of `moorage up`."""
 CHANGING = ("status", "managedFields", "resourceVersion", "generation")
-"""What changes without a user's doing."""
+"""Fields that change without the user."""
 
 
 def api_objects(server: Credentials) -> ApiObjects:
@@ -38,7 +37,7 @@ def api_objects(server: Credentials) -> ApiObjects:
 
 
 async def embedded_cluster(kubeconfig: str, context: str) -> tuple[Credentials, frozenset[str]] | None:
-    """The API server of a kubeconfig and the UIDs of its objects; None where it is not that of a
+    """Return the API server of a kubeconfig and the UIDs of its objects. Returns None if it is not that of a
     `moorage up`, or does not answer."""
     server = await find(kubeconfig, context)
     objects = api_objects(server)
@@ -46,7 +45,7 @@ async def embedded_cluster(kubeconfig: str, context: str) -> tuple[Credentials, 
         version = await objects.ask(Request("GET", "/version", timeout=SECONDS))
         if EMBEDDED not in str(version.get("gitVersion")):
             return None
-        return server, await resetting.uids(objects)
+        return server, await transfer.uids(objects)
     except MoorageError:
         return None
     finally:
@@ -63,7 +62,7 @@ class EmbeddedSource(ServerSource):
         usage: Usage | None = None,
         read_only: bool = False,
     ) -> None:
-        """`first`: the UIDs of the objects that a reset leaves."""
+        """`first` has the UIDs of the objects that a reset keeps."""
         super().__init__(scheduler, usage=usage, read_only=read_only)
         self._objects = objects
         self._first = frozenset(first)
@@ -75,7 +74,7 @@ class EmbeddedSource(ServerSource):
         ]
 
     async def objects(self, kind: str, search: str) -> Json:
-        return await self._objects.table(await self._resource(kind), search, MOST_ROWS)
+        return await self._objects.table(await self._resource(kind), search, MAX_ROWS)
 
     async def object_text(self, kind: str, namespace: str, name: str) -> str:
         found = await self._objects.get(await self._resource(kind), name, namespace)
@@ -86,21 +85,21 @@ class EmbeddedSource(ServerSource):
         if form == "simulator":
             found = await self._ask(client.CONFIGZ, dict[str, Any])
             return msgspec.json.encode(
-                await exporting.simulator_export(self._objects, found["componentconfig"])
+                await transfer.simulator_export(self._objects, found["componentconfig"])
             )
-        return msgspec.json.encode(await exporting.snapshot(self._objects, time.time()))
+        return msgspec.json.encode(await transfer.snapshot_export(self._objects, time.time()))
 
     async def created(self) -> list[str]:
-        found = await resetting.since(self._objects, self._first)
-        return [importing.result(obj, "")["object"] for _, obj in found]
+        found = await transfer.since(self._objects, self._first)
+        return [transfer.result(obj, "")["object"] for _, obj in found]
 
-    # What changes the cluster
+    # Changes of the cluster
 
     async def create(self, text: str) -> list[Json]:
         self._may_change()
         given = parse_manifest(text, "the text")
         if not given:
-            raise MoorageError("the text has no object: write apiVersion, kind and metadata.name")
+            raise MoorageError("The text contains no object; it needs apiVersion, kind and metadata.name.")
         return [await self._create(obj) for obj in given]
 
     async def _create(self, obj: Json) -> Json:
@@ -108,9 +107,9 @@ class EmbeddedSource(ServerSource):
             resource = await self._objects.kind_of(obj)
             made = await self._objects.create(resource, obj)
         except MoorageError as error:
-            return importing.result(obj, str(error), failed=True)
+            return transfer.result(obj, str(error), failed=True)
         meta = made["metadata"]
-        row = importing.result({**made, "kind": resource.kind}, "created")
+        row = transfer.result({**made, "kind": resource.kind}, "created")
         return {**row, "kind": str(resource), "name": meta["name"], "namespace": meta.get("namespace", "")}
 
     async def save(self, opened: str, text: str) -> None:
@@ -119,7 +118,7 @@ class EmbeddedSource(ServerSource):
         resource = await self._objects.kind_of(before)
         if _identity(in_namespace(resource, wanted)) != _identity(before):
             raise MoorageError(
-                "kind, name and namespace say which object is meant and cannot be changed: create another one"
+                "Kind, name and namespace of an object cannot be changed; create another one instead."
             )
         meta = before["metadata"]
         present = await self._objects.get(resource, meta["name"], meta.get("namespace", ""))
@@ -127,8 +126,8 @@ class EmbeddedSource(ServerSource):
         if _users_part(present) != _users_part(before):
             raise MoorageError(
                 f"{before['kind']} {meta['name']} was changed since it was opened here (resourceVersion "
-                f"{meta['resourceVersion']}, now {version}). Nothing was saved: load it again, and repeat "
-                "your change"
+                f"{meta['resourceVersion']}, now {version}). Nothing was saved. Reload it and repeat "
+                "your change."
             )
         await self._objects.replace(
             resource, {**wanted, "metadata": {**wanted["metadata"], "resourceVersion": version}}
@@ -141,23 +140,23 @@ class EmbeddedSource(ServerSource):
 
     async def bring_in(self, content: bytes, replace: bool) -> list[Json]:
         self._may_change()
-        return await importing.bring_in(self._objects, content, replace)
+        return await transfer.bring_in(self._objects, content, replace)
 
     async def reset(self) -> list[Json]:
         self._may_change()
-        return await resetting.reset(self._objects, self._first)
+        return await transfer.reset(self._objects, self._first)
 
     async def _resource(self, kind: str) -> Resource:
         kinds = await self._objects.kinds()
         if kind not in kinds:
-            raise MoorageError(f"the cluster has no kind {kind!r}; the page Objects lists those that it has")
+            raise MoorageError(f"The cluster has no kind {kind!r}; the page Objects lists its kinds.")
         return kinds[kind]
 
 
 def _one(text: str) -> Json:
     found = parse_manifest(text, "the text")
     if len(found) != 1:
-        raise MoorageError(f"the text has {len(found)} objects: leave the one that is being edited")
+        raise MoorageError(f"The text has {len(found)} objects; expected only the edited one.")
     return found[0]
 
 

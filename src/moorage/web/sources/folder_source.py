@@ -1,4 +1,4 @@
-"""Results of simulations, in folders of `moorage simulate -o`, as a source of the pages."""
+"""Simulation results, in folders of `moorage simulate -o`, as a source of the pages."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from moorage.sim.comparing import Comparison, compare
 from moorage.sim.results import SUMMARY, RunResult, read_result
 from moorage.web.source import Json
 
-MOST_POINTS = 1000
-"""Of a curve: more than a screen has."""
-MOST_DIFFERENCES = 1000
+MAX_POINTS = 1000
+"""Points of a curve: more than a screen can show."""
+MAX_DIFFERENCES = 1000
 
 
 class FolderSource:
@@ -47,19 +47,19 @@ class FolderSource:
 
 
 def _with_results(folder: Path) -> list[Path]:
-    """The folder itself, or those in it."""
+    """Return the folder itself, or the folders in it."""
     if (folder / SUMMARY).exists():
         return [folder]
     found = sorted(path.parent for path in folder.glob(f"*/{SUMMARY}"))
     if not found:
         raise MoorageError(
-            f"--results {folder}: there is no {SUMMARY}; name a folder that `moorage simulate -o` has filled"
+            f"--results {folder}: no {SUMMARY} found; name a folder written by `moorage simulate -o`"
         )
     return found
 
 
 def _by_folder(results: list[RunResult]) -> list[RunResult]:
-    """Runs with equal names and seeds come from several simulations: they are called as their folders are."""
+    """Name runs with the same name and seed, which come from several simulations, after their folders."""
     alike = Counter((result.name, result.seed) for result in results)
     return [
         replace(result, name=result.folder.name)
@@ -75,13 +75,13 @@ def _curve(run: RunResult, measure: str) -> Json:
         for time, value in zip(run.series["time"], run.series[measure], strict=True)
         if not isnan(value)
     ]
-    step = max(1, len(points) // MOST_POINTS)
+    step = max(1, len(points) // MAX_POINTS)
     return {"name": run.name, "seed": run.seed, "points": points[::step]}
 
 
 def _differences(comparison: Comparison) -> Json:
     if len({len(runs) for runs in comparison.results.values()}) > 1:
         return {"differences": [], "more": False, "note": "The configurations ran with different seeds."}
-    found = list(islice(comparison.differences(), MOST_DIFFERENCES + 1))
-    shown = [each._asdict() for each in found[:MOST_DIFFERENCES]]
+    found = list(islice(comparison.differences(), MAX_DIFFERENCES + 1))
+    shown = [each._asdict() for each in found[:MAX_DIFFERENCES]]
     return {"differences": shown, "more": len(found) > len(shown), "note": ""}

@@ -28,8 +28,8 @@ from moorage.endpoints.answers import (
 )
 from moorage.endpoints.client import EndpointsClient
 from moorage.endpoints.queries import ROOT, NodeQuery, NodesQuery, QueueQuery, RecordsQuery
+from moorage.endpoints.v1 import configuration
 from moorage.web.source import Json, NodeContent, PodContent, Question
-from moorage.web.sources import configurations
 from moorage.web.sources.node_columns import Usage, label_columns
 from moorage.web.sources.trying import what_if
 
@@ -127,7 +127,7 @@ class ServerSource:
         """Let the scheduler check it, which knows its plugins; check it here if it accepts no
         configuration."""
         if self.read_only or not (await self._ask(CONFIGURATION, ConfigurationAnswer)).writable:
-            return await asyncio.to_thread(configurations.check, text)
+            return await asyncio.to_thread(configuration.check, text)
         return await self._endpoints().send(CONFIGURATION, CheckedConfiguration, text, dryRun="All")
 
     async def past_configuration(self, number: int) -> str:

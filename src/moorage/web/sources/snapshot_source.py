@@ -25,12 +25,12 @@ from moorage.endpoints.answers import (
     SummaryAnswer,
 )
 from moorage.endpoints.queries import QueueQuery
+from moorage.endpoints.v1 import configuration as configurations
 from moorage.explain.explanation import explain
 from moorage.explain.judging import Judge, find_pod
 from moorage.framework.nodes import Nodes, NodeView
 from moorage.snapshots.cluster import ClusterObjects
 from moorage.web.source import Json, NodeContent, PodContent, Question
-from moorage.web.sources import configurations
 from moorage.web.sources.node_columns import Usage, label_columns
 from moorage.web.sources.pending import PendingPods, judge_pending
 from moorage.web.sources.trying import what_if
