@@ -11,7 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moorage.api.errors import MoorageError, QuantityError
-from moorage.api.quantity import _DECIMAL_UNITS, _POWERS_OF_TWO, MAX_NANOS, NANO, milli_value, parse, value
+from moorage.api.quantity import (
+    _DECIMAL_UNITS,
+    _POWERS_OF_TWO,
+    MAX_NANOS,
+    NANO,
+    format_amount,
+    milli_value,
+    parse,
+    value,
+)
 
 G = NANO
 

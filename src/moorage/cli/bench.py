@@ -21,7 +21,8 @@ from moorage.bench.extender import EXCHANGES, Exchange, ExchangeResult
 from moorage.bench.measuring import Measurement, Result
 from moorage.bench.simulating import SimulationResult
 from moorage.bench.workloads import WORKLOADS, Workload
-from moorage.cli.options import Config, PluginPath, Plugins, ProfileName, configured
+from moorage.cli import options
+from moorage.cli.options import configured
 from moorage.cli.printing import Form, OutputForm, console, fail, print_data
 
 app = typer.Typer(
@@ -40,10 +41,10 @@ def engine(
     pods: Annotated[int, typer.Option(min=0, help="Pods that run already.")] = 20000,
     measure: Annotated[int, typer.Option(min=1, help="Pods to schedule per workload.")] = 500,
     seed: Seed = 0,
-    config: Config = None,
-    profile: ProfileName = "",
-    plugins: Plugins = None,
-    plugin_path: PluginPath = None,
+    config: options.Config = None,
+    profile: options.ProfileName = "",
+    plugins: options.Plugins = None,
+    plugin_path: options.PluginPath = None,
     output: OutputForm = Form.TABLE,
 ) -> None:
     """Schedule pods of several kinds on a large cluster in memory, without any API.

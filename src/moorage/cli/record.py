@@ -19,17 +19,8 @@ from moorage.api.errors import MoorageError, QuantityError
 from moorage.api.times import DurationError, parse_duration
 from moorage.app.clock import SystemClock
 from moorage.app.configuration import Configuration, configure
-from moorage.cli.options import (
-    Annotations,
-    Config,
-    Context,
-    Kubeconfig,
-    PluginPath,
-    Plugins,
-    ProfileName,
-    configured,
-    warn,
-)
+from moorage.cli import options
+from moorage.cli.options import configured, warn
 from moorage.cli.printing import console, fail, line
 from moorage.client.connection import connect, default_user_agent, find
 from moorage.sim.recording import Recording, RecordOptions, Written
@@ -42,8 +33,8 @@ def record(
             "--output", "-o", metavar="FILE", help="Where to; .jsonl, or compressed .jsonl.gz or .jsonl.zst."
         ),
     ] = Path("record.jsonl.gz"),
-    kubeconfig: Kubeconfig = "",
-    context: Context = "",
+    kubeconfig: options.Kubeconfig = "",
+    context: options.Context = "",
     duration: Annotated[
         str, typer.Option(metavar="DURATION", help="Stop after this time; without, at Ctrl-C or SIGTERM.")
     ] = "",
@@ -55,11 +46,11 @@ def record(
         str,
         typer.Option("--snapshots", metavar="DURATION", help="Keep a snapshot of the cluster this often."),
     ] = "",
-    annotations: Annotations = False,
-    config: Config = None,
-    profile: ProfileName = "",
-    plugins: Plugins = None,
-    plugin_path: PluginPath = None,
+    annotations: options.Annotations = False,
+    config: options.Config = None,
+    profile: options.ProfileName = "",
+    plugins: options.Plugins = None,
+    plugin_path: options.PluginPath = None,
 ) -> None:
     """Watch a cluster and write what happens, for `moorage simulate`.
 
