@@ -10,7 +10,7 @@ import random
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from moorage.api.pod import Pod
 from moorage.api.resources import Resource
@@ -21,7 +21,7 @@ from moorage.queue.inflight import PodNominator
 from moorage.runtime.profile import Profile
 from moorage.runtime.services import Services, Tasks, WaitingPods
 from moorage.scheduler.assembly import assemble
-from moorage.scheduler.engine import Engine, Inbox
+from moorage.scheduler.engine import Engine
 from moorage.scheduler.generation import Builder, Generation, Ports
 from moorage.scheduler.handlers import Handlers
 from moorage.scheduler.instructions import Enqueue, Instruction, Remove, UpdateQueued
@@ -132,23 +132,8 @@ def question_engine(
     return engine
 
 
-class AnyEngine(Protocol):
-    """The part that an engine and a question engine have in common."""
-
-    @property
-    def inbox(self) -> Inbox | Mailbox: ...
-    @property
-    def profiles(self) -> Mapping[str, Profile]: ...
-    @property
-    def services(self) -> Services: ...
-    @property
-    def stores(self) -> Stores: ...
-    @property
-    def cache(self) -> ClusterCache: ...
-    @property
-    def tasks(self) -> Tasks: ...
-
-    def drain(self) -> None: ...
+AnyEngine = Engine | QuestionEngine
+"""Both can be loaded and asked."""
 
 
 def load(engine: AnyEngine, changes: Iterable[Change | Served]) -> None:

@@ -19,7 +19,8 @@ from moorage.bench import simulating
 from moorage.bench.measuring import Measurement, Result
 from moorage.bench.simulating import SimulationResult
 from moorage.bench.workloads import WORKLOADS, Workload
-from moorage.cli.options import Config, PluginPath, Plugins, ProfileName, configured
+from moorage.cli import options
+from moorage.cli.options import configured
 from moorage.cli.printing import Form, OutputForm, console, current_folder, fail, print_data
 from moorage.runtime.registry import look_in
 
@@ -51,10 +52,10 @@ def engine(
         ),
     ] = "",
     seed: Seed = 0,
-    config: Config = None,
-    profile: ProfileName = "",
-    plugins: Plugins = None,
-    plugin_path: PluginPath = None,
+    config: options.Config = None,
+    profile: options.ProfileName = "",
+    plugins: options.Plugins = None,
+    plugin_path: options.PluginPath = None,
     output: OutputForm = Form.TABLE,
 ) -> None:
     """Schedule pods of several kinds on a large cluster in memory, without an API server.

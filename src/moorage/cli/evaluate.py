@@ -15,7 +15,8 @@ import typer
 
 from moorage.api.errors import MoorageError
 from moorage.app.configuration import Configuration
-from moorage.cli.options import Config, PluginPath, Plugins, ProfileName, configured
+from moorage.cli import options
+from moorage.cli.options import configured
 from moorage.cli.printing import fail
 from moorage.explain.evaluate import Evaluator, default_configuration
 from moorage.snapshots.cluster import ClusterObjects, read_cluster
@@ -29,10 +30,10 @@ def evaluate(
             metavar="[FILE]", help="Cases, a JSON object a line, plain or .gz; - reads standard input."
         ),
     ] = "-",
-    config: Config = None,
-    profile: ProfileName = "",
-    plugins: Plugins = None,
-    plugin_path: PluginPath = None,
+    config: options.Config = None,
+    profile: options.ProfileName = "",
+    plugins: options.Plugins = None,
+    plugin_path: options.PluginPath = None,
     kubeconfig: Annotated[
         str, typer.Option(metavar="FILE", help="Judge on the live cluster that this file leads to.")
     ] = "",

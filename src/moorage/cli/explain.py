@@ -13,25 +13,9 @@ from moorage.api.errors import MoorageError
 from moorage.app.configuration import configure
 from moorage.app.gc_tuning import nothing_collected
 from moorage.app.offline import question_engine
-from moorage.cli import explain_server
+from moorage.cli import explain_server, options
 from moorage.cli.explain_server import score_table
-from moorage.cli.options import (
-    Authority,
-    Config,
-    Context,
-    Insecure,
-    Kubeconfig,
-    Namespace,
-    PluginPath,
-    Plugins,
-    ProfileName,
-    Server,
-    SnapshotFile,
-    TokenFile,
-    configured,
-    read,
-    scheduler_of,
-)
+from moorage.cli.options import configured, read, scheduler_of
 from moorage.cli.printing import Form, OutputForm, console, fail, line, print_data, printable
 from moorage.explain.explanation import Explanation, PlacementReason, RefusalGroup, VictimsOnNode
 from moorage.explain.explanation import explain as ask
@@ -48,22 +32,22 @@ UNSCHEDULABLE = 3
 
 def explain(
     pod: Annotated[str, typer.Argument(metavar="POD", help="pod/NAME or NAME.")],
-    namespace: Namespace = "",
+    namespace: options.Namespace = "",
     node: Annotated[
         list[str] | None,
         typer.Option("--node", metavar="NAME", help="Show every refusal on this node. Repeatable."),
     ] = None,
-    kubeconfig: Kubeconfig = "",
-    context: Context = "",
-    snapshot: SnapshotFile = None,
-    server: Server = "",
-    token_file: TokenFile = None,
-    authority: Authority = None,
-    insecure: Insecure = False,
-    config: Config = None,
-    profile: ProfileName = "",
-    plugins: Plugins = None,
-    plugin_path: PluginPath = None,
+    kubeconfig: options.Kubeconfig = "",
+    context: options.Context = "",
+    snapshot: options.SnapshotFile = None,
+    server: options.Server = "",
+    token_file: options.TokenFile = None,
+    authority: options.Authority = None,
+    insecure: options.Insecure = False,
+    config: options.Config = None,
+    profile: options.ProfileName = "",
+    plugins: options.Plugins = None,
+    plugin_path: options.PluginPath = None,
     remedies: Annotated[int, typer.Option(metavar="N", help="Number of remedies to look for.")] = 5,
     output: OutputForm = Form.TABLE,
 ) -> None:

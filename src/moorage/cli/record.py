@@ -19,17 +19,8 @@ from moorage.api.errors import MoorageError, QuantityError
 from moorage.api.times import DurationError, parse_duration
 from moorage.app.clock import SystemClock
 from moorage.app.configuration import Configuration, configure
-from moorage.cli.options import (
-    Annotations,
-    Config,
-    Context,
-    Kubeconfig,
-    PluginPath,
-    Plugins,
-    ProfileName,
-    configured,
-    warn,
-)
+from moorage.cli import options
+from moorage.cli.options import configured, warn
 from moorage.cli.printing import console, fail, line
 from moorage.client.connection import connect, default_user_agent, find
 from moorage.sim.recorder import ClusterRecorder, RecordingOptions, Written
@@ -42,8 +33,8 @@ def record(
             "--output", "-o", metavar="FILE", help="Recording to write: .jsonl, .jsonl.gz or .jsonl.zst."
         ),
     ] = Path("record.jsonl.gz"),
-    kubeconfig: Kubeconfig = "",
-    context: Context = "",
+    kubeconfig: options.Kubeconfig = "",
+    context: options.Context = "",
     duration: Annotated[
         str, typer.Option(metavar="DURATION", help="Stop after this time (default: at Ctrl-C or SIGTERM).")
     ] = "",
@@ -57,11 +48,11 @@ def record(
             "--snapshots", metavar="DURATION", help="Interval at which to save a snapshot of the cluster."
         ),
     ] = "",
-    annotations: Annotations = False,
-    config: Config = None,
-    profile: ProfileName = "",
-    plugins: Plugins = None,
-    plugin_path: PluginPath = None,
+    annotations: options.Annotations = False,
+    config: options.Config = None,
+    profile: options.ProfileName = "",
+    plugins: options.Plugins = None,
+    plugin_path: options.PluginPath = None,
 ) -> None:
     """Watch a cluster and record its changes, for `moorage simulate`.
 

@@ -11,23 +11,8 @@ import typer
 
 from moorage import snapshots
 from moorage.api.errors import MoorageError
-from moorage.cli.options import (
-    Annotations,
-    Authority,
-    Config,
-    Context,
-    Insecure,
-    Kubeconfig,
-    PluginPath,
-    Plugins,
-    ProfileName,
-    Server,
-    TokenFile,
-    configured,
-    configured_as,
-    read,
-    scheduler_of,
-)
+from moorage.cli import options
+from moorage.cli.options import configured, configured_as, read, scheduler_of
 from moorage.cli.printing import fail, line
 
 
@@ -35,13 +20,13 @@ def snapshot(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="File to write; .gz is compressed.")
     ] = Path("cluster.json.gz"),
-    kubeconfig: Kubeconfig = "",
-    context: Context = "",
-    server: Server = "",
-    token_file: TokenFile = None,
-    authority: Authority = None,
-    insecure: Insecure = False,
-    annotations: Annotations = False,
+    kubeconfig: options.Kubeconfig = "",
+    context: options.Context = "",
+    server: options.Server = "",
+    token_file: options.TokenFile = None,
+    authority: options.Authority = None,
+    insecure: options.Insecure = False,
+    annotations: options.Annotations = False,
     hash_names: Annotated[
         bool, typer.Option("--hash-names", help="Replace names of objects by hashes.")
     ] = False,
@@ -52,10 +37,10 @@ def snapshot(
             help="Gives the same hashes in several snapshots. Default: random, and not stored.",
         ),
     ] = "",
-    config: Config = None,
-    profile: ProfileName = "",
-    plugins: Plugins = None,
-    plugin_path: PluginPath = None,
+    config: options.Config = None,
+    profile: options.ProfileName = "",
+    plugins: options.Plugins = None,
+    plugin_path: options.PluginPath = None,
 ) -> None:
     """Read a cluster once and write what the scheduler sees to a file.
 

@@ -14,23 +14,8 @@ import typer
 from moorage import snapshots
 from moorage.api.errors import MoorageError
 from moorage.app.configuration import Configuration, configure
-from moorage.cli.options import (
-    Authority,
-    Config,
-    Context,
-    Insecure,
-    Kubeconfig,
-    PluginPath,
-    Plugins,
-    ProfileName,
-    RunningScheduler,
-    Server,
-    SnapshotFile,
-    TokenFile,
-    configured,
-    read,
-    scheduler_of,
-)
+from moorage.cli import options
+from moorage.cli.options import configured, read, scheduler_of
 from moorage.cli.printing import fail, line
 from moorage.client.connection import find
 from moorage.endpoints import client
@@ -41,23 +26,23 @@ from moorage.web.guard import address, new_token, take_port
 
 
 def ui(
-    server: Server = "",
-    token_file: TokenFile = None,
-    authority: Authority = None,
-    insecure: Insecure = False,
-    kubeconfig: Kubeconfig = "",
-    context: Context = "",
-    snapshot: SnapshotFile = None,
+    server: options.Server = "",
+    token_file: options.TokenFile = None,
+    authority: options.Authority = None,
+    insecure: options.Insecure = False,
+    kubeconfig: options.Kubeconfig = "",
+    context: options.Context = "",
+    snapshot: options.SnapshotFile = None,
     results: Annotated[
         list[Path] | None,
         typer.Option(
             metavar="DIR", help="Folder of `moorage simulate -o` with results to compare. Repeatable."
         ),
     ] = None,
-    config: Config = None,
-    profile: ProfileName = "",
-    plugins: Plugins = None,
-    plugin_path: PluginPath = None,
+    config: options.Config = None,
+    profile: options.ProfileName = "",
+    plugins: options.Plugins = None,
+    plugin_path: options.PluginPath = None,
     read_only: Annotated[
         bool, typer.Option("--read-only", help="With --server: show everything, change nothing.")
     ] = False,
@@ -104,7 +89,7 @@ def _results(folders: list[Path]) -> Any:
     return FolderSource(folders)
 
 
-def _scheduler(given: RunningScheduler, read_only: bool) -> Any:
+def _scheduler(given: options.RunningScheduler, read_only: bool) -> Any:
     from moorage.web.sources.embedded_source import EmbeddedSource, api_objects, embedded_cluster
     from moorage.web.sources.node_columns import Usage
     from moorage.web.sources.server_source import ServerSource

@@ -13,25 +13,9 @@ from rich.table import Table
 from moorage.api.errors import MoorageError
 from moorage.app.gc_tuning import nothing_collected
 from moorage.app.offline import question_engine
+from moorage.cli import options
 from moorage.cli.explain import UNSCHEDULABLE, refusals
-from moorage.cli.options import (
-    Authority,
-    Config,
-    Context,
-    Insecure,
-    Kubeconfig,
-    PluginPath,
-    Plugins,
-    ProfileName,
-    Server,
-    SnapshotFile,
-    TokenFile,
-    configured,
-    configured_as,
-    configured_by,
-    read,
-    scheduler_of,
-)
+from moorage.cli.options import configured, configured_as, configured_by, read, scheduler_of
 from moorage.cli.printing import Form, OutputForm, console, fail, line, print_data, printable
 from moorage.explain.explanation import Explanation
 from moorage.explain.what_if import ClusterCopy, WhatIfOutcome, ended_by, placed_elsewhere
@@ -67,17 +51,17 @@ def what_if(
             metavar="FILE", help="Show which running pods this configuration would place elsewhere."
         ),
     ] = None,
-    kubeconfig: Kubeconfig = "",
-    context: Context = "",
-    snapshot: SnapshotFile = None,
-    server: Server = "",
-    token_file: TokenFile = None,
-    authority: Authority = None,
-    insecure: Insecure = False,
-    config: Config = None,
-    profile: ProfileName = "",
-    plugins: Plugins = None,
-    plugin_path: PluginPath = None,
+    kubeconfig: options.Kubeconfig = "",
+    context: options.Context = "",
+    snapshot: options.SnapshotFile = None,
+    server: options.Server = "",
+    token_file: options.TokenFile = None,
+    authority: options.Authority = None,
+    insecure: options.Insecure = False,
+    config: options.Config = None,
+    profile: options.ProfileName = "",
+    plugins: options.Plugins = None,
+    plugin_path: options.PluginPath = None,
     output: OutputForm = Form.TABLE,
 ) -> None:
     """Show what would happen, and change nothing.
