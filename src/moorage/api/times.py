@@ -69,12 +69,12 @@ class DurationError(ValueError):
 
 
 def parse_duration(text: str) -> float:
-    """Seconds of a Go duration."""
+    """Return the seconds of a Go duration."""
     return parse_nanoseconds(text) / SECOND
 
 
 def format_duration(seconds: float) -> str:
-    """The Go duration of so many seconds, rounded to the nanosecond."""
+    """Return seconds as a Go duration, rounded to the nanosecond."""
     # Fraction is exact: multiplying the float would lose nanoseconds that division had kept.
     return format_nanoseconds(round(Fraction(seconds) * SECOND))
 

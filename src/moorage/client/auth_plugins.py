@@ -34,12 +34,12 @@ EARLY_SECONDS = 300.0
 
 
 class PluginError(Exception):
-    """Why a plugin gave no credentials."""
+    """A plugin returned no credentials; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What a plugin has answered; PEM as it is."""
+    """The credentials that a plugin printed, with PEM unchanged."""
 
     token: str = field(default="", repr=False)
     certificate: str = ""
@@ -56,7 +56,7 @@ class Plugin:
     cluster: Mapping[str, Any]
 
     async def run(self, seconds: float) -> Given:
-        """Runs it once; at the end of the time, or when cancelled, nothing of it is left."""
+        """Run the plugin once. After a timeout or cancellation no process of it remains."""
         command, version = self.entry.get("command"), self.entry.get("apiVersion")
         for name, value in (("command", command), ("apiVersion", version)):
             if not value or not isinstance(value, str):
@@ -67,7 +67,7 @@ class Plugin:
         return _given(output, str(version))
 
     def _command(self, command: str) -> list[str]:
-        """A bare name is looked up in PATH; one with a slash starts at the kubeconfig."""
+        """Find the program: a bare name in PATH, one with a slash relative to the kubeconfig."""
         program = str(self.base / command) if os.sep in command else command
         return [program, *map(str, self.entry.get("args") or ())]
 
@@ -128,7 +128,7 @@ async def _output(command: list[str], environment: dict[str, str], seconds: floa
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """The whole session: a plugin is often a script around the program that hangs."""
+    """End the whole session, because a plugin is often a script around the program that hangs."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     await process.wait()

@@ -28,7 +28,7 @@ _GIVEN = ("token", "tokenFile", "client-certificate", "client-certificate-data")
 
 
 async def load(paths: str, context: str = "") -> Credentials:
-    """What one file says, or several joined as in PATH, of which the first to say something wins."""
+    """Return the credentials of one file, or of several joined as in PATH; the first entry of a name wins."""
     config = _merged(paths)
     chosen = _Choice(config, paths, context or config.current)
     given = await chosen.given()
@@ -57,7 +57,7 @@ class _Entry:
 
     value: dict[str, Any]
     folder: Path
-    """Of the file that it is written in; paths in it are relative to that."""
+    """The folder of its file, to which its paths are relative."""
 
     def path(self, field: str) -> Path | None:
         named = self.value.get(field)
@@ -74,7 +74,7 @@ class _Config:
     users: dict[str, _Entry] = field(default_factory=dict)
 
     def add(self, file: Path) -> None:
-        """Entries and a current context that no earlier file has."""
+        """Add the entries and the current context that no earlier file has."""
         read = yaml_text.load(file.read_bytes(), str(file))
         if read is not None and not isinstance(read, dict):
             raise ValueError(f"{file} is not a mapping")
@@ -196,7 +196,7 @@ class _Choice:
         return token.strip()
 
     def pem(self, entry: _Entry, name: str) -> Pem | None:
-        """Data goes before a file, which its owner may rotate."""
+        """Return embedded data, or else the content of a file, which may be rotated."""
         if encoded := entry.value.get(f"{name}-data"):
             try:
                 return Pem(data=base64.b64decode("".join(str(encoded).split()), validate=True))

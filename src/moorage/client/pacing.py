@@ -55,9 +55,9 @@ class Priority(enum.IntEnum):
     WRITE = 2
     """Evictions, volumes, claims: work that pods wait for."""
     STATUS = 3
-    """What people and autoscalers read."""
+    """Status patches, which people and autoscalers read."""
     EVENT = 4
-    """Notes; in a bucket of their own."""
+    """Events, which have a separate bucket."""
     LEASE = 5
     """Never waits."""
 
@@ -76,7 +76,7 @@ class RateLimiter:
         self._turns = 0
 
     async def wait(self, priority: Priority) -> float:
-        """Returns when a request may leave; the seconds that it took."""
+        """Wait until a request may be sent. Return the seconds waited."""
         if self._qps <= 0:
             return 0.0
         self._fill()
@@ -149,7 +149,7 @@ class Limits:
         self._events = RateLimiter(clock, qps, burst)
 
     async def wait(self, priority: Priority) -> float:
-        """Seconds that the limit has cost."""
+        """Wait for a token of the bucket. Return the seconds waited."""
         if priority is Priority.LEASE:
             return 0.0
         return await (self._events if priority is Priority.EVENT else self._main).wait(priority)
@@ -164,7 +164,7 @@ class Repeat(enum.Enum):
 
 
 class Patience:
-    """The repetitions of one request."""
+    """Decides about the repetitions of one request."""
 
     def __init__(self, repeat: Repeat, random: Random) -> None:
         self._repeat = repeat
@@ -173,7 +173,7 @@ class Patience:
         self._soon = 0
 
     def pause(self, error: Exception) -> float | None:
-        """Seconds until the request is sent again; None: the error is the answer."""
+        """Return the seconds until the request is sent again, None if it is not repeated."""
         if self._repeat is Repeat.NOTHING:
             return None
         if self._is_asked_for(error):
@@ -230,7 +230,7 @@ class Backoff:
         self._resumed_at = clock.now()
 
     def next(self, retry_after: float | None = None) -> float:
-        """Seconds to wait now. `retry_after` is what the server asks for: a lower bound, within reason."""
+        """Return the seconds to wait now, at least the `retry_after` of the server (within a limit)."""
         now = self._clock.now()
         if now - self._resumed_at > self._reset_after:
             self._step = self._first

@@ -41,7 +41,7 @@ def load(
     aliases: Mapping[str, str] = {},
     gates: FeatureGates = DEFAULT_GATES,
 ) -> KubeSchedulerConfiguration:
-    """The configuration in `text`, complete, or ConfigError with all that is wrong with it.
+    """Return the complete configuration in `text`, or raise a ConfigError with all problems.
 
     `args_types` gives the Args type of plugins by name; `aliases` the names of plugins written as
     `module:Class`; `source` is what messages call the file.
@@ -62,7 +62,7 @@ class _Profile(NamedTuple):
 
 
 class _Loader:
-    """One file's way through the steps."""
+    """Takes one file through the steps."""
 
     def __init__(self, types: Mapping[str, type], aliases: Mapping[str, str], gates: FeatureGates) -> None:
         self.problems: list[Problem] = []
@@ -152,18 +152,18 @@ def is_reference(name: str) -> bool:
 
 
 def plugin_names(text: str | bytes) -> frozenset[str]:
-    """The plugins that a file mentions, references too; none when it cannot be read (`load` says why)."""
+    """Return the plugins that a file mentions, also by reference; none if it is unreadable (see `load`)."""
     tree, _ = yaml_source.parse(text)
     return frozenset(_names(tree))
 
 
 def plugin_references(text: str | bytes) -> frozenset[str]:
-    """Those of them that are written as `module:Class`."""
+    """Return the plugins that a file refers to as `module:Class`."""
     return frozenset(name for name in plugin_names(text) if is_reference(name))
 
 
 def rename(profile: Profile, aliases: Mapping[str, str]) -> Profile:
-    """With references replaced in every plugin set and in pluginConfig."""
+    """Replace references in every plugin set and in pluginConfig."""
     return replace(
         profile,
         plugins=_rename_plugins(profile.plugins, aliases),
@@ -188,7 +188,7 @@ def _rename_plugins(plugins: Plugins, aliases: Mapping[str, str]) -> Plugins:
 
 
 def _names(tree: object) -> Iterator[str]:
-    """Every `name` inside the profiles, wherever it stands; the shape is not trusted yet."""
+    """Yield every `name` inside the profiles. The structure has not been checked yet."""
     for profile in _items(_get(tree, "profiles")):
         for entry in _items(_get(profile, "pluginConfig")):
             yield from _name(entry)

@@ -186,17 +186,17 @@ def _kind(value: object) -> str:
 
 
 def dump(config: KubeSchedulerConfiguration) -> str:
-    """The configuration as YAML; `load(dump(config))` equals `config`."""
+    """Return the configuration as YAML; `load(dump(config))` equals `config`."""
     return to_yaml(to_wire(config))
 
 
 def to_yaml(body: Mapping[str, Any]) -> str:
-    """The file with these fields of a configuration."""
+    """Return the text of a file with these fields of a configuration."""
     return yaml_text.dump({"apiVersion": API_VERSION, "kind": KIND, **body}, width=110)
 
 
 def to_wire(record: msgspec.Struct) -> dict[str, Any]:
-    """A record as plain values under its wire names."""
+    """Return a record as plain values under its wire names."""
     if isinstance(record, PluginConfig) and isinstance(record.args, PluginArgs):
         header = {"apiVersion": API_VERSION, "kind": f"{record.name}Args"}
         return {"name": record.name, "args": {**header, **to_wire(record.args)}}
@@ -209,7 +209,7 @@ def to_wire(record: msgspec.Struct) -> dict[str, Any]:
 
 
 def _is_unset(value: object, field: msgspec.structs.FieldInfo, owner: msgspec.Struct) -> bool:
-    """Whether leaving the field out says the same; zeros and false are written, as upstream writes them."""
+    """Return whether a field can be omitted. Zeros and false are written, as upstream does."""
     if value is None:
         return True
     if isinstance(owner, Plugin | Plugins):

@@ -32,19 +32,19 @@ MAX_SHARED = 10_000
 
 @dataclass(frozen=True, slots=True)
 class ClusterObjects:
-    """What an API server had."""
+    """The objects of an API server."""
 
     objects: Mapping[Resource, Sequence[Any]]
-    """In the order in which an engine takes them best: pods last."""
+    """The objects by kind, pods last, which is the best order for an engine."""
     unserved: tuple[Resource, ...] = ()
-    """Kinds that the server does not have."""
+    """Kinds that the server does not serve."""
     unread: Mapping[Resource, str] = field(default_factory=dict)
-    """Kinds that may not be listed, and what the server said. Plugins that read them see none."""
+    """Kinds that may not be listed, with the server's message. Plugins see no objects of them."""
     namespace: str = "default"
-    """That of the credentials: where a pod belongs that names none."""
+    """The namespace of the credentials, for pods without one."""
 
     def changes(self) -> Iterator[Change | Served]:
-        """For the inbox of an engine."""
+        """Return the messages for the inbox of an engine."""
         for resource in (*self.unserved, *self.unread):
             yield Served(resource, known=False)
         for resource, objects in self.objects.items():
@@ -52,7 +52,7 @@ class ClusterObjects:
                 yield Change(resource, None, obj, initial=True)
 
     def gaps(self, configuration: Configuration) -> list[str]:
-        """What could not be read, and whose answers that may falsify."""
+        """Return warnings about kinds that could not be read."""
         lines = []
         for resource, why in self.unread.items():
             readers = [
@@ -77,7 +77,7 @@ async def read_cluster(
 async def list_cluster(
     client: ApiClient, resources: Iterable[Resource], namespace: str = "default"
 ) -> ClusterObjects:
-    """Nodes, pods and the kinds that are named."""
+    """List nodes, pods and the given kinds."""
     objects: dict[Resource, Sequence[Any]] = {}
     unserved, unread = [], {}
     for resource in sorted({NODES, PODS, *resources}, key=lambda kind: (kind == PODS, str(kind))):
@@ -96,7 +96,7 @@ async def list_cluster(
 
 
 def _readable(resource: Resource, items: Iterable[Any]) -> list[Any]:
-    """What a scheduler would see: objects that cannot be read are set aside and logged."""
+    """Return the objects that a scheduler would see. Unreadable ones are logged and ignored."""
 
     def set_aside(problem: Malformed) -> None:
         _log.warning("Object ignored because it cannot be read", resource=resource, err=problem.error)
@@ -111,11 +111,13 @@ def _readable(resource: Resource, items: Iterable[Any]) -> list[Any]:
 
 
 class SharedParts:
+    """Keeps equal parts of pods once."""
+
     def __init__(self) -> None:
         self._known: dict[tuple[str, bytes], Any] = {}
 
     def share(self, pod: Pod) -> None:
-        """Let the pod have the parts of earlier ones that are equal to its own."""
+        """Replace parts of the pod by equal parts of earlier pods."""
         self._replace(pod.metadata, "labels")
         self._replace(pod.metadata, "owner_references")
         self._replace(pod.spec, "containers")

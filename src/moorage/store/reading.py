@@ -63,7 +63,7 @@ _FIELDS: dict[Resource, dict[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class FieldTest:
-    """One term of a field selector, with its path split and its default looked up."""
+    """A term of a field selector with its path and default resolved."""
 
     path: tuple[str, ...]
     absent: str
@@ -80,7 +80,7 @@ class FieldTest:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """All three conditions. An empty namespace means all of them."""
+    """Selects objects by namespace, labels and fields. An empty namespace selects all namespaces."""
 
     namespace: str
     labels: Selector
@@ -106,7 +106,7 @@ class Selection:
 def select(
     resource: Resource, namespace: str = "", label_selector: str = "", field_selector: str = ""
 ) -> Selection:
-    """Parses both selectors; a bad one is a BadRequest."""
+    """Parse both selectors. An invalid one raises BadRequest."""
     try:
         labels = parse_selector(label_selector)
         terms = parse_field_selector(field_selector).requirements
@@ -192,7 +192,7 @@ class Event:
 
 
 class Subscription:
-    """One open watch. Made by `Store.watch`."""
+    """An open watch, created by `Store.watch`."""
 
     def __init__(
         self,
@@ -219,7 +219,7 @@ class Subscription:
         table.listeners[self] = None
 
     def take(self, limit: int | None = None) -> list[Event]:
-        """The events since the last call, at most `limit`; Gone when some of them are forgotten already."""
+        """Return the events since the last call, at most `limit`. Raise Gone if some of them are lost."""
         self._check_place()
         taken: list[Event] = []
         newest = self._current()
@@ -231,7 +231,7 @@ class Subscription:
         return taken
 
     def bookmark(self) -> None:
-        """Asks for a bookmark after everything that has happened so far."""
+        """Send a bookmark after all events so far."""
         self._bookmark_wanted = True
         self.changed()
 
@@ -240,7 +240,7 @@ class Subscription:
             self.wake()
 
     def taken_back(self, version: int) -> None:
-        """What this watch began with did not last: it ends, and its reader lists again."""
+        """End the watch because its first state was not durable; its reader lists again."""
         if self._since > version:
             self._undone = True
             self.changed()
@@ -278,7 +278,7 @@ class Subscription:
             raise refusals.too_slow()
 
     def _seen(self, change: Change) -> Event | None:
-        """The change as this watch sees it: objects enter and leave a selection as if created and deleted."""
+        """Convert a change: entering or leaving the selection counts as creation or deletion."""
         if change.version <= self._since:
             return None  # a watch from the future, opened with a version the store has yet to reach
         before = change.previous is not None and self._matches(change.previous)

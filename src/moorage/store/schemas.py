@@ -103,7 +103,7 @@ class Definition:
 
 
 def parse(text: str, package: str) -> Iterator[Definition]:
-    """The definitions of one file, whose name gives its package."""
+    """Yield the definitions of one file; `package` is its name."""
     prefix = api_version = ""
     current: Definition | None = None
     for line in text.splitlines():
@@ -201,7 +201,7 @@ class Library:
         return self._by_ref[ref.package, ref.name]
 
     def kind(self, api_version: str, kind: str) -> Definition | None:
-        """The kind, or None for one that no file describes."""
+        """Return a kind, or None if no file describes it."""
         return self._by_kind.get((api_version, kind))
 
     def kinds(self) -> Iterator[Definition]:
@@ -213,7 +213,7 @@ class Library:
 
 @cache
 def library() -> Library:
-    """The one library; it is read when first asked for, because most servers in tests never are."""
+    """Return the library. It is read on first use, because most tests never need it."""
     return Library(_read())
 
 

@@ -47,7 +47,7 @@ _PROPAGATIONS = {"Orphan": "orphan", "Foreground": "foregroundDeletion"}
 
 
 class Namer:
-    """Gives names, UIDs and times; remembers the UIDs that came from outside."""
+    """Assigns names, UIDs and times, and remembers the UIDs that clients chose."""
 
     def __init__(self, wall: Callable[[], float], rng: random.Random) -> None:
         self._wall = wall
@@ -56,7 +56,7 @@ class Namer:
         self._last_made = ""
 
     def metadata(self, table: Table, given: Raw, *, keep_times: bool) -> Raw:
-        """The metadata to store for a new object. `keep_times` is for objects that lived elsewhere before."""
+        """Return the metadata of a new object. `keep_times` is for objects from another cluster."""
         unwanted = _NEVER_KEPT if keep_times else (*_NEVER_KEPT, *_DELETION)
         meta = {field: value for field, value in given.items() if field not in unwanted}
         if meta.pop("resourceVersion", None) and not keep_times:
@@ -70,12 +70,12 @@ class Namer:
         return meta
 
     def keep(self, uid: str) -> None:
-        """Remembers the UID of an object that is now stored. Those made here cannot come again anyway."""
+        """Remember the UID of a stored object. UIDs generated here are unique anyway."""
         if uid != self._last_made:
             self._seen.add(uid)
 
     def _place(self, table: Table, meta: Raw) -> None:
-        """Settles namespace and name. Without either name the rules refuse the object."""
+        """Set namespace and name. The write rules reject an object without a name."""
         if not table.resource.namespaced:
             meta.pop("namespace", None)
         elif not meta.get("namespace"):
@@ -99,7 +99,7 @@ class Namer:
 
 
 def proposed_state(current: Stored, proposed: Raw, subresource: str) -> Raw:
-    """What the object would be, with all that clients cannot write carried over; the rules judge it next."""
+    """Return the proposed object with all fields that clients cannot write taken from the current one."""
     resource = current.resource
     _check_preconditions(current, proposed["metadata"])
     if subresource == "status":
@@ -149,7 +149,7 @@ def count_generation(current: Raw, final: Raw) -> Raw:
 
 
 def bound(current: Stored, node: str, uid: str, resource_version: str, wall: float) -> Raw:
-    """The pod with its node, or the Conflict that the API server answers with."""
+    """Return the bound pod, or raise the Conflict of the API server."""
     _check_target(current, uid, resource_version)
     _check_bindable(current)
     raw = current.raw
@@ -201,7 +201,7 @@ def _refused(current: Stored, why: str) -> ApiError:
 
 
 def after_delete(current: Stored, grace_period: int | None, wall: float, propagation: str = "") -> Raw:
-    """The object after a delete call; `is_over` tells whether it stays.
+    """Return the object after a delete call; `is_over` says whether it remains.
 
     `propagation` (Orphan, Foreground, Background) is noted as a finalizer, for the garbage collector.
     """
@@ -231,7 +231,7 @@ def _with_propagation(raw: Raw, propagation: str) -> Raw:
 
 
 def is_over(raw: Raw) -> bool:
-    """Whether a terminating object has nothing left to wait for."""
+    """Return whether a terminating object can be removed now."""
     meta = raw["metadata"]
     if "deletionTimestamp" not in meta or meta.get("finalizers"):
         return False
@@ -241,7 +241,7 @@ def is_over(raw: Raw) -> bool:
 
 
 def _has_content(namespace: Raw) -> bool:
-    """Namespaces have finalizers of their own in the spec, which go through the finalize subresource."""
+    """Return whether the spec of a namespace has finalizers, which the finalize subresource removes."""
     return bool((namespace.get("spec") or {}).get("finalizers"))
 
 

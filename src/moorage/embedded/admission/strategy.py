@@ -1,4 +1,4 @@
-"""What the rules of one kind consist of, and the rules that all kinds share: metadata and selectors."""
+"""The strategy of a kind for writes, and checks that all kinds share: metadata and selectors."""
 
 from __future__ import annotations
 
@@ -41,33 +41,33 @@ def _may_change(new: Raw, old: Raw, problems: Problems) -> None:
 
 @dataclass(frozen=True, slots=True)
 class KindStrategy:
-    """The rules of one kind, each a function of plain objects; none of them changes its arguments.
+    """How writes of one kind are completed and checked, as by RESTCreateStrategy and RESTUpdateStrategy.
 
     A new object goes through `default`, `admit`, `check` and `check_new`; a changed one through `default`,
     `carry`, `check` and `check_update`; a changed status through `default_status` and `check_status`.
     """
 
     default: Callable[[Raw], Raw] = _same
-    """Fills in what is not given, whenever an object is read from a client."""
+    """Set defaults whenever an object is read from a client."""
     default_status: Callable[[Raw], Raw] = _same
     """As `default`, for a write to the status."""
     admit: Callable[[Raw, Cluster], Raw] = _as_created
-    """Fills in, once, what depends on the rest of the cluster; may refuse."""
+    """Complete a new object with values that depend on the cluster, or reject it."""
     carry: Callable[[Raw, Raw, Cluster], Raw] = _as_updated
-    """Takes over into the new state what an update does not say or cannot change."""
+    """Copy fields into the new state that an update omits or cannot change."""
     check: Callable[[Raw, Problems], None] = _fine
     check_new: Callable[[Raw, Problems], None] = _fine
-    """What holds besides when an object is created."""
+    """Additional checks of new objects."""
     check_update: Callable[[Raw, Raw, Problems], None] = _may_change
-    """Of the new and the old state."""
+    """Compare the new with the old state."""
     check_status: Callable[[Raw, Raw, Problems], None] = _may_change
     name: syntax.Check = syntax.subdomain
     first_status: Raw | None = None
-    """What the status of a new object is, whatever the client says; None leaves it to the client."""
+    """The status of a new object, whatever the client sends; None keeps the client's."""
 
 
 def check_metadata(meta: Raw, namespaced: bool, name_check: syntax.Check, problems: Problems) -> None:
-    """Metadata of an object that is created or changed."""
+    """Check the metadata of a created or changed object."""
     if meta.get("generateName"):
         prefix = meta["generateName"]
         problems.all_invalid("metadata.generateName", prefix, name_check(_as_name(prefix)))

@@ -57,7 +57,7 @@ _PLAIN = KindStrategy()
 
 
 def check_types(resource: Resource, raw: Raw) -> None:
-    """BadRequest when a field has a value of the wrong type. Kinds without a description pass."""
+    """Raise BadRequest if a field has a value of the wrong type. Kinds without a description pass."""
     shape = _shape(resource.api_version, resource.kind)
     if shape is None:
         return
@@ -70,7 +70,7 @@ def check_types(resource: Resource, raw: Raw) -> None:
 
 
 def without_nulls(raw: Raw) -> Raw:
-    """The object without fields that are null: those count as not given."""
+    """Return the object without null fields, which count as missing."""
     if b"null" not in msgspec.json.encode(raw):
         return raw
     cleaned: Raw = _without_nulls(raw)
@@ -158,7 +158,7 @@ class StrictRules:
         self._strategies = {(resource.group, resource.plural): s for resource, s in strategies.items()}
 
     def read(self, resource: Resource, raw: Raw) -> Raw:
-        """What a client sent, with the types of its kind and without nulls; else BadRequest."""
+        """Check the types of an object from a client, and remove nulls."""
         check_types(resource, raw)
         return without_nulls(raw)
 

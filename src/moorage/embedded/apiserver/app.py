@@ -161,14 +161,14 @@ class Dispatcher:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one server bears."""
+    """Limits of one server."""
 
     watches: int = 5_000
     """Open at once; further ones get a 429."""
     watch_buffer: int = 20_000
     """Changes that a watcher may fall behind before it gets a 410."""
     watch_seconds: float = 2700.0
-    """How long a watch lasts that names no time itself."""
+    """How long a watch lasts if the client sets no timeout."""
 
 
 class ApiServer:
@@ -206,7 +206,7 @@ class ApiServer:
 
     @property
     def watches(self) -> int:
-        """How many are open."""
+        """The number of open watches."""
         return len(self._streams)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:

@@ -29,12 +29,12 @@ _PATCHES = (PatchType.JSON, PatchType.MERGE, PatchType.STRATEGIC)
 
 
 def media_type(content_type: str) -> str:
-    """Without parameters and in lower case."""
+    """Return the media type in lower case, without parameters."""
     return content_type.partition(";")[0].strip().lower()
 
 
 def read_object(body: bytes, content_type: str, *, strict: bool = False) -> dict[str, Any]:
-    """The object in the body of a POST, PUT or DELETE. `strict` refuses duplicate fields."""
+    """Return the object in the body of a POST, PUT or DELETE. `strict` refuses duplicate fields."""
     kind = media_type(content_type)
     if kind in ("application/json", ""):
         value = read_json(body, strict=strict)
@@ -50,7 +50,7 @@ def read_object(body: bytes, content_type: str, *, strict: bool = False) -> dict
 
 
 def read_patch(body: bytes, content_type: str) -> tuple[Any, str]:
-    """The patch and its type."""
+    """Return a patch and its type."""
     kind = media_type(content_type)
     if kind in _PATCHES:
         return read_json(body), kind
@@ -100,7 +100,7 @@ def read_yaml(body: bytes) -> Any:
 
 
 def read_protobuf(body: bytes) -> Any:
-    """An object as Go clients send it."""
+    """Return an object that a Go client sent."""
     try:
         value = protobuf.decode(body)
     except protobuf.ProtobufError as error:
@@ -110,7 +110,7 @@ def read_protobuf(body: bytes) -> Any:
 
 
 def check_object(value: Any) -> None:
-    """For a value that was computed, such as a patched one: as bounded as one that was sent."""
+    """Apply the limits of bodies to a computed value, such as a patched object."""
     if _check_size(value) > MAX_BYTES:
         raise too_large()
 
@@ -141,7 +141,7 @@ def _key(key: Any) -> str:
 
 
 def _check_size(value: Any) -> int:
-    """Walks level by level, without recursion; gives a lower bound of the size in bytes."""
+    """Check depth and number of values without recursion. Return a lower bound of the size in bytes."""
     level, values, size = [value], 0, 0
     for _ in range(MAX_DEPTH):
         below: list[Any] = []

@@ -49,7 +49,7 @@ def create(call: Call) -> Answer:
 
 
 def replace(call: Call) -> Answer:
-    """PUT of the object, or of its status."""
+    """Answer a PUT of the object or its status."""
     raw = call.read_object()
     _check_kind(call, raw)
     field_validation.check(call, raw)
@@ -60,7 +60,7 @@ def replace(call: Call) -> Answer:
 
 
 def patch(call: Call) -> Answer:
-    """PATCH of the object, or of its status."""
+    """Answer a PATCH of the object or its status."""
     change, patch_type = bodies.read_patch(call.body, call.content_type)
     current = call.current()
     if len(current.encoded) + len(call.body) > bodies.MAX_BYTES:
@@ -93,7 +93,7 @@ def _replace(call: Call, current: Stored, raw: Raw) -> Stored:
 
 
 def _inward(call: Call, raw: Raw, current: Stored | None, subresource: str) -> Raw:
-    """An object from outside in the form that is stored, judged by the rules of its kind if it has some."""
+    """Return an object from a client in its stored form, after the admission of its kind."""
     served = call.served
     if served.admission is not None:
         old = _outward(call, current) if current is not None else None
@@ -108,7 +108,7 @@ def _outward(call: Call, stored: Stored) -> Raw:
 
 
 def _with_status_of(old: Raw | None, raw: Raw) -> Raw:
-    """Where status has a door of its own, it cannot be written through the main one."""
+    """Keep the old status: it is written through its subresource only."""
     rest = {field: value for field, value in raw.items() if field != "status"}
     return {**rest, "status": old["status"]} if old is not None and "status" in old else rest
 
@@ -120,7 +120,7 @@ def _is_plain(call: Call) -> bool:
 
 
 def _copies(change: Any, patch_type: str) -> bool:
-    """Whether a patch can make much out of little."""
+    """Return whether a small patch can create a large object."""
     if patch_type != PatchType.JSON or not isinstance(change, list):
         return False
     return any(isinstance(operation, dict) and operation.get("op") == "copy" for operation in change)
@@ -193,7 +193,7 @@ class Preconditions(Record):
 
 
 class DeleteOptions(Record):
-    """How an object goes; unset fields mean the default of its kind."""
+    """Options of a deletion; unset fields mean the default of the kind."""
 
     grace_period_seconds: Int64 | None = None
     preconditions: Preconditions = Preconditions()
@@ -213,7 +213,7 @@ def delete(call: Call) -> Answer:
 
 
 def delete_collection(call: Call) -> Answer:
-    """All objects of the list, each as if deleted alone."""
+    """Delete all objects of a list one by one."""
     options = options_of(call)
     chosen = urls.list_options(call.query, watch=False)
     listing = call.store.list(
@@ -248,7 +248,7 @@ def remove(call: Call, name: str, namespace: str, options: DeleteOptions) -> Sto
 
 
 def options_of(call: Call) -> DeleteOptions:
-    """From the body if there is one, else from the query."""
+    """Read the options from the body, or from the query if there is none."""
     if call.body.strip():
         raw = bodies.read_object(call.body, call.content_type)
         if raw.get("kind") not in (None, "", "DeleteOptions"):
@@ -268,7 +268,7 @@ def options_of(call: Call) -> DeleteOptions:
 
 
 def checked(options: DeleteOptions) -> DeleteOptions:
-    """The options with the older `orphanDependents` read as a policy; refused if they contradict."""
+    """Convert the older `orphanDependents` to a policy. Raise if the options contradict each other."""
     policy, orphan = options.propagation_policy, options.orphan_dependents
     if policy and orphan is not None:
         problem = "Forbidden: orphanDependents and deletionPropagation cannot be both set"

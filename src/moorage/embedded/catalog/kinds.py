@@ -44,18 +44,18 @@ REVIEWS: tuple[Resource, ...] = (
 
 
 class View(Protocol):
-    """Another form of stored objects. Both directions give new values and leave their argument alone."""
+    """Converts stored objects to another form and back. Neither direction changes its argument."""
 
     def inward(self, raw: Raw) -> Raw:
-        """The stored form of an object that a client wrote."""
+        """Return the stored form of an object from a client."""
         ...
 
     def outward(self, raw: Raw) -> Raw:
-        """What a client sees of a stored object."""
+        """Return the form of a stored object that clients see."""
         ...
 
     def field(self, path: str) -> str:
-        """The path in stored objects of a field that a field selector names."""
+        """Return the path in stored objects of a field in a field selector."""
         ...
 
 
@@ -108,11 +108,11 @@ class Served:
     storage: Resource | None = None
     """The resource that the store holds the objects under; None: `resource` itself."""
     view: View | None = None
-    """Given when the stored form is another; None: stored as served."""
+    """Converts to the stored form; None: stored as served."""
     admission: ServedAdmission | None = None
     """Given for custom kinds and for CustomResourceDefinitions, which depend on schemas of users."""
     scale: ScalePaths | None = None
-    """Given when there is a scale subresource."""
+    """The fields of the scale subresource, if the kind has one."""
     printer: Printer | None = None
     """The columns of Tables; None: name and creation time."""
     custom: bool = False
@@ -138,7 +138,7 @@ class Served:
 
 
 class Catalog:
-    """All that is served now. `version` grows with each change, so that answers made of it can be kept."""
+    """All kinds that are served. `version` grows with each change, so that derived answers can be cached."""
 
     def __init__(self, served: Iterable[Served] = ()) -> None:
         self.version = 0
@@ -152,21 +152,21 @@ class Catalog:
         return self._served.get((group, version, plural))
 
     def all(self) -> Iterator[Served]:
-        """In the order of their adding."""
+        """Return all kinds in the order in which they were added."""
         return iter(tuple(self._served.values()))
 
     def add(self, served: Served) -> None:
-        """Serves a kind; one of the same group, version and plural is replaced."""
+        """Serve a kind. It replaces one with the same group, version and plural."""
         self._served[_key(served)] = served
         self._changed()
 
     def remove(self, served: Served) -> None:
-        """Stops serving a kind; nothing happens if it is not served."""
+        """Stop serving a kind. Does nothing if it is not served."""
         if self._served.pop(_key(served), None) is not None:
             self._changed()
 
     def of_kind(self, group: str, version: str, kind: str) -> Served | None:
-        """The kind by its name instead of its plural."""
+        """Find a kind by its name instead of its plural."""
         for served in self._served.values():
             resource = served.resource
             if (resource.kind, resource.group, resource.version) == (kind, group, version):

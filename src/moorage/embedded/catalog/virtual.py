@@ -46,14 +46,14 @@ _ALL_RULES: Raw = {
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What is in use at a moment."""
+    """CPU and memory in use."""
 
     cpu_cores: float
     memory_bytes: int
 
 
 class UsageSource(Protocol):
-    """Current usage; None where nothing is known (no such object, not running, not measured yet)."""
+    """Returns the current usage, or None if it is unknown (no such object, not running, not measured yet)."""
 
     def node(self, name: str) -> Usage | None: ...
 

@@ -1,9 +1,9 @@
-"""The loop around a reconcile function, and what every controller is handed.
+"""The loop around a reconcile function, and the manager that runs all controllers.
 
 A controller says which changes concern which keys (`watch`) and what to do about a key (`reconcile`). It
-may be called at any time, any number of times, for keys that exist no longer: it compares and writes the
-difference. What it raises is retried with growing pauses; refusals of the API are part of life and logged
-quietly.
+may be called at any time, repeatedly, and for objects that no longer exist: it compares and writes the
+difference. After an exception the key is tried again with growing pauses; API errors are expected and logged
+at a low level.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LOUD_AFTER = 5
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """What controllers see of the world, and how they act on it."""
+    """What every controller is given: caches, writer, events, clock and randomness."""
 
     client: ApiClient
     caches: Caches
@@ -60,7 +60,7 @@ class Controller(ABC):
 
     @abstractmethod
     async def reconcile(self, key: str) -> float | None:
-        """Makes the world as this key wants it. A number asks for another look after so many seconds."""
+        """Bring the cluster to the state that the object wants. Return seconds to be called again."""
 
     def watch(
         self,
@@ -68,7 +68,7 @@ class Controller(ABC):
         keys: Callable[[Unstructured], Iterable[str]],
         changed: Callable[[Unstructured, Unstructured], bool] | None = None,
     ) -> Cache:
-        """Each change of such an object queues the keys that it, before or after, belongs to.
+        """Queue the keys of each changed object, from before and after the change.
 
         `changed` says whether an update concerns this controller at all; None: every one does.
         """
@@ -99,7 +99,7 @@ class Controller(ABC):
         self.world.events.warning(self.name, regarding, reason, note)
 
     async def run(self) -> None:
-        """Works until cancelled."""
+        """Reconcile until cancelled."""
         try:
             async with asyncio.TaskGroup() as group:
                 for number in range(self.workers):
@@ -144,7 +144,7 @@ class Controller(ABC):
 
 
 def own_key(obj: Unstructured) -> Iterable[str]:
-    """For `watch`: the object itself."""
+    """Return the key of the object itself, for `watch`."""
     return (obj.key,)
 
 
@@ -169,13 +169,13 @@ class ControllerManager:
         self._synced = asyncio.Event()
 
     async def run(self) -> None:
-        """Runs until cancelled or stopped."""
+        """Run until cancelled or stopped."""
         await self._together.run(
             caches=self.caches.run(), events=self._recorder.run(), controllers=self._work()
         )
 
     async def wait_synced(self) -> None:
-        """Returns when every controller has seen the present state of the cluster."""
+        """Wait until every controller has seen the current state of the cluster."""
         await self._synced.wait()
 
     async def stop(self) -> None:
@@ -183,7 +183,7 @@ class ControllerManager:
 
     @property
     def idle(self) -> bool:
-        """Nothing to do now; what waits for its time does not count."""
+        """Whether there is nothing to do now. Keys that wait for a later time do not count."""
         return all(controller.queue.idle for controller in self.controllers)
 
     async def _work(self) -> None:

@@ -36,7 +36,7 @@ HASH = "controller.kubernetes.io/hash"
 
 
 def short_hash(value: Any, collisions: int = 0) -> str:
-    """Equal for equal JSON values, whatever the order of their keys."""
+    """Return a hash that is equal for equal JSON values, whatever the order of their keys."""
     canonical = msgspec.json.encode(value, order="sorted") + (str(collisions).encode() if collisions else b"")
     number = int.from_bytes(hashlib.blake2b(canonical, digest_size=8).digest(), "big")
     letters = []
@@ -47,7 +47,7 @@ def short_hash(value: Any, collisions: int = 0) -> str:
 
 
 def owner_reference(resource: Resource, owner: Unstructured) -> Raw:
-    """For an object that `owner` controls."""
+    """Return the reference for an object that `owner` controls."""
     return {
         "apiVersion": resource.api_version,
         "kind": resource.kind,
@@ -59,7 +59,7 @@ def owner_reference(resource: Resource, owner: Unstructured) -> Raw:
 
 
 def generate_name(owner: str) -> str:
-    """The prefix for generated names of an owner's objects."""
+    """Return the prefix for generated names of an owner's objects."""
     return f"{owner[: _GENERATED_LENGTH - 1]}-"
 
 
@@ -72,7 +72,7 @@ def pod_from(
     labels: Mapping[str, str] | None = None,
     annotations: Mapping[str, str] | None = None,
 ) -> Raw:
-    """A pod of the owner's template; without a name it gets a generated one."""
+    """Return a pod of the owner's template; without a name it gets a generated one."""
     given = template.get("metadata") or {}
     meta: Raw = {
         "namespace": owner.namespace,
@@ -89,7 +89,7 @@ def pod_from(
 
 
 def without_label(template: Mapping[str, Any], label: str) -> Raw:
-    """The template with one label less, for comparisons."""
+    """Return the template without a label, for comparisons."""
     meta = template.get("metadata") or {}
     labels = {key: value for key, value in (meta.get("labels") or {}).items() if key != label}
     bare = {field: value for field, value in meta.items() if field not in ("labels", "creationTimestamp")}
@@ -129,7 +129,7 @@ def selector_of(obj: Unstructured) -> Selector:
 
 
 async def claim(writer: Writer, resource: Resource, owner: Unstructured, cache: Cache) -> list[Unstructured]:
-    """The objects in `cache` that `owner`, of `resource`, controls after adopting and releasing."""
+    """Adopt and release objects in `cache`, and return those that `owner` of `resource` controls."""
     selector = selector_of(owner)
     claimed: list[Unstructured] = []
     for obj in cache.owned_by(owner):
@@ -146,7 +146,7 @@ async def claim(writer: Writer, resource: Resource, owner: Unstructured, cache: 
 
 
 def possible_owners(cache: Cache, obj: Unstructured) -> Iterable[str]:
-    """Keys of the objects in `cache` that control, or could adopt, `obj`."""
+    """Return the keys of the objects in `cache` that control or could adopt `obj`."""
     for owner in obj.metadata.owner_references:
         if owner.controller:
             if owner.kind != cache.resource.kind:
@@ -178,7 +178,7 @@ def _orphanage(obj: Unstructured) -> Iterable[Hashable]:
 
 
 class History:
-    """The revisions of the objects of one kind."""
+    """Manages the revisions of the objects of one kind."""
 
     def __init__(self, writer: Writer, revisions: Cache, resource: Resource) -> None:
         self._writer = writer
@@ -186,11 +186,11 @@ class History:
         self._resource = resource
 
     def of(self, owner: Unstructured) -> list[Unstructured]:
-        """Oldest first."""
+        """Return the revisions of an owner, oldest first."""
         return sorted(self._revisions.owned_by(owner), key=lambda r: (number_of(r), r.name))
 
     async def present(self, owner: Unstructured) -> Unstructured:
-        """The revision of the owner's present template, made or brought to the front if need be."""
+        """Return the revision of the owner's current template, and create or renew it if necessary."""
         past = self.of(owner)
         data = _data(owner)
         newest = number_of(past[-1]) if past else 0
@@ -203,7 +203,7 @@ class History:
         return await self._make(owner, data, newest + 1)
 
     async def drop_old(self, owner: Unstructured, used: Collection[str]) -> None:
-        """Keeps revisionHistoryLimit revisions beyond those in use."""
+        """Delete old revisions beyond revisionHistoryLimit that are not in use."""
         limit = (owner.raw.get("spec") or {}).get("revisionHistoryLimit")
         unused = [one for one in self.of(owner) if one.name not in used]
         for one in unused[: max(0, len(unused) - (10 if limit is None else int(limit)))]:
@@ -247,11 +247,11 @@ def hash_of(revision: Unstructured) -> str:
 
 
 def template_of(revision: Unstructured) -> Raw:
-    """The pod template that the revision holds."""
+    """Return the pod template of a revision."""
     template = ((revision.raw.get("data") or {}).get("spec") or {}).get("template") or {}
     return {field: value for field, value in template.items() if field != "$patch"}
 
 
 def _data(owner: Unstructured) -> Raw:
-    """As a strategic patch that brings the template back."""
+    """Return the strategic patch that restores the template."""
     return {"spec": {"template": {**(owner.raw["spec"].get("template") or {}), "$patch": "replace"}}}

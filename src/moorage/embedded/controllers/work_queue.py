@@ -31,7 +31,7 @@ _JITTER = 0.1
 
 
 class WorkQueue(Generic[K]):
-    """Keys to work on, in the order of their coming."""
+    """A queue of keys in order of arrival."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class WorkQueue(Generic[K]):
         return dict(self._later)
 
     def add(self, key: K) -> None:
-        """Look at it soon."""
+        """Queue the key."""
         if key in self._working:
             self._again.add(key)
             return
@@ -85,7 +85,7 @@ class WorkQueue(Generic[K]):
             self._wanted.set()
 
     def add_after(self, key: K, seconds: float) -> None:
-        """Look at it after so many seconds; the earliest of several such times counts."""
+        """Queue the key after a number of seconds. The earliest of several times counts."""
         if seconds <= 0 and self._spaced(key) <= 0:
             self.add(key)
             return
@@ -98,7 +98,7 @@ class WorkQueue(Generic[K]):
             self._set_timer()
 
     def add_failed(self, key: K) -> float:
-        """Look at it again after a pause that grows with each failure; gives its length."""
+        """Queue the key after a pause that grows with each failure. Return the pause."""
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         delay = backoff(failures, self._first, self._longest) * (1.0 + _JITTER * self._random.random())
         self.add_after(key, delay)
@@ -108,11 +108,11 @@ class WorkQueue(Generic[K]):
         return self._failures.get(key, 0)
 
     def forget(self, key: K) -> None:
-        """It went well: the next failure is the first again."""
+        """Reset the failures of a key after a success."""
         self._failures.pop(key, None)
 
     async def get(self) -> K:
-        """The next key. `done` must follow."""
+        """Wait for the next key. The caller must call `done` afterwards."""
         while not self._ready:
             self._wanted.clear()
             await self._wanted.wait()
@@ -122,7 +122,7 @@ class WorkQueue(Generic[K]):
         return key
 
     def done(self, key: K, rest: float = 0.0) -> None:
-        """The work on a key has ended. `rest` is for keys that need longer than `spacing`."""
+        """Finish the work on a key. `rest` is for keys that need a longer pause than `spacing`."""
         self._working.discard(key)
         rest = max(rest, self._spacing)
         if rest:
@@ -134,18 +134,18 @@ class WorkQueue(Generic[K]):
             self.add(key)
 
     def close(self) -> None:
-        """Stops the timer; nothing becomes ready any more."""
+        """Stop the timer. No more keys become ready."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def _spaced(self, key: K) -> float:
-        """Seconds until the key may be given out again."""
+        """Return the seconds until the key may be handed out again."""
         until = self._rest.get(key)
         return 0.0 if until is None else until - self._clock.now()
 
     def _forget_old(self) -> None:
-        """Drops times that hold no key back any more, as far as they come first."""
+        """Drop the leading times that have passed."""
         now = self._clock.now()
         while self._rest:
             key = next(iter(self._rest))
@@ -171,14 +171,14 @@ class WorkQueue(Generic[K]):
 
 
 class Together:
-    """Runs once at a time. When one of the works fails all end, and the failure is raised."""
+    """Runs a set of background tasks until one fails or all are cancelled, and raises the failure."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._tasks: list[asyncio.Task[None]] = []
 
     async def run(self, **works: Coroutine[Any, Any, None]) -> None:
-        """Runs until cancelled, which is raised, or stopped, which is not."""
+        """Run until cancelled, which raises, or stopped, which returns."""
         self._tasks = [asyncio.create_task(work, name=f"{self._name} {name}") for name, work in works.items()]
         try:
             await asyncio.gather(*self._tasks)
@@ -189,7 +189,7 @@ class Together:
             await self.stop()
 
     async def stop(self) -> None:
-        """Returns when all have ended."""
+        """Stop all tasks and wait for them."""
         tasks, self._tasks = self._tasks, []
         for task in tasks:
             task.cancel()

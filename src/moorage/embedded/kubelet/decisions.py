@@ -1,4 +1,8 @@
-"""How the kubelet stand-in behaves, by its settings and by what annotations of pods and nodes say.
+"""What a kubelet decides about a pod: how long its steps take, and whether the node admits it.
+
+Settings and annotations of pods and nodes control the simulated behaviour. For admission, the pods that the
+node has admitted count, whatever a scheduler believes: a pod that does not fit fails at once, with the reason
+and message of pkg/kubelet/lifecycle/predicate.go.
 
 On pods (in a pod template they hold for all its pods); times in seconds, fractions allowed:
 
@@ -145,7 +149,7 @@ def script_of(pod: Unstructured, settings: KubeletSettings) -> Script:
 
 
 def chance(text: str) -> float:
-    """A number from 0 to below 1 that belongs to a text for ever."""
+    """Return a number from 0 to below 1 that is always the same for a text."""
     return zlib.crc32(text.encode()) / 2**32
 
 
@@ -176,7 +180,7 @@ def _seconds(text: str) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """Why a pod is refused, as its status says it."""
+    """Why a pod is rejected, as in its status."""
 
     reason: str
     message: str
@@ -197,7 +201,7 @@ class NodeLoad:
         return len(self._requests) if name == PODS else self._used.get(name, 0)
 
     def add(self, pod: Pod) -> None:
-        """Counts a pod; again, with what it asks for now."""
+        """Count a pod, or update its requests."""
         self.remove(pod.uid)
         requests = pod_requests(pod)
         self._requests[pod.uid] = requests
@@ -213,7 +217,7 @@ class NodeLoad:
         self._ports.pop(uid, None)
 
     def judge(self, pod: Pod, node: Node) -> Rejection | None:
-        """None when the pod may run here."""
+        """Return why the pod cannot run here, or None."""
         return (
             self._lack(pod, node)
             or _misplaced(pod, node)

@@ -1,4 +1,4 @@
-"""What a definition serves: its versions, the rules of its objects, and how they are converted."""
+"""What a CustomResourceDefinition serves: its versions, and admission and conversion of their objects."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "updat
 
 
 class CustomAdmission:
-    """Pruning, defaults and validation of the objects of one version of a custom kind.
+    """Prunes, defaults and validates the objects of one version of a custom kind.
 
     A definition that is going takes no new objects. A None schema accepts everything.
     """
@@ -66,7 +66,7 @@ class VersionView:
 
 
 def served_kinds(definition: Raw) -> list[Served]:
-    """One for each served version, all on the objects of the storage version."""
+    """Return the served versions of a definition, all on the objects of the storage version."""
     spec = definition["spec"]
     versions = [version for version in spec["versions"] if version.get("served")]
     storage = next((version for version in spec["versions"] if version.get("storage")), None)
@@ -79,7 +79,7 @@ def served_kinds(definition: Raw) -> list[Served]:
 
 
 def storage_resource(definition: Raw) -> Resource | None:
-    """What the store holds the objects of a definition under."""
+    """Return the resource under which the store holds the objects of a definition."""
     spec = definition["spec"]
     names = [version["name"] for version in spec["versions"] if version.get("storage")]
     return _resource(spec, names[0]) if names else None
@@ -138,7 +138,7 @@ def _steps(path: str) -> tuple[str, ...]:
 
 
 def _columns(declared: Any) -> tuple[Raw, ...]:
-    """Those whose path is understood; admission refuses the others, but a loaded definition may have them."""
+    """Return the columns with a valid path; a stored definition may have others."""
     return tuple(column for column in declared if _is_readable(column.get("jsonPath") or ""))
 
 

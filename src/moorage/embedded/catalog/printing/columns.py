@@ -151,7 +151,7 @@ AGE = Column("Age", age, description="The time since the object was created.")
 
 
 def dig(raw: Any, *path: str) -> Any:
-    """The value below the keys; None where the path ends early."""
+    """Return the value below the keys, None if the path ends early."""
     for step in path:
         if not isinstance(raw, dict):
             return None
@@ -175,7 +175,7 @@ def flag(raw: Any, *path: str, default: bool = False) -> bool:
 
 
 def maps(raw: Any, *path: str) -> list[Raw]:
-    """The list of objects at a path, without elements that are none."""
+    """Return the objects of the list at a path."""
     value = dig(raw, *path)
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
@@ -186,7 +186,7 @@ def mapping(raw: Any, *path: str) -> Raw:
 
 
 def words(raw: Any, *path: str) -> list[str]:
-    """The list of strings at a path."""
+    """Return the strings of the list at a path."""
     value = dig(raw, *path)
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
@@ -196,7 +196,7 @@ def terminating(raw: Raw) -> bool:
 
 
 def since(timestamp: Any, now: float) -> str:
-    """How long ago; `<unknown>` for a time that is not set."""
+    """Return the time since a timestamp, `<unknown>` if it is not set."""
     moment = instant(timestamp)
     return UNKNOWN if moment is None else human_duration(now - moment)
 
@@ -211,7 +211,7 @@ def instant(timestamp: Any) -> float | None:
 
 
 def human_duration(seconds: float) -> str:
-    """Two or three figures, as kubectl shows ages. A clock that is a second ahead is forgiven."""
+    """Return a duration with two or three figures, as kubectl shows ages; -1 s counts as 0."""
     whole = int(seconds)
     if whole < -1:
         return "<invalid>"
