@@ -1,9 +1,9 @@
-"""Lays out the file system of the image: Python, the installed packages and what they link to; nothing else.
+"""Builds the file system of the image: Python, the installed packages and the libraries they link to.
 
     python rootfs.py --venv /opt/moorage --target /rootfs
 
-No shell, no package manager, no compiler; a user who is not root, and a folder for temporary files.
-Runs in the build stage of the Containerfile, with the Python that goes into the image.
+The image has no shell, no package manager and no compiler. It has a user that is not root and a folder for
+temporary files. This script runs in the build stage of the Containerfile, with the Python of the image.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NEVER_IMPORTED = (
     "config-*", "*.a", "pip", "pip-*", "setuptools", "setuptools-*", "_distutils_hack",
     "distutils-precedence.pth",
 )  # fmt: skip
-"""Of the standard library and the packages."""
+"""Files of the standard library and the packages that Moorage never imports."""
 LEFT_OUT = ("embedded", "up", "web", "bench")
 """Packages of Moorage that a scheduler in a cluster never imports: the embedded cluster, the web UI, benchmarks."""
 CERTIFICATES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt")
@@ -31,7 +31,7 @@ MAGIC = b"\x7fELF"
 
 
 def lay_out(venv: Path, target: Path) -> None:
-    """Everything below `target`, at the paths that it has now."""
+    """Copy everything below `target`, keeping the current paths."""
     _copy_tree(Path(sys.base_prefix) / "lib" / version(), target, "site-packages", "dist-packages")
     _copy_tree(venv / "lib" / version(), target)
     leave_out(_below(target, venv) / "lib" / version() / "site-packages" / "moorage")
@@ -40,7 +40,7 @@ def lay_out(venv: Path, target: Path) -> None:
     for library in sorted(set(libraries(target))):
         _copy_with_links(Path(library), target)
     for file in [*Path("/usr/lib").rglob("libnss_*.so*"), *Path("/lib").glob("*/libnss_*.so*")]:
-        _copy_with_links(file, target)  # names are resolved by libraries that nothing links to
+        _copy_with_links(file, target)  # libraries that resolve names, to which nothing links
     _settings(target)
 
 
@@ -56,11 +56,12 @@ def _copy_tree(folder: Path, target: Path, *also_not: str) -> None:
 
 
 def version() -> str:
+    """Return the name of the library folder, such as python3.13."""
     return f"python{sys.version_info.major}.{sys.version_info.minor}"
 
 
 def _interpreter(venv: Path, target: Path) -> None:
-    """The environment's own `python`, pointing at the one that was copied."""
+    """Create the `python` of the environment as a link to the copied interpreter."""
     bin_folder = _below(target, venv) / "bin"
     bin_folder.mkdir(parents=True, exist_ok=True)
     (bin_folder / "python").symlink_to(Path(sys.executable).resolve())
@@ -68,17 +69,17 @@ def _interpreter(venv: Path, target: Path) -> None:
 
 
 def libraries(target: Path) -> Iterator[str]:
-    """What the programs and extension modules link to, and the loader, by the loader's own account."""
+    """Yield the libraries that programs and extension modules link to, and the loader, according to ldd."""
     for path in [path for path in target.rglob("*") if path.is_file() and not path.is_symlink()]:
         with path.open("rb") as file:
             if file.read(4) != MAGIC:
                 continue
-        told = subprocess.run(["ldd", str(path)], capture_output=True, text=True).stdout
-        yield from re.findall(r"(?:=> )?(/\S+) \(0x", told)
+        listed = subprocess.run(["ldd", str(path)], capture_output=True, text=True).stdout
+        yield from re.findall(r"(?:=> )?(/\S+) \(0x", listed)
 
 
 def _copy_with_links(source: Path, target: Path) -> None:
-    """A library is named by links; each of them is kept."""
+    """Copy a library together with the links that name it."""
     place = _below(target, source)
     if place.exists() or target in source.parents:
         return

@@ -41,7 +41,8 @@ profiles:
 {{- default .Release.Namespace .Values.leaderElection.resourceNamespace -}}
 {{- end -}}
 
-{{- /* A cluster role and its binding. Takes the root as "root", the pack's name and its rules as text. */ -}}
+{{- /* A ClusterRole and its binding. Arguments: the root context as "root", the name of the pack as "pack", and
+its rules as text in "rules". */ -}}
 {{- define "moorage.pack" -}}
 ---
 apiVersion: rbac.authorization.k8s.io/v1

@@ -1,4 +1,4 @@
-{{- /* What `moorage manifests` grants for the default plugins, pack by pack. */ -}}
+{{- /* The rules that `moorage manifests` prints for the default plugins, by pack. */ -}}
 {{- define "moorage.rules.base" }}
 - apiGroups: [""]
   resources: [namespaces, nodes]
