@@ -34,7 +34,8 @@ def test_every_controller_is_in_the_table_once():
 
 def _subclasses(of: type) -> list[type]:
     """Return the controllers that have a name, wherever they are below the base class."""
-    found = [cls for sub in of.__subclasses__() for cls in (sub, *_subclasses(sub))]
+    direct: list[type] = of.__subclasses__()
+    found = [cls for sub in direct for cls in (sub, *_subclasses(sub))]
     return [cls for cls in found if cls.__module__.startswith("moorage.") and "name" in vars(cls)]
 
 
